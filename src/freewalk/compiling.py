@@ -1,0 +1,169 @@
+"""From plain Python functions to one compiled module, cached on disk and never stale.
+
+numba caches a function by the file that holds it and does not see that another file changed. So the sources of all
+the functions that take part (the engine's step, an objective's slope, a rule's update) and the constants they use are
+written to one module that is named by the hash of its text, and that module is compiled. Editing any of them gives
+another name, hence another compilation; editing a comment does not.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from freewalk.errors import FreewalkError
+
+_JIT = "@numba.njit(cache=True, nogil=True, error_model='numpy')"
+
+
+def compile_functions(functions: Mapping[str, Callable[..., Any]], entry: str) -> Callable[..., Any]:
+    """Compile functions, and all that they call, as one module.
+
+    Parameters
+    ----------
+    functions
+        Functions by the name under which the others call them; they take the place of globals of that name.
+    entry
+        Which of them to return, compiled.
+
+    Returns
+    -------
+    Callable
+        The compiled function; it is compiled on its first call, or read from the cache.
+
+    Raises
+    ------
+    FreewalkError
+        If a function has no source file, or uses something that is neither a number, a module nor such a function.
+
+    Examples
+    --------
+    >>> from freewalk import rng
+    >>> compiled = compile_functions({"pick": rng.pick}, "pick")
+    >>> int(compiled(np.uint64(2**63), np.uint64(10)))
+    5
+    """
+    text = module_source(functions)
+    name = "freewalk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
+    compiled: Callable[..., Any] = getattr(_load(name, text), entry)
+    return compiled
+
+
+def module_source(functions: Mapping[str, Callable[..., Any]]) -> str:
+    """The text of the module that holds the functions, what they call and the constants they use."""
+    imports: dict[str, str] = {"numba": "numba", "np": "numpy"}
+    constants: dict[str, str] = {}
+    sources: dict[str, str] = {}
+
+    def visit(name: str, function: Callable[..., Any]) -> None:
+        if name in sources:
+            return
+        if not isinstance(function, FunctionType):
+            raise FreewalkError(f"{name}: got {function!r}, expected a plain Python function (no closure, no builtin)")
+        if function.__closure__:
+            raise FreewalkError(
+                f"{name}: {function.__qualname__} is a closure; compiled functions take all they need as arguments, "
+                "module constants or functions"
+            )
+        sources[name] = ""  # breaks the cycle of a function that calls itself
+        for used in sorted(_names(function.__code__)):
+            if used in functions:
+                visit(used, functions[used])
+            elif used in function.__globals__:
+                gather(used, function.__globals__[used], function)
+        sources[name] = _definition(name, function)
+
+    def gather(name: str, value: Any, user: FunctionType) -> None:
+        if isinstance(value, FunctionType):
+            visit(name, value)
+        elif isinstance(value, ModuleType):
+            imports[name] = value.__name__
+        elif isinstance(value, np.generic):
+            constants[name] = f"np.{type(value).__name__}({value.item()!r})"
+        elif isinstance(value, (bool, int, float)):
+            constants[name] = repr(value)
+        else:
+            raise FreewalkError(
+                f"{user.__qualname__}: uses {name!r} = {value!r}, expected numbers, modules such as math, or functions"
+            )
+
+    for name, function in functions.items():
+        visit(name, function)
+    return "\n".join(
+        [
+            *(f"import {module} as {alias}" for alias, module in sorted(imports.items())),
+            *(f"{name} = {value}" for name, value in sorted(constants.items())),
+            *(sources.values()),  # callees come before their callers: numba binds them when it compiles
+            "",
+        ]
+    )
+
+
+def _names(code: CodeType) -> set[str]:
+    nested = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*nested)
+
+
+def _definition(name: str, function: FunctionType) -> str:
+    """The function under its new name, without decorators, annotations or docstring."""
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+    except OSError as error:
+        raise FreewalkError(
+            f"{function.__qualname__}: its source cannot be read; define it in a file or a notebook, not at a bare prompt"
+        ) from error
+    tree = ast.parse(text).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        raise FreewalkError(f"{function.__qualname__}: got a lambda, expected a function made with def")
+    tree.name = name
+    tree.decorator_list = []
+    tree.returns = None
+    for argument in [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]:
+        argument.annotation = None
+    if ast.get_docstring(tree) is not None:
+        tree.body = tree.body[1:]
+    return f"{_JIT}\n{ast.unparse(tree)}\n"
+
+
+def _load(name: str, text: str) -> ModuleType:
+    if name in sys.modules:
+        return sys.modules[name]
+    path = cache_folder() / f"{name}.py"
+    if not path.exists():  # numba's cache looks at the time of the file: write it once
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise FreewalkError(f"{path}: cannot be imported; remove the folder or set FREEWALK_CACHE to another one")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def cache_folder() -> Path:
+    """Where compiled code is kept: $FREEWALK_CACHE, else the user's cache folder, else a temporary one."""
+    chosen = os.environ.get("FREEWALK_CACHE")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(chosen) if chosen else base / "freewalk"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    fallback = Path(tempfile.gettempdir()) / f"freewalk-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    fallback.mkdir(mode=0o700, exist_ok=True)
+    return fallback

@@ -1,0 +1,141 @@
+"""The draws: counter-based, so that a step of a walk has its randomness whoever computes it, and when.
+
+A draw is a pure function of (seed, stream, walk, step, index): Philox4x32-10 (Salmon et al., *Parallel random
+numbers: as easy as 1, 2, 3*, 2011), key = seed, counter = (stream and block, walk, step). Every runtime replays the
+same draws; which word decides what is a public contract and never changes:
+
+- stream `MOVE`, word 0: which move is made, and whether its end is accepted; word k: the k-th hop;
+- stream `SAMPLE`, word k: the local sample of the k-th local step;
+- stream `START`, word 0 of step 0: the node where the walk starts.
+
+The functions on words are plain arithmetic on unsigned 64-bit integers. They take numpy scalars and arrays as they
+are, and numba compiles the same source. A decision compares integers, or at most one correctly rounded product of
+floats, so that no compiler can change it.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk.errors import FreewalkError
+
+MOVE = np.uint64(0)
+SAMPLE = np.uint64(1)
+START = np.uint64(2)
+
+_LOW = np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+_STREAM = np.uint64(30)
+_HALF = np.uint64(32)
+_MULTIPLIER_0 = np.uint64(0xD2511F53)
+_MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+_WEYL_0 = np.uint64(0x9E3779B9)
+_WEYL_1 = np.uint64(0xBB67AE85)
+_TWO_64 = 18446744073709551616.0
+LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+# On words the types are numpy's or numba's unsigned integers, alone or as arrays: one source serves them all.
+Word = Any
+
+
+def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[Word, Word, Word, Word]:
+    """Philox4x32-10: encrypt the counter (c0, c1, c2, c3) with the key (k0, k1), all of them 32-bit values.
+
+    Examples
+    --------
+    >>> zero = np.uint64(0)
+    >>> [hex(int(word)) for word in philox(zero, zero, zero, zero, zero, zero)]
+    ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
+    """
+    for _ in range(10):
+        first = _MULTIPLIER_0 * c0
+        second = _MULTIPLIER_1 * c2
+        c0 = (second >> _HALF) ^ c1 ^ k0
+        c1 = second & _LOW
+        c2 = (first >> _HALF) ^ c3 ^ k1
+        c3 = first & _LOW
+        k0 = (k0 + _WEYL_0) & _LOW
+        k1 = (k1 + _WEYL_1) & _LOW
+    return c0, c1, c2, c3
+
+
+def word_pair(seed: Word, stream: Word, walk: Word, step: Word, block: Word) -> tuple[Word, Word]:
+    """The words 2·block and 2·block + 1 of a stream at one step of one walk."""
+    a, b, c, d = philox(
+        (stream << _STREAM) | block, walk, step & _LOW, step >> _HALF, seed & _LOW, seed >> _HALF
+    )
+    return (a << _HALF) | b, (c << _HALF) | d
+
+
+def word(seed: Word, stream: Word, walk: Word, step: Word, index: Word) -> Word:
+    """The word `index` of a stream at one step of one walk."""
+    even, odd = word_pair(seed, stream, walk, step, index >> _ONE)
+    if index & _ONE:
+        return odd
+    return even
+
+
+def pick(draw: Word, count: Word) -> Word:
+    """One of 0..count-1, uniformly: the integer part of draw · count / 2^64, for count below 2^32.
+
+    Examples
+    --------
+    >>> int(pick(np.uint64(2**63), np.uint64(10)))
+    5
+    """
+    return ((draw >> _HALF) * count + (((draw & _LOW) * count) >> _HALF)) >> _HALF
+
+
+def accepts(offset: Word, width: Any, start: Any, end: Any) -> Any:
+    """Whether a draw at `offset` in an interval `width` wide accepts with probability min(1, end / start).
+
+    The quotient and its product with the width are each rounded once, as IEEE 754 prescribes: the same everywhere.
+    """
+    return end >= start or offset < np.uint64(width * (end / start))
+
+
+def widths(probabilities: ArrayLike) -> NDArray[np.uint64]:
+    """Share the 2^64 - 1 words out in proportion to probabilities along the last axis.
+
+    Each width is exact to the last bit of its probability, however small; the largest takes what rounding leaves, so
+    a probability of 1e-18 still owns 18 words.
+
+    Examples
+    --------
+    >>> [int(width) for width in widths([0.25, 0.75, 1e-18])]
+    [4611686018427387904, 13835058055282163693, 18]
+    """
+    shares = np.asarray(probabilities, dtype=np.float64)
+    largest = np.expand_dims(np.argmax(shares, axis=-1), -1)
+    others = shares.copy()
+    np.put_along_axis(others, largest, 0.0, axis=-1)
+    result = (others * _TWO_64).astype(np.uint64)
+    rest = LAST - result.sum(axis=-1, keepdims=True, dtype=np.uint64)
+    np.put_along_axis(result, largest, rest, axis=-1)
+    return result
+
+
+def ends(probabilities: ArrayLike) -> NDArray[np.uint64]:
+    """Where the interval of words of each outcome ends: outcome k is drawn when ends[k-1] <= word < ends[k]."""
+    return np.cumsum(widths(probabilities), axis=-1, dtype=np.uint64)
+
+
+def check_seed(seed: int) -> np.uint64:
+    """A seed as the key of the draws, or an error that says what a seed is."""
+    if isinstance(seed, (bool, float)) or not 0 <= int(seed) < 2**64:
+        raise FreewalkError(f"seed: got {seed!r}, expected a whole number from 0 to 2^64 - 1")
+    return np.uint64(int(seed))
+
+
+def generator(seed: int, purpose: int = 0) -> np.random.Generator:
+    """A numpy generator for graphs and data sets, where no runtime has to replay single draws.
+
+    Parameters
+    ----------
+    seed
+        The user's seed.
+    purpose
+        Separates the generators that one seed serves.
+    """
+    return np.random.Generator(np.random.Philox(key=np.array([check_seed(seed), purpose], dtype=np.uint64)))
