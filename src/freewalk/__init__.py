@@ -1,1 +1,40 @@
-"""freewalk."""
+"""Decentralized learning by random walks: design a walk, run it, learn with it."""
+
+from freewalk import designs, graphs, objectives, runtimes, schedules
+from freewalk._version import __version__
+from freewalk.designs import Design
+from freewalk.errors import FreewalkError
+from freewalk.graphs import Graph
+from freewalk.kernel import Kernel, Move
+from freewalk.learning import SGD, Rule
+from freewalk.objectives import Objective, Predictor
+from freewalk.record import Record, concat
+from freewalk.run import learn, resume, walk
+from freewalk.runtimes import Phase
+
+__all__ = [
+    "SGD",
+    "Design",
+    "FreewalkError",
+    "Graph",
+    "Kernel",
+    "Move",
+    "Objective",
+    "Phase",
+    "Predictor",
+    "Record",
+    "Rule",
+    "__version__",
+    "concat",
+    "designs",
+    "graphs",
+    "learn",
+    "load",
+    "objectives",
+    "resume",
+    "runtimes",
+    "schedules",
+    "walk",
+]
+
+load = Record.load

@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -23,10 +23,17 @@ import numpy as np
 
 from freewalk.errors import FreewalkError
 
-_JIT = "@numba.njit(cache=True, nogil=True, error_model='numpy')"
+_OPTIONS = "nogil=True, error_model='numpy'"
+_ENTRY = f"@numba.njit(cache=True, {_OPTIONS})"
+# Parts do not allocate, so they need not count references to the arrays they are handed, which costs more than most of
+# them do. They are inlined by force, since a call inside a loop keeps the compiler from using vector registers.
+_CALL = f"@numba.njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
+_PART = f"@numba.njit(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
 
 
-def compile_functions(functions: Mapping[str, Callable[..., Any]], entry: str) -> Callable[..., Any]:
+def compile_functions(
+    functions: Mapping[str, Callable[..., Any]], entry: str, calls: Sequence[str] = ()
+) -> Callable[..., Any]:
     """Compile functions, and all that they call, as one module.
 
     Parameters
@@ -34,7 +41,9 @@ def compile_functions(functions: Mapping[str, Callable[..., Any]], entry: str) -
     functions
         Functions by the name under which the others call them; they take the place of globals of that name.
     entry
-        Which of them to return, compiled.
+        Which of them to return, compiled. It alone may allocate arrays.
+    calls
+        The functions that stay calls; all others are inlined where they are called.
 
     Returns
     -------
@@ -53,13 +62,13 @@ def compile_functions(functions: Mapping[str, Callable[..., Any]], entry: str) -
     >>> int(compiled(np.uint64(2**63), np.uint64(10)))
     5
     """
-    text = module_source(functions)
+    text = module_source(functions, entry, calls)
     name = "freewalk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
     compiled: Callable[..., Any] = getattr(_load(name, text), entry)
     return compiled
 
 
-def module_source(functions: Mapping[str, Callable[..., Any]]) -> str:
+def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls: Sequence[str]) -> str:
     """The text of the module that holds the functions, what they call and the constants they use."""
     imports: dict[str, str] = {"numba": "numba", "np": "numpy"}
     constants: dict[str, str] = {}
@@ -81,7 +90,8 @@ def module_source(functions: Mapping[str, Callable[..., Any]]) -> str:
                 visit(used, functions[used])
             elif used in function.__globals__:
                 gather(used, function.__globals__[used], function)
-        sources[name] = _definition(name, function)
+        decorator = _ENTRY if name == entry else _CALL if name in calls else _PART
+        sources[name] = f"{decorator}\n{_definition(name, function)}\n"
 
     def gather(name: str, value: Any, user: FunctionType) -> None:
         if isinstance(value, FunctionType):
@@ -132,7 +142,7 @@ def _definition(name: str, function: FunctionType) -> str:
         argument.annotation = None
     if ast.get_docstring(tree) is not None:
         tree.body = tree.body[1:]
-    return f"{_JIT}\n{ast.unparse(tree)}\n"
+    return ast.unparse(tree)
 
 
 def _load(name: str, text: str) -> ModuleType:

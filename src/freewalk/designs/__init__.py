@@ -1,0 +1,12 @@
+"""Transition designs, one file each: how the next node is chosen."""
+
+from freewalk.designs.centralized import Centralized
+from freewalk.designs.closed_form import ClosedFormMHLJ
+from freewalk.designs.decaying import Decaying
+from freewalk.designs.design import Design as Design
+from freewalk.designs.from_matrix import FromMatrix
+from freewalk.designs.metropolis import Metropolis
+from freewalk.designs.mhlj import MHLJ
+from freewalk.designs.simple_walk import SimpleWalk
+
+__all__ = ["MHLJ", "Centralized", "ClosedFormMHLJ", "Decaying", "FromMatrix", "Metropolis", "SimpleWalk"]

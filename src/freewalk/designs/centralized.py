@@ -1,0 +1,36 @@
+"""Centralized SGD as a walk: every step draws its node from a law over all nodes."""
+
+from dataclasses import dataclass
+
+from freewalk.designs.design import Design, Floats, power_law
+from freewalk.graphs import Graph
+from freewalk.kernel import Move
+
+
+@dataclass(frozen=True)
+class Centralized(Design):
+    """Draw every node independently, ∝ importance^power: the baseline that a walk is compared with.
+
+    Not local: it stands for a server that can reach every node. One message is counted whenever the node changes.
+
+    Parameters
+    ----------
+    power
+        0 is uniform sampling, 1 is importance sampling (Needell, Srebro, Ward, 2014).
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> Centralized(power=1).kernel(fw.graphs.ring(3), [2, 1, 1]).matrix().toarray()[0]
+    array([0.5 , 0.25, 0.25])
+    """
+
+    power: float = 0.0
+
+    def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
+        """One draw from the target."""
+        return [Move(1.0, hops=1, law=self.target(graph, importance))]
+
+    def target(self, graph: Graph, importance: Floats | None) -> Floats:
+        """importance^power."""
+        return power_law(repr(self), importance, self.power, graph.n)

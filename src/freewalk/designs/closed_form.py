@@ -1,0 +1,69 @@
+"""MHLJ with the paper's closed form of the jump matrix, for comparison."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from freewalk.designs.design import Design, Floats
+from freewalk.designs.mhlj import MHLJ, truncated_geometric
+from freewalk.graphs import Graph
+from freewalk.kernel import Move
+
+
+@dataclass(frozen=True)
+class ClosedFormMHLJ(Design):
+    """MHLJ whose jumps choose uniformly among *paths*: P_Lévy = Σ_i w_i diag(A^i 1)⁻¹ A^i.
+
+    The paper prints this matrix beside an algorithm that hops uniformly; the two agree on regular graphs only. A jump
+    of i hops goes from v to u with probability c_(i−1)(u) / c_i(v) on its first hop, and so on, where c_k = A^k 1 counts
+    the paths of k hops: one matrix a hop, each on the edges of the graph, though its numbers need global knowledge.
+
+    Parameters
+    ----------
+    jump, stop, hops, power
+        As in `MHLJ`.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.star(4)
+    >>> ClosedFormMHLJ(1.0, 0.5, 1).kernel(graph, graph.degrees).matrix().toarray()[1]
+    array([1., 0., 0., 0.])
+    """
+
+    jump: float
+    stop: float
+    hops: int
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._as_mhlj()
+
+    def _as_mhlj(self) -> MHLJ:
+        return MHLJ(self.jump, self.stop, self.hops, self.power)
+
+    def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
+        """The Metropolis hop of MHLJ, then jumps with one matrix a hop."""
+        from scipy.sparse import csr_array, diags_array
+
+        adjacency = graph.adjacency()
+        # Only ratios of neighbouring counts matter, so each count may be scaled: they would overflow on long jumps.
+        counts = [np.ones(graph.n)]
+        hop_matrices = []
+        for _ in range(self.hops):
+            onward = csr_array(adjacency @ diags_array(counts[-1]))
+            totals = onward.sum(axis=1)
+            hop_matrices.append(csr_array(diags_array(1.0 / totals) @ onward))
+            counts.append(totals / totals.max())
+        metropolis = self._as_mhlj().moves(graph, importance)[0]
+        lengths = truncated_geometric(self.stop, self.hops)
+        # The first hop of a jump of i hops looks i − 1 hops ahead, the last one none.
+        jumps = [
+            Move(self.jump * weight, hops=i, rows=hop_matrices[i - 1 :: -1] if i > 1 else hop_matrices[0])
+            for i, weight in enumerate(lengths, start=1)
+        ]
+        return [metropolis, *jumps]
+
+    def target(self, graph: Graph, importance: Floats | None) -> Floats:
+        """importance^power."""
+        return self._as_mhlj().target(graph, importance)

@@ -1,0 +1,61 @@
+"""A design whose jumps die out with the step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from freewalk.designs.design import Design, Floats
+from freewalk.errors import KernelError
+from freewalk.graphs import Graph
+from freewalk.kernel import Move
+from freewalk.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class Decaying(Design):
+    """A design in which all moves but the first lose probability with the step, and the first takes it.
+
+    For `MHLJ` that is a jump probability that decays, p_J(t) = jump · schedule(t), as the paper suggests to remove the
+    error gap.
+
+    Parameters
+    ----------
+    design
+        The design at full strength; its first move is the one that remains.
+    schedule
+        A factor for each step; values above 1 count as 1.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> design = Decaying(fw.designs.MHLJ(0.5, 0.5, 1), fw.schedules.Inverse(1.0, scale=100))
+    >>> design.kernel(fw.graphs.ring(4), [9, 1, 1, 1]).probabilities([0, 100, 300])
+    array([[0.5  , 0.5  ],
+           [0.75 , 0.25 ],
+           [0.875, 0.125]])
+    """
+
+    design: Design
+    schedule: Schedule
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.design, Design) or not isinstance(self.schedule, Schedule):
+            raise KernelError(
+                f"Decaying: got {self.design!r} and {self.schedule!r}, expected a design and a schedule, such as "
+                "Decaying(MHLJ(0.1, 0.5, 3), schedules.Inverse(1.0, scale=1000))"
+            )
+        if self.design.fade() is not None:
+            raise KernelError("Decaying: the design decays already; multiply the schedules instead")
+
+    def moves(self, graph: Graph, importance: Floats | None) -> Sequence[Move]:
+        """Those of the design."""
+        return self.design.moves(graph, importance)
+
+    def target(self, graph: Graph, importance: Floats | None) -> ArrayLike:
+        """That of the design."""
+        return self.design.target(graph, importance)
+
+    def fade(self) -> Schedule:
+        """The schedule."""
+        return self.schedule

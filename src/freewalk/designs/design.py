@@ -1,0 +1,92 @@
+"""What a design is: a choice of moves and of the law they are meant to sample."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk.errors import KernelError
+from freewalk.graphs import Graph
+from freewalk.kernel import Kernel, Move
+from freewalk.schedules import Schedule
+
+Floats = NDArray[np.float64]
+
+
+class Design(ABC):
+    """A transition design: a frozen dataclass that turns a graph and the importance of its nodes into moves.
+
+    A design of your own gives `moves` and `target`; everything else reads the kernel they make.
+    """
+
+    @abstractmethod
+    def moves(self, graph: Graph, importance: Floats | None) -> Sequence[Move]:
+        """The table of moves."""
+
+    @abstractmethod
+    def target(self, graph: Graph, importance: Floats | None) -> ArrayLike:
+        """The law that the walk is meant to sample, up to a factor; the weights of the gradients come from it."""
+
+    def fade(self) -> Schedule | None:
+        """How the moves but the first lose probability with the step; None: they do not."""
+        return None
+
+    def kernel(self, graph: Graph, importance: ArrayLike | None = None, label: str | None = None) -> Kernel:
+        """Compile the design for a graph.
+
+        Parameters
+        ----------
+        graph
+            The graph to walk.
+        importance
+            A positive number a node, such as `problem.smoothness`; may be left out where the design does not use it.
+        label
+            What tables and figures call the kernel; by default the design as it is written.
+
+        Returns
+        -------
+        Kernel
+            The table of moves on this graph.
+
+        Raises
+        ------
+        KernelError
+            If the importance is not a positive number a node, or the moves are not a Markov chain.
+        """
+        values = None if importance is None else check_importance(repr(self), importance, graph.n)
+        return Kernel(
+            graph,
+            tuple(self.moves(graph, values)),
+            self.target(graph, values),
+            label=repr(self) if label is None else label,
+            fade=self.fade(),
+        )
+
+
+def check_importance(owner: str, importance: ArrayLike, n: int) -> Floats:
+    """An importance as an array of n positive numbers, or an error that names the node."""
+    values = np.array(importance, dtype=np.float64)
+    if values.shape != (n,):
+        raise KernelError(f"{owner}: importance has shape {values.shape}, expected ({n},): one number a node")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        node = int(np.argmax(bad))
+        raise KernelError(
+            f"{owner}: importance of node {node} is {values[node]}, expected a finite number > 0; a node without "
+            "importance would never be visited (a little ridge makes every smoothness positive)"
+        )
+    return values
+
+
+def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Floats:
+    """importance^power as a law over the nodes; power 0 needs no importance."""
+    if not np.isfinite(power):
+        raise KernelError(f"{owner}: power = {power!r}, expected a finite number (0 is uniform, 1 is importance)")
+    if power == 0:
+        return np.full(n, 1.0 / n)
+    if importance is None:
+        raise KernelError(f"{owner}: needs the importance of the nodes; pass it: .kernel(graph, problem.smoothness)")
+    # The logarithm keeps ratios of 1e12 and large powers from overflowing before the law is normalised.
+    law: Floats = np.exp(power * (np.log(importance) - np.log(importance).max()))
+    return law / law.sum()

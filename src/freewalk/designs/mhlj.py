@@ -1,0 +1,80 @@
+"""Metropolis–Hastings with Lévy jumps: the paper's algorithm."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from freewalk.designs.design import Design, Floats, power_law
+from freewalk.errors import KernelError
+from freewalk.graphs import Graph
+from freewalk.kernel import Move
+
+
+@dataclass(frozen=True)
+class MHLJ(Design):
+    """A Metropolis step for the target, or, with probability `jump`, a jump that ignores it.
+
+    A jump is d uniform hops, d drawn from the geometric law with parameter `stop` cut at `hops`:
+    P = (1 − p_J) P_Metropolis + p_J Σ_i w_i (D⁻¹A)^i, w_i ∝ p_d (1 − p_d)^(i−1), i = 1..r.
+
+    Parameters
+    ----------
+    jump
+        The probability p_J of a jump.
+    stop
+        The parameter p_d of the geometric law: the probability that a jump ends after each hop.
+    hops
+        The largest number of hops r of a jump.
+    power
+        The target is importance^power.
+    corrected
+        Accept a jump as a Metropolis proposal: the walk then samples its target exactly, for every jump probability.
+
+    References
+    ----------
+    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> MHLJ(jump=0.1, stop=0.5, hops=3).kernel(fw.graphs.ring(5), [100, 1, 1, 1, 1]).moves
+    (Move(0.9, hops=1, ratio=…), Move(0.0571429, hops=1), Move(0.0285714, hops=2), Move(0.0142857, hops=3))
+    """
+
+    jump: float
+    stop: float
+    hops: int
+    power: float = 1.0
+    corrected: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jump <= 1:
+            raise KernelError(f"MHLJ: jump = {self.jump!r}, expected a probability from 0 to 1")
+        if not 0 < self.stop <= 1:
+            raise KernelError(f"MHLJ: stop = {self.stop!r}, expected a probability above 0 and up to 1")
+        if isinstance(self.hops, bool) or int(self.hops) != self.hops or self.hops < 1:
+            raise KernelError(f"MHLJ: hops = {self.hops!r}, expected a whole number >= 1; jump=0 makes no jumps")
+
+    def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
+        """The Metropolis hop, then the jumps of 1, 2, …, `hops` hops."""
+        ratio = self.target(graph, importance) / graph.degrees
+        lengths = truncated_geometric(self.stop, self.hops)
+        accept = ratio if self.corrected else None
+        jumps = [Move(self.jump * w, hops=i, ratio=accept) for i, w in enumerate(lengths, start=1)]
+        return [Move(1.0 - self.jump, hops=1, ratio=ratio), *jumps]
+
+    def target(self, graph: Graph, importance: Floats | None) -> Floats:
+        """importance^power."""
+        return power_law("MHLJ", importance, self.power, graph.n)
+
+
+def truncated_geometric(stop: float, longest: int) -> Floats:
+    """P(d = i) ∝ stop (1 − stop)^(i−1) for i = 1..longest.
+
+    Examples
+    --------
+    >>> truncated_geometric(0.5, 3) * 7
+    array([4., 2., 1.])
+    """
+    weights = (1.0 - stop) ** np.arange(longest)
+    return np.asarray(weights / weights.sum(), dtype=np.float64)

@@ -1,0 +1,27 @@
+"""The simple random walk."""
+
+from dataclasses import dataclass
+
+from freewalk.designs.design import Design, Floats
+from freewalk.graphs import Graph
+from freewalk.kernel import Move
+
+
+@dataclass(frozen=True)
+class SimpleWalk(Design):
+    """Go to a neighbour, uniformly: P(v, u) = 1 / deg(v), target deg(v) / 2E.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> SimpleWalk().kernel(fw.graphs.star(4)).target
+    array([0.5       , 0.16666667, 0.16666667, 0.16666667])
+    """
+
+    def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
+        """One uniform hop."""
+        return [Move(1.0, hops=1)]
+
+    def target(self, graph: Graph, importance: Floats | None) -> Floats:
+        """The degrees."""
+        return graph.degrees.astype(float)

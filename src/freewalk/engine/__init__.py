@@ -1,0 +1,1 @@
+"""Compiled code: the scalar step, and the loops around it."""

@@ -1,0 +1,177 @@
+"""One step of one walk, written once as scalar functions: a move, a prediction, an update.
+
+Nothing here runs as it stands: `freewalk.compiling` gathers these functions with an objective's `slope` and `value` and a
+rule's `update` into one compiled module. All words are unsigned 64-bit integers, and numba turns a signed and an
+unsigned integer into a float: hence the conversions.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from freewalk import rng
+from freewalk.engine.table import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP
+
+MOVE = rng.MOVE
+accepts = rng.accepts
+pick = rng.pick
+word = rng.word
+
+
+def slope(prediction: float, target: float) -> float:
+    """Derivative of the loss in its first argument: the objective's own takes this place."""
+    return prediction - target
+
+
+def value(prediction: float, target: float) -> float:
+    """Loss of one sample: the objective's own takes this place."""
+    return 0.5 * (prediction - target) ** 2
+
+
+def update(x: float, gradient: float, step: float, count: int) -> Any:
+    """Update of one coordinate: the rule's own takes this place."""
+    return x - step * gradient
+
+
+def search(ends: Any, row: int, first: int, last: int, draw: Any) -> int:
+    """The outcome in first..last-1 of a row whose interval of words holds the draw."""
+    last -= 1
+    while first < last:
+        middle = (first + last) >> 1
+        if draw < ends[row, middle]:
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+def make_move(
+    indptr: Any,
+    indices: Any,
+    moves: Any,
+    ratios: Any,
+    row_indptr: Any,
+    row_indices: Any,
+    row_ends: Any,
+    law_ends: Any,
+    ends: Any,
+    time: int,
+    seed: Any,
+    walk: Any,
+    step: Any,
+    node: int,
+    decision: Any,
+    first: Any,
+) -> tuple[int, int, int]:
+    """One move from a node: where it ends, the models sent and the probes sent on the way.
+
+    `decision` and `first` are words 0 and 1 of the step: the one decides between the moves (whose intervals end at
+    `ends[time]`) and on the acceptance, the other makes the first hop. Further hops draw their own words.
+    """
+    move = 0
+    start = np.uint64(0)
+    while move < ends.shape[1] - 1 and decision >= ends[time, move]:
+        start = ends[time, move]
+        move += 1
+    law = moves[move, LAW]
+    if law >= 0:
+        end = search(law_ends, law, 0, law_ends.shape[1], first)
+        return end, int(end != node), 0
+    hops = moves[move, HOPS]
+    matrix = moves[move, ROWS]
+    end = node
+    sent = 0
+    draw = first
+    for index in range(hops):
+        if index > 0:
+            draw = word(seed, MOVE, walk, step, np.uint64(index + 1))
+        if matrix < 0:
+            at = indptr[end]
+            following = np.int64(indices[at + np.int64(pick(draw, np.uint64(indptr[end + 1] - at)))])
+        else:
+            entry = search(row_ends, 0, row_indptr[matrix, end], row_indptr[matrix, end + 1], draw)
+            following = np.int64(row_indices[entry])
+            matrix += moves[move, ROWS_A_HOP]
+        sent += int(following != end)
+        end = following
+    ratio = moves[move, RATIO]
+    if ratio < 0:
+        return end, sent, 0
+    # A single hop is decided at its start, which knows its neighbours' ratios. A longer one sends a probe along the
+    # way and its answer back, and only then the model.
+    probes = 0
+    if hops > 1:
+        probes = hops + hops * int(end != node)
+    width = np.float64(ends[time, move] - start)
+    if end != node and accepts(decision - start, width, ratios[ratio, node], ratios[ratio, end]):
+        return end, sent, probes
+    return node, 0, probes
+
+
+def predict(features: Any, sample: int, model: Any, lane: int) -> float:
+    """aᵀx in four partial sums: a fixed order that vector registers can follow."""
+    a = 0.0
+    b = 0.0
+    c = 0.0
+    d = 0.0
+    for j in range(0, features.shape[1], 4):
+        a += features[sample, j] * model[lane, j]
+        b += features[sample, j + 1] * model[lane, j + 1]
+        c += features[sample, j + 2] * model[lane, j + 2]
+        d += features[sample, j + 3] * model[lane, j + 3]
+    return (a + b) + (c + d)
+
+
+def apply_alone(model: Any, carried: Any, lane: int, j: int, gradient: float, step: float, count: int) -> None:
+    """Update one coordinate by a rule that carries nothing."""
+    model[lane, j] = update(model[lane, j], gradient, step, count)
+
+
+def apply_with_one(model: Any, carried: Any, lane: int, j: int, gradient: float, step: float, count: int) -> None:
+    """Update one coordinate by a rule that carries one number."""
+    x, first = update(model[lane, j], gradient, step, count, carried[0, lane, j])  # type: ignore[call-arg]
+    model[lane, j] = x
+    carried[0, lane, j] = first
+
+
+def apply_with_two(model: Any, carried: Any, lane: int, j: int, gradient: float, step: float, count: int) -> None:
+    """Update one coordinate by a rule that carries two numbers."""
+    x, first, second = update(  # type: ignore[call-arg]
+        model[lane, j], gradient, step, count, carried[0, lane, j], carried[1, lane, j]
+    )
+    model[lane, j] = x
+    carried[0, lane, j] = first
+    carried[1, lane, j] = second
+
+
+apply = apply_alone
+
+
+def learn_at(
+    features: Any,
+    targets: Any,
+    ridge: float,
+    first: int,
+    last: int,
+    step: float,
+    count: int,
+    model: Any,
+    carried: Any,
+    lane: int,
+    total: Any,
+) -> None:
+    """One gradient step on the samples first..last-1."""
+    width = features.shape[1]
+    if last - first == 1:
+        pull = slope(predict(features, first, model, lane), targets[first])
+        for j in range(width):
+            apply(model, carried, lane, j, pull * features[first, j] + ridge * model[lane, j], step, count)
+        return
+    for j in range(width):
+        total[j] = 0.0
+    for sample in range(first, last):
+        pull = slope(predict(features, sample, model, lane), targets[sample]) / (last - first)
+        for j in range(width):
+            total[j] += pull * features[sample, j]
+    for j in range(width):
+        apply(model, carried, lane, j, total[j] + ridge * model[lane, j], step, count)

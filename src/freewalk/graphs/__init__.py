@@ -1,0 +1,24 @@
+"""Graphs: immutable, undirected, connected; generators, and conversions from what others make."""
+
+from freewalk.graphs.convert import from_edges, from_networkx, from_scipy
+from freewalk.graphs.graph import Graph
+from freewalk.graphs.lattices import complete, grid, path, ring, star
+from freewalk.graphs.preferential import barabasi_albert
+from freewalk.graphs.random_graphs import erdos_renyi, watts_strogatz
+from freewalk.graphs.reading import read
+
+__all__ = [
+    "Graph",
+    "barabasi_albert",
+    "complete",
+    "erdos_renyi",
+    "from_edges",
+    "from_networkx",
+    "from_scipy",
+    "grid",
+    "path",
+    "read",
+    "ring",
+    "star",
+    "watts_strogatz",
+]

@@ -1,0 +1,127 @@
+"""Graphs without chance: ring, path, grid, complete and star."""
+
+import numpy as np
+
+from freewalk.graphs.arguments import whole
+from freewalk.graphs.graph import Graph
+from freewalk.graphs.pairs import from_pairs
+
+
+def ring(n: int) -> Graph:
+    """Make a cycle: node v is joined to v - 1 and v + 1 modulo n.
+
+    Parameters
+    ----------
+    n
+        The number of nodes, at least 3.
+
+    Raises
+    ------
+    GraphError
+        If n is not a whole number of at least 3.
+
+    Examples
+    --------
+    >>> ring(1000)
+    Graph(ring(1000): 1000 nodes, 1000 edges)
+    >>> ring(5).neighbours(0)
+    array([1, 4], dtype=int32)
+    """
+    n = whole("ring", "n", n, least=3, remedy="path(2) joins two nodes")
+    nodes = np.arange(n)
+    return from_pairs(nodes, (nodes + 1) % n, n, f"ring({n})")
+
+
+def path(n: int) -> Graph:
+    """Make a line: node v is joined to v - 1 and v + 1 where they exist.
+
+    Parameters
+    ----------
+    n
+        The number of nodes, at least 2.
+
+    Raises
+    ------
+    GraphError
+        If n is not a whole number of at least 2.
+
+    Examples
+    --------
+    >>> path(4).degrees
+    array([1, 2, 2, 1])
+    """
+    n = whole("path", "n", n, least=2)
+    return from_pairs(np.arange(n - 1), np.arange(1, n), n, f"path({n})")
+
+
+def grid(rows: int, cols: int) -> Graph:
+    """Make a rectangle: row r, column c holds node r · cols + c, joined to those beside, above and below it.
+
+    Parameters
+    ----------
+    rows, cols
+        The sides, each at least 1, and at least 2 nodes in all. The border does not wrap around.
+
+    Raises
+    ------
+    GraphError
+        If a side is not a whole number of at least 1, or there is only one node.
+
+    Examples
+    --------
+    >>> grid(2, 3).neighbours(1)
+    array([0, 2, 4], dtype=int32)
+    """
+    rows = whole("grid", "rows", rows, least=1)
+    cols = whole("grid", "cols", cols, least=1)
+    n = whole("grid", "rows · cols", rows * cols, least=2)
+    nodes = np.arange(n).reshape(rows, cols)
+    first = np.concatenate([nodes[:, :-1].ravel(), nodes[:-1].ravel()])
+    second = np.concatenate([nodes[:, 1:].ravel(), nodes[1:].ravel()])
+    return from_pairs(first, second, n, f"grid({rows}, {cols})")
+
+
+def complete(n: int) -> Graph:
+    """Join every node to every other one: n(n - 1) / 2 edges, hence for small n.
+
+    Parameters
+    ----------
+    n
+        The number of nodes, at least 2.
+
+    Raises
+    ------
+    GraphError
+        If n is not a whole number of at least 2.
+
+    Examples
+    --------
+    >>> complete(4).neighbours(2)
+    array([0, 1, 3], dtype=int32)
+    """
+    n = whole("complete", "n", n, least=2)
+    others = np.arange(n - 1, dtype=np.int32)[None, :]
+    skipped_self = others + (others >= np.arange(n)[:, None])
+    return Graph(np.arange(n + 1, dtype=np.int64) * (n - 1), skipped_self.ravel(), f"complete({n})")
+
+
+def star(n: int) -> Graph:
+    """Make a star: node 0 is the centre, joined to each of the n - 1 others.
+
+    Parameters
+    ----------
+    n
+        The number of nodes with the centre, at least 2 (networkx counts the others alone).
+
+    Raises
+    ------
+    GraphError
+        If n is not a whole number of at least 2.
+
+    Examples
+    --------
+    >>> star(5).degrees
+    array([4, 1, 1, 1, 1])
+    """
+    n = whole("star", "n", n, least=2)
+    return from_pairs(np.zeros(n - 1, dtype=np.int64), np.arange(1, n), n, f"star({n})")

@@ -1,0 +1,46 @@
+"""From pairs of nodes, in any order, to the one graph that they make."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.graphs.graph import Graph
+from freewalk.graphs.structure import check_count
+
+
+def from_pairs(first: NDArray[np.integer], second: NDArray[np.integer], n: int, name: str) -> Graph:
+    """Make the graph of n nodes with an edge between first[e] and second[e] for each e.
+
+    Self-loops are dropped, duplicates in either direction merged: O(n + edges) up to the sort of each row.
+
+    Parameters
+    ----------
+    first, second
+        The two ends of each edge, from 0 to n - 1.
+    n
+        The number of nodes.
+    name
+        The name of the graph.
+
+    Raises
+    ------
+    GraphError
+        If there are less than two nodes, or more than one component.
+
+    Examples
+    --------
+    >>> from_pairs(np.array([2, 0, 1, 1]), np.array([1, 1, 0, 1]), n=3, name="path(3)")
+    Graph(path(3): 3 nodes, 2 edges)
+    """
+    from scipy.sparse import coo_array
+
+    check_count(name, n)
+    different = first != second
+    first = first[different].astype(np.int32)
+    second = second[different].astype(np.int32)
+    both_ways = (np.concatenate([first, second]), np.concatenate([second, first]))
+    ones = np.ones(
+        2 * len(first), dtype=np.bool_
+    )  # a sum of booleans cannot overflow, however many duplicates
+    matrix = coo_array((ones, both_ways), shape=(n, n)).tocsr()
+    matrix.sum_duplicates()  # sorts the rows as well
+    return Graph(matrix.indptr.astype(np.int64), matrix.indices, name)

@@ -1,0 +1,87 @@
+"""Preferential attachment: the rich get richer."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.graphs.arguments import key, whole
+from freewalk.graphs.graph import Graph
+from freewalk.graphs.pairs import from_pairs
+from freewalk.rng import pick, word_pair
+
+# The streams below it are the walks' own; word k of step v is the k-th draw of node v. Never changed.
+_GRAPH_STREAM = np.uint64(3)
+# An end of an edge is picked with 32-bit arithmetic.
+_MOST_EDGES = 2**31 - 1
+
+
+def barabasi_albert(n: int, m: int, seed: int = 0) -> Graph:
+    """Make a graph with hubs: each new node is joined to m distinct nodes, in proportion to their degrees.
+
+    It starts as a star of m + 1 nodes, as in networkx, and has m(n - m) edges. In a large graph the share of
+    nodes with degree d >= m is 2m(m + 1) / (d(d + 1)(d + 2)).
+
+    Parameters
+    ----------
+    n
+        The number of nodes, at least 2.
+    m
+        How many nodes a new one is joined to, from 1 to n - 1.
+    seed
+        The same seed gives the same graph.
+
+    Raises
+    ------
+    GraphError
+        If a parameter is out of range.
+
+    References
+    ----------
+    A.-L. Barabási and R. Albert, *Emergence of scaling in random networks*, Science 286, 1999.
+
+    Examples
+    --------
+    >>> barabasi_albert(1000, 3, seed=1)
+    Graph(barabasi_albert(1000, 3, seed=1): 1000 nodes, 2991 edges)
+    """
+    from freewalk.compiling import compile_functions
+
+    n = whole("barabasi_albert", "n", n, least=2)
+    m = whole("barabasi_albert", "m", m, least=1, most=n - 1)
+    whole("barabasi_albert", "the number of edges m · (n - m)", m * (n - m), least=1, most=_MOST_EDGES)
+    seed = key("barabasi_albert", seed)
+    ends = compile_functions({"attached": attached}, "attached")(n, m, np.uint64(seed))
+    return from_pairs(ends[0::2], ends[1::2], n, f"barabasi_albert({n}, {m}, seed={seed})")
+
+
+def attached(n: int, m: int, seed: np.uint64) -> NDArray[np.int32]:
+    """List the two ends of each edge, one edge after the other.
+
+    A uniform entry of that list is a node drawn in proportion to its degree. A new node draws from the edges
+    that were there before it, again when it meets a node that it is joined to already.
+
+    Examples
+    --------
+    >>> attached(4, 2, np.uint64(0)).reshape(-1, 2).tolist()
+    [[0, 1], [0, 2], [0, 3], [1, 3]]
+    """
+    ends = np.empty(2 * m * (n - m), dtype=np.int32)
+    last_met = np.zeros(n, dtype=np.int32)
+    for leaf in range(1, m + 1):
+        ends[2 * leaf - 2] = 0
+        ends[2 * leaf - 1] = leaf
+    filled = 2 * m
+    for node in range(m + 1, n):
+        choices = np.uint64(filled)
+        complete = filled + 2 * m
+        block = np.uint64(0)
+        while filled < complete:
+            even, odd = word_pair(seed, _GRAPH_STREAM, np.uint64(0), np.uint64(node), block)
+            block = block + np.uint64(1)
+            for draw in (even, odd):
+                met = ends[pick(draw, choices)]
+                if last_met[met] != node and filled < complete:
+                    last_met[met] = node
+                    ends[filled] = met
+                    ends[filled + 1] = node
+                    filled = filled + 2
+    return ends

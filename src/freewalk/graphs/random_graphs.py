@@ -1,0 +1,185 @@
+"""Random graphs, each a pure function of its parameters and its seed."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import GraphError
+from freewalk.graphs.arguments import key, probability, whole
+from freewalk.graphs.graph import Graph
+from freewalk.graphs.pairs import from_pairs
+from freewalk.graphs.strays import join_strays
+from freewalk.rng import generator
+
+# What separates these draws from all others made with the same seed; never changed.
+_SKIPS = 101
+_JOINS = 102
+_REWIRES = 103
+
+
+def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
+    """Make G(n, p): each of the n(n - 1) / 2 pairs of nodes is an edge with probability p, independently.
+
+    The pairs between two edges are skipped by geometric draws (Batagelj and Brandes, 2005), so that time and
+    memory are O(n + edges).
+
+    Such a graph may leave a few nodes out of its one large component: about 45 when n = 10^6 and the mean
+    degree is 10. A walk needs a connected graph, so **when at least 99 % of the nodes form one component,
+    each stray component is joined to it by one more edge**, between a uniform node of each, and the name of
+    the graph says how many were.
+
+    Parameters
+    ----------
+    n
+        The number of nodes, at least 2.
+    p
+        The probability of an edge, from 0 to 1.
+    seed
+        The same seed gives the same graph.
+
+    Raises
+    ------
+    GraphError
+        If a parameter is out of range, or the largest component has less than 99 % of the nodes.
+
+    References
+    ----------
+    V. Batagelj and U. Brandes, *Efficient generation of large random networks*, Physical Review E 71, 2005.
+
+    Examples
+    --------
+    >>> erdos_renyi(1000, 0.01, seed=1)
+    Graph(erdos_renyi(1000, 0.01, seed=1): 1000 nodes, 5025 edges)
+    """
+    n = whole("erdos_renyi", "n", n, least=2)
+    p = probability("erdos_renyi", "p", p)
+    seed = key("erdos_renyi", seed)
+    first, second = pair_of(_chosen_pairs(n * (n - 1) // 2, p, generator(seed, _SKIPS)))
+    first, second, joined = join_strays(first, second, n, generator(seed, _JOINS))
+    name = f"erdos_renyi({n}, {p}, seed={seed})"
+    if joined:
+        name += f", {joined} stray{'s' if joined > 1 else ''} joined"
+    return from_pairs(first, second, n, name)
+
+
+def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> NDArray[np.int64]:
+    """Choose each of 0..total-1 with probability p; those chosen, ascending."""
+    found = [np.empty(0, dtype=np.int64)]
+    last = -1
+    while p > 0 and last < total:
+        expected = p * (total - 1 - last)
+        # Four standard deviations more than are needed: a second round is rare.
+        skips = random.geometric(p, size=math.ceil(expected + 4 * math.sqrt(expected)) + 16)
+        # A skip of total + 1 <= 2^61 passes the end from anywhere: the sum does so before it can wrap around.
+        places = last + np.cumsum(np.minimum(skips, total + 1))
+        past = np.flatnonzero(places >= total)
+        if past.size:
+            places = places[: past[0]]
+            last = total
+        else:
+            last = int(places[-1])
+        found.append(places)
+    return np.concatenate(found)
+
+
+def pair_of(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find the pair u < v of a given number, when (0, 1), (0, 2), (1, 2), (0, 3), … are counted from 0.
+
+    number = v(v - 1) / 2 + u, for v below 2^31.
+
+    Examples
+    --------
+    >>> pair_of(np.array([0, 1, 2, 3]))
+    (array([0, 0, 1, 0]), array([1, 2, 2, 3]))
+    """
+    larger = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
+    # The float is right to a fraction of 1, so that its integer part may be one off, either way.
+    larger -= larger * (larger - 1) // 2 > number
+    larger += larger * (larger + 1) // 2 <= number
+    return number - larger * (larger - 1) // 2, larger
+
+
+def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
+    """Make a small world: a ring of nodes joined to their k nearest, each edge rewired with probability p.
+
+    A rewired edge keeps its near end v (it was v to v + j, j = 1..k/2) and moves its far end to a uniform
+    node, drawn again while that makes a self-loop or an edge that exists. It stays where it is when v is
+    joined to all others. The graph has exactly n · k / 2 edges.
+
+    Parameters
+    ----------
+    n
+        The number of nodes, at least 3.
+    k
+        How many nearest nodes: even, from 2 to n - 1, and best well below n, where redraws become many.
+    p
+        The probability that an edge is rewired, from 0 to 1.
+    seed
+        The same seed gives the same graph.
+
+    Raises
+    ------
+    GraphError
+        If a parameter is out of range, or rewiring cut the graph, which is likely for k = 2 only: unlike in
+        `erdos_renyi`, no edge is added to mend it.
+
+    References
+    ----------
+    D. J. Watts and S. H. Strogatz, *Collective dynamics of "small-world" networks*, Nature 393, 1998.
+
+    Examples
+    --------
+    >>> watts_strogatz(1000, 4, 0.1, seed=1)
+    Graph(watts_strogatz(1000, 4, 0.1, seed=1): 1000 nodes, 2000 edges)
+    """
+    n = whole("watts_strogatz", "n", n, least=3)
+    k = whole("watts_strogatz", "k", k, least=2, most=n - 1)
+    if k % 2:
+        raise GraphError(
+            f"watts_strogatz: k = {k}, expected an even number: half of the neighbours on each side"
+        )
+    p = probability("watts_strogatz", "p", p)
+    seed = key("watts_strogatz", seed)
+    near, far = _rewired(n, k // 2, p, generator(seed, _REWIRES))
+    return from_pairs(near, far, n, f"watts_strogatz({n}, {k}, {p}, seed={seed})")
+
+
+def _rewired(
+    n: int, reach: int, p: float, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """List the ends of all edges; edge (j - 1) · n + v started as v to v + j."""
+    near = np.tile(np.arange(n, dtype=np.int64), reach)
+    far = (near + np.repeat(np.arange(1, reach + 1), n)) % n
+    moved = np.zeros(n * reach, dtype=np.bool_)
+    new_keys = np.empty(0, dtype=np.int64)
+    pending = np.flatnonzero(random.random(n * reach) < p)
+    while pending.size:
+        degrees = np.bincount(near, minlength=n) + np.bincount(far, minlength=n)
+        pending = pending[degrees[near[pending]] < n - 1]
+        start = near[pending]
+        end = random.integers(n, size=pending.size)
+        # An edge that still waits keeps its place, so that there is always one for it to stay in.
+        forward = (end - start) % n
+        length = np.minimum(forward, n - forward)
+        in_reach = (length > 0) & (length <= reach)
+        place = (length - 1) * n + np.where(forward <= reach, start, end)
+        taken = start == end
+        taken[in_reach] = ~moved[place[in_reach]]
+        edge_keys = np.minimum(start, end) * n + np.maximum(start, end)
+        taken |= _contains(new_keys, edge_keys)
+        free = np.flatnonzero(~taken)
+        fresh, one_of_each = np.unique(edge_keys[free], return_index=True)
+        chosen = free[one_of_each]
+        far[pending[chosen]] = end[chosen]
+        moved[pending[chosen]] = True
+        new_keys = np.sort(np.concatenate([new_keys, fresh]))
+        pending = np.delete(pending, chosen)
+    return near, far
+
+
+def _contains(ascending: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    if not ascending.size:
+        return np.zeros(len(values), dtype=np.bool_)
+    nearest = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.asarray(ascending[nearest] == values)

@@ -1,0 +1,307 @@
+"""The table of moves that a design compiles to, and that everything else reads.
+
+A `Kernel` is a Markov chain on a graph, written as a short list of `Move`s. It holds nothing dense: O(nodes + edges)
+numbers, and each node can act on its own share of them (`Kernel.local`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk import rng
+from freewalk.errors import KernelError
+from freewalk.graphs import Graph
+from freewalk.local import LocalKernel, LocalMove, faded
+from freewalk.schedules import Schedule
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+
+_DENSE_LIMIT = 5000
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """One way to go on: walk some hops, then accept the end or stay.
+
+    With probability `probability`, walk `hops` steps, each uniform over the neighbours, or by `rows`; then accept the
+    end with probability min(1, ratio[end] / ratio[start]), else stay.
+
+    Parameters
+    ----------
+    probability
+        The probability of this move; those of a kernel add up to 1.
+    hops
+        The number of steps; 0 stays.
+    ratio
+        A positive number for each node; goes with uniform hops only. None accepts always.
+    rows
+        A row-stochastic matrix on the edges and the diagonal, or a sequence with one matrix a hop. None hops uniformly.
+    law
+        Draw the node from this law over all nodes instead of walking. Not local: for baselines.
+
+    Raises
+    ------
+    KernelError
+        If the numbers are not those of a move.
+
+    Examples
+    --------
+    >>> Move(0.5, hops=2)
+    Move(0.5, hops=2)
+    """
+
+    probability: float
+    hops: int = 1
+    ratio: ArrayLike | None = field(default=None, repr=False)
+    rows: Any = field(default=None, repr=False)
+    law: ArrayLike | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not (np.isscalar(self.probability) and 0 <= float(self.probability) <= 1):
+            raise KernelError(f"Move: probability = {self.probability!r}, expected a number from 0 to 1")
+        if isinstance(self.hops, bool) or int(self.hops) != self.hops or self.hops < 0:
+            raise KernelError(f"Move: hops = {self.hops!r}, expected a whole number >= 0 (0 stays)")
+        if self.rows is not None and self.ratio is not None:
+            raise KernelError(
+                "Move: got both ratio and rows; ratio goes with uniform hops only. Put the acceptance into the rows, as "
+                "Metropolis(proposal=...) does"
+            )
+        if self.law is not None and (self.rows is not None or self.ratio is not None):
+            raise KernelError("Move: got law together with ratio or rows; a move that draws from a law does not walk")
+        for name in ("ratio", "law"):
+            values = getattr(self, name)
+            if values is not None:
+                object.__setattr__(self, name, _frozen(np.array(values, dtype=np.float64)))
+        if self.rows is not None:
+            matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
+            if len(matrices) not in (1, self.hops):
+                raise KernelError(
+                    f"Move: got {len(matrices)} matrices for {self.hops} hops; expected one, or one a hop"
+                )
+            object.__setattr__(self, "rows", tuple(canonical_rows(matrix) for matrix in matrices))
+
+    def __repr__(self) -> str:
+        """Say what the move does, without its arrays."""
+        extra = [name for name in ("ratio", "rows", "law") if getattr(self, name) is not None]
+        return f"Move({self.probability:g}, hops={self.hops}{''.join(f', {name}=…' for name in extra)})"
+
+    def matrix_of_hop(self, hop: int) -> "csr_array":
+        """The matrix in `rows` by which hop number `hop` (0, 1, …) is made."""
+        matrix: csr_array = self.rows[hop if len(self.rows) > 1 else 0]
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A Markov chain on a graph: a table of moves, and the law that it is meant to sample.
+
+    Parameters
+    ----------
+    graph
+        The graph that is walked.
+    moves
+        The moves; their probabilities add up to 1.
+    target
+        The law from which the weights come, up to a factor.
+    label
+        What tables and figures call it.
+    fade
+        A factor from 0 to 1 for each step that multiplies the probability of every move but the first; the first takes
+        what remains. None leaves the probabilities constant.
+
+    Raises
+    ------
+    KernelError
+        If the moves are not a Markov chain on this graph.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
+    >>> kernel.matrix().toarray()[0]
+    array([0. , 0.5, 0. , 0. , 0.5])
+    """
+
+    graph: Graph
+    moves: Sequence[Move]
+    target: ArrayLike
+    label: str = "kernel"
+    fade: Schedule | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "moves", tuple(self.moves))
+        for move in self.moves:
+            self._check_move(move)
+        total = sum(move.probability for move in self.moves)
+        if not abs(total - 1) <= _SUM_TOLERANCE:
+            raise KernelError(f"{self.label}: the probabilities of its moves add up to {total!r}, expected 1")
+        target = np.array(self.target, dtype=np.float64)
+        _check_law(self.label, "target", target, self.graph.n)
+        object.__setattr__(self, "target", _frozen(target / target.sum()))
+
+    def _check_move(self, move: Move) -> None:
+        n = self.graph.n
+        if not isinstance(move, Move):
+            raise KernelError(f"{self.label}: got {move!r} among its moves, expected fw.Move(...)")
+        if move.ratio is not None:
+            _check_law(self.label, "ratio", np.asarray(move.ratio), n)
+        if move.law is not None:
+            _check_law(self.label, "law", np.asarray(move.law), n, allow_zero=True)
+        for matrix in move.rows or ():
+            check_stochastic(self.label, matrix, self.graph)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """1 / (n · target): the factors that make a gradient at a node drawn from the target unbiased."""
+        return _frozen(1.0 / (self.graph.n * np.asarray(self.target)))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every move goes along edges, so that nodes can act on what they know."""
+        return all(move.law is None for move in self.moves)
+
+    def probabilities(self, steps: ArrayLike) -> Floats:
+        """The probability of each move (columns) at each of the given steps (rows)."""
+        return faded(self._probabilities, self.fade, np.atleast_1d(np.asarray(steps, dtype=np.int64)))
+
+    @property
+    def _probabilities(self) -> tuple[float, ...]:
+        return tuple(float(move.probability) for move in self.moves)
+
+    def move_matrix(self, move: Move) -> "csr_array":
+        """The exact transition matrix of one move, as if its probability were 1."""
+        from scipy.sparse import csr_array, diags_array, eye_array
+
+        n = self.graph.n
+        if move.law is not None:
+            if n > _DENSE_LIMIT:
+                raise KernelError(
+                    f"{self.label}: its matrix is dense, {n} × {n}; it is given up to n = {_DENSE_LIMIT}. "
+                    "The law itself is kernel.target"
+                )
+            law = np.asarray(move.law)
+            return csr_array(np.tile(law / law.sum(), (n, 1)))
+        walked = csr_array(eye_array(n))
+        uniform = diags_array(1.0 / self.graph.degrees) @ self.graph.adjacency()
+        for hop in range(move.hops):
+            walked = csr_array(walked @ (uniform if move.rows is None else move.matrix_of_hop(hop)))
+        return walked if move.ratio is None else _metropolis(walked, np.asarray(move.ratio))
+
+    def matrix(self, step: int = 0) -> "csr_array":
+        """The exact transition matrix P, P[v, u] = probability of going from v to u.
+
+        Parameters
+        ----------
+        step
+            The step at which a kernel that changes with time is taken.
+        """
+        from scipy.sparse import csr_array
+
+        total = csr_array((self.graph.n, self.graph.n))
+        for probability, move in zip(self.probabilities(step)[0], self.moves, strict=True):
+            if probability > 0:
+                total = csr_array(total + probability * self.move_matrix(move))
+        return total
+
+    def local(self, node: int) -> LocalKernel:
+        """All that `node` has to know to act, and nothing else."""
+        if not self.is_local:
+            raise KernelError(f"{self.label}: draws nodes from a law over all of them; no node can act on its own")
+        neighbours = self.graph.neighbours(node)
+
+        def share(move: Move) -> LocalMove:
+            ratio = None if move.ratio is None else np.asarray(move.ratio)
+            return LocalMove(
+                hops=move.hops,
+                ratio=None if ratio is None else float(ratio[node]),
+                neighbour_ratios=ratio[neighbours] if ratio is not None and move.hops == 1 else None,
+                rows=None if move.rows is None else tuple(_row(matrix, node) for matrix in move.rows),
+            )
+
+        return LocalKernel(
+            node=int(node),
+            neighbours=neighbours.copy(),
+            weight=float(self.weights[node]),
+            moves=tuple(share(move) for move in self.moves),
+            probabilities=self._probabilities,
+            fade=self.fade,
+        )
+
+    def __repr__(self) -> str:
+        """The label, the graph and the table."""
+        return f"Kernel({self.label} on {self.graph.name}: {', '.join(map(repr, self.moves))})"
+
+
+def check_stochastic(owner: str, matrix: "csr_array", graph: Graph) -> None:
+    """Raise unless a matrix is row-stochastic and stays on the edges and the diagonal of the graph."""
+    if matrix.shape != (graph.n, graph.n):
+        raise KernelError(f"{owner}: got a matrix of shape {matrix.shape}, expected {(graph.n, graph.n)} as the graph")
+    if not (np.isfinite(matrix.data).all() and (matrix.data >= 0).all()):
+        raise KernelError(f"{owner}: its matrix has entries that are negative or not finite; expected probabilities")
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    worst = int(np.argmax(np.abs(sums - 1)))
+    if abs(sums[worst] - 1) > _SUM_TOLERANCE:
+        raise KernelError(
+            f"{owner}: row {worst} of its matrix adds up to {sums[worst]:.12g}, expected 1; divide each row by its sum"
+        )
+    rows = np.repeat(np.arange(graph.n, dtype=np.int64), np.diff(matrix.indptr))
+    edges = np.repeat(np.arange(graph.n, dtype=np.int64), graph.degrees) * graph.n + graph.indices
+    moved = rows != matrix.indices
+    outside = moved & ~np.isin(rows * graph.n + matrix.indices, edges)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise KernelError(
+            f"{owner}: its matrix goes from node {rows[first]} to node {matrix.indices[first]}, which is not an edge of "
+            f"{graph.name}"
+        )
+
+
+def _check_law(owner: str, name: str, values: Floats, n: int, allow_zero: bool = False) -> None:
+    if values.shape != (n,):
+        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected ({n},), one number a node")
+    fine = np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0))
+    if not fine.all() or values.sum() == 0:
+        node = int(np.argmin(fine))
+        raise KernelError(f"{owner}: {name} of node {node} is {values[node]!r}, expected a finite number > 0")
+
+
+def _metropolis(walked: "csr_array", ratio: Floats) -> "csr_array":
+    """Accept the end of a walk with min(1, ratio[end] / ratio[start]), else stay."""
+    from scipy.sparse import csr_array, diags_array
+
+    start = np.repeat(np.arange(walked.shape[0]), np.diff(walked.indptr))
+    data = walked.data * np.minimum(1.0, ratio[walked.indices] / ratio[start])
+    accepted = csr_array((data, walked.indices, walked.indptr), shape=walked.shape)
+    stays = 1.0 - np.asarray(accepted.sum(axis=1)).ravel()
+    return csr_array(accepted + diags_array(np.maximum(stays, 0.0)))
+
+
+def canonical_rows(matrix: Any) -> "csr_array":
+    """A matrix as canonical CSR: sorted, without duplicates and without stored zeros."""
+    from scipy.sparse import csr_array, issparse
+
+    values = matrix if issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+    if len(values.shape) != 2:
+        raise KernelError(f"Move: rows has shape {values.shape}, expected a square matrix")
+    result = csr_array(values, dtype=np.float64)
+    result.sum_duplicates()
+    result.eliminate_zeros()
+    return result
+
+
+def _row(matrix: "csr_array", node: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    entries = slice(matrix.indptr[node], matrix.indptr[node + 1])
+    return matrix.indices[entries].astype(np.int32), rng.ends(matrix.data[entries])
+
+
+def _frozen(values: Floats) -> Floats:
+    values.setflags(write=False)
+    return values

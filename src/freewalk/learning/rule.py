@@ -1,0 +1,57 @@
+"""What an update rule is: how a visited node improves the model that it was handed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.schedules import Schedule
+
+
+class Rule(ABC):
+    """An update rule: a frozen dataclass with a step, and one scalar function that changes one coordinate.
+
+    A rule of your own sets the fields below and gives `update`. The function is plain scalar Python: the reference
+    runtime calls it, the others compile its source.
+    """
+
+    #: γ, or how it changes with the step.
+    step: "float | Schedule"
+    #: Whether a gradient at node v is multiplied by the kernel's weight 1 / (n · target_v).
+    weighted: bool
+    #: Gradient steps at a node before the model moves on.
+    local_steps: int
+    #: Whether a gradient is that of one random local sample instead of all of them.
+    sampled: bool
+
+    #: How many numbers a coordinate travel with the model, besides the model itself: 0, 1 or 2.
+    carried: ClassVar[int] = 0
+
+    @property
+    @abstractmethod
+    def update(self) -> Callable[..., Any]:
+        """The function `update(x, gradient, step, count, *carried)` of one coordinate.
+
+        It returns the new x, or the new x and the new carried numbers. `step` is γ times the weight of the node, and
+        `count` the number of gradient steps that the rule has made before.
+        """
+
+    @abstractmethod
+    def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The step size γ at each of the given steps."""
+
+    @property
+    def carries(self) -> int:
+        """How many carried numbers a coordinate this rule uses."""
+        return self.carried
+
+    @property
+    def reported(self) -> int:
+        """Which carried vector is the model to report; -1 is the model itself."""
+        return -1
+
+    def begin(self, models: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """The carried numbers at the first step, (carries, *models.shape): zeros unless the rule says otherwise."""
+        return np.zeros((self.carries, *models.shape), dtype=models.dtype)

@@ -1,0 +1,86 @@
+"""Stochastic gradient descent on the node that the walk visits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import FreewalkError
+from freewalk.learning.rule import Rule
+from freewalk.schedules import Schedule, schedule
+
+
+@dataclass(frozen=True)
+class SGD(Rule):
+    """x ← x − γ w_v ∇f_v(x), with the weight w_v = 1 / (n · target_v) of the kernel.
+
+    Under importance sampling the weight is the paper's L̄ / L_v.
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+    weighted
+        Whether to use the weights; without them the walk minimises the mean of f_v under its own law.
+    local_steps
+        Gradient steps at a node before the model moves on.
+    average
+        Report the running mean of the iterates instead of the last one; the mean travels with the model.
+    sampled
+        Take each gradient from one random local sample instead of all samples of the node.
+
+    Raises
+    ------
+    FreewalkError
+        If the step is not positive or the number of local steps is below 1.
+
+    Examples
+    --------
+    >>> SGD(step=3e-3).rates(np.arange(2))
+    array([0.003, 0.003])
+    """
+
+    step: float | Schedule
+    weighted: bool = True
+    local_steps: int = 1
+    average: bool = False
+    sampled: bool = False
+
+    def __post_init__(self) -> None:
+        schedule(self.step, "SGD: step")
+        if isinstance(self.local_steps, bool) or int(self.local_steps) != self.local_steps or self.local_steps < 1:
+            raise FreewalkError(f"SGD: local_steps = {self.local_steps!r}, expected a whole number >= 1")
+
+    @property
+    def update(self) -> Callable[..., Any]:
+        """One gradient step of one coordinate."""
+        return _step_and_average if self.average else _step
+
+    @property
+    def carries(self) -> int:
+        """The running mean, where it is asked for."""
+        return int(self.average)
+
+    @property
+    def reported(self) -> int:
+        """The running mean, where it is asked for."""
+        return 0 if self.average else -1
+
+    def begin(self, models: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """The mean of no iterate is the first model."""
+        return np.repeat(models[None], self.carries, axis=0)
+
+    def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The step size γ at each of the given steps."""
+        return schedule(self.step, "SGD: step")(steps)
+
+
+def _step(x: float, gradient: float, step: float, count: int) -> float:
+    return x - step * gradient
+
+
+def _step_and_average(x: float, gradient: float, step: float, count: int, mean: float) -> tuple[float, float]:
+    x = x - step * gradient
+    return x, mean + (x - mean) / (count + 1)

@@ -1,0 +1,95 @@
+"""What one node has to know to take part in a walk: its neighbours, their ratios, and the table of probabilities."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk import rng
+from freewalk.schedules import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMove:
+    """A node's share of a move.
+
+    Parameters
+    ----------
+    hops
+        The number of steps of the move.
+    ratio
+        The node's own ratio; None where the move accepts always.
+    neighbour_ratios
+        Those of its neighbours, for a single hop, which is then decided without a message. A longer move carries the
+        ratio of its start along, and its end decides.
+    rows
+        For each matrix of the move: the nodes that can follow this one, and where their intervals of words end.
+    """
+
+    hops: int
+    ratio: float | None
+    neighbour_ratios: NDArray[np.float64] | None
+    rows: tuple[tuple[NDArray[np.int32], NDArray[np.uint64]], ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class LocalKernel:
+    """All that one node needs to act: `choose` a move, then make its `hop`s one by one.
+
+    Parameters
+    ----------
+    node
+        The node itself.
+    neighbours
+        Its neighbours, in ascending order.
+    weight
+        The factor of its gradients, 1 / (n · target).
+    moves
+        Its share of each move.
+    probabilities
+        The probability of each move, the same at every node.
+    fade
+        How they change with the step, or None.
+    """
+
+    node: int
+    neighbours: NDArray[np.int32]
+    weight: float
+    moves: tuple[LocalMove, ...]
+    probabilities: tuple[float, ...]
+    fade: Schedule | None
+
+    def choose(self, step: int, draw: np.uint64) -> tuple[int, np.uint64, float]:
+        """Which move the first word of the step chooses, the word's place in its interval, and how wide that is."""
+        return choose(rng.ends(faded(self.probabilities, self.fade, np.array([step])))[0], draw)
+
+    def hop(self, move: int, hop: int, draw: np.uint64) -> int:
+        """The node to which hop number `hop` (0, 1, …) of a move goes from here."""
+        rows = self.moves[move].rows
+        if rows is None:
+            return int(self.neighbours[int(rng.pick(draw, np.uint64(self.neighbours.size)))])
+        nodes, ends = rows[hop if len(rows) > 1 else 0]
+        return int(nodes[outcome(ends, draw)])
+
+
+def faded(
+    probabilities: tuple[float, ...], fade: Schedule | None, steps: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The probability of each move (columns) at each step (rows): all but the first fade, the first takes the rest."""
+    table = np.tile(np.array(probabilities, dtype=np.float64), (steps.size, 1))
+    if fade is not None:
+        table[:, 1:] *= np.clip(fade(steps), 0.0, 1.0)[:, None]
+        table[:, 0] = 1.0 - table[:, 1:].sum(axis=1)
+    return table
+
+
+def choose(ends: NDArray[np.uint64], draw: np.uint64) -> tuple[int, np.uint64, float]:
+    """Which interval holds the draw, the draw's place in it, and the interval's width."""
+    index = outcome(ends, draw)
+    start = ends[index - 1] if index else np.uint64(0)
+    return index, draw - start, float(ends[index] - start)
+
+
+def outcome(ends: NDArray[np.uint64], draw: np.uint64) -> int:
+    """The outcome whose interval of words holds the draw."""
+    return min(int(np.searchsorted(ends, draw, side="right")), ends.size - 1)

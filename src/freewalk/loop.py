@@ -1,0 +1,182 @@
+"""The loop of a run: advance chunk by chunk, measure, stop cleanly when asked to, and make the record."""
+
+import platform
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk._version import __version__
+from freewalk.errors import ProblemError
+from freewalk.objectives import LeastSquares
+from freewalk.record import Record
+from freewalk.runtimes import Job, Runtime, State
+
+Progress = Callable[[int, int], None]
+
+_CHUNK_SECONDS = 0.15  # how long Ctrl-C and a progress bar may have to wait
+_CHUNK_STEPS = 2**18  # bounds what schedules write out a step
+
+
+@dataclass(eq=False)
+class Continuation:
+    """A run under way: what it takes to go on, and what was measured so far."""
+
+    job: Job
+    state: State
+    steps: int
+    every: int
+    runtime: str
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    seconds: float = 0.0
+    marks: list[int] = field(default_factory=list)
+    measures: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
+
+    def copy(self) -> "Continuation":
+        """A copy that can go on while this one stays as it is."""
+        parts = {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in vars(self.state).items()}
+        measures = {name: list(values) for name, values in self.measures.items()}
+        return Continuation(**{**vars(self), "state": State(**parts), "marks": list(self.marks), "measures": measures})
+
+
+def go_on(run: Continuation, runtime: Runtime, progress: Progress | None) -> Record:
+    """Advance a run to its end, or to the first interruption."""
+    clock = time.perf_counter()
+    engine = runtime.engine(run.job)
+    state = run.state
+    if not run.marks:
+        _append(run, np.array([0]), engine.measure(state))
+    chunk = 64.0
+    with _interruptible() as interrupted:
+        while state.step < run.steps and not interrupted.is_set():
+            _, end_of_phase, _ = run.job.phase_at(state.step)
+            limit = state.step + min(int(chunk), _CHUNK_STEPS)
+            until = min(limit, run.steps, run.steps if end_of_phase is None else end_of_phase)
+            marks = _marks(state.step, until, run.every, run.steps)
+            length, began = until - state.step, time.perf_counter()
+            _append(run, marks, engine.advance(state, until, marks))
+            spent = time.perf_counter() - began
+            # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
+            chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
+            if state.step < run.steps:
+                _enter_phase(run.job, state)
+            if progress is not None:
+                progress(state.step, run.steps)
+    run.seconds += time.perf_counter() - clock
+    return _record(run, runtime)
+
+
+def _marks(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
+    """The steps in (after, until] at which to measure."""
+    marks = np.arange(after - after % every + every, until + 1, every, dtype=np.int64)
+    return np.append(marks, steps) if until == steps and steps % every else marks
+
+
+def _append(run: Continuation, marks: NDArray[np.int64], measures: dict[str, NDArray[Any]]) -> None:
+    if marks.size:
+        run.marks.extend(int(mark) for mark in marks)
+        for name, values in measures.items():
+            run.measures.setdefault(name, []).append(values)
+
+
+def _enter_phase(job: Job, state: State) -> None:
+    """Where a new rule begins, so do the numbers that it carries."""
+    phase, _, began = job.phase_at(state.step)
+    if began == state.step and phase.rule is not None:
+        state.carried = phase.rule.begin(state.models)
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into a flag, so that a chunk ends whole; a second one interrupts at once."""
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag  # only the main thread may handle signals
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, previous)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _record(run: Continuation, runtime: Runtime) -> Record:
+    import xarray
+
+    job, state = run.job, run.state
+    partial = state.step < run.steps
+    run.measures = {name: [np.concatenate(values, axis=1)] for name, values in run.measures.items()}
+    variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
+    variables["visits"] = ("node", state.visits[0]) if state.visits_are_summed else (("walk", "node"), state.visits)
+    variables["at"] = ("walk", state.nodes)
+    attrs: dict[str, Any] = {"partial": int(partial), "label": _label(job)}
+    if job.problem is not None:
+        models = job.reported(state)
+        variables["final"] = (("walk", "coordinate"), models)
+        finite = np.isfinite(models).all(axis=1) & np.isfinite(variables["loss"][1]).all(axis=1)
+        variables["diverged"] = ("walk", ~finite)
+        variables["importance"] = ("node", job.problem.smoothness)
+        attrs |= {"heavy": list(job.problem.heavy), **_optimal(job)}
+    if state.paths.shape[0]:
+        kept = np.flatnonzero(state.path_of >= 0)
+        variables["path"] = (("kept", "time"), state.paths[np.argsort(state.path_of[kept]), : state.step + 1])
+        variables["kept"] = ("kept", kept)
+    coords = {"step": np.array(run.marks), "walk": np.arange(state.walks), "node": np.arange(job.kernel.graph.n)}
+    data = xarray.Dataset(variables, coords=coords, attrs=attrs)
+    return Record(data, _provenance(run, runtime), run if partial else None)
+
+
+def _label(job: Job) -> str:
+    return " → ".join(phase.kernel.label for phase in job.phases)
+
+
+def _optimal(job: Job) -> dict[str, float]:
+    """The best values that can be reached, by which figures and tables measure."""
+    problem = job.problem
+    if problem is None:
+        return {}
+    try:
+        best = problem.optimum()
+    except ProblemError:
+        return {}
+    values = {"optimal_loss": float(problem.loss(best))}
+    return values | ({"optimal_mse": float(problem.mse(best))} if isinstance(problem, LeastSquares) else {})
+
+
+def _provenance(run: Continuation, runtime: Runtime) -> dict[str, Any]:
+    job = run.job
+    phases = [
+        {"until": phase.until, "kernel": phase.kernel.label, "rule": None if phase.rule is None else repr(phase.rule)}
+        for phase in job.phases
+    ]
+    return {
+        "graph": job.kernel.graph.name,
+        "problem": None if job.problem is None else repr(job.problem),
+        "phases": phases,
+        "steps": run.steps,
+        "walks": run.state.walks,
+        "every": run.every,
+        "seed": job.seed,
+        "precision": job.precision,
+        "runtime": repr(runtime),
+        "started": run.started,
+        "seconds": round(run.seconds, 3),
+        "versions": {"freewalk": __version__, "python": platform.python_version()}
+        | {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")},
+        "platform": platform.platform(),
+    }

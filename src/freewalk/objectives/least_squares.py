@@ -1,0 +1,197 @@
+"""Linear regression."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk import rng
+from freewalk.objectives import checks
+from freewalk.objectives.predictor import Predictor
+from freewalk.objectives.synthetic import NOISE, Shifted, draw_data
+
+
+@final
+class LeastSquares(Predictor):
+    """f_v(x) = mean over the samples of node v of ½(aᵀx − y)², plus ridge/2 ‖x‖².
+
+    Its constants are L_v = λ_max(A_vᵀA_v / m_v) + ridge: ‖a‖² for one sample a node and no ridge.
+
+    Parameters
+    ----------
+    features
+        One row a sample.
+    targets
+        One number a sample.
+    nodes
+        The node of each sample; without it every sample is a node, in order.
+    ridge
+        Strength of the ridge term.
+    heavy
+        The nodes known to be heavy, if any.
+
+    Examples
+    --------
+    >>> problem = LeastSquares([[1.0, 0.0], [0.0, 2.0]], [3.0, 4.0])
+    >>> problem.smoothness
+    array([1., 4.])
+    >>> problem.optimum()
+    array([3., 2.])
+    >>> problem.loss([0.0, 0.0]), problem.mse([0.0, 0.0])
+    (6.25, 12.5)
+
+    References
+    ----------
+    Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning*.
+    """
+
+    curvature: ClassVar[float] = 1.0
+
+    @staticmethod
+    def value(prediction: float, target: float) -> float:
+        """Return ½(prediction − target)²."""
+        return 0.5 * (prediction - target) * (prediction - target)
+
+    @staticmethod
+    def slope(prediction: float, target: float) -> float:
+        """Return the error, prediction − target."""
+        return prediction - target
+
+    def mse(self, x: ArrayLike) -> float:
+        """Return the mean over the nodes of their mean (y − aᵀx)²: twice the loss without its ridge term.
+
+        Parameters
+        ----------
+        x
+            The model.
+
+        Returns
+        -------
+        float
+            Not finite for a model that has diverged.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals = self.targets - self.features @ self._model(x)
+            return float(self.sample_weights @ residuals**2)
+
+    def optimum(self) -> NDArray[np.float64]:
+        """Return the exact minimiser of the loss; of several, the one with the smallest norm.
+
+        Returns
+        -------
+        NDArray
+            Read-only, and computed once.
+        """
+        return self._optimum
+
+    @cached_property
+    def _optimum(self) -> NDArray[np.float64]:
+        scales = np.sqrt(self.sample_weights)
+        rows = np.vstack([scales[:, None] * self.features, np.sqrt(self.ridge) * np.eye(self.dim)])
+        answers = np.concatenate([scales * self.targets, np.zeros(self.dim)])
+        # Reduced to a triangle first: lstsq takes what is small against its number of rows for zero.
+        triangle = np.asarray(np.linalg.qr(np.column_stack([rows, answers]), mode="r"))
+        model = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=None)[0]
+        return checks.read_only(model.astype(np.float64, copy=False))
+
+    @classmethod
+    def synthetic(
+        cls,
+        n: int,
+        dim: int = 10,
+        *,
+        heavy: int | Sequence[int] = 0,
+        heavy_probability: float | None = None,
+        adjacent: bool = True,
+        light_variance: float = 1.0,
+        heavy_variance: float = 100.0,
+        noise: float = 0.1,
+        constant: bool = False,
+        distance: float = 1.0,
+        shift: float = 0.0,
+        shifted: Shifted = "heavy",
+        samples: int | ArrayLike = 1,
+        ridge: float = 0.0,
+        seed: int = 0,
+    ) -> "LeastSquares":
+        """Draw data as the paper does: y = aᵀ(x + s_v) + noise · N(0, 1), with a ~ N(0, variance · I).
+
+        Parameters
+        ----------
+        n
+            How many nodes.
+        dim
+            How many features.
+        heavy
+            Which nodes have the larger variance: how many of them, or which.
+        heavy_probability
+            Makes each node heavy independently, in place of `heavy`. A draw can have none: for n = 1000 and
+            .002, 13.5 % of them do.
+        adjacent
+            Whether a number of heavy nodes is nodes 0, 1, 2, …, which are next to each other on a ring, a
+            path and the first row of a grid, or drawn at random.
+        light_variance, heavy_variance
+            The variance of the features at light and at heavy nodes.
+        noise
+            The standard deviation of the noise.
+        constant
+            Whether the first feature of every sample is 1.
+        distance
+            ‖x‖² of the truth x, whose direction is random: its squared distance from the zero model.
+        shift
+            The norm of s_v, by which a shifted node's own optimum is away from the truth; 0: all share one.
+        shifted
+            "heavy": the heavy nodes are shifted, all in one direction, so that it does not average out;
+            "all": every node is, each in its own direction.
+        samples
+            How many samples a node has, or how many each of them has.
+        ridge
+            Strength of the ridge term.
+        seed
+            Features, truth, heavy nodes, shifts and noise are drawn apart: changing an option of one of them
+            keeps the others.
+
+        Returns
+        -------
+        LeastSquares
+            Its field `heavy` names the heavy nodes.
+
+        Raises
+        ------
+        ProblemError
+            If an option is outside its range.
+
+        Notes
+        -----
+        The truth is `freewalk.objectives.synthetic.truth(dim, distance, seed)`. It is also the optimum if
+        noise, shift and ridge are 0 and there are at least `dim` samples in all.
+
+        Examples
+        --------
+        >>> problem = LeastSquares.synthetic(1000, heavy=2, seed=1)
+        >>> problem
+        LeastSquares(n=1000, dim=10, samples=1000, ridge=0.0, heavy=(0, 1))
+        >>> bool(problem.smoothness[:2].min() > problem.smoothness[2:].max())
+        True
+        """
+        data = draw_data(
+            f"{cls.__name__}.synthetic",
+            n,
+            dim,
+            heavy=heavy,
+            heavy_probability=heavy_probability,
+            adjacent=adjacent,
+            light_variance=light_variance,
+            heavy_variance=heavy_variance,
+            constant=constant,
+            distance=distance,
+            shift=shift,
+            shifted=shifted,
+            samples=samples,
+            seed=seed,
+        )
+        deviation = checks.real(f"{cls.__name__}.synthetic", "noise", noise)
+        targets = data.scores + deviation * rng.generator(seed, NOISE).standard_normal(len(data.scores))
+        return cls(data.features, targets, data.nodes, ridge, data.heavy)

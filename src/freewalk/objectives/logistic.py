@@ -1,0 +1,194 @@
+"""Logistic regression."""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk import rng
+from freewalk.errors import ProblemError
+from freewalk.objectives import checks
+from freewalk.objectives.newton import minimise
+from freewalk.objectives.predictor import Predictor
+from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_data
+
+
+@final
+class Logistic(Predictor):
+    """f_v(x) = mean over the samples of node v of log(1 + exp(aᵀx)) − y aᵀx, plus ridge/2 ‖x‖².
+
+    This is the negative log-likelihood of P(y = 1) = 1/(1 + exp(−aᵀx)). Its constants are
+    L_v = ¼ λ_max(A_vᵀA_v / m_v) + ridge.
+
+    Parameters
+    ----------
+    features
+        One row a sample.
+    targets
+        The label of each sample, 0 or 1.
+    nodes
+        The node of each sample; without it every sample is a node, in order.
+    ridge
+        Strength of the ridge term. Without it, labels that a plane separates have no optimum.
+    heavy
+        The nodes known to be heavy, if any.
+
+    Examples
+    --------
+    >>> problem = Logistic([[1.0], [1.0], [1.0]], [1, 1, 0])
+    >>> float(problem.optimum()[0])  # log 2, the log-odds of two to one
+    0.693147...
+    >>> problem.smoothness
+    array([0.25, 0.25, 0.25])
+
+    References
+    ----------
+    Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning* (with the sign
+    that makes it a loss).
+    """
+
+    curvature: ClassVar[float] = 0.25
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        found = np.unique(self.targets)
+        if not np.isin(found, (0.0, 1.0)).all():
+            signs = bool(np.isin(found, (-1.0, 1.0)).all())
+            remedy = "; turn -1 and +1 into them with (targets + 1) / 2" if signs else ""
+            values = ", ".join(f"{value:g}" for value in found[:5]) + (", ..." if len(found) > 5 else "")
+            raise ProblemError(f"Logistic: targets has the values {values}, expected 0 and 1 only{remedy}")
+
+    @staticmethod
+    def value(prediction: float, target: float) -> float:
+        """Return log(1 + exp(prediction)) − target · prediction, without overflow."""
+        if prediction >= 0.0:
+            return math.log1p(math.exp(-prediction)) + (1.0 - target) * prediction
+        return math.log1p(math.exp(prediction)) - target * prediction
+
+    @staticmethod
+    def slope(prediction: float, target: float) -> float:
+        """Return 1/(1 + exp(−prediction)) − target, without overflow or cancellation."""
+        if prediction >= 0.0:
+            small = math.exp(-prediction)
+            return ((1.0 - target) - target * small) / (1.0 + small)
+        small = math.exp(prediction)
+        return ((1.0 - target) * small - target) / (1.0 + small)
+
+    def optimum(self) -> NDArray[np.float64]:
+        """Return the minimiser of the loss, to rounding; of several, the one with the smallest norm.
+
+        Returns
+        -------
+        NDArray
+            Read-only, and computed once.
+
+        Raises
+        ------
+        ProblemError
+            If the loss has no minimum, because there is no ridge and a plane separates the labels (wholly, or
+            with some samples on the plane).
+        """
+        return self._optimum
+
+    @cached_property
+    def _optimum(self) -> NDArray[np.float64]:
+        def bends(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+            # For either label |slope| is the probability p of the other one, and value'' = p(1 − p).
+            return np.asarray(np.abs(slopes) * (1.0 - np.abs(slopes)))
+
+        model = minimise(
+            self.features,
+            self.sample_weights,
+            self.ridge,
+            values=lambda predictions: self._each(self.value, predictions),
+            slopes=lambda predictions: self._each(self.slope, predictions),
+            bends=bends,
+        )
+        if model is None:
+            raise ProblemError(
+                f"Logistic: the loss has no finite optimum with ridge = {self.ridge:g}, since a plane "
+                "separates the labels (or all but does); add ridge, for example ridge=1e-3"
+            )
+        return checks.read_only(model)
+
+    @classmethod
+    def synthetic(
+        cls,
+        n: int,
+        dim: int = 10,
+        *,
+        heavy: int | Sequence[int] = 0,
+        heavy_probability: float | None = None,
+        adjacent: bool = True,
+        light_variance: float = 1.0,
+        heavy_variance: float = 100.0,
+        noise: float = 0.0,
+        constant: bool = False,
+        distance: float = 1.0,
+        shift: float = 0.0,
+        shifted: Shifted = "heavy",
+        samples: int | ArrayLike = 1,
+        ridge: float = 0.0,
+        seed: int = 0,
+    ) -> "Logistic":
+        """Draw labels with P(y = 1) = 1/(1 + exp(−aᵀ(x + s_v))).
+
+        The features are those of `LeastSquares.synthetic` with the same seed and options.
+
+        Parameters
+        ----------
+        n, dim, heavy, heavy_probability, adjacent, light_variance, heavy_variance
+            As for `LeastSquares.synthetic`.
+        noise
+            The probability that a label, once drawn, is flipped.
+        constant, distance, shift, shifted, samples, ridge, seed
+            As for `LeastSquares.synthetic`.
+
+        Returns
+        -------
+        Logistic
+            Its field `heavy` names the heavy nodes.
+
+        Raises
+        ------
+        ProblemError
+            If an option is outside its range.
+
+        Notes
+        -----
+        The truth is `freewalk.objectives.synthetic.truth(dim, distance, seed)`; the optimum comes near it
+        as the samples grow in number. With few samples for `dim` a plane separates the labels: then give
+        some ridge.
+
+        Examples
+        --------
+        >>> problem = Logistic.synthetic(1000, heavy=2, ridge=1e-3, seed=1)
+        >>> problem
+        Logistic(n=1000, dim=10, samples=1000, ridge=0.001, heavy=(0, 1))
+        >>> problem.loss(problem.optimum()) < problem.loss(np.zeros(10))
+        True
+        """
+        data = draw_data(
+            f"{cls.__name__}.synthetic",
+            n,
+            dim,
+            heavy=heavy,
+            heavy_probability=heavy_probability,
+            adjacent=adjacent,
+            light_variance=light_variance,
+            heavy_variance=heavy_variance,
+            constant=constant,
+            distance=distance,
+            shift=shift,
+            shifted=shifted,
+            samples=samples,
+            seed=seed,
+        )
+        probability = checks.real(f"{cls.__name__}.synthetic", "noise", noise, 1.0)
+        # A score plus standard logistic noise is positive with exactly the model's probability.
+        labels = data.scores + rng.generator(seed, LABELS).logistic(size=len(data.scores)) > 0
+        flipped = rng.generator(seed, NOISE).random(len(labels)) < probability
+        return cls(data.features, (labels ^ flipped).astype(np.float64), data.nodes, ridge, data.heavy)

@@ -1,0 +1,85 @@
+"""What every objective offers, whatever its form."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Objective(ABC):
+    """The function that a walk minimises: f(x) = (1/n) Σ_v f_v(x), where f_v is known to node v alone.
+
+    A loss that depends on its data only through aᵀx is better written as a `Predictor`, which compiled
+    runtimes can run. Any other subclasses this class and runs on the `reference` runtime.
+
+    Attributes
+    ----------
+    heavy
+        The nodes known to be heavy, that is, with a much larger constant L_v than the others: set by
+        `synthetic`, else empty.
+
+    Examples
+    --------
+    Each node wants the model to be near its own point, f_v(x) = ½‖x − c_v‖²:
+
+    >>> class Centres(Objective):
+    ...     def __init__(self, centres):
+    ...         self.centres = np.asarray(centres, dtype=np.float64)
+    ...
+    ...     @property
+    ...     def n(self):
+    ...         return len(self.centres)
+    ...
+    ...     @property
+    ...     def dim(self):
+    ...         return self.centres.shape[1]
+    ...
+    ...     @property
+    ...     def smoothness(self):
+    ...         return np.ones(self.n)
+    ...
+    ...     def loss(self, x):
+    ...         return float(0.5 * np.mean(np.sum((x - self.centres) ** 2, axis=1)))
+    ...
+    ...     def gradient(self, node, x, sample=None):
+    ...         return np.asarray(x - self.centres[node])
+    ...
+    ...     def optimum(self):
+    ...         return self.centres.mean(axis=0)
+    >>> problem = Centres([[0.0, 0.0], [2.0, 4.0]])
+    >>> problem.optimum(), problem.loss(problem.optimum())
+    (array([1., 2.]), 2.5)
+    """
+
+    heavy: tuple[int, ...] = ()
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """The number of nodes."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """The number of parameters of the model."""
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> NDArray[np.float64]:
+        """L_v, the smallest constant with ‖∇f_v(x) − ∇f_v(x')‖ ≤ L_v ‖x − x'‖, by node."""
+
+    @abstractmethod
+    def loss(self, x: ArrayLike) -> float:
+        """Return f(x), the mean over the nodes."""
+
+    @abstractmethod
+    def gradient(self, node: int, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
+        """Return ∇f_v(x) at a node, or the gradient of its sample number `sample` alone (with ridge)."""
+
+    @abstractmethod
+    def optimum(self) -> NDArray[np.float64]:
+        """Return the model that minimises f, the mean over all nodes."""
+
+    def samples(self, node: int) -> int:
+        """Return how many local samples a node has; 1 where f_v is not a mean over samples."""
+        return 1

@@ -1,0 +1,53 @@
+"""The largest eigenvalue of the second moment of each node's data, without a loop over nodes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BLOCK = 2**21
+"""Floats that a block of nodes may take at a time: 16 MB."""
+
+
+def largest_eigenvalues(
+    features: NDArray[np.float64], offsets: NDArray[np.int64], block: int = _BLOCK
+) -> NDArray[np.float64]:
+    """Compute λ_max(A_vᵀA_v / m_v) for every node v.
+
+    The nodes are grouped by their number of samples m and each group is solved at once, in blocks, from the
+    smaller of A_vᵀA_v and A_vA_vᵀ: they share their largest eigenvalue.
+
+    Parameters
+    ----------
+    features
+        All the samples, those of a node next to each other.
+    offsets
+        The samples of node v are the rows offsets[v]:offsets[v+1].
+    block
+        How many floats to hold at a time.
+
+    Returns
+    -------
+    NDArray
+        One value a node.
+
+    Examples
+    --------
+    >>> largest_eigenvalues(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 1.0]]), np.array([0, 1, 3]))
+    array([25. ,  0.5])
+    """
+    dim = features.shape[1]
+    counts = np.diff(offsets)
+    result = np.empty(len(counts))
+    for count in np.unique(counts):
+        nodes = np.flatnonzero(counts == count)
+        side = min(int(count), dim)
+        size = max(1, block // (int(count) * dim + side * side))
+        for begin in range(0, len(nodes), size):
+            part = nodes[begin : begin + size]
+            rows = features[offsets[part, None] + np.arange(count)]
+            if count == 1:
+                result[part] = np.einsum("vsi,vsi->v", rows, rows)
+            else:
+                turned = rows.transpose(0, 2, 1)
+                gram = rows @ turned if count <= dim else turned @ rows
+                result[part] = np.linalg.eigvalsh(gram)[:, -1] / count
+    return result

@@ -1,0 +1,150 @@
+"""What a runtime is: something that moves a state of many walks forward."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import FreewalkError, ProblemError
+from freewalk.kernel import Kernel
+from freewalk.learning import Rule
+from freewalk.objectives import Objective
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """A part of a run: walk by `kernel` and learn by `rule` up to step `until`.
+
+    Parameters
+    ----------
+    until
+        The step at which the next phase begins; None: to the end of the run.
+    kernel
+        How the walk moves.
+    rule
+        How a node updates the model; None walks without learning.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
+    >>> fw.Phase(2000, kernel, fw.SGD(step=1e-3)).until
+    2000
+    """
+
+    until: int | None
+    kernel: Kernel
+    rule: Rule | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """All that determines a run, except how long it is."""
+
+    problem: Objective | None
+    phases: tuple[Phase, ...]
+    seed: int
+    precision: str = "float64"
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the first phase; all phases share its graph."""
+        return self.phases[0].kernel
+
+    def phase_at(self, step: int) -> tuple[Phase, int | None, int]:
+        """The phase of a step, where it ends (None: never), and the step at which its rule began."""
+        began = 0
+        start = 0
+        for index, phase in enumerate(self.phases):
+            if index and phase.rule != self.phases[index - 1].rule:
+                began = start
+            if phase.until is None or step < phase.until:
+                return phase, phase.until, began
+            start = phase.until
+        raise FreewalkError(f"run: no phase covers step {step}; leave `until` of the last phase None")
+
+
+    def reported(self, state: "State") -> NDArray[np.floating[Any]]:
+        """The models to report: those of the walks, or what the rule of the last step reports instead."""
+        rule = self.phase_at(max(state.step - 1, 0))[0].rule
+        return state.models if rule is None or rule.reported < 0 else state.carried[rule.reported]
+
+
+@dataclass(eq=False)
+class State:
+    """Where every walk is, what it carries and what it has counted: all that is needed to go on."""
+
+    step: int
+    nodes: NDArray[np.int32]
+    models: NDArray[np.floating[Any]]  # walks × dim
+    carried: NDArray[np.floating[Any]]  # vectors × walks × dim
+    messages: NDArray[np.int64]
+    probes: NDArray[np.int64]
+    visits: NDArray[np.int64]  # walks × nodes, or 1 × nodes: summed over the walks
+    path_of: NDArray[np.int64]  # by walk: its row in `paths`, or -1
+    paths: NDArray[np.int32]
+
+    @property
+    def walks(self) -> int:
+        """How many walks there are."""
+        return self.nodes.size
+
+    @property
+    def visits_are_summed(self) -> bool:
+        """Whether visits are counted over all walks together."""
+        return self.visits.shape[0] != self.walks
+
+
+Measures = dict[str, NDArray[Any]]
+
+
+class Engine(ABC):
+    """A job made ready on a runtime: it moves states forward."""
+
+    @abstractmethod
+    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
+        """Move a state forward in place, inside one phase.
+
+        Parameters
+        ----------
+        state
+            The state to move, from state.step to `until`.
+        until
+            The step to reach, not beyond the phase of state.step.
+        marks
+            The steps in (state.step, until] at which to measure.
+
+        Returns
+        -------
+        Measures
+            `messages` and `probes`, and where the job learns `loss`, `distance` and, for least squares, `mse`: each
+            walks × marks.
+        """
+
+    @abstractmethod
+    def measure(self, state: State) -> Measures:
+        """The measures of a state as it is, walks × 1."""
+
+
+class Runtime(ABC):
+    """A place where walks run. Every runtime visits the same nodes; `reference` is the truth."""
+
+    @abstractmethod
+    def engine(self, job: Job) -> Engine:
+        """Make a job ready.
+
+        Raises
+        ------
+        FreewalkError
+            If this runtime cannot run it.
+        """
+
+
+def known_optimum(problem: Objective) -> NDArray[np.float64]:
+    """The optimum from which distances are measured; NaN where the problem has none."""
+    try:
+        return problem.optimum()
+    except ProblemError:
+        return np.full(problem.dim, np.nan)

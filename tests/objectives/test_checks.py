@@ -1,0 +1,128 @@
+"""Every refusal, by its words."""
+
+import numpy as np
+import pytest
+
+from freewalk.errors import ProblemError
+from freewalk.objectives import LeastSquares, Logistic
+
+A = np.ones((3, 2))
+Y = np.zeros(3)
+
+
+def with_entry(array, index, value):
+    changed = array.copy()
+    changed[index] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (with_entry(A, (1, 0), np.nan), Y),
+            r"LeastSquares: row 1 of features is \[nan  1\.\] \(1 such rows",
+        ),
+        (
+            (with_entry(A, slice(1, 3), np.inf), Y),
+            r"row 1 of features is \[inf inf\] \(2 such .* drop or repair",
+        ),
+        ((A, with_entry(Y, 2, np.nan)), "row 2 of targets is nan"),
+        ((np.ones(3), Y), r"features has shape \(3,\), expected \(samples, dim\).*features.reshape\(-1, 1\)"),
+        ((np.ones((3, 2, 1)), Y), r"features has shape \(3, 2, 1\), expected \(samples, dim\)$"),
+        ((np.ones((0, 2)), np.zeros(0)), r"features has shape \(0, 2\), expected at least one sample"),
+        ((np.ones((3, 0)), Y), r"features has shape \(3, 0\), expected at least one sample and one feature"),
+        ((A, np.zeros(4)), r"targets has shape \(4,\), expected \(3,\), one for each row of features$"),
+        ((A, np.zeros((3, 1))), r"targets has shape \(3, 1\).*flatten it with targets.reshape\(-1\)"),
+        ((A * 1j, Y), "features cannot be read as an array of real numbers .complex numbers"),
+        (([["a", "b"]], Y), r"features cannot be read as an array of real numbers.*\.toarray\(\)"),
+        (([[1.0, 2.0], [1.0]], Y), "features cannot be read as an array"),
+        ((np.ma.masked_equal(np.eye(3), 1), Y), "features has masked entries"),
+        ((A, Y, [0, 1]), r"nodes has shape \(2,\), expected \(3,\), the node of each row"),
+        ((A, Y, [[0, 1, 2]]), r"nodes has shape \(1, 3\), expected \(3,\)"),
+        ((A, Y, [0.0, 1.0, 2.0]), r"nodes has dtype float64, expected integers; convert with .astype\(int\)"),
+        ((A, Y, [True, False, True]), "nodes has dtype bool, expected integers"),
+        ((A, Y, [0, -1, 1]), "nodes has the entry -1, expected numbers from 0"),
+        (
+            (A, Y, [0, 1, 3]),
+            r"no data at 1 of 4 nodes \(2\), expected a sample or more at every node; renumber",
+        ),
+        ((A, Y, [0, 1, 10]), r"no data at 8 of 11 nodes \(2, 3, 4, 5, 6, \.\.\.\)"),
+        (
+            (A, Y, [1, 2, 10**15]),
+            r"no data at 999999999999998 of 1000000000000001 nodes \(0, 3, 4, 5, 6, \.\.\.\)",
+        ),
+        ((A, Y, None, -0.1), "ridge = -0.1, expected a finite number >= 0"),
+        ((A, Y, None, np.nan), "ridge = nan, expected a finite number >= 0"),
+        ((A, Y, None, np.inf), "ridge = inf, expected a finite number >= 0"),
+        ((A, Y, None, "much"), "ridge = 'much', expected a finite number >= 0"),
+        ((A, Y, None, 0.0, (0, 3)), "heavy names node 3, expected nodes from 0 to 2"),
+        ((A, Y, None, 0.0, (-1, 2)), "heavy names node -1, expected nodes from 0 to 2"),
+        ((A, Y, None, 0.0, (0.5,)), "heavy has dtype float64, expected integers"),
+        ((A, Y, None, 0.0, 2), r"heavy has shape \(\), expected one dimension"),
+    ],
+)
+def test_data(arguments, message):
+    with pytest.raises(ProblemError, match=message):
+        LeastSquares(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (
+            [-1, 1, 1],
+            r"Logistic: targets has the values -1, 1, expected 0 and 1 only; .*\(targets \+ 1\) / 2",
+        ),
+        ([0, 1, 2], "targets has the values 0, 1, 2, expected 0 and 1 only$"),
+        ([0.5, 1, 0], "targets has the values 0, 0.5, 1, expected 0 and 1 only$"),
+    ],
+)
+def test_labels(targets, message):
+    with pytest.raises(ProblemError, match=message):
+        Logistic(A, targets)
+
+
+def test_labels_are_listed_up_to_five():
+    with pytest.raises(ProblemError, match=r"values 0, 1, 2, 3, 4, \.\.\., expected"):
+        Logistic(np.ones((9, 1)), np.arange(9))
+
+
+@pytest.mark.parametrize("x", [np.zeros(3), np.zeros((2, 1)), 0.0])
+def test_model_of_the_wrong_size(x):
+    problem = LeastSquares(A, Y)
+    for use in (problem.loss, problem.mse, lambda model: problem.gradient(0, model)):
+        with pytest.raises(ProblemError, match=r"LeastSquares: x has shape .*, expected \(2,\)"):
+            use(x)
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (3, "node = 3, expected 0 to 2"),
+        (-1, "node = -1, expected 0 to 2"),
+        (0.5, "node = 0.5, expected a whole"),
+    ],
+)
+def test_node_outside(node, message):
+    problem = LeastSquares(A, Y)
+    with pytest.raises(ProblemError, match=message):
+        problem.gradient(node, np.zeros(2))
+    with pytest.raises(ProblemError, match=message):
+        problem.samples(node)
+
+
+@pytest.mark.parametrize("sample", [2, -1])
+def test_sample_outside(sample):
+    problem = LeastSquares(A, Y, [0, 0, 1])
+    with pytest.raises(ProblemError, match=f"sample of node 0 = {sample}, expected 0 to 1"):
+        problem.gradient(0, np.zeros(2), sample)
+
+
+def test_what_is_accepted():
+    assert LeastSquares([[True, False]], [3]).targets.dtype == np.float64
+    assert LeastSquares(A, Y, np.array([1, 0, 0], dtype=np.uint8)).n == 2
+    assert LeastSquares(A, Y, heavy=[2, 0, 2]).heavy == (0, 2)
+    assert LeastSquares(A, Y, heavy={1}).heavy == (1,)
+    assert Logistic(A, [True, False, True]).targets.tolist() == [1, 0, 1]
+    assert LeastSquares(A, Y).gradient(np.int32(1), [0, 0]).tolist() == [0, 0]
