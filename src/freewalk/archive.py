@@ -55,7 +55,9 @@ def pack(value: Any) -> Packed:
         if type(item).__name__ == "csr_array":
             names = [store(part) for part in (item.data, item.indices, item.indptr)]
             return {"csr": names, "shape": list(item.shape)}
-        raise RecordError(f"archive: cannot store a {type(item).__name__}; expected dataclasses, arrays and plain values")
+        raise RecordError(
+            f"archive: cannot store a {type(item).__name__}; expected dataclasses, arrays and plain values"
+        )
 
     packed.tree = visit(value)
     return packed
@@ -91,7 +93,9 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
         if "type" in item:
             name = item["type"]
             if name not in types:
-                raise RecordError(f"record: it was made with your own class {name!r}; pass it: fw.resume(record, types=[{name}])")
+                raise RecordError(
+                    f"record: it was made with your own class {name!r}; pass it: fw.resume(record, types=[{name}])"
+                )
             return types[name](**{part: visit(value) for part, value in item["fields"].items()})
         return {name: visit(part) for name, part in item.items()}
 

@@ -35,7 +35,9 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
     if isinstance(kernel, Kernel):
         listed = [Phase(None, kernel, rule)]
     elif rule is not None:
-        raise FreewalkError("learn: got a list of phases and a rule; each phase names its own rule: fw.Phase(until, kernel, rule)")
+        raise FreewalkError(
+            "learn: got a list of phases and a rule; each phase names its own rule: fw.Phase(until, kernel, rule)"
+        )
     else:
         listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
     if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
@@ -50,7 +52,9 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
         raise FreewalkError("phases: their kernels live on different graphs, expected one graph")
     if problem is not None:
         if not isinstance(problem, Objective):
-            raise FreewalkError(f"problem: got {problem!r}, expected an objective such as fw.objectives.LeastSquares(...)")
+            raise FreewalkError(
+                f"problem: got {problem!r}, expected an objective such as fw.objectives.LeastSquares(...)"
+            )
         if any(not isinstance(phase.rule, Rule) for phase in listed):
             raise FreewalkError(f"rule: got {rule!r}, expected an update rule such as fw.SGD(step=1e-3)")
         n = listed[0].kernel.graph.n
@@ -63,7 +67,9 @@ def phases_cover(listed: tuple[Phase, ...], steps: int) -> None:
     """The last phase reaches the end of the run."""
     end = listed[-1].until
     if end is not None and end < steps:
-        raise FreewalkError(f"phases: the last ends at step {end}, before the {steps} steps of the run; let its until be None")
+        raise FreewalkError(
+            f"phases: the last ends at step {end}, before the {steps} steps of the run; let its until be None"
+        )
 
 
 def models(initial: ArrayLike | None, dim: int, walks: int, kind: str) -> NDArray[Any]:
@@ -98,8 +104,10 @@ def start(value: str | ArrayLike, seed_: int, walks: int, n: int) -> NDArray[np.
 def paths(value: int | Sequence[int], walks: int) -> NDArray[np.int64]:
     """By walk: the row of its path, or -1."""
     chosen = np.arange(value) if isinstance(value, (int, np.integer)) else np.asarray(value, dtype=np.int64)
-    if chosen.ndim != 1 or (chosen.size and not (0 <= chosen.min() and chosen.max() < walks)):
-        raise FreewalkError(f"paths: got {value!r}, expected how many of the {walks} walks to keep, or which of 0..{walks - 1}")
+    if chosen.ndim != 1 or (chosen.size and not (chosen.min() >= 0 and chosen.max() < walks)):
+        raise FreewalkError(
+            f"paths: got {value!r}, expected how many of the {walks} walks to keep, or which of 0..{walks - 1}"
+        )
     rows = np.full(walks, -1, dtype=np.int64)
     rows[chosen] = np.arange(chosen.size)
     return rows

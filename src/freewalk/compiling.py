@@ -7,6 +7,7 @@ another name, hence another compilation; editing a comment does not.
 """
 
 import ast
+import dis
 import hashlib
 import importlib.util
 import inspect
@@ -23,12 +24,13 @@ import numpy as np
 
 from freewalk.errors import FreewalkError
 
-_OPTIONS = "nogil=True, error_model='numpy'"
+# Compiled functions do not allocate, so they need not count references to the arrays they are handed, which would cost
+# more than most of them do.
+_OPTIONS = "nogil=True, error_model='numpy', _nrt=False"
 _ENTRY = f"@numba.njit(cache=True, {_OPTIONS})"
-# Parts do not allocate, so they need not count references to the arrays they are handed, which costs more than most of
-# them do. They are inlined by force, since a call inside a loop keeps the compiler from using vector registers.
-_CALL = f"@numba.njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
-_PART = f"@numba.njit(_nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
+_CALL = f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
+# Inlined by force: a call inside a loop keeps the compiler from using vector registers.
+_PART = f"@numba.njit(inline='always', {_OPTIONS})"
 
 
 def compile_functions(
@@ -41,7 +43,7 @@ def compile_functions(
     functions
         Functions by the name under which the others call them; they take the place of globals of that name.
     entry
-        Which of them to return, compiled. It alone may allocate arrays.
+        Which of them to return, compiled. None of them may allocate an array.
     calls
         The functions that stay calls; all others are inlined where they are called.
 
@@ -73,8 +75,11 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
     imports: dict[str, str] = {"numba": "numba", "np": "numpy"}
     constants: dict[str, str] = {}
     sources: dict[str, str] = {}
+    visited: dict[str, Callable[..., Any]] = {}
 
     def visit(name: str, function: Callable[..., Any]) -> None:
+        if visited.setdefault(name, function) is not function:
+            raise FreewalkError(f"compile: two different functions are called {name!r}; rename one")
         if name in sources:
             return
         if not isinstance(function, FunctionType):
@@ -98,10 +103,12 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
             visit(name, value)
         elif isinstance(value, ModuleType):
             imports[name] = value.__name__
-        elif isinstance(value, np.generic):
-            constants[name] = f"np.{type(value).__name__}({value.item()!r})"
-        elif isinstance(value, (bool, int, float)):
-            constants[name] = repr(value)
+        elif isinstance(value, (bool, int, float, np.generic)):
+            text = f"np.{type(value).__name__}({value.item()!r})" if isinstance(value, np.generic) else repr(value)
+            if constants.setdefault(name, text) != text:
+                raise FreewalkError(
+                    f"{user.__qualname__}: its constant {name!r} has another value elsewhere; rename one"
+                )
         else:
             raise FreewalkError(
                 f"{user.__qualname__}: uses {name!r} = {value!r}, expected numbers, modules such as math, or functions"
@@ -120,8 +127,10 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
 
 
 def _names(code: CodeType) -> set[str]:
+    """The globals that a function reads; the names of attributes are not among them."""
     nested = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*nested)
+    read = {instruction.argval for instruction in dis.get_instructions(code) if instruction.opname == "LOAD_GLOBAL"}
+    return read.union(*nested)
 
 
 def _definition(name: str, function: FunctionType) -> str:

@@ -72,9 +72,7 @@ class LocalKernel:
         return int(nodes[outcome(ends, draw)])
 
 
-def faded(
-    probabilities: tuple[float, ...], fade: Schedule | None, steps: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def faded(probabilities: tuple[float, ...], fade: Schedule | None, steps: NDArray[np.int64]) -> NDArray[np.float64]:
     """The probability of each move (columns) at each step (rows): all but the first fade, the first takes the rest."""
     table = np.tile(np.array(probabilities, dtype=np.float64), (steps.size, 1))
     if fade is not None:

@@ -165,7 +165,13 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None) -> Re
     if len(sizes) > 1:
         raise RecordError(f"concat: the records have {sorted(map(str, sizes))} walks, expected the same number in each")
     data = xarray.concat(
-        parts, dim="design", data_vars="all", coords="minimal", join="outer", compat="override", combine_attrs="drop_conflicts"
+        parts,
+        dim="design",
+        data_vars="all",
+        coords="minimal",
+        join="outer",
+        compat="override",
+        combine_attrs="drop_conflicts",
     )
     data = data.assign_coords(design=np.array(names))
     data.attrs["partial"] = int(any(record.partial for record in records))

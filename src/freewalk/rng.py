@@ -62,9 +62,7 @@ def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[
 
 def word_pair(seed: Word, stream: Word, walk: Word, step: Word, block: Word) -> tuple[Word, Word]:
     """The words 2·block and 2·block + 1 of a stream at one step of one walk."""
-    a, b, c, d = philox(
-        (stream << _STREAM) | block, walk, step & _LOW, step >> _HALF, seed & _LOW, seed >> _HALF
-    )
+    a, b, c, d = philox((stream << _STREAM) | block, walk, step & _LOW, step >> _HALF, seed & _LOW, seed >> _HALF)
     return (a << _HALF) | b, (c << _HALF) | d
 
 
@@ -90,9 +88,10 @@ def pick(draw: Word, count: Word) -> Word:
 def accepts(offset: Word, width: Any, start: Any, end: Any) -> Any:
     """Whether a draw at `offset` in an interval `width` wide accepts with probability min(1, end / start).
 
-    The quotient and its product with the width are each rounded once, as IEEE 754 prescribes: the same everywhere.
+    The quotient, its product with the width and the offset as a float are each rounded once, as IEEE 754 prescribes:
+    the same everywhere. An offset of 0 is always accepted, so that no probability is ever rounded down to nothing.
     """
-    return end >= start or offset < np.uint64(width * (end / start))
+    return np.float64(offset) <= width * (end / start)
 
 
 def widths(probabilities: ArrayLike) -> NDArray[np.uint64]:

@@ -93,5 +93,7 @@ def schedule(value: "float | Schedule", owner: str) -> Schedule:
     if isinstance(value, Schedule):
         return value
     if isinstance(value, bool) or not np.isscalar(value) or not np.isfinite(value) or value <= 0:
-        raise FreewalkError(f"{owner}: got {value!r}, expected a finite number > 0 or a schedule such as Inverse(0.1, 100)")
+        raise FreewalkError(
+            f"{owner}: got {value!r}, expected a finite number > 0 or a schedule such as Inverse(0.1, 100)"
+        )
     return Constant(float(value))

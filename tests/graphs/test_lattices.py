@@ -46,9 +46,7 @@ def test_thin_grids_are_paths():
 @pytest.mark.parametrize("make", [path, complete, star])
 @pytest.mark.parametrize("n", [1, 0, -3, 5.0, "5", None, True, 2**31])
 def test_two_nodes_at_least(make, n):
-    with pytest.raises(
-        GraphError, match=f"{make.__name__}: n = .*, expected a whole number from 2 to 2147483647"
-    ):
+    with pytest.raises(GraphError, match=f"{make.__name__}: n = .*, expected a whole number from 2 to 2147483647"):
         make(n)
 
 

@@ -146,9 +146,7 @@ def test_one_stray_is_singular_and_too_many_are_an_error():
     names = {erdos_renyi(500, 0.012, seed=seed).name for seed in range(12)}
     assert any(name.endswith("), 1 stray joined") for name in names)
     assert any(name.endswith(")") for name in names)
-    with pytest.raises(
-        GraphError, match=r"erdos_renyi\(1000, 0.001, seed=0\): disconnected, \d+ components of"
-    ):
+    with pytest.raises(GraphError, match=r"erdos_renyi\(1000, 0.001, seed=0\): disconnected, \d+ components of"):
         erdos_renyi(1000, 0.001)
     with pytest.raises(GraphError, match="3 components of 1, 1, 1 nodes"):
         erdos_renyi(3, 0.0)
@@ -162,9 +160,7 @@ def test_without_rewiring_it_is_the_lattice_of_networkx(n, k):
     assert watts_strogatz(n, k, 0.0) == from_networkx(networkx.watts_strogatz_graph(n, k, 0.0))
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "p"), [(200, 4, 0.1), (200, 4, 1.0), (30, 20, 1.0), (12, 10, 1.0), (7, 4, 1)]
-)
+@pytest.mark.parametrize(("n", "k", "p"), [(200, 4, 0.1), (200, 4, 1.0), (30, 20, 1.0), (12, 10, 1.0), (7, 4, 1)])
 def test_rewiring_keeps_the_number_of_edges_and_the_near_ends(n, k, p):
     for seed in range(5):
         graph = watts_strogatz(n, k, p, seed=seed)
@@ -235,9 +231,7 @@ def test_known_answers():
     "make", [lambda seed: erdos_renyi(50, 0.5, seed), lambda seed: watts_strogatz(50, 4, 0.1, seed)]
 )
 def test_bad_seed(make, seed):
-    with pytest.raises(
-        GraphError, match=r"seed = .*, expected a whole number from 0 to 18446744073709551615"
-    ):
+    with pytest.raises(GraphError, match=r"seed = .*, expected a whole number from 0 to 18446744073709551615"):
         make(seed)
 
 

@@ -55,9 +55,7 @@ def test_large_lists_of_edges(tmp_path):
 def test_malformed_line(tmp_path, line):
     file = tmp_path / "roads.txt"
     file.write_text(f"# two lines above\n\n0 1\n{line}\n1 2\n", encoding="utf-8")
-    with pytest.raises(
-        GraphError, match=r"roads.txt, line 4: got '.*', expected two whole numbers from 0"
-    ) as caught:
+    with pytest.raises(GraphError, match=r"roads.txt, line 4: got '.*', expected two whole numbers from 0") as caught:
         read(file)
     assert len(str(caught.value)) < 600
 

@@ -16,9 +16,9 @@ moderate = st.floats(-1e6, 1e6)
 def test_slope_is_the_derivative_of_value(prediction, target):
     # The central difference of a square is exact but for rounding.
     width = 1.0
-    numeric = (
-        LeastSquares.value(prediction + width, target) - LeastSquares.value(prediction - width, target)
-    ) / (2 * width)
+    numeric = (LeastSquares.value(prediction + width, target) - LeastSquares.value(prediction - width, target)) / (
+        2 * width
+    )
     assert LeastSquares.slope(prediction, target) == pytest.approx(numeric, rel=1e-6, abs=1e-2)
 
 
@@ -52,9 +52,7 @@ def test_excess_of_the_mse_is_quadratic_in_the_distance(x):
     problem = LeastSquares.synthetic(50, 3, seed=2)
     error = x - problem.optimum()
     covariance = problem.features.T @ problem.features / 50
-    assert problem.mse(x) - problem.mse(problem.optimum()) == pytest.approx(
-        error @ covariance @ error, rel=1e-11
-    )
+    assert problem.mse(x) - problem.mse(problem.optimum()) == pytest.approx(error @ covariance @ error, rel=1e-11)
 
 
 def test_optimum_solves_the_normal_equations(uneven):

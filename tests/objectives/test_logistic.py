@@ -30,18 +30,14 @@ def separable(problem):
 @given(st.floats(-30, 30), labels)
 def test_slope_is_the_derivative_of_value(prediction, target):
     width = 1e-4
-    numeric = (Logistic.value(prediction + width, target) - Logistic.value(prediction - width, target)) / (
-        2 * width
-    )
+    numeric = (Logistic.value(prediction + width, target) - Logistic.value(prediction - width, target)) / (2 * width)
     assert Logistic.slope(prediction, target) == pytest.approx(numeric, rel=1e-6, abs=1e-9)
 
 
 @settings(derandomize=True, deadline=None, database=None)
 @given(st.floats(-30, 30), labels)
 def test_against_the_textbook(prediction, target):
-    assert Logistic.slope(prediction, target) == pytest.approx(
-        1 / (1 + math.exp(-prediction)) - target, abs=1e-15
-    )
+    assert Logistic.slope(prediction, target) == pytest.approx(1 / (1 + math.exp(-prediction)) - target, abs=1e-15)
     expected = math.log(1 + math.exp(prediction)) - target * prediction
     assert Logistic.value(prediction, target) == pytest.approx(expected, abs=1e-14)
 
@@ -121,9 +117,7 @@ def test_optimum_of_rank_deficient_data_has_the_smallest_norm():
     ],
 )
 def test_separable_labels_have_no_optimum(features, targets):
-    with pytest.raises(
-        ProblemError, match=r"no finite optimum with ridge = 0, .*separates.*add ridge, for example"
-    ):
+    with pytest.raises(ProblemError, match=r"no finite optimum with ridge = 0, .*separates.*add ridge, for example"):
         Logistic(features, targets).optimum()
     held = Logistic(features, targets, ridge=1e-3)
     assert np.linalg.norm(gradient(held, held.optimum())) < 1e-12

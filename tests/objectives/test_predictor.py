@@ -16,9 +16,7 @@ def local_loss(problem, node, x):
 
 
 def differences(function, x, width=1e-5):
-    return np.array(
-        [(function(x + width * e) - function(x - width * e)) / (2 * width) for e in np.eye(len(x))]
-    )
+    return np.array([(function(x + width * e) - function(x - width * e)) / (2 * width) for e in np.eye(len(x))])
 
 
 def test_gradient_is_the_derivative_of_the_local_loss(problem, x):
@@ -53,9 +51,7 @@ def test_loss_is_the_mean_over_nodes_whatever_their_counts(problem, x):
 
 
 def test_sample_weights_make_the_loss(problem, x):
-    values = [
-        problem.value(float(a @ x), float(y)) for a, y in zip(problem.features, problem.targets, strict=True)
-    ]
+    values = [problem.value(float(a @ x), float(y)) for a, y in zip(problem.features, problem.targets, strict=True)]
     assert problem.sample_weights.sum() == pytest.approx(1.0)
     assert problem.loss(x) == pytest.approx(problem.sample_weights @ values + problem.ridge / 2 * x @ x)
 
@@ -64,9 +60,7 @@ def test_smoothness_is_the_largest_eigenvalue(problem):
     for node in range(problem.n):
         rows = problem.features[problem.offsets[node] : problem.offsets[node + 1]]
         largest = np.linalg.eigvalsh(rows.T @ rows / len(rows))[-1]
-        assert problem.smoothness[node] == pytest.approx(
-            problem.curvature * largest + problem.ridge, rel=1e-12
-        )
+        assert problem.smoothness[node] == pytest.approx(problem.curvature * largest + problem.ridge, rel=1e-12)
 
 
 def test_smoothness_bounds_gradient_differences_and_is_reached(problem):
@@ -80,12 +74,8 @@ def test_smoothness_bounds_gradient_differences_and_is_reached(problem):
         assert max(ratios) <= problem.smoothness[node] * (1 + 1e-9)
         rows = problem.features[problem.offsets[node] : problem.offsets[node + 1]]
         step = 1e-4 * np.linalg.eigh(rows.T @ rows)[1][:, -1]
-        moved = problem.gradient(node, step) - problem.gradient(
-            node, -step
-        )  # at 0 a logistic is at its steepest
-        assert np.linalg.norm(moved) / np.linalg.norm(2 * step) == pytest.approx(
-            problem.smoothness[node], rel=1e-6
-        )
+        moved = problem.gradient(node, step) - problem.gradient(node, -step)  # at 0 a logistic is at its steepest
+        assert np.linalg.norm(moved) / np.linalg.norm(2 * step) == pytest.approx(problem.smoothness[node], rel=1e-6)
 
 
 def test_optimum_has_zero_gradient_and_beats_its_neighbours(problem):
@@ -171,6 +161,4 @@ def test_diverged_models_give_values_that_are_not_finite(problem, size):
 
 def test_repr_is_short():
     problem = LeastSquares.synthetic(100, 2, heavy=50)
-    assert repr(problem) == (
-        "LeastSquares(n=100, dim=2, samples=100, ridge=0.0, heavy=(0, 1, 2, 3, 4, 5, ...))"
-    )
+    assert repr(problem) == ("LeastSquares(n=100, dim=2, samples=100, ridge=0.0, heavy=(0, 1, 2, 3, 4, 5, ...))")

@@ -16,8 +16,7 @@ def test_against_singular_values(dim, block):
     offsets = np.concatenate([[0], np.cumsum(counts)])
     features = draws.standard_normal((offsets[-1], dim))
     expected = [
-        np.linalg.svd(features[begin:end], compute_uv=False)[0] ** 2 / (end - begin)
-        for begin, end in pairwise(offsets)
+        np.linalg.svd(features[begin:end], compute_uv=False)[0] ** 2 / (end - begin) for begin, end in pairwise(offsets)
     ]
     assert np.allclose(largest_eigenvalues(features, offsets, block), expected, rtol=1e-12)
 

@@ -28,9 +28,7 @@ def variance_error(values, variance):
 
 
 def test_variances():
-    problem = LeastSquares.synthetic(
-        400, 10, heavy=200, light_variance=2.0, heavy_variance=50.0, samples=5, seed=1
-    )
+    problem = LeastSquares.synthetic(400, 10, heavy=200, light_variance=2.0, heavy_variance=50.0, samples=5, seed=1)
     light, heavy = problem.features[1000:], problem.features[:1000]
     assert variance_error(light, 2.0) < 5
     assert variance_error(heavy, 50.0) < 5
@@ -65,9 +63,7 @@ def test_heavy_nodes_at_random():
 
 
 def test_heavy_nodes_by_probability():
-    drawn = [
-        len(LeastSquares.synthetic(1000, 1, heavy_probability=0.002, seed=seed).heavy) for seed in range(1000)
-    ]
+    drawn = [len(LeastSquares.synthetic(1000, 1, heavy_probability=0.002, seed=seed).heavy) for seed in range(1000)]
     none = 0.998**1000  # 13.5 %
     assert abs(np.mean(drawn) - 2) < 5 * math.sqrt(2 / 1000)
     assert abs(drawn.count(0) - 1000 * none) < 5 * math.sqrt(1000 * none * (1 - none))
@@ -199,9 +195,7 @@ def test_both_losses_draw_the_same_features():
 
 def test_draws_are_pinned():
     problem = LeastSquares.synthetic(3, 2, heavy=1, seed=7)
-    assert np.allclose(
-        problem.targets, [-5.435791134495711, 1.8201554552946384, -0.2975870152483744], rtol=1e-12
-    )
+    assert np.allclose(problem.targets, [-5.435791134495711, 1.8201554552946384, -0.2975870152483744], rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

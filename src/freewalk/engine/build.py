@@ -15,48 +15,53 @@ from freewalk.kernel import Kernel
 from freewalk.learning import Rule
 from freewalk.objectives import Predictor
 
-_CALLS = ("draw_block", "walk_block", "learn_block", "measure", "word")
+_CALLS = ("draw_block", "walk_block", "learn_block", "measure_block", "word")
 _APPLY = (step.apply_alone, step.apply_with_one, step.apply_with_two)
 
 
 class Program(NamedTuple):
-    """A phase made ready: compiled code and the arrays it reads."""
+    """A phase made ready: the compiled halves and the arrays they read. A phase that does not learn has one half."""
 
-    run: Callable[..., None]
+    walk: Callable[..., None]
+    learn: Callable[..., None] | None
     table: Table
-    data: cpu.Data
+    data: cpu.Data | None
 
 
 def program(
     problem: Predictor | None, kernel: Kernel, rule: Rule | None, optimum: NDArray[np.float64], precision: str
 ) -> Program:
     """Make a phase ready."""
-    functions: dict[str, Callable[..., Any]] = {"advance": cpu.advance}
-    if problem is not None:
-        functions |= {"slope": type(problem).slope, "value": type(problem).value}
-    if rule is not None:
-        if not 0 <= rule.carries < len(_APPLY):
-            raise FreewalkError(f"{type(rule).__name__}: carries {rule.carries} numbers a coordinate, expected 0, 1 or 2")
-        functions |= {"update": rule.update, "apply": _APPLY[rule.carries]}
-    weights = kernel.weights if rule is not None and rule.weighted else np.ones(kernel.graph.n)
-    run = compile_functions(functions, "advance", calls=_CALLS)
-    return Program(run, compile_kernel(kernel), _samples(problem, weights, optimum, precision))
+    walk = compile_functions({"walk_slab": cpu.walk_slab}, "walk_slab", calls=_CALLS)
+    table = compile_kernel(kernel)
+    if problem is None or rule is None:
+        return Program(walk, None, table, None)
+    if not 0 <= rule.carries < len(_APPLY):
+        raise FreewalkError(f"{type(rule).__name__}: carries {rule.carries} numbers a coordinate, expected 0, 1 or 2")
+    functions: dict[str, Callable[..., Any]] = {
+        "learn_slab": cpu.learn_slab,
+        "slope": type(problem).slope,
+        "value": type(problem).value,
+        "update": rule.update,
+        "apply": _APPLY[rule.carries],
+    }
+    learn = compile_functions(functions, "learn_slab", calls=_CALLS)
+    weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
+    return Program(walk, learn, table, _samples(problem, weights, optimum, precision))
 
 
 def _samples(
-    problem: Predictor | None, weights: NDArray[np.float64], optimum: NDArray[np.float64], precision: str
+    problem: Predictor, weights: NDArray[np.float64], optimum: NDArray[np.float64], precision: str
 ) -> cpu.Data:
-    dim = 0 if problem is None else problem.dim
-    features = np.zeros((0 if problem is None else problem.targets.size, -(-dim // 4) * 4), dtype=precision)
-    if problem is not None:
-        features[:, :dim] = problem.features
+    features = np.zeros((problem.targets.size, -(-problem.dim // 4) * 4), dtype=precision)
+    features[:, : problem.dim] = problem.features
     return cpu.Data(
         features=_fixed(features),
-        targets=_fixed(np.zeros(0, dtype=precision) if problem is None else problem.targets.astype(precision)),
-        offsets=_fixed(np.zeros(1, dtype=np.int64) if problem is None else problem.offsets),
-        sample_weights=_fixed(np.zeros(0) if problem is None else problem.sample_weights),
+        targets=_fixed(problem.targets.astype(precision)),
+        offsets=_fixed(problem.offsets),
+        sample_weights=_fixed(problem.sample_weights),
         weights=_fixed(weights),
-        ridge=0.0 if problem is None else float(problem.ridge),
+        ridge=float(problem.ridge),
         optimum=_fixed(optimum),
     )
 
@@ -68,22 +73,33 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def plan(
-    seed: int, kernel: Kernel, rule: Rule | None, start: int, until: int, marks: NDArray[np.int64], began: int
-) -> cpu.Plan:
-    """What to do between two steps: thresholds and step sizes made on the host, one a step only where they change."""
-    times = np.arange(start, max(until, start + 1))
-    rates = np.zeros(1) if rule is None else rule.rates(times)
-    return cpu.Plan(
-        seed=np.uint64(seed),
-        step=start,
-        until=until,
-        marks=marks.astype(np.int64),
-        ends=rng.ends(kernel.probabilities(times if kernel.fade is not None else times[:1])),
-        rates=rates[:1] if (rates == rates[0]).all() else rates,
-        counted_from=began,
-        learning=rule is not None,
-        local_steps=1 if rule is None else int(rule.local_steps),
-        sampled=rule is not None and bool(rule.sampled),
-        reported=-1 if rule is None else rule.reported,
+def route(seed: int, kernel: Kernel, start: int, until: int, marks: NDArray[np.int64], walks: int) -> cpu.Route:
+    """How to move between two steps: thresholds made on the host, one row a step only where they change."""
+    times = np.arange(start, max(until, start + 1) if kernel.fade is not None else start + 1)
+    counts = (np.empty((walks, marks.size), dtype=np.int64) for _ in range(2))
+    return cpu.Route(np.uint64(seed), start, rng.ends(kernel.probabilities(times)), marks, *counts)
+
+
+def lesson(
+    seed: int, rule: Rule, start: int, until: int, marks: NDArray[np.int64], walks: int, began: int
+) -> cpu.Lesson:
+    """How to learn between two steps: step sizes made on the host, one a step only where they change."""
+    rates = rule.rates(np.arange(start, max(until, start + 1)))
+    return cpu.Lesson(
+        np.uint64(seed),
+        start,
+        rates[:1] if (rates == rates[0]).all() else rates,
+        began,
+        int(rule.local_steps),
+        bool(rule.sampled),
+        rule.reported,
+        marks,
+        *(np.empty((walks, marks.size)) for _ in range(3)),
     )
+
+
+def padded(models: NDArray[Any], width: int) -> NDArray[Any]:
+    """Models with zeros behind their coordinates, as wide as the features."""
+    result = np.zeros((*models.shape[:-1], width), dtype=models.dtype)
+    result[..., : models.shape[-1]] = models
+    return result

@@ -45,6 +45,12 @@ def search(ends: Any, row: int, first: int, last: int, draw: Any) -> int:
     return first
 
 
+def uniform_hop(indptr: Any, indices: Any, node: int, draw: Any) -> int:
+    """A neighbour, uniformly."""
+    first = indptr[node]
+    return np.int64(indices[first + np.int64(pick(draw, np.uint64(indptr[node + 1] - first)))])  # type: ignore[return-value]
+
+
 def make_move(
     indptr: Any,
     indices: Any,
@@ -80,20 +86,19 @@ def make_move(
     hops = moves[move, HOPS]
     matrix = moves[move, ROWS]
     end = node
-    sent = 0
-    draw = first
-    for index in range(hops):
-        if index > 0:
-            draw = word(seed, MOVE, walk, step, np.uint64(index + 1))
-        if matrix < 0:
-            at = indptr[end]
-            following = np.int64(indices[at + np.int64(pick(draw, np.uint64(indptr[end + 1] - at)))])
-        else:
+    sent = hops  # a uniform hop always leaves its node
+    if matrix >= 0:
+        sent = 0
+        for index in range(hops):
+            draw = first if index == 0 else word(seed, MOVE, walk, step, np.uint64(index + 1))
             entry = search(row_ends, 0, row_indptr[matrix, end], row_indptr[matrix, end + 1], draw)
-            following = np.int64(row_indices[entry])
+            sent += int(row_indices[entry] != end)
+            end = np.int64(row_indices[entry])
             matrix += moves[move, ROWS_A_HOP]
-        sent += int(following != end)
-        end = following
+    elif hops > 0:
+        end = uniform_hop(indptr, indices, node, first)
+        for index in range(1, hops):
+            end = uniform_hop(indptr, indices, end, word(seed, MOVE, walk, step, np.uint64(index + 1)))
     ratio = moves[move, RATIO]
     if ratio < 0:
         return end, sent, 0
@@ -103,45 +108,44 @@ def make_move(
     if hops > 1:
         probes = hops + hops * int(end != node)
     width = np.float64(ends[time, move] - start)
-    if end != node and accepts(decision - start, width, ratios[ratio, node], ratios[ratio, end]):
-        return end, sent, probes
-    return node, 0, probes
+    taken = int(accepts(decision - start, width, ratios[ratio, node], ratios[ratio, end])) * int(end != node)
+    return node + taken * (end - node), taken * sent, probes  # no branch: whether it is taken cannot be foreseen
 
 
-def predict(features: Any, sample: int, model: Any, lane: int) -> float:
+def predict(features: Any, sample: int, models: Any, walk: int) -> float:
     """aᵀx in four partial sums: a fixed order that vector registers can follow."""
     a = 0.0
     b = 0.0
     c = 0.0
     d = 0.0
     for j in range(0, features.shape[1], 4):
-        a += features[sample, j] * model[lane, j]
-        b += features[sample, j + 1] * model[lane, j + 1]
-        c += features[sample, j + 2] * model[lane, j + 2]
-        d += features[sample, j + 3] * model[lane, j + 3]
+        a += features[sample, j] * models[walk, j]
+        b += features[sample, j + 1] * models[walk, j + 1]
+        c += features[sample, j + 2] * models[walk, j + 2]
+        d += features[sample, j + 3] * models[walk, j + 3]
     return (a + b) + (c + d)
 
 
-def apply_alone(model: Any, carried: Any, lane: int, j: int, gradient: float, step: float, count: int) -> None:
+def apply_alone(models: Any, carried: Any, walk: int, j: int, gradient: float, step: float, count: int) -> None:
     """Update one coordinate by a rule that carries nothing."""
-    model[lane, j] = update(model[lane, j], gradient, step, count)
+    models[walk, j] = update(models[walk, j], gradient, step, count)
 
 
-def apply_with_one(model: Any, carried: Any, lane: int, j: int, gradient: float, step: float, count: int) -> None:
+def apply_with_one(models: Any, carried: Any, walk: int, j: int, gradient: float, step: float, count: int) -> None:
     """Update one coordinate by a rule that carries one number."""
-    x, first = update(model[lane, j], gradient, step, count, carried[0, lane, j])  # type: ignore[call-arg]
-    model[lane, j] = x
-    carried[0, lane, j] = first
+    x, first = update(models[walk, j], gradient, step, count, carried[0, walk, j])  # type: ignore[call-arg]
+    models[walk, j] = x
+    carried[0, walk, j] = first
 
 
-def apply_with_two(model: Any, carried: Any, lane: int, j: int, gradient: float, step: float, count: int) -> None:
+def apply_with_two(models: Any, carried: Any, walk: int, j: int, gradient: float, step: float, count: int) -> None:
     """Update one coordinate by a rule that carries two numbers."""
     x, first, second = update(  # type: ignore[call-arg]
-        model[lane, j], gradient, step, count, carried[0, lane, j], carried[1, lane, j]
+        models[walk, j], gradient, step, count, carried[0, walk, j], carried[1, walk, j]
     )
-    model[lane, j] = x
-    carried[0, lane, j] = first
-    carried[1, lane, j] = second
+    models[walk, j] = x
+    carried[0, walk, j] = first
+    carried[1, walk, j] = second
 
 
 apply = apply_alone
@@ -155,23 +159,23 @@ def learn_at(
     last: int,
     step: float,
     count: int,
-    model: Any,
+    models: Any,
     carried: Any,
-    lane: int,
-    total: Any,
+    walk: int,
+    gradient: Any,
 ) -> None:
-    """One gradient step on the samples first..last-1."""
+    """One gradient step on the samples first..last-1; `gradient` is room for their mean."""
     width = features.shape[1]
     if last - first == 1:
-        pull = slope(predict(features, first, model, lane), targets[first])
+        pull = slope(predict(features, first, models, walk), targets[first])
         for j in range(width):
-            apply(model, carried, lane, j, pull * features[first, j] + ridge * model[lane, j], step, count)
+            apply(models, carried, walk, j, pull * features[first, j] + ridge * models[walk, j], step, count)
         return
     for j in range(width):
-        total[j] = 0.0
+        gradient[j] = 0.0
     for sample in range(first, last):
-        pull = slope(predict(features, sample, model, lane), targets[sample]) / (last - first)
+        pull = slope(predict(features, sample, models, walk), targets[sample]) / (last - first)
         for j in range(width):
-            total[j] += pull * features[sample, j]
+            gradient[j] += pull * features[sample, j]
     for j in range(width):
-        apply(model, carried, lane, j, total[j] + ridge * model[lane, j], step, count)
+        apply(models, carried, walk, j, gradient[j] + ridge * models[walk, j], step, count)

@@ -104,8 +104,7 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
         values, nonzero = given, csr_array(given != 0)
     if not np.all(np.isfinite(values)):
         raise GraphError(
-            "from_scipy: the matrix holds NaN or infinity, expected finite numbers; "
-            "put 0 where there is no edge"
+            "from_scipy: the matrix holds NaN or infinity, expected finite numbers; put 0 where there is no edge"
         )
     nonzero.eliminate_zeros()
     missing = one_way(pattern(nonzero.indptr, nonzero.indices))
@@ -183,6 +182,4 @@ def _array(owner: str, values: Any) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except (ValueError, TypeError) as error:
-        raise GraphError(
-            f"{owner}: got what is not an array ({error}), expected rows of equal length"
-        ) from error
+        raise GraphError(f"{owner}: got what is not an array ({error}), expected rows of equal length") from error

@@ -152,7 +152,5 @@ def _whole_numbers(owner: str, field: str, values: ArrayLike, most: int) -> NDAr
             "in one dimension; use from_edges, which makes both arrays"
         )
     if array.size and not (array.min() >= 0 and array.max() <= most):
-        raise GraphError(
-            f"{owner}: {field} holds numbers from {array.min()} to {array.max()}, expected 0 to {most}"
-        )
+        raise GraphError(f"{owner}: {field} holds numbers from {array.min()} to {array.max()}, expected 0 to {most}")
     return array

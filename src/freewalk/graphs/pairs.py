@@ -38,9 +38,7 @@ def from_pairs(first: NDArray[np.integer], second: NDArray[np.integer], n: int, 
     first = first[different].astype(np.int32)
     second = second[different].astype(np.int32)
     both_ways = (np.concatenate([first, second]), np.concatenate([second, first]))
-    ones = np.ones(
-        2 * len(first), dtype=np.bool_
-    )  # a sum of booleans cannot overflow, however many duplicates
+    ones = np.ones(2 * len(first), dtype=np.bool_)  # a sum of booleans cannot overflow, however many duplicates
     matrix = coo_array((ones, both_ways), shape=(n, n)).tocsr()
     matrix.sum_duplicates()  # sorts the rows as well
     return Graph(matrix.indptr.astype(np.int64), matrix.indices, name)

@@ -136,18 +136,14 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
     n = whole("watts_strogatz", "n", n, least=3)
     k = whole("watts_strogatz", "k", k, least=2, most=n - 1)
     if k % 2:
-        raise GraphError(
-            f"watts_strogatz: k = {k}, expected an even number: half of the neighbours on each side"
-        )
+        raise GraphError(f"watts_strogatz: k = {k}, expected an even number: half of the neighbours on each side")
     p = probability("watts_strogatz", "p", p)
     seed = key("watts_strogatz", seed)
     near, far = _rewired(n, k // 2, p, generator(seed, _REWIRES))
     return from_pairs(near, far, n, f"watts_strogatz({n}, {k}, {p}, seed={seed})")
 
 
-def _rewired(
-    n: int, reach: int, p: float, random: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rewired(n: int, reach: int, p: float, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """List the ends of all edges; edge (j - 1) · n + v started as v to v + j."""
     near = np.tile(np.arange(n, dtype=np.int64), reach)
     far = (near + np.repeat(np.arange(1, reach + 1), n)) % n

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 _SIZES_SHOWN = 5
 
 
-def pattern(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32]
-) -> "csr_array[np.float64, tuple[int, int]]":
+def pattern(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "csr_array[np.float64, tuple[int, int]]":
     """Return the arrays as a scipy matrix of ones, which shares `indices` with them.
 
     Examples
@@ -88,15 +86,12 @@ def _check_rows(owner: str, counts: NDArray[np.int64], indices: NDArray[np.int32
     n = len(counts)
     outside = np.flatnonzero(indices >= n)
     if outside.size:
-        raise GraphError(
-            f"{owner}: indices[{outside[0]}] = {indices[outside[0]]}, expected nodes from 0 to {n - 1}"
-        )
+        raise GraphError(f"{owner}: indices[{outside[0]}] = {indices[outside[0]]}, expected nodes from 0 to {n - 1}")
     rows = np.repeat(np.arange(n, dtype=np.int32), counts)
     loops = np.flatnonzero(rows == indices)
     if loops.size:
         raise GraphError(
-            f"{owner}: node {rows[loops[0]]} has an edge to itself, expected none; "
-            "use from_edges, which drops it"
+            f"{owner}: node {rows[loops[0]]} has an edge to itself, expected none; use from_edges, which drops it"
         )
     unsorted = np.flatnonzero((rows[1:] == rows[:-1]) & (indices[1:] <= indices[:-1]))
     if unsorted.size:

@@ -64,9 +64,7 @@ def integers(who: str, name: str, values: Any) -> NDArray[np.int64]:
     if array.ndim != 1:
         raise ProblemError(f"{who}: {name} has shape {array.shape}, expected one dimension")
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ProblemError(
-            f"{who}: {name} has dtype {array.dtype}, expected integers; convert with .astype(int)"
-        )
+        raise ProblemError(f"{who}: {name} has dtype {array.dtype}, expected integers; convert with .astype(int)")
     return array.astype(np.int64)
 
 
@@ -88,14 +86,11 @@ def table(who: str, features: Any, targets: Any) -> tuple[NDArray[np.float64], N
         remedy = "; a single feature a sample is features.reshape(-1, 1)" if rows.ndim == 1 else ""
         raise ProblemError(f"{who}: features has shape {rows.shape}, expected (samples, dim){remedy}")
     if rows.size == 0:
-        raise ProblemError(
-            f"{who}: features has shape {rows.shape}, expected at least one sample and one feature"
-        )
+        raise ProblemError(f"{who}: features has shape {rows.shape}, expected at least one sample and one feature")
     if answers.shape != (len(rows),):
         remedy = "; flatten it with targets.reshape(-1)" if answers.size == len(rows) else ""
         raise ProblemError(
-            f"{who}: targets has shape {answers.shape}, expected ({len(rows)},), "
-            f"one for each row of features{remedy}"
+            f"{who}: targets has shape {answers.shape}, expected ({len(rows)},), one for each row of features{remedy}"
         )
     finite(who, "features", rows)
     finite(who, "targets", answers)

@@ -191,8 +191,6 @@ class Predictor(Objective):
             raise ProblemError(f"{type(self).__name__}: x has shape {model.shape}, expected ({self.dim},)")
         return model
 
-    def _each(
-        self, function: Callable[[float, float], float], predictions: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _each(self, function: Callable[[float, float], float], predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply a scalar function to every prediction and its target."""
         return np.asarray(np.frompyfunc(function, 2, 1)(predictions, self.targets), dtype=np.float64)

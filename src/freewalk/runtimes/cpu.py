@@ -3,7 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from queue import SimpleQueue
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from freewalk.objectives import LeastSquares, Predictor
 from freewalk.runtimes.runtime import Engine, Job, Measures, Phase, Runtime, State, known_optimum
 
 _TASKS_A_THREAD = 4  # smaller tasks even out cores that are not equally free
+_SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
+_WIDEST = 2**12  # walks in a slab
 
 
 @dataclass(frozen=True)
@@ -73,51 +75,62 @@ class CPUEngine(Engine):
     def _run(self, phase: Phase, state: State, until: int, marks: NDArray[np.int64], began: int) -> Measures:
         from freewalk.engine import build, cpu
 
-        program = self.programs[id(phase)]
-        plan = build.plan(self.job.seed, phase.kernel, phase.rule, state.step, until, marks, began)
-        shape = (state.walks, marks.size)
-        measures = cpu.Measures(
-            *(np.empty(shape) for _ in range(3)), *(np.empty(shape, dtype=np.int64) for _ in range(2))
-        )
+        program, seed, walks = self.programs[id(phase)], self.job.seed, state.walks
+        route = build.route(seed, phase.kernel, state.step, until, marks, walks)
+        route.messages[:], route.probes[:] = state.messages[:, None], state.probes[:, None]
         summed = state.visits_are_summed
-        tasks = _ranges(state.walks, cpu.LANES, self.threads * _TASKS_A_THREAD if self.threads > 1 else 1)
-        visits = np.zeros((len(tasks), state.visits.shape[1]), dtype=np.int64) if summed else state.visits
-        walkers = cpu.Walkers(
-            nodes=state.nodes,
-            models=state.models,
-            carried=state.carried,
-            messages=state.messages,
-            probes=state.probes,
-            visits=visits,
-            path_of=state.path_of,
-            paths=state.paths,
-        )
+        visits = np.zeros((self.threads, state.visits.shape[1]), dtype=np.int64) if summed else state.visits
+        walkers = cpu.Walkers(state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
+        lesson = models = carried = None
+        width = 0
+        if program.data is not None and phase.rule is not None:
+            width = program.data.features.shape[1]
+            lesson = build.lesson(seed, phase.rule, state.step, until, marks, walks, began)
+            models, carried = build.padded(state.models, width), build.padded(state.carried, width)
+        free_rows: SimpleQueue[int] = SimpleQueue()  # each thread counts visits in a row of its own
+        for row in range(self.threads):
+            free_rows.put(row)
 
-        def work(task: int) -> None:
-            first, last = tasks[task]
-            program.run(program.table, program.data, plan, walkers, measures, first, last, task if summed else -1)
+        def work(task: tuple[int, int]) -> None:
+            first, last = task
+            row = free_rows.get()
+            length = max(1, min(_SLAB // (last - first), until - state.step))
+            path = np.empty((length, last - first), dtype=np.int32)
+            words, sums = cpu.words(), cpu.sums(width, self.job.precision)
+            start, mark = state.step, 0
+            while True:
+                stop = min(start + length, until)
+                span = (first, last, start, stop, mark)
+                program.walk(program.table, route, walkers, words, path, row if summed else -1, *span)
+                if program.learn is not None:
+                    program.learn(program.data, lesson, models, carried, sums, path, *span)
+                start, mark = stop, int(np.searchsorted(marks, stop, side="right"))
+                if start >= until:
+                    break
+            free_rows.put(row)
 
+        tasks = _ranges(walks, cpu.LANES, self.threads)
         if len(tasks) == 1:
-            work(0)
+            work(tasks[0])
         else:
             with ThreadPoolExecutor(self.threads) as pool:
-                list(pool.map(work, range(len(tasks))))
+                list(pool.map(work, tasks))
         if summed:
             state.visits += visits.sum(axis=0, keepdims=True)
         state.step = until
-        return self._named(measures)
-
-    def _named(self, measures: Any) -> Measures:
-        columns: Measures = {"messages": measures.messages, "probes": measures.probes}
-        if self.job.problem is not None:
-            columns |= {"loss": measures.loss + measures.penalty, "distance": measures.distance}
+        columns: Measures = {"messages": route.messages, "probes": route.probes}
+        if lesson is not None and models is not None and carried is not None:
+            state.models[:] = models[:, : state.models.shape[1]]
+            state.carried[:] = carried[..., : state.models.shape[1]]
+            columns |= {"loss": lesson.loss + lesson.penalty, "distance": lesson.distance}
             if isinstance(self.job.problem, LeastSquares):
-                columns["mse"] = 2.0 * measures.loss
+                columns["mse"] = 2.0 * lesson.loss
         return columns
 
 
-def _ranges(walks: int, lanes: int, parts: int) -> list[tuple[int, int]]:
-    """The walks in at most `parts` ranges of whole blocks."""
+def _ranges(walks: int, lanes: int, threads: int) -> list[tuple[int, int]]:
+    """The walks in ranges of whole blocks: a few for each thread, and none so wide that its slab is short."""
     blocks = -(-walks // lanes)
-    edges = np.linspace(0, blocks, min(parts, blocks) + 1).astype(int) * lanes
+    parts = min(blocks, max(_TASKS_A_THREAD * threads if threads > 1 else 1, -(-blocks * lanes // _WIDEST)))
+    edges = np.linspace(0, blocks, parts + 1).astype(int) * lanes
     return [(int(a), int(min(b, walks))) for a, b in zip(edges, edges[1:], strict=False)]

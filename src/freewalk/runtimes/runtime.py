@@ -65,7 +65,6 @@ class Job:
             start = phase.until
         raise FreewalkError(f"run: no phase covers step {step}; leave `until` of the last phase None")
 
-
     def reported(self, state: "State") -> NDArray[np.floating[Any]]:
         """The models to report: those of the walks, or what the rule of the last step reports instead."""
         rule = self.phase_at(max(state.step - 1, 0))[0].rule
