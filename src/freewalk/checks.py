@@ -18,7 +18,7 @@ seed = rng.check_seed
 
 def count(name: str, value: int) -> int:
     """A whole number that is at least 1."""
-    if isinstance(value, bool) or not np.isscalar(value) or value != value or int(value) != value or value < 1:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise FreewalkError(f"{name}: got {value!r}, expected a whole number >= 1")
     return int(value)
 
@@ -42,7 +42,8 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
         listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
     if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
         raise FreewalkError(
-            f"kernel: got {kernel!r}, expected a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase"
+            f"kernel: got {kernel!r}, expected a kernel, as design.kernel(graph, importance) makes it, or a list of "
+            "fw.Phase"
         )
     ends = [phase.until for phase in listed]
     inner = [0 if end is None else end for end in ends[:-1]]

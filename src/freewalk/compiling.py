@@ -139,7 +139,7 @@ def _definition(name: str, function: FunctionType) -> str:
         text = textwrap.dedent(inspect.getsource(function))
     except OSError as error:
         raise FreewalkError(
-            f"{function.__qualname__}: its source cannot be read; define it in a file or a notebook, not at a bare prompt"
+            f"{function.__qualname__}: its source cannot be read; define it in a file or a notebook, not at a prompt"
         ) from error
     tree = ast.parse(text).body[0]
     if not isinstance(tree, ast.FunctionDef):

@@ -65,14 +65,15 @@ class Move:
     law: ArrayLike | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not (np.isscalar(self.probability) and 0 <= float(self.probability) <= 1):
+        number = isinstance(self.probability, (int, float, np.integer, np.floating))
+        if not number or not 0 <= self.probability <= 1:
             raise KernelError(f"Move: probability = {self.probability!r}, expected a number from 0 to 1")
-        if isinstance(self.hops, bool) or int(self.hops) != self.hops or self.hops < 0:
+        if not isinstance(self.hops, (int, np.integer)) or isinstance(self.hops, bool) or self.hops < 0:
             raise KernelError(f"Move: hops = {self.hops!r}, expected a whole number >= 0 (0 stays)")
         if self.rows is not None and self.ratio is not None:
             raise KernelError(
-                "Move: got both ratio and rows; ratio goes with uniform hops only. Put the acceptance into the rows, as "
-                "Metropolis(proposal=...) does"
+                "Move: got both ratio and rows; ratio goes with uniform hops only. Put the acceptance into the rows, "
+                "as Metropolis(proposal=...) does"
             )
         if self.law is not None and (self.rows is not None or self.ratio is not None):
             raise KernelError("Move: got law together with ratio or rows; a move that draws from a law does not walk")
@@ -259,8 +260,8 @@ def check_stochastic(owner: str, matrix: "csr_array", graph: Graph) -> None:
     if outside.any():
         first = int(np.argmax(outside))
         raise KernelError(
-            f"{owner}: its matrix goes from node {rows[first]} to node {matrix.indices[first]}, which is not an edge of "
-            f"{graph.name}"
+            f"{owner}: its matrix goes from node {rows[first]} to node {matrix.indices[first]}, which is not an edge "
+            f"of {graph.name}"
         )
 
 
@@ -288,10 +289,10 @@ def canonical_rows(matrix: Any) -> "csr_array":
     """A matrix as canonical CSR: sorted, without duplicates and without stored zeros."""
     from scipy.sparse import csr_array, issparse
 
-    values = matrix if issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+    values: Any = matrix if issparse(matrix) else np.asarray(matrix, dtype=np.float64)
     if len(values.shape) != 2:
         raise KernelError(f"Move: rows has shape {values.shape}, expected a square matrix")
-    result = csr_array(values, dtype=np.float64)
+    result = csr_array(values.astype(np.float64))
     result.sum_duplicates()
     result.eliminate_zeros()
     return result

@@ -43,7 +43,10 @@ class Continuation:
 
     def copy(self) -> "Continuation":
         """A copy that can go on while this one stays as it is."""
-        parts = {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in vars(self.state).items()}
+        parts: dict[str, Any] = {
+            name: np.array(value) if isinstance(value, np.ndarray) else value
+            for name, value in vars(self.state).items()
+        }
         measures = {name: list(values) for name, values in self.measures.items()}
         return Continuation(**{**vars(self), "state": State(**parts), "marks": list(self.marks), "measures": measures})
 

@@ -26,9 +26,10 @@ class Record:
     Attributes
     ----------
     data
-        `loss`, `mse` (least squares), `distance`, `messages` and `probes` by (walk, step); `visits` by (walk, node), or by
-        node where that would be large; `final` models by (walk, coordinate); `node`, where each walk ended; `diverged`
-        by walk; `path` of the walks whose path was asked for. Side by side (`fw.concat`) also by `design`.
+        `loss`, `mse` (least squares), `distance`, `messages` and `probes` by (walk, step); `visits` by (walk, node), or
+        by node where that would be large; `final` models by (walk, coordinate); `at`, the node where each walk ended;
+        `diverged` by walk; `importance` by node; `path` of the walks whose path was asked for. Side by side
+        (`fw.concat`) also by `design`.
     provenance
         What was run, with which seed, by which versions, when and for how long.
     continuation
@@ -87,7 +88,7 @@ class Record:
         try:
             with os.fdopen(handle, "wb") as file:
                 text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-                np.savez_compressed(file, header=text, **arrays)
+                np.savez_compressed(file, **{"header": text, **arrays})  # type: ignore[arg-type]
             os.chmod(temporary, 0o644)
             os.replace(temporary, target)
         except BaseException:

@@ -122,7 +122,8 @@ def ends(probabilities: ArrayLike) -> NDArray[np.uint64]:
 
 def check_seed(seed: int) -> np.uint64:
     """A seed as the key of the draws, or an error that says what a seed is."""
-    if isinstance(seed, (bool, float)) or not 0 <= int(seed) < 2**64:
+    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+    if not whole or not 0 <= int(seed) < 2**64:
         raise FreewalkError(f"seed: got {seed!r}, expected a whole number from 0 to 2^64 - 1")
     return np.uint64(int(seed))
 

@@ -92,8 +92,9 @@ def schedule(value: "float | Schedule", owner: str) -> Schedule:
     """A number as a constant schedule; a schedule as it is."""
     if isinstance(value, Schedule):
         return value
-    if isinstance(value, bool) or not np.isscalar(value) or not np.isfinite(value) or value <= 0:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value <= 0:
         raise FreewalkError(
-            f"{owner}: got {value!r}, expected a finite number > 0 or a schedule such as Inverse(0.1, 100)"
+            f"{owner}: got {value!r}, expected a finite number > 0 or a schedule such as Inverse(0.1, scale=100)"
         )
     return Constant(float(value))

@@ -14,9 +14,10 @@ from freewalk.kernel import Move
 class ClosedFormMHLJ(Design):
     """MHLJ whose jumps choose uniformly among *paths*: P_Lévy = Σ_i w_i diag(A^i 1)⁻¹ A^i.
 
-    The paper prints this matrix beside an algorithm that hops uniformly; the two agree on regular graphs only. A jump
-    of i hops goes from v to u with probability c_(i−1)(u) / c_i(v) on its first hop, and so on, where c_k = A^k 1 counts
-    the paths of k hops: one matrix a hop, each on the edges of the graph, though its numbers need global knowledge.
+    The paper prints this matrix beside an algorithm that hops uniformly; the two agree on regular graphs only. The
+    first hop of a jump of i hops goes from v to u with probability c_(i−1)(u) / c_i(v), and so on, where c_k = A^k 1
+    counts the paths of k hops: one matrix a hop, each on the edges of the graph, though its numbers need global
+    knowledge.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class ClosedFormMHLJ(Design):
         hop_matrices = []
         for _ in range(self.hops):
             onward = csr_array(adjacency @ diags_array(counts[-1]))
-            totals = onward.sum(axis=1)
+            totals = np.asarray(onward.sum(axis=1), dtype=np.float64)
             hop_matrices.append(csr_array(diags_array(1.0 / totals) @ onward))
             counts.append(totals / totals.max())
         metropolis = self._as_mhlj().moves(graph, importance)[0]

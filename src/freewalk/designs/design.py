@@ -89,4 +89,4 @@ def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Fl
         raise KernelError(f"{owner}: needs the importance of the nodes; pass it: .kernel(graph, problem.smoothness)")
     # The logarithm keeps ratios of 1e12 and large powers from overflowing before the law is normalised.
     law: Floats = np.exp(power * (np.log(importance) - np.log(importance).max()))
-    return law / law.sum()
+    return np.asarray(law / law.sum())

@@ -52,7 +52,7 @@ class MHLJ(Design):
             raise KernelError(f"MHLJ: jump = {self.jump!r}, expected a probability from 0 to 1")
         if not 0 < self.stop <= 1:
             raise KernelError(f"MHLJ: stop = {self.stop!r}, expected a probability above 0 and up to 1")
-        if isinstance(self.hops, bool) or int(self.hops) != self.hops or self.hops < 1:
+        if not isinstance(self.hops, (int, np.integer)) or isinstance(self.hops, bool) or self.hops < 1:
             raise KernelError(f"MHLJ: hops = {self.hops!r}, expected a whole number >= 1; jump=0 makes no jumps")
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:

@@ -1,8 +1,8 @@
 """Many walks on a processor, in two halves: one writes the nodes that are visited, the other learns at them.
 
-The path never depends on the model. So the walk half knows no objective and the learning half no graph; each is compiled
-by itself, and handed slabs of walks × steps. Inside a slab, blocks of walks take turns step by step: while one waits for
-memory or for a sum, the others compute.
+The path never depends on the model. So the walk half knows no objective and the learning half no graph; each is
+compiled by itself, and handed slabs of walks × steps. Inside a slab, blocks of walks take turns step by step: while one
+waits for memory or for a sum, the others compute.
 """
 
 from typing import Any, NamedTuple
@@ -110,10 +110,10 @@ def walk_slab(
     stop: int,
     mark: int,
 ) -> None:
-    """Walk the walks first..last-1 from step `start` to `stop`; path[t, w] is where walk first + w is at step start + t.
+    """Walk the walks first..last-1 from step `start` to `stop`; path[t, w]: where walk first + w is at step start + t.
 
-    `mark` is the first of the marks to write down. Visits are counted in row `visit_row`, or in each walk's own row where
-    that is -1.
+    `mark` is the first of the marks to write down. Visits are counted in row `visit_row`, or in each walk's own row
+    where that is -1.
     """
     for base in range(first, last, LANES):
         lanes = min(LANES, last - base)
@@ -170,7 +170,7 @@ def walk_block(
         step = np.uint64(now + t)
         for lane in range(lanes):
             walk = base + lane
-            node = np.int64(nodes[walk])
+            node: Any = np.int64(nodes[walk])
             path[row + t, column + lane] = node
             end, sent, probed = make_move(
                 indptr,

@@ -1,7 +1,7 @@
 """One step of one walk, written once as scalar functions: a move, a prediction, an update.
 
-Nothing here runs as it stands: `freewalk.compiling` gathers these functions with an objective's `slope` and `value` and a
-rule's `update` into one compiled module. All words are unsigned 64-bit integers, and numba turns a signed and an
+Nothing here runs as it stands: `freewalk.compiling` gathers these functions, an objective's `slope` and `value` and a
+rule's `update` into compiled modules. All words are unsigned 64-bit integers, and numba turns a signed and an
 unsigned integer into a float: hence the conversions.
 """
 
@@ -45,10 +45,10 @@ def search(ends: Any, row: int, first: int, last: int, draw: Any) -> int:
     return first
 
 
-def uniform_hop(indptr: Any, indices: Any, node: int, draw: Any) -> int:
+def uniform_hop(indptr: Any, indices: Any, node: int, draw: Any) -> Any:
     """A neighbour, uniformly."""
     first = indptr[node]
-    return np.int64(indices[first + np.int64(pick(draw, np.uint64(indptr[node + 1] - first)))])  # type: ignore[return-value]
+    return np.int64(indices[first + np.int64(pick(draw, np.uint64(indptr[node + 1] - first)))])
 
 
 def make_move(
@@ -81,11 +81,11 @@ def make_move(
         move += 1
     law = moves[move, LAW]
     if law >= 0:
-        end = search(law_ends, law, 0, law_ends.shape[1], first)
-        return end, int(end != node), 0
+        drawn = search(law_ends, law, 0, law_ends.shape[1], first)
+        return drawn, int(drawn != node), 0
     hops = moves[move, HOPS]
     matrix = moves[move, ROWS]
-    end = node
+    end: Any = node
     sent = hops  # a uniform hop always leaves its node
     if matrix >= 0:
         sent = 0

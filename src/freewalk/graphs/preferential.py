@@ -49,23 +49,24 @@ def barabasi_albert(n: int, m: int, seed: int = 0) -> Graph:
     m = whole("barabasi_albert", "m", m, least=1, most=n - 1)
     whole("barabasi_albert", "the number of edges m · (n - m)", m * (n - m), least=1, most=_MOST_EDGES)
     seed = key("barabasi_albert", seed)
-    ends = compile_functions({"attached": attached}, "attached")(n, m, np.uint64(seed))
+    ends = np.empty(2 * m * (n - m), dtype=np.int32)
+    compile_functions({"attach": attach}, "attach")(n, m, np.uint64(seed), ends, np.zeros(n, dtype=np.int32))
     return from_pairs(ends[0::2], ends[1::2], n, f"barabasi_albert({n}, {m}, seed={seed})")
 
 
-def attached(n: int, m: int, seed: np.uint64) -> NDArray[np.int32]:
-    """List the two ends of each edge, one edge after the other.
+def attach(n: int, m: int, seed: np.uint64, ends: NDArray[np.int32], last_met: NDArray[np.int32]) -> None:
+    """List the two ends of each edge in `ends`, one edge after the other; `last_met` is room for n zeros.
 
     A uniform entry of that list is a node drawn in proportion to its degree. A new node draws from the edges
     that were there before it, again when it meets a node that it is joined to already.
 
     Examples
     --------
-    >>> attached(4, 2, np.uint64(0)).reshape(-1, 2).tolist()
+    >>> ends = np.empty(8, dtype=np.int32)
+    >>> attach(4, 2, np.uint64(0), ends, np.zeros(4, dtype=np.int32))
+    >>> ends.reshape(-1, 2).tolist()
     [[0, 1], [0, 2], [0, 3], [1, 3]]
     """
-    ends = np.empty(2 * m * (n - m), dtype=np.int32)
-    last_met = np.zeros(n, dtype=np.int32)
     for leaf in range(1, m + 1):
         ends[2 * leaf - 2] = 0
         ends[2 * leaf - 1] = leaf
@@ -84,4 +85,3 @@ def attached(n: int, m: int, seed: np.uint64) -> NDArray[np.int32]:
                     ends[filled] = met
                     ends[filled + 1] = node
                     filled = filled + 2
-    return ends

@@ -50,7 +50,8 @@ class SGD(Rule):
 
     def __post_init__(self) -> None:
         schedule(self.step, "SGD: step")
-        if isinstance(self.local_steps, bool) or int(self.local_steps) != self.local_steps or self.local_steps < 1:
+        whole = isinstance(self.local_steps, (int, np.integer)) and not isinstance(self.local_steps, bool)
+        if not whole or self.local_steps < 1:
             raise FreewalkError(f"SGD: local_steps = {self.local_steps!r}, expected a whole number >= 1")
 
     @property

@@ -3,6 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from queue import SimpleQueue
 
 import numpy as np
@@ -133,4 +134,4 @@ def _ranges(walks: int, lanes: int, threads: int) -> list[tuple[int, int]]:
     blocks = -(-walks // lanes)
     parts = min(blocks, max(_TASKS_A_THREAD * threads if threads > 1 else 1, -(-blocks * lanes // _WIDEST)))
     edges = np.linspace(0, blocks, parts + 1).astype(int) * lanes
-    return [(int(a), int(min(b, walks))) for a, b in zip(edges, edges[1:], strict=False)]
+    return [(int(a), int(min(b, walks))) for a, b in pairwise(edges)]

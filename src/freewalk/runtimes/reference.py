@@ -1,6 +1,7 @@
 """The reference runtime: plain, slow and obvious. Every other runtime is tested against it."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +87,7 @@ def _move(kernel: Kernel, ends: NDArray[np.uint64], seed: int, walk: int, step: 
     for hop in range(move.hops):
         trail.append(_hop(kernel, move, hop, trail[-1], draw(hop + 1)))
     end = trail[-1]
-    sent = sum(here != there for here, there in zip(trail, trail[1:], strict=False))
+    sent = sum(here != there for here, there in pairwise(trail))
     if move.ratio is None:
         return end, sent, 0
     probes = 0 if move.hops < 2 else move.hops * (2 if end != node else 1)

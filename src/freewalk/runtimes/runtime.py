@@ -93,7 +93,7 @@ class State:
     @property
     def visits_are_summed(self) -> bool:
         """Whether visits are counted over all walks together."""
-        return self.visits.shape[0] != self.walks
+        return bool(self.visits.shape[0] != self.walks)
 
 
 Measures = dict[str, NDArray[Any]]

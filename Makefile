@@ -1,0 +1,35 @@
+# Two commands: `make demo` runs the main job, `make test` checks everything. Both install what they need into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/ready
+	@$(BIN)/freewalk demo
+
+test: lint
+	@$(BIN)/python -m pytest -n auto
+
+lint: .venv/ready-test
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: .venv/ready
+	@$(BIN)/python benchmarks/speed.py
+
+# A stamp is renewed when the package's own description changes, so that a second run starts at once.
+.venv/ready: pyproject.toml
+	@test -d .venv || $(PYTHON) -m venv .venv
+	@echo "Installing freewalk into .venv (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/ready-test: pyproject.toml .venv/ready
+	@echo "Installing what the tests need (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+clean:
+	rm -rf .venv build dist runs
