@@ -1,6 +1,7 @@
 """What enters a run is checked here, before anything is computed."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,29 @@ seed = rng.check_seed
 
 def count(name: str, value: int) -> int:
     """A whole number that is at least 1."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+    if not _is_whole(value) or value < 1:
         raise FreewalkError(f"{name}: got {value!r}, expected a whole number >= 1")
     return int(value)
 
 
 def precision(value: str) -> str:
     """The name of a float type."""
-    if value not in ("float64", "float32"):
+    if not isinstance(value, str) or value not in ("float64", "float32"):
         raise FreewalkError(f"precision: got {value!r}, expected 'float64' or 'float32'")
     return value
+
+
+def problem(value: Objective) -> Objective:
+    """An objective."""
+    if not isinstance(value, Objective):
+        raise FreewalkError(f"problem: got {value!r}, expected an objective such as fw.objectives.LeastSquares(...)")
+    return value
+
+
+def progress(value: Any) -> None:
+    """Something that can be called, or None."""
+    if value is not None and not callable(value):
+        raise FreewalkError(f"progress: got {value!r}, expected a function of the step reached and the number of steps")
 
 
 def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objective | None) -> tuple[Phase, ...]:
@@ -46,18 +60,15 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
             "fw.Phase"
         )
     ends = [phase.until for phase in listed]
-    inner = [0 if end is None else end for end in ends[:-1]]
-    if any(b <= a for a, b in zip([0, *inner], inner, strict=False)) or None in ends[:-1]:
-        raise FreewalkError(f"phases: they end at {ends}, expected growing steps; only the last may be None")
+    given: list[Any] = ends[:-1] if ends[-1] is None else ends
+    if not all(_is_whole(end) for end in given) or any(b <= a for a, b in pairwise([0, *given])):
+        raise FreewalkError(f"phases: they end at {ends}, expected growing whole numbers; only the last may be None")
     if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
         raise FreewalkError("phases: their kernels live on different graphs, expected one graph")
     if problem is not None:
-        if not isinstance(problem, Objective):
-            raise FreewalkError(
-                f"problem: got {problem!r}, expected an objective such as fw.objectives.LeastSquares(...)"
-            )
-        if any(not isinstance(phase.rule, Rule) for phase in listed):
-            raise FreewalkError(f"rule: got {rule!r}, expected an update rule such as fw.SGD(step=1e-3)")
+        for phase in listed:
+            if not isinstance(phase.rule, Rule):
+                raise FreewalkError(f"rule: got {phase.rule!r}, expected an update rule such as fw.SGD(step=1e-3)")
         n = listed[0].kernel.graph.n
         if problem.n != n:
             raise FreewalkError(f"learn: the problem has {problem.n} nodes and the graph {n}; expected the same number")
@@ -77,7 +88,13 @@ def models(initial: ArrayLike | None, dim: int, walks: int, kind: str) -> NDArra
     """The first model of each walk."""
     if initial is None:
         return np.zeros((walks, dim), dtype=kind)
-    values = np.array(initial, dtype=kind)
+    try:
+        with np.errstate(over="ignore"):  # a number that float32 cannot hold is infinite, hence refused below
+            values = np.array(initial, dtype=kind)
+    except (TypeError, ValueError):
+        raise FreewalkError(
+            f"initial: got {initial!r}, expected an array of numbers, ({dim},) or ({walks}, {dim})"
+        ) from None
     if values.shape not in ((dim,), (walks, dim)):
         raise FreewalkError(f"initial: got shape {values.shape}, expected ({dim},) or ({walks}, {dim})")
     if not np.isfinite(values).all():
@@ -94,8 +111,8 @@ def start(value: str | ArrayLike, seed_: int, walks: int, n: int) -> NDArray[np.
             np.uint64(seed_), rng.START, np.arange(walks, dtype=np.uint64), np.uint64(0), np.uint64(0)
         )[0]
         return np.asarray(rng.pick(words, np.uint64(n)), dtype=np.int32)
-    nodes = np.asarray(value)
-    if nodes.dtype.kind not in "iu" or nodes.shape not in ((), (walks,)):
+    nodes = _integers(value)
+    if nodes is None or nodes.shape not in ((), (walks,)):
         raise FreewalkError(f"start: got {value!r}, expected a node, an array of {walks} nodes, or 'uniform'")
     if nodes.size and (nodes.min() < 0 or nodes.max() >= n):
         raise FreewalkError(f"start: got node {nodes.min() if nodes.min() < 0 else nodes.max()}, expected 0 to {n - 1}")
@@ -104,11 +121,28 @@ def start(value: str | ArrayLike, seed_: int, walks: int, n: int) -> NDArray[np.
 
 def paths(value: int | Sequence[int], walks: int) -> NDArray[np.int64]:
     """By walk: the row of its path, or -1."""
-    chosen = np.arange(value) if isinstance(value, (int, np.integer)) else np.asarray(value, dtype=np.int64)
-    if chosen.ndim != 1 or (chosen.size and not (chosen.min() >= 0 and chosen.max() < walks)):
+    chosen = _integers(value)
+    if chosen is not None and chosen.ndim == 0:
+        chosen = np.arange(int(chosen)) if 0 <= int(chosen) <= walks else None
+    fits = chosen is not None and chosen.ndim == 1 and ((chosen >= 0) & (chosen < walks)).all()
+    if chosen is None or not fits or np.unique(chosen).size != chosen.size:
         raise FreewalkError(
-            f"paths: got {value!r}, expected how many of the {walks} walks to keep, or which of 0..{walks - 1}"
+            f"paths: got {value!r}, expected how many of the {walks} walks to keep, or which of 0..{walks - 1}, each "
+            "once"
         )
     rows = np.full(walks, -1, dtype=np.int64)
     rows[chosen] = np.arange(chosen.size)
     return rows
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _integers(value: Any) -> NDArray[np.int64] | None:
+    """An array of whole numbers, or None where it is not one."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of unequal length
+        return None
+    return array.astype(np.int64) if array.dtype.kind in "iu" or array.size == 0 else None

@@ -31,6 +31,7 @@ _ENTRY = f"@numba.njit(cache=True, {_OPTIONS})"
 _CALL = f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
 # Inlined by force: a call inside a loop keeps the compiler from using vector registers.
 _PART = f"@numba.njit(inline='always', {_OPTIONS})"
+_MODULES = ("math", "numpy")
 
 
 def compile_functions(
@@ -76,6 +77,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
     constants: dict[str, str] = {}
     sources: dict[str, str] = {}
     visited: dict[str, Callable[..., Any]] = {}
+    engine = functions[entry].__module__.rpartition(".")[0]
 
     def visit(name: str, function: Callable[..., Any]) -> None:
         if visited.setdefault(name, function) is not function:
@@ -91,7 +93,8 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
             )
         sources[name] = ""  # breaks the cycle of a function that calls itself
         for used in sorted(_names(function.__code__)):
-            if used in functions:
+            # A helper of a user's that happens to be called `update` is not replaced: it is an error, by `visit`.
+            if used in functions and function.__module__.startswith(engine):
                 visit(used, functions[used])
             elif used in function.__globals__:
                 gather(used, function.__globals__[used], function)
@@ -102,9 +105,18 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
         if isinstance(value, FunctionType):
             visit(name, value)
         elif isinstance(value, ModuleType):
-            imports[name] = value.__name__
+            # Numbers of any other module would be compiled in without being part of the text: a stale cache.
+            if value.__name__ not in _MODULES:
+                raise FreewalkError(
+                    f"{user.__qualname__}: uses the module {name!r}, expected {' or '.join(_MODULES)}; import what it "
+                    f"needs by name: from {value.__name__} import ..."
+                )
+            if imports.setdefault(name, value.__name__) != value.__name__:
+                raise FreewalkError(f"{user.__qualname__}: another module is called {name!r} elsewhere; rename one")
         elif isinstance(value, (bool, int, float, np.generic)):
-            text = f"np.{type(value).__name__}({value.item()!r})" if isinstance(value, np.generic) else repr(value)
+            plain = value.item() if isinstance(value, np.generic) else value
+            text = f"float({str(plain)!r})" if isinstance(plain, float) else repr(plain)
+            text = f"np.{type(value).__name__}({text})" if isinstance(value, np.generic) else text
             if constants.setdefault(name, text) != text:
                 raise FreewalkError(
                     f"{user.__qualname__}: its constant {name!r} has another value elsewhere; rename one"
@@ -167,8 +179,8 @@ def _load(name: str, text: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise FreewalkError(f"{path}: cannot be imported; remove the folder or set FREEWALK_CACHE to another one")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     spec.loader.exec_module(module)
+    sys.modules[name] = module
     return module
 
 

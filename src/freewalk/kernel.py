@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 
 _DENSE_LIMIT = 5000
 _SUM_TOLERANCE = 1e-9
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class Move:
         for name in ("ratio", "law"):
             values = getattr(self, name)
             if values is not None:
-                object.__setattr__(self, name, _frozen(np.array(values, dtype=np.float64)))
+                object.__setattr__(self, name, _frozen(as_floats("Move", name, values)))
         if self.rows is not None:
             matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
@@ -138,15 +139,20 @@ class Kernel:
     fade: Schedule | None = None
 
     def __post_init__(self) -> None:
+        check_graph(self.label, self.graph)
+        if not isinstance(self.moves, (list, tuple)):
+            raise KernelError(f"{self.label}: got {self.moves!r} as its moves, expected a list of fw.Move(...)")
         object.__setattr__(self, "moves", tuple(self.moves))
         for move in self.moves:
             self._check_move(move)
         total = sum(move.probability for move in self.moves)
         if not abs(total - 1) <= _SUM_TOLERANCE:
             raise KernelError(f"{self.label}: the probabilities of its moves add up to {total!r}, expected 1")
-        target = np.array(self.target, dtype=np.float64)
+        target = as_floats(self.label, "target", self.target)
         _check_law(self.label, "target", target, self.graph.n)
-        object.__setattr__(self, "target", _frozen(target / target.sum()))
+        # A law that adds up to 1 stays as it is, to the last bit: a kernel read from a file is the one that was saved.
+        total = target.sum()
+        object.__setattr__(self, "target", _frozen(target if abs(total - 1) <= _ROUNDING else target / total))
 
     def _check_move(self, move: Move) -> None:
         n = self.graph.n
@@ -241,6 +247,23 @@ class Kernel:
         return f"Kernel({self.label} on {self.graph.name}: {', '.join(map(repr, self.moves))})"
 
 
+def check_graph(owner: str, graph: Graph) -> None:
+    """Raise unless it is a graph of this package."""
+    if not isinstance(graph, Graph):
+        raise KernelError(
+            f"{owner}: got a {type(graph).__name__} as its graph, expected one of fw.graphs; from_networkx, from_scipy "
+            "and from_edges make them"
+        )
+
+
+def as_floats(owner: str, name: str, values: ArrayLike) -> Floats:
+    """Values as a new array of floats, or an error that names them."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise KernelError(f"{owner}: {name} = {values!r}, expected an array of numbers") from None
+
+
 def check_stochastic(owner: str, matrix: "csr_array", graph: Graph) -> None:
     """Raise unless a matrix is row-stochastic and stays on the edges and the diagonal of the graph."""
     if matrix.shape != (graph.n, graph.n):
@@ -289,7 +312,7 @@ def canonical_rows(matrix: Any) -> "csr_array":
     """A matrix as canonical CSR: sorted, without duplicates and without stored zeros."""
     from scipy.sparse import csr_array, issparse
 
-    values: Any = matrix if issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+    values: Any = matrix if issparse(matrix) else as_floats("Move", "rows", matrix)
     if len(values.shape) != 2:
         raise KernelError(f"Move: rows has shape {values.shape}, expected a square matrix")
     result = csr_array(values.astype(np.float64))

@@ -77,7 +77,8 @@ def faded(probabilities: tuple[float, ...], fade: Schedule | None, steps: NDArra
     table = np.tile(np.array(probabilities, dtype=np.float64), (steps.size, 1))
     if fade is not None:
         table[:, 1:] *= np.clip(fade(steps), 0.0, 1.0)[:, None]
-        table[:, 0] = 1.0 - table[:, 1:].sum(axis=1)
+        # The others may add up to a rounding more than 1, and a negative probability would own nearly all words.
+        table[:, 0] = np.maximum(1.0 - table[:, 1:].sum(axis=1), 0.0)
     return table
 
 

@@ -38,6 +38,7 @@ class Continuation:
     runtime: str
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
+    interruptions: int = 0
     marks: list[int] = field(default_factory=list)
     measures: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
 
@@ -61,6 +62,7 @@ def go_on(run: Continuation, runtime: Runtime, progress: Progress | None) -> Rec
     chunk = 64.0
     with _interruptible() as interrupted:
         while state.step < run.steps and not interrupted.is_set():
+            _enter_phase(run.job, state)
             _, end_of_phase, _ = run.job.phase_at(state.step)
             limit = state.step + min(int(chunk), _CHUNK_STEPS)
             until = min(limit, run.steps, run.steps if end_of_phase is None else end_of_phase)
@@ -70,11 +72,10 @@ def go_on(run: Continuation, runtime: Runtime, progress: Progress | None) -> Rec
             spent = time.perf_counter() - began
             # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
             chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
-            if state.step < run.steps:
-                _enter_phase(run.job, state)
             if progress is not None:
                 progress(state.step, run.steps)
     run.seconds += time.perf_counter() - clock
+    run.interruptions += interrupted.is_set()  # also where the last chunk was under way: whoever runs more must know
     return _record(run, runtime)
 
 
@@ -137,8 +138,9 @@ def _record(run: Continuation, runtime: Runtime) -> Record:
         attrs |= {"heavy": list(job.problem.heavy), **_optimal(job)}
     if state.paths.shape[0]:
         kept = np.flatnonzero(state.path_of >= 0)
-        variables["path"] = (("kept", "time"), state.paths[np.argsort(state.path_of[kept]), : state.step + 1])
+        variables["path"] = (("kept", "time"), state.paths[state.path_of[kept], : state.step + 1])
         variables["kept"] = ("kept", kept)
+        variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths can be put side by side
     coords = {"step": np.array(run.marks), "walk": np.arange(state.walks), "node": np.arange(job.kernel.graph.n)}
     data = xarray.Dataset(variables, coords=coords, attrs=attrs)
     return Record(data, _provenance(run, runtime), run if partial else None)
@@ -155,7 +157,7 @@ def _optimal(job: Job) -> dict[str, float]:
         return {}
     try:
         best = problem.optimum()
-    except ProblemError:
+    except (ProblemError, NotImplementedError):
         return {}
     values = {"optimal_loss": float(problem.loss(best))}
     return values | ({"optimal_mse": float(problem.mse(best))} if isinstance(problem, LeastSquares) else {})
@@ -179,6 +181,7 @@ def _provenance(run: Continuation, runtime: Runtime) -> dict[str, Any]:
         "runtime": repr(runtime),
         "started": run.started,
         "seconds": round(run.seconds, 3),
+        "interruptions": run.interruptions,
         "versions": {"freewalk": __version__, "python": platform.python_version()}
         | {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")},
         "platform": platform.platform(),

@@ -153,6 +153,8 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None) -> Re
     """
     import xarray
 
+    if not isinstance(records, (list, tuple)) or not all(isinstance(record, Record) for record in records):
+        raise RecordError(f"concat: got {records!r}, expected a list of records")
     if not records:
         raise RecordError("concat: got no record, expected at least one")
     names = [record.label for record in records] if labels is None else [str(label) for label in labels]

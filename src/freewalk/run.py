@@ -86,7 +86,7 @@ def learn(
     >>> bool(record.data.loss.mean("walk")[-1] < record.data.loss.mean("walk")[0])
     True
     """
-    phases = checks.phases(kernel, rule, problem)
+    phases = checks.phases(kernel, rule, checks.problem(problem))
     job = Job(problem, phases, int(checks.seed(seed)), checks.precision(precision))
     models = checks.models(initial, problem.dim, checks.count("walks", walks), precision)
     return _begin(job, models, steps, every, start, runtime, paths, progress)
@@ -154,9 +154,13 @@ def resume(
     RecordError
         If the record is complete or was saved without what it takes to go on.
     """
+    if not isinstance(record, Record):
+        raise RecordError(f"resume: got {record!r}, expected a record, as fw.learn returns it or fw.load reads it")
     if not record.partial or record.continuation is None:
-        why = record.provenance.get("not_resumable", "the run is complete")
+        lost = record.provenance.get("not_resumable", "it has several records side by side; resume each of them")
+        why = lost if record.partial else "the run is complete"
         raise RecordError(f"resume: cannot go on with {record.label!r}: {why}")
+    checks.progress(progress)
     run = record.continuation
     run = unpack(run, _known_types(types)) if isinstance(run, Packed) else run
     return go_on(run.copy(), runtime_named(runtime or run.runtime), progress)
@@ -174,6 +178,7 @@ def _begin(
 ) -> Record:
     steps, every = checks.count("steps", steps), checks.count("every", every)
     checks.phases_cover(job.phases, steps)
+    checks.progress(progress)
     chosen = runtime_named(runtime)
     walks, n = models.shape[0], job.kernel.graph.n
     path_of = checks.paths(paths, walks)

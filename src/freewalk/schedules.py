@@ -19,9 +19,14 @@ class Schedule(ABC):
         """The value at each of the given steps."""
 
 
+def _is_positive(value: object) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return bool(number and np.isfinite(value) and value > 0)  # type: ignore[call-overload,operator]
+
+
 def _require_positive(owner: object, **values: float) -> None:
     for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
+        if not _is_positive(value):
             raise FreewalkError(f"{type(owner).__name__}: {name} = {value!r}, expected a finite number > 0")
 
 
@@ -92,8 +97,7 @@ def schedule(value: "float | Schedule", owner: str) -> Schedule:
     """A number as a constant schedule; a schedule as it is."""
     if isinstance(value, Schedule):
         return value
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value <= 0:
+    if not _is_positive(value):
         raise FreewalkError(
             f"{owner}: got {value!r}, expected a finite number > 0 or a schedule such as Inverse(0.1, scale=100)"
         )

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
-from freewalk.kernel import Kernel, Move
+from freewalk.kernel import Kernel, Move, as_floats, check_graph
 from freewalk.schedules import Schedule
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,7 @@ class Design(ABC):
         KernelError
             If the importance is not a positive number a node, or the moves are not a Markov chain.
         """
+        check_graph(repr(self), graph)
         values = None if importance is None else check_importance(repr(self), importance, graph.n)
         return Kernel(
             graph,
@@ -66,7 +67,7 @@ class Design(ABC):
 
 def check_importance(owner: str, importance: ArrayLike, n: int) -> Floats:
     """An importance as an array of n positive numbers, or an error that names the node."""
-    values = np.array(importance, dtype=np.float64)
+    values = as_floats(owner, "importance", importance)
     if values.shape != (n,):
         raise KernelError(f"{owner}: importance has shape {values.shape}, expected ({n},): one number a node")
     bad = ~(np.isfinite(values) & (values > 0))
@@ -81,7 +82,7 @@ def check_importance(owner: str, importance: ArrayLike, n: int) -> Floats:
 
 def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Floats:
     """importance^power as a law over the nodes; power 0 needs no importance."""
-    if not np.isfinite(power):
+    if not isinstance(power, (int, float, np.integer, np.floating)) or not np.isfinite(power):
         raise KernelError(f"{owner}: power = {power!r}, expected a finite number (0 is uniform, 1 is importance)")
     if power == 0:
         return np.full(n, 1.0 / n)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freewalk.designs.design import Design, Floats, check_importance, power_law
+from freewalk.errors import KernelError
 from freewalk.graphs import Graph
 from freewalk.kernel import Move, canonical_rows, check_stochastic
 
@@ -48,6 +49,8 @@ class Metropolis(Design):
 
     # Written out because the parameter `target` and the method `target` of every design share a name.
     def __init__(self, power: float = 0.0, target: ArrayLike | None = None, proposal: Any = None) -> None:
+        if not isinstance(power, (int, float, np.integer, np.floating)):
+            raise KernelError(f"Metropolis: power = {power!r}, expected a number (0 is uniform, 1 is importance)")
         object.__setattr__(self, "power", power)
         object.__setattr__(self, "law", target)
         object.__setattr__(self, "proposal", proposal)

@@ -48,9 +48,10 @@ class MHLJ(Design):
     corrected: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.jump <= 1:
+        number = (int, float, np.integer, np.floating)
+        if not isinstance(self.jump, number) or not 0 <= self.jump <= 1:
             raise KernelError(f"MHLJ: jump = {self.jump!r}, expected a probability from 0 to 1")
-        if not 0 < self.stop <= 1:
+        if not isinstance(self.stop, number) or not 0 < self.stop <= 1:
             raise KernelError(f"MHLJ: stop = {self.stop!r}, expected a probability above 0 and up to 1")
         if not isinstance(self.hops, (int, np.integer)) or isinstance(self.hops, bool) or self.hops < 1:
             raise KernelError(f"MHLJ: hops = {self.hops!r}, expected a whole number >= 1; jump=0 makes no jumps")

@@ -23,6 +23,6 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
     if isinstance(runtime, Runtime):
         return runtime
     names: dict[str, type[Runtime]] = {"cpu": CPU, "reference": Reference}
-    if runtime not in names:
+    if not isinstance(runtime, str) or runtime not in names:
         raise FreewalkError(f"runtime: got {runtime!r}, expected one of {', '.join(names)}, or CPU(threads=2)")
     return names[runtime]()

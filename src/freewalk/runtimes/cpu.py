@@ -36,7 +36,8 @@ class CPU(Runtime):
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
+        whole = isinstance(self.threads, (int, np.integer)) and not isinstance(self.threads, bool)
+        if self.threads is not None and (not whole or self.threads < 1):
             raise FreewalkError(f"CPU: threads = {self.threads!r}, expected a whole number >= 1, or None for all cores")
 
     def engine(self, job: Job) -> "CPUEngine":
@@ -93,8 +94,13 @@ class CPUEngine(Engine):
             free_rows.put(row)
 
         def work(task: tuple[int, int]) -> None:
-            first, last = task
             row = free_rows.get()
+            try:
+                advance_walks(*task, row)
+            finally:  # a task that fails (code that cannot be compiled) must not keep the others waiting for its row
+                free_rows.put(row)
+
+        def advance_walks(first: int, last: int, row: int) -> None:
             length = max(1, min(_SLAB // (last - first), until - state.step))
             path = np.empty((length, last - first), dtype=np.int32)
             words, sums = cpu.words(), cpu.sums(width, self.job.precision)
@@ -108,7 +114,6 @@ class CPUEngine(Engine):
                 start, mark = stop, int(np.searchsorted(marks, stop, side="right"))
                 if start >= until:
                     break
-            free_rows.put(row)
 
         tasks = _ranges(walks, cpu.LANES, self.threads)
         if len(tasks) == 1:

@@ -145,5 +145,5 @@ def known_optimum(problem: Objective) -> NDArray[np.float64]:
     """The optimum from which distances are measured; NaN where the problem has none."""
     try:
         return problem.optimum()
-    except ProblemError:
+    except (ProblemError, NotImplementedError):
         return np.full(problem.dim, np.nan)

@@ -1,0 +1,142 @@
+"""The structure of a spec, checked by pydantic, and what is wrong with it in plain words."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from freewalk.errors import SpecError
+from freewalk.experiment.catalogue import suggestion
+
+# TOML reads 1e5 as a float; as a count it is meant as a whole number.
+_as_whole = BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
+Whole = Annotated[int, _as_whole]
+Part = dict[str, Any]
+
+_A_DESIGN = 'a table such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }'
+_A_RULE = 'a table such as { kind = "SGD", step = 1e-3 }'
+
+
+class Table(BaseModel):
+    """A table of a spec: no other keys, and no value that is nearly of the right type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+# In every table below the description of a field is what an error says was expected.
+class Run(Table):
+    """How long, how often and where: the arguments of `learn`."""
+
+    steps: Whole = Field(ge=1, description="a whole number >= 1")
+    walks: Whole = Field(1, ge=1, description="a whole number >= 1")
+    every: Whole = Field(1, ge=1, description="a whole number >= 1")
+    start: Whole | str | list[Whole] = Field(
+        "uniform", description='a node, a list with one node a walk, "uniform" or "heaviest"'
+    )
+    seed: Whole = Field(0, ge=0, description="a whole number >= 0")
+    runtime: str = Field("cpu", description="the name of a runtime")
+    precision: str = Field("float64", description='"float64" or "float32"')
+    paths: Whole | list[Whole] = Field(0, description="how many walks keep their path, or a list of which")
+
+
+class Phase(Table):
+    """A part of a walk, up to the step `until`."""
+
+    until: Whole | None = Field(None, ge=1, description="a whole number >= 1, or nothing in the last phase")
+    design: Part = Field(description=_A_DESIGN)
+    rule: Part = Field(description=_A_RULE)
+
+
+class Walk(Table):
+    """A design and a rule, or phases in their place."""
+
+    label: str | None = Field(None, min_length=1, description="a text")
+    design: Part | None = Field(None, description=_A_DESIGN)
+    rule: Part | None = Field(None, description=_A_RULE)
+    phase: list[Phase] = Field([], description="tables [[walk.phase]]")
+
+
+class Tables(Table):
+    """A whole spec."""
+
+    name: str | None = Field(None, pattern=r"^\w[\w. -]*$", description="a plain name, such as demo: it names a folder")
+    graph: Part = Field(description='a table such as { kind = "ring", n = 1000 }')
+    problem: Part = Field(description='a table such as { kind = "LeastSquares", dim = 10 }')
+    run: Run = Field(description="a table [run]")
+    walk: list[Walk] = Field(min_length=1, description="at least one table [[walk]]")
+
+
+def read_tables(values: dict[str, Any], source: str) -> Tables:
+    """Check the structure of a spec.
+
+    Parameters
+    ----------
+    values
+        The spec as TOML reads it.
+    source
+        How errors call it.
+
+    Raises
+    ------
+    SpecError
+        If a key is unknown or missing, or a value is not of the expected form.
+
+    Examples
+    --------
+    >>> read_tables({"run": {"step": 5}}, "my.toml")
+    Traceback (most recent call last):
+    freewalk.errors.SpecError: my.toml: [run] has no key 'step'; did you mean 'steps'?
+    """
+    try:
+        return Tables.model_validate(values)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+    # A mistyped key shows up twice, as unknown and as missing: the first says more.
+    worst = min(problems, key=lambda problem: (problem["type"] != "extra_forbidden", problem["type"] == "missing"))
+    raise SpecError(f"{source}: {_in_words(worst['type'], worst['loc'], worst['input'], values)}")
+
+
+def place(path: Sequence[str | int], values: dict[str, Any]) -> str:
+    """What a table is called in an error: the way it is written in the file.
+
+    Examples
+    --------
+    >>> place(["run"], {})
+    '[run]'
+    >>> place(["walk", 1, "phase", 0], {"walk": [{}, {"label": "switch"}]})
+    "[[walk]] 2 'switch', phase 1"
+    >>> place([], {})
+    'the top of the file'
+    """
+    if not path:
+        return "the top of the file"
+    if path[0] != "walk" or len(path) < 2:
+        return f"[{path[0]}]"
+    label = values["walk"][path[1]].get("label") if isinstance(values["walk"][path[1]], dict) else None
+    words = f"[[walk]] {int(path[1]) + 1}" + (f" {label!r}" if label else "")
+    return words + (f", phase {int(path[3]) + 1}" if path[2:3] == ["phase"] and len(path) > 3 else "")
+
+
+def _in_words(problem: str, path: Sequence[str | int], got: Any, values: dict[str, Any]) -> str:
+    """One problem that pydantic found, as a sentence."""
+    table: type[Table] = Tables
+    depth = 0
+    # Follow the path down to the field; what lies below it (members of a union, items of a list) says no more.
+    children = {"run": Run, "walk": Walk, "phase": Phase}
+    while depth < len(path) - 1 and path[depth] in children:
+        next_depth = depth + 1 + isinstance(path[depth + 1], int)
+        if next_depth >= len(path):
+            break
+        table, depth = children[str(path[depth])], next_depth
+    where, key = place(list(path[:depth]), values), str(path[depth])
+    if problem == "extra_forbidden":
+        return f"{where} has no key {key!r}; {suggestion(key, table.model_fields, 'its keys are')}"
+    expected = table.model_fields[key].description
+    if problem == "missing":
+        return f"{where} needs the key {key!r}: {expected}"
+    shown = got if isinstance(got, (str, int, float, bool)) else f"a {_toml_name(got)}"
+    return f"{where}: {key} = {shown!r}, expected {expected}" if shown is got else f"{where}: {key} is {shown}, expected {expected}"
+
+
+def _toml_name(value: Any) -> str:
+    return {list: "list", dict: "table"}.get(type(value), type(value).__name__)

@@ -1,0 +1,77 @@
+"""Numbers that change with the step: their values, that no split changes them, and their errors."""
+
+import numpy as np
+import pytest
+
+from freewalk import schedules
+from freewalk.errors import FreewalkError
+from freewalk.schedules import Constant, Exponential, Inverse, Schedule, schedule
+
+EXAMPLES = {
+    "Constant": [Constant(0.3)],
+    "Inverse": [Inverse(0.1, scale=100), Inverse(2.0, scale=7.5, power=0.7)],
+    "Exponential": [Exponential(0.1, half_life=33.0)],
+}
+ALL = [example for examples in EXAMPLES.values() for example in examples]
+
+
+def test_every_listed_schedule_has_an_example():
+    assert set(EXAMPLES) == set(schedules.__all__)
+    assert all(type(example).__name__ == name for name, examples in EXAMPLES.items() for example in examples)
+
+
+def test_values():
+    steps = np.array([0, 100, 300, 10**9])
+    assert Constant(0.3)(steps) == pytest.approx([0.3] * 4)
+    assert Inverse(0.1, scale=100)(steps) == pytest.approx(0.1 / (1 + steps / 100))
+    assert Inverse(0.1, scale=100, power=0.5)(steps) == pytest.approx(0.1 / np.sqrt(1 + steps / 100))
+    assert Exponential(0.1, half_life=100)(steps[:3]) == pytest.approx([0.1, 0.05, 0.0125])
+
+
+@pytest.mark.parametrize("example", ALL, ids=repr)
+def test_values_are_the_same_to_the_bit_however_steps_are_split(example):
+    steps = np.arange(1000, dtype=np.int64)
+    whole = example(steps)
+    assert whole.dtype == np.float64
+    assert np.array_equal(whole, np.concatenate([example(steps[i : i + 1]) for i in range(1000)]))
+    assert np.array_equal(whole, np.concatenate([example(part) for part in np.split(steps, [1, 4, 11, 500, 777])]))
+
+
+@pytest.mark.parametrize("example", ALL, ids=repr)
+def test_values_are_positive_and_do_not_grow(example):
+    values = example(np.arange(500))
+    assert (values > 0).all()
+    assert (np.diff(values) <= 0).all()
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda bad: Constant(bad), "Constant: value"),
+        (lambda bad: Inverse(bad, 10), "Inverse: initial"),
+        (lambda bad: Inverse(0.1, bad), "Inverse: scale"),
+        (lambda bad: Inverse(0.1, 10, bad), "Inverse: power"),
+        (lambda bad: Exponential(bad, 10), "Exponential: initial"),
+        (lambda bad: Exponential(0.1, bad), "Exponential: half_life"),
+    ],
+)
+def test_parameters_must_be_positive(make, name, bad):
+    with pytest.raises(FreewalkError, match=rf"{name} = .*, expected a finite number > 0"):
+        make(bad)
+
+
+def test_a_number_is_a_constant_schedule():
+    assert schedule(0.1, "SGD: step") == Constant(0.1)
+    assert schedule(ALL[1], "SGD: step") is ALL[1]
+
+
+@pytest.mark.parametrize("bad", [0, -1, np.nan, np.inf, True, "fast", None, [0.1]], ids=repr)
+def test_what_is_neither_a_number_nor_a_schedule(bad):
+    with pytest.raises(FreewalkError, match=r"SGD: step: got .*, expected a finite number > 0 or a schedule such as"):
+        schedule(bad, "SGD: step")
+
+
+def test_a_schedule_must_say_its_value():
+    with pytest.raises(TypeError, match="abstract"):
+        Schedule()
