@@ -26,10 +26,11 @@ bench: .venv/ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-.venv/ready-test: pyproject.toml .venv/ready
-	@echo "Installing what the tests need (once) ..."
+.venv/ready-test: pyproject.toml
+	@test -d .venv || $(PYTHON) -m venv .venv
+	@echo "Installing freewalk and what its tests need into .venv (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
-	@touch $@
+	@touch .venv/ready $@
 
 clean:
 	rm -rf .venv build dist runs
