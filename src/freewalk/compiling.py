@@ -77,7 +77,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
     constants: dict[str, str] = {}
     sources: dict[str, str] = {}
     visited: dict[str, Callable[..., Any]] = {}
-    engine = functions[entry].__module__.rpartition(".")[0]
+    engine = (getattr(functions[entry], "__module__", None) or "").rpartition(".")[0]
 
     def visit(name: str, function: Callable[..., Any]) -> None:
         if visited.setdefault(name, function) is not function:
@@ -94,7 +94,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
         sources[name] = ""  # breaks the cycle of a function that calls itself
         for used in sorted(_names(function.__code__)):
             # A helper of a user's that happens to be called `update` is not replaced: it is an error, by `visit`.
-            if used in functions and function.__module__.startswith(engine):
+            if used in functions and (function.__module__ or "").startswith(engine):
                 visit(used, functions[used])
             elif used in function.__globals__:
                 gather(used, function.__globals__[used], function)
@@ -128,6 +128,9 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
 
     for name, function in functions.items():
         visit(name, function)
+    for name in sources:
+        if name in constants or name in imports:
+            raise FreewalkError(f"compile: {name!r} is a function here and a constant or module elsewhere; rename one")
     return "\n".join(
         [
             *(f"import {module} as {alias}" for alias, module in sorted(imports.items())),
@@ -153,7 +156,8 @@ def _definition(name: str, function: FunctionType) -> str:
         raise FreewalkError(
             f"{function.__qualname__}: its source cannot be read; define it in a file or a notebook, not at a prompt"
         ) from error
-    tree = ast.parse(text).body[0]
+    # The source of a lambda is the line around it, which need not be a statement.
+    tree = None if function.__name__ == "<lambda>" else ast.parse(text).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise FreewalkError(f"{function.__qualname__}: got a lambda, expected a function made with def")
     tree.name = name
@@ -172,7 +176,7 @@ def _load(name: str, text: str) -> ModuleType:
     path = cache_folder() / f"{name}.py"
     if not path.exists():  # numba's cache looks at the time of the file: write it once
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w") as file:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(temporary, path)
     spec = importlib.util.spec_from_file_location(name, path)
@@ -186,14 +190,13 @@ def _load(name: str, text: str) -> ModuleType:
 
 def cache_folder() -> Path:
     """Where compiled code is kept: $FREEWALK_CACHE, else the user's cache folder, else a temporary one."""
-    chosen = os.environ.get("FREEWALK_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = Path(chosen) if chosen else base / "freewalk"
+    chosen, base = os.environ.get("FREEWALK_CACHE"), os.environ.get("XDG_CACHE_HOME")
     try:
+        folder = Path(chosen) if chosen else Path(base or Path.home() / ".cache") / "freewalk"
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
-    except OSError:
+    except (OSError, RuntimeError):  # the latter from a user without a home
         pass
     fallback = Path(tempfile.gettempdir()) / f"freewalk-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     fallback.mkdir(mode=0o700, exist_ok=True)

@@ -250,9 +250,10 @@ class Kernel:
 def check_graph(owner: str, graph: Graph) -> None:
     """Raise unless it is a graph of this package."""
     if not isinstance(graph, Graph):
+        kind = f"{type(graph).__module__}.{type(graph).__name__}"
         raise KernelError(
-            f"{owner}: got a {type(graph).__name__} as its graph, expected one of fw.graphs; from_networkx, from_scipy "
-            "and from_edges make them"
+            f"{owner}: got a {kind} as its graph, expected one of fw.graphs; from_networkx, from_scipy and from_edges "
+            "make them"
         )
 
 

@@ -74,9 +74,9 @@ def go_on(run: Continuation, runtime: Runtime, progress: Progress | None) -> Rec
             chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
             if progress is not None:
                 progress(state.step, run.steps)
-    run.seconds += time.perf_counter() - clock
-    run.interruptions += interrupted.is_set()  # also where the last chunk was under way: whoever runs more must know
-    return _record(run, runtime)
+        run.seconds += time.perf_counter() - clock
+        run.interruptions += interrupted.is_set()  # also in the last chunk: whoever runs more must know
+        return _record(run, runtime)  # a Ctrl-C that comes too late must not cost the result
 
 
 def _marks(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
@@ -87,9 +87,19 @@ def _marks(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
 
 def _append(run: Continuation, marks: NDArray[np.int64], measures: dict[str, NDArray[Any]]) -> None:
     if marks.size:
+        _mark_as_infinite(measures)
         run.marks.extend(int(mark) for mark in marks)
         for name, values in measures.items():
             run.measures.setdefault(name, []).append(values)
+
+
+def _mark_as_infinite(measures: dict[str, NDArray[Any]]) -> None:
+    """Where a walk has diverged write ∞ for NaN: means in xarray skip NaN, and it must not silently leave them."""
+    if "loss" in measures:
+        diverged = ~np.isfinite(measures["loss"])
+        for name in ("loss", "mse", "distance"):
+            if name in measures:
+                measures[name][diverged & np.isnan(measures[name])] = np.inf
 
 
 def _enter_phase(job: Job, state: State) -> None:
@@ -140,7 +150,7 @@ def _record(run: Continuation, runtime: Runtime) -> Record:
         kept = np.flatnonzero(state.path_of >= 0)
         variables["path"] = (("kept", "time"), state.paths[state.path_of[kept], : state.step + 1])
         variables["kept"] = ("kept", kept)
-        variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths can be put side by side
+        variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths fit side by side
     coords = {"step": np.array(run.marks), "walk": np.arange(state.walks), "node": np.arange(job.kernel.graph.n)}
     data = xarray.Dataset(variables, coords=coords, attrs=attrs)
     return Record(data, _provenance(run, runtime), run if partial else None)

@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,26 +108,27 @@ class Record:
         import xarray
 
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 header = json.loads(file["header"].tobytes())
                 arrays = {name: file[name] for name in file.files if name != "header"}
             if header["format"] != _FORMAT:
                 raise RecordError(f"{path}: written in format {header['format']}, this version reads {_FORMAT}")
+            variables = {name: (dims, arrays[f"data/{name}"]) for name, dims in header["dims"].items()}
+            coords = {name: variables.pop(name) for name in header["coords"]}
+            data = xarray.Dataset(variables, coords=coords, attrs=header["attrs"])
+            provenance = header["provenance"]
         except FileNotFoundError as error:
             raise RecordError(f"{path}: there is no such file") from error
         except RecordError:
             raise
         except Exception as error:
             raise RecordError(f"{path}: not a record of freewalk ({error})") from error
-        variables = {name: (dims, arrays[f"data/{name}"]) for name, dims in header["dims"].items()}
-        coords = {name: variables.pop(name) for name in header["coords"]}
-        data = xarray.Dataset(variables, coords=coords, attrs=header["attrs"])
         continuation = None
         if "continuation" in header:
             prefix = "continuation/"
             parts = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
             continuation = Packed(header["continuation"], parts)
-        return Record(data, header["provenance"], continuation)
+        return Record(data, provenance, continuation)
 
 
 def concat(records: Sequence[Record], labels: Sequence[str] | None = None) -> Record:
@@ -154,7 +155,9 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None) -> Re
     import xarray
 
     if not isinstance(records, (list, tuple)) or not all(isinstance(record, Record) for record in records):
-        raise RecordError(f"concat: got {records!r}, expected a list of records")
+        given = records if isinstance(records, (list, tuple)) else [records]
+        stray = next((item for item in given if not isinstance(item, Record)), records)
+        raise RecordError(f"concat: got something of type {type(stray).__name__}, expected a list of records")
     if not records:
         raise RecordError("concat: got no record, expected at least one")
     names = [record.label for record in records] if labels is None else [str(label) for label in labels]
@@ -182,5 +185,6 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None) -> Re
     return Record(data, {"parts": {name: record.provenance for name, record in zip(names, records, strict=True)}})
 
 
-def _plain(values: Any) -> Any:
-    return pack(values).tree
+def _plain(values: Mapping[Any, Any]) -> Any:
+    lists = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+    return pack(lists).tree

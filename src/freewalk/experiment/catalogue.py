@@ -64,7 +64,9 @@ def families() -> dict[str, dict[str, Kind]]:
         "schedule": schedules,
         "runtime": runtimes,
     }
-    return {family: {name: _kind(family, module, name) for name in module.__all__} for family, module in modules.items()}
+    return {
+        family: {name: _kind(family, module, name) for name in module.__all__} for family, module in modules.items()
+    }
 
 
 def _kind(family: str, module: types.ModuleType, name: str) -> Kind:
@@ -123,8 +125,8 @@ def check(family: str, table: Mapping[str, Any], where: str) -> Kind:
         if key == "kind":
             continue
         if key not in kind.parameters:
-            other = "it takes" if kind.parameters else "it takes no parameters"
-            raise SpecError(f"{where}: {name} has no parameter {key!r}; {suggestion(key, kind.parameters, other)}".rstrip())
+            hint = suggestion(key, kind.parameters, "it takes") if kind.parameters else "it takes none"
+            raise SpecError(f"{where}: {name} has no parameter {key!r}; {hint}")
         _check_value(f"{where}: {name}", kind.parameters[key], value)
     for key, parameter in kind.parameters.items():
         if parameter.default is parameter.empty and key not in table:
@@ -199,7 +201,7 @@ def _is_a(member: Any, value: Any) -> bool:
     if member is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     if member is int:
-        return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
+        return _is_a(float, value) and float(value).is_integer()
     return member in (bool, str) and isinstance(value, member)
 
 

@@ -1,11 +1,11 @@
 """The folder of a run: the spec, the record, the figure, the table, and what it takes to go on after Ctrl-C."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from freewalk.errors import FreewalkError, RecordError, SpecError
-from freewalk.experiment.spec import Progress, Spec, load, parse
+from freewalk.experiment.spec import Plan, Progress, Spec, parse
 from freewalk.record import Record
 
 SPEC, RECORD, CURVES, TABLE, PARTS = "spec.toml", "record.npz", "curves.png", "table.txt", "parts"
@@ -19,10 +19,11 @@ class RunFolder:
     """
 
     path: Path
+    plan: Plan | None = field(default=None, repr=False)
 
     @staticmethod
     def create(path: Path, spec: Spec, *, force: bool = False) -> "RunFolder":
-        """Make the folder and put a copy of the spec into it.
+        """Make the folder and put a copy of the spec into it, once it is sure that the spec can be run.
 
         Parameters
         ----------
@@ -36,13 +37,15 @@ class RunFolder:
         Raises
         ------
         SpecError
-            If it exists already, or with `force` is not the folder of a run.
+            If it exists already, or with `force` is not the folder of a run; if the spec cannot be run.
         """
-        folder = RunFolder(path)
-        if path.exists() or path.is_symlink():
-            if not force:
-                raise SpecError(f"{path} exists already; choose another with --out, or replace it with --force")
-            folder._clear()
+        exists = path.exists() or path.is_symlink()
+        if exists and not force:
+            raise SpecError(f"{path} exists already; choose another with --out, or replace it with --force")
+        if exists and (path.is_symlink() or not (path / SPEC).is_file()):
+            raise SpecError(f"{path} is not the folder of a run, so it is not replaced; choose another with --out")
+        folder = RunFolder(path, spec.plan())
+        folder._clear()
         path.mkdir(parents=True, exist_ok=True)
         (path / SPEC).write_bytes(spec.text.encode())
         return folder
@@ -63,8 +66,8 @@ class RunFolder:
     def run(self, progress: Progress | None = None) -> Record:
         """Run what is missing, and write record, figure and table.
 
-        Walks that are complete are not run again and one that was interrupted goes on, so that the result is the same as
-        without the interruption.
+        Walks that are complete are not run again and one that was interrupted goes on, so that the result is the same
+        as without the interruption.
 
         Returns
         -------
@@ -79,21 +82,24 @@ class RunFolder:
         from freewalk.report import figures, summary
 
         spec = parse((self.path / SPEC).read_bytes().decode(), str(self.path / SPEC))
+        last = len(spec.tables.walk) - 1
+
+        def keep(number: int, part: Record) -> None:
+            if part.partial or number < last:  # the last one comes with the record at once
+                self._keep(spec, number, part)
+
         done = self._parts(spec)
-        record = spec.run(progress, done=done, keep=lambda number, part: self._keep(spec, number, part))
+        try:
+            record = spec.run(progress, plan=self.plan, done=done, keep=keep)
+        except FreewalkError:
+            self._clear_if_empty()
+            raise
         record.save(self.path / RECORD)
         (self.path / TABLE).write_text(summary.text(record), encoding="utf-8")
         figures.curves(record, self.path / CURVES)
         if not record.partial:
-            shutil.rmtree(self.path / PARTS)  # they are all in the record
+            shutil.rmtree(self.path / PARTS, ignore_errors=True)  # they are all in the record
         return record
-
-    def discard_if_empty(self) -> None:
-        """Remove the folder again where a run failed before anything was computed."""
-        if not (self.path / PARTS).exists() and not (self.path / RECORD).exists():
-            (self.path / SPEC).unlink(missing_ok=True)
-            if not any(self.path.iterdir()):
-                self.path.rmdir()
 
     def _keep(self, spec: Spec, number: int, part: Record) -> None:
         with_spec = Record(part.data, {**part.provenance, "spec": spec.text}, part.continuation)
@@ -112,11 +118,17 @@ class RunFolder:
         return parts
 
     def _clear(self) -> None:
-        if not (self.path / SPEC).is_file() or self.path.is_symlink():
-            raise SpecError(f"{self.path} is not the folder of a run, so it is not replaced; choose another with --out")
+        """Remove what a run writes, and nothing else."""
         shutil.rmtree(self.path / PARTS, ignore_errors=True)
         for name in (RECORD, CURVES, TABLE, SPEC):
             (self.path / name).unlink(missing_ok=True)
+
+    def _clear_if_empty(self) -> None:
+        """Leave no trace where nothing was computed, so that the same command can be given again."""
+        if not (self.path / PARTS).exists() and not (self.path / RECORD).exists():
+            self._clear()
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
 
 
 def record_of(path: Path) -> Record:

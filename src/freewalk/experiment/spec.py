@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from freewalk.errors import FreewalkError, RecordError, SpecError
+from freewalk.errors import FreewalkError, SpecError
 from freewalk.experiment import catalogue
 from freewalk.experiment.tables import Tables, place, read_tables
 from freewalk.objectives import Objective
 from freewalk.record import Record, concat
 from freewalk.runtimes import Phase
 
-#: Called with the label of the walk under way, the steps done so far and the steps of all walks together.
-Progress = Callable[[str, int, int], None]
+#: Called with the label of the design under way, the steps done so far and the steps of all designs, and how many walks
+#: make each step.
+Progress = Callable[[str, int, int, int], None]
 #: Called with the number of a walk and its record, as soon as there is one.
 Keep = Callable[[int, Record], None]
 
@@ -80,7 +81,9 @@ class Spec:
                 text = text[: found.start(2)] + (body if count else f"{line}\n{body}") + text[found.end(2) :]
         edited = parse(text, self.source)
         if edited.tables != expected:
-            raise SpecError(f"{self.source}: cannot put {', '.join(options)} into its table [run]; edit the file instead")
+            raise SpecError(
+                f"{self.source}: cannot change its table [run] ({', '.join(options)}); edit the file instead"
+            )
         return edited
 
     def plan(self) -> Plan:
@@ -126,11 +129,11 @@ class Spec:
         try:
             runtime_named(run.runtime)
             checks.precision(run.precision)
-            checks.start(options["start"], checks.seed(run.seed), run.walks, graph.n)
+            checks.start(options["start"], int(checks.seed(run.seed)), run.walks, graph.n)
             checks.paths(run.paths, run.walks)
         except FreewalkError as error:
             hint = ' ("heaviest" is a start as well)' if isinstance(run.start, str) and "start" in str(error) else ""
-            raise SpecError(f"{self.source}: [run] {error}{hint}") from error
+            raise SpecError(f"{self.source}: [run]: {error}{hint}") from error
         return Plan(problem, walks, options)
 
     def _walks(self) -> list[tuple[str, list[tuple[str, int | None, dict[str, Any], dict[str, Any]]]]]:
@@ -225,16 +228,14 @@ class Spec:
         record.provenance = {"spec": self.text, **record.provenance}
         return record
 
-    def _part(
-        self, plan: Plan, number: int, label: str, earlier: Record | None, progress: Progress | None
-    ) -> Record:
+    def _part(self, plan: Plan, number: int, label: str, earlier: Record | None, progress: Progress | None) -> Record:
         from freewalk.run import learn, resume
 
         steps = self.tables.run.steps
 
         def tell(step: int, _: int) -> None:
             if progress is not None:
-                progress(label, number * steps + step, len(plan.walks) * steps)
+                progress(label, number * steps + step, len(plan.walks) * steps, self.tables.run.walks)
 
         if earlier is None:
             return learn(plan.problem, plan.walks[label], **plan.options, progress=tell)
@@ -289,5 +290,5 @@ def shipped(name: str) -> Path:
     """The path of a spec that comes with the package: "demo.toml" or "example.toml"."""
     path = Path(__file__).parent / "specs" / name
     if not path.is_file():
-        raise RecordError(f"{name}: no such spec comes with freewalk")
+        raise SpecError(f"{name}: no such spec comes with freewalk")
     return path

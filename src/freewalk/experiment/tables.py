@@ -63,7 +63,7 @@ class Tables(Table):
     graph: Part = Field(description='a table such as { kind = "ring", n = 1000 }')
     problem: Part = Field(description='a table such as { kind = "LeastSquares", dim = 10 }')
     run: Run = Field(description="a table [run]")
-    walk: list[Walk] = Field(min_length=1, description="at least one table [[walk]]")
+    walk: list[Walk] = Field(min_length=1, description="one or more tables [[walk]]")
 
 
 def read_tables(values: dict[str, Any], source: str) -> Tables:
@@ -122,21 +122,19 @@ def _in_words(problem: str, path: Sequence[str | int], got: Any, values: dict[st
     table: type[Table] = Tables
     depth = 0
     # Follow the path down to the field; what lies below it (members of a union, items of a list) says no more.
-    children = {"run": Run, "walk": Walk, "phase": Phase}
+    children: dict[str | int, type[Table]] = {"run": Run, "walk": Walk, "phase": Phase}
     while depth < len(path) - 1 and path[depth] in children:
         next_depth = depth + 1 + isinstance(path[depth + 1], int)
         if next_depth >= len(path):
             break
-        table, depth = children[str(path[depth])], next_depth
+        table, depth = children[path[depth]], next_depth
     where, key = place(list(path[:depth]), values), str(path[depth])
     if problem == "extra_forbidden":
         return f"{where} has no key {key!r}; {suggestion(key, table.model_fields, 'its keys are')}"
     expected = table.model_fields[key].description
     if problem == "missing":
         return f"{where} needs the key {key!r}: {expected}"
-    shown = got if isinstance(got, (str, int, float, bool)) else f"a {_toml_name(got)}"
-    return f"{where}: {key} = {shown!r}, expected {expected}" if shown is got else f"{where}: {key} is {shown}, expected {expected}"
-
-
-def _toml_name(value: Any) -> str:
-    return {list: "list", dict: "table"}.get(type(value), type(value).__name__)
+    if isinstance(got, (list, dict)):
+        return f"{where}: {key} is a {'list' if isinstance(got, list) else 'table'}, expected {expected}"
+    shown = str(got).lower() if isinstance(got, bool) else repr(got)
+    return f"{where}: {key} = {shown}, expected {expected}"

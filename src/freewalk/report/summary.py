@@ -148,24 +148,28 @@ def table(record: Record) -> "Table":
     from rich import box
     from rich.table import Table
 
-    rows, best, name = summarize(record), optimum(record), measure(record.data)
-    loss = "loss (mse)" if name == "mse" else "loss"
-    caption = f"final {loss}: mean over the walks ± its 95 % confidence interval"
+    best, name = optimum(record), measure(record.data)
+    caption = f"± is the 95 % confidence interval of the mean over {record.data.sizes['walk']:,} walks"
     if best is not None:
-        caption += f"; the optimum is {best:.4g}"
+        caption += f"; the optimal {name} is {best:.4g}"
     shown = Table(
         title="partial: the run was interrupted" if record.partial else None,
         caption=caption,
+        caption_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption_justify="left",
     )
-    shown.add_column("design", no_wrap=True)
-    for heading in (f"updates to\n{FACTOR} × optimum", f"messages to\n{FACTOR} × optimum", f"final\n{loss}"):
-        shown.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("time on\nheavy nodes", "messages\nan update"):
-        shown.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
+    shown.add_column("design", overflow="fold", min_width=12, vertical="bottom")
+    # Narrow headings: all columns fit on a terminal of 80.
+    for heading in (
+        f"updates\nto {FACTOR} ×\noptimum",
+        f"messages\nto {FACTOR} ×\noptimum",
+        "final loss" if name == "loss" else f"final loss\n({name})",
+        "time on\nheavy\nnodes",
+        "messages\nper\nupdate",
+    ):
+        shown.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
+    for row in summarize(record):
         shown.add_row(*_cells(row))
     return shown
 

@@ -1,0 +1,325 @@
+"""The command line: run a spec, go on after an interruption, draw, list what there is."""
+
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from freewalk._version import __version__
+from freewalk.errors import FreewalkError, SpecError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from freewalk.experiment import RunFolder
+    from freewalk.experiment.spec import Progress, Spec
+
+PATIENCE = 2.0  # seconds before a progress bar appears
+FAILED, INTERRUPTED = 2, 130  # exit codes; the second is what shells give to a command that Ctrl-C ended
+
+
+class _Group(TyperGroup):
+    """Commands whose errors are one line each."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except FreewalkError as error:
+            _fail(str(error))
+        except BrokenPipeError:  # `freewalk list | head`: typer ends it quietly
+            raise
+        except OSError as error:
+            _fail(f"{error.filename or 'freewalk'}: {error.strerror or error}")
+
+
+def _examples(*lines: str) -> str:
+    # An empty line is what keeps typer from joining them into a paragraph.
+    return "\n\n".join(["[bold]Examples[/bold]", *lines])
+
+
+app = typer.Typer(
+    cls=_Group,
+    name="freewalk",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_examples(
+        "freewalk demo                  five walks on a ring, one of them entrapped",
+        "freewalk example my.toml       write a commented spec to start from",
+        "freewalk run my.toml           write record, table and figure to runs/<name>",
+        "freewalk resume runs/example   go on after Ctrl-C, to the same result",
+        "freewalk plot runs/example     draw its figure anew",
+    ),
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"freewalk {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def freewalk(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Decentralized learning by random walks: design a walk, run it, learn with it."""
+
+
+@app.command(epilog=_examples("freewalk run my.toml", "freewalk run my.toml --seed 8 --out runs/again"))
+def run(
+    spec: Annotated[
+        Path, typer.Argument(metavar="SPEC", help="What to run, a TOML file; `freewalk example` prints one.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="The folder to make; runs/<name of the spec> if not given.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the run that is in the folder.")] = False,
+    runtime: Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")] = None,
+) -> None:
+    """Run a spec and write its record, table and figure."""
+    from freewalk.experiment import load
+
+    options = {name: value for name, value in (("runtime", runtime), ("seed", seed)) if value is not None}
+    loaded = load(spec)
+    _run(loaded.replaced(**options) if options else loaded, out, force)
+
+
+@app.command(epilog=_examples("freewalk resume runs/example"))
+def resume(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an interrupted run.")]) -> None:
+    """Go on with a run that Ctrl-C has stopped, to the same result as without."""
+    from freewalk.experiment import RunFolder
+
+    _go_on(RunFolder.open(folder))
+
+
+class Figure(StrEnum):
+    """What to draw."""
+
+    curves = "curves"
+    escape = "escape"
+    occupancy = "occupancy"
+
+
+class Scale(StrEnum):
+    """A horizontal axis."""
+
+    auto = "auto"
+    linear = "linear"
+    log = "log"
+
+
+@app.command(
+    epilog=_examples(
+        "freewalk plot runs/demo",
+        "freewalk plot runs/demo --scale linear --out loss.pdf",
+        "freewalk plot runs/demo --figure escape --design 'MH importance' --design MHLJ --updates 3000",
+    )
+)
+def plot(
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")],
+    out: Annotated[Path | None, typer.Option(help="The image to write; if not given, one beside the record.")] = None,
+    figure: Annotated[
+        Figure,
+        typer.Option(help="The loss, the paths of walks (if kept), or the visits near the heavy nodes."),
+    ] = Figure.curves,
+    scale: Annotated[Scale, typer.Option(help="The horizontal axes of the loss.")] = Scale.auto,
+    design: Annotated[list[str] | None, typer.Option(help="For escape: show this design; may be repeated.")] = None,
+    updates: Annotated[int | None, typer.Option(min=1, help="For escape: show so many updates.")] = None,
+) -> None:
+    """Draw a run: the loss against updates and against messages, or another figure."""
+    from freewalk.experiment.folder import record_of
+    from freewalk.report import figures
+
+    record = record_of(source)
+    if out is None:
+        name = f"{figure.value}.png"
+        out = source / name if source.is_dir() else source.with_name(f"{source.stem}-{name}")
+    if figure is Figure.curves:
+        figures.curves(record, out, scale=scale.value)
+    elif figure is Figure.escape:
+        figures.escape(record, out, designs=design, updates=updates)
+    else:
+        figures.occupancy(record, out)
+    typer.echo(str(out))
+
+
+@app.command("list")
+def list_() -> None:
+    """List graphs, objectives, designs, rules, schedules and runtimes, with their parameters."""
+    from rich.text import Text
+
+    from freewalk.experiment.catalogue import families
+
+    headings = {
+        "design": 'Designs: design = { kind = "…", … }',
+        "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data",
+        "graph": "Graphs: [graph] kind = …",
+        "rule": 'Rules: rule = { kind = "…", … }',
+        "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
+        "runtime": "Runtimes: [run] runtime = …, in lower case",
+    }
+    kinds = families()
+    console = _console()
+    for family, heading in headings.items():
+        console.print(Text(heading, style="bold"))
+        for kind in kinds[family].values():
+            line = Text("  ").append(kind.name, style="cyan").append(f"({kind.signature()})")
+            if not kind.in_specs:
+                line.append("  from Python only", style="dim")
+            console.print(line, soft_wrap=True)
+            console.print(Text(f"      {kind.summary}", style="dim"), soft_wrap=True)
+        console.print()
+
+
+@app.command(epilog=_examples("freewalk example", "freewalk example my.toml"))
+def example(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Where to write it; printed if not given.")
+    ] = None,
+) -> None:
+    """Print or write a commented spec to start from."""
+    from freewalk.experiment import shipped
+
+    text = shipped("example.toml").read_text(encoding="utf-8")
+    if file is None:
+        typer.echo(text, nl=False)
+        return
+    if file.exists():
+        raise SpecError(f"{file} exists already; choose another name")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    typer.echo(f"{file}: run it with: freewalk run {shlex.quote(str(file))}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path | None, typer.Option(help="The folder to make or replace; runs/demo if not given.")] = None,
+) -> None:
+    """Run the shipped demo: five walks on a ring of 1000 nodes that start on a heavy node."""
+    from freewalk.experiment import load, shipped
+
+    _run(load(shipped("demo.toml")), out, force=(out or Path("runs/demo")).exists())
+
+
+def _run(spec: "Spec", out: Path | None, force: bool) -> None:
+    from freewalk.experiment import RunFolder
+
+    _go_on(RunFolder.create(out or Path("runs") / spec.name, spec, force=force))
+
+
+def _go_on(folder: "RunFolder") -> None:
+    """Run what is missing, then show what came out."""
+    from freewalk.experiment.folder import CURVES, RECORD
+    from freewalk.report import table
+
+    try:
+        with _progress_bar() as progress:
+            record = folder.run(progress)
+    except KeyboardInterrupt:
+        _stop(folder)
+    console = _console()
+    console.print(table(record))
+    console.print(f"record  {folder.path / RECORD}\nfigure  {folder.path / CURVES}", markup=False, highlight=False)
+    if record.partial:
+        _stop(folder)
+
+
+def _stop(folder: "RunFolder") -> NoReturn:
+    command = shlex.join(["freewalk", "resume", str(folder.path)])
+    _say(f"interrupted; what was done is in {folder.path}. Go on with: {command}", "yellow")
+    raise typer.Exit(INTERRUPTED)
+
+
+@contextmanager
+def _progress_bar() -> "Iterator[Progress | None]":
+    """A bar on stderr, once a run has taken a while; nothing where nobody would see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    began = time.monotonic()
+    first: tuple[float, int] | None = None
+
+    def tell(label: str, done: int, total: int, walks: int) -> None:
+        nonlocal first
+        now = time.monotonic()
+        if now - began < PATIENCE:
+            return
+        if first is None:
+            first = now, done
+            bar.add_task(label, total=total, completed=done, rate="")
+            bar.start()
+        elapsed = now - first[0]
+        rate = f"{_short((done - first[1]) * walks / elapsed)} updates/s" if elapsed > 0 else ""
+        bar.update(bar.task_ids[0], description=label, completed=done, rate=rate)
+
+    try:
+        yield tell
+    finally:
+        if first is not None:
+            bar.stop()
+
+
+def _short(number: float) -> str:
+    """A rate in three digits.
+
+    Examples
+    --------
+    >>> _short(43_210_000), _short(512)
+    ('43.2 M', '512')
+    """
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def _console() -> "Console":
+    """Standard output; wide enough for a table where it is not a terminal."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=110, color_system=None)
+
+
+def _say(message: str, style: str) -> None:
+    from rich.console import Console
+
+    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _fail(message: str) -> NoReturn:
+    _say(f"error: {message}", "red")
+    raise typer.Exit(FAILED)
+
+
+def main() -> None:
+    """The entry point of the command `freewalk`."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,289 @@
+"""An example of everything that can be plugged in: the contract tests walk through this catalogue.
+
+Whatever is listed in an `__all__` of `designs`, `objectives`, `learning` or `runtimes` has an example here, and so has
+what a user may write: a design, two rules, a loss with a slope and one without.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+import freewalk as fw
+from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
+from freewalk.objectives import LeastSquares, Logistic
+from freewalk.runtimes import CPU, Job, Phase, Reference, State
+from freewalk.schedules import Exponential, Inverse
+
+# Graphs: regular and periodic, as irregular as can be, and random.
+
+GRAPHS = {
+    "ring": fw.graphs.ring(10),
+    "star": fw.graphs.star(8),
+    "random": fw.graphs.barabasi_albert(16, 2, seed=4),
+}
+
+
+def importance_of(graph):
+    """Three orders of magnitude, with a heavy node where walks start."""
+    values = np.exp(np.random.default_rng(graph.n).standard_normal(graph.n))
+    values[0] = 300.0
+    return values
+
+
+# Designs.
+
+
+@dataclass(frozen=True)
+class Lazy(fw.Design):
+    """Stay with probability `stay`, otherwise take a simple step."""
+
+    stay: float = 0.5
+
+    def moves(self, graph, importance):
+        return [fw.Move(self.stay, hops=0), fw.Move(1 - self.stay, hops=1)]
+
+    def target(self, graph, importance):
+        return graph.degrees
+
+
+def _rows(graph, seed):
+    matrix = (graph.adjacency().toarray() + np.eye(graph.n)) * np.random.default_rng(seed).uniform(
+        0.1, 1, (graph.n,) * 2
+    )
+    return matrix / matrix.sum(axis=1, keepdims=True)
+
+
+def designs_on(graph):
+    """Examples of every design, by a name that begins with that of the design."""
+    return {
+        "SimpleWalk": SimpleWalk(),
+        "Metropolis, uniform": Metropolis(),
+        "Metropolis, importance": Metropolis(power=1),
+        "Metropolis, tempered": Metropolis(power=0.5),
+        "Metropolis, target": Metropolis(target=np.arange(1, graph.n + 1)),
+        "Metropolis, proposal": Metropolis(power=0.5, proposal=_rows(graph, 1)),
+        "MHLJ": MHLJ(0.3, 0.5, 3),
+        "MHLJ, jumps only": MHLJ(1.0, 0.3, 5),
+        "MHLJ, corrected": MHLJ(0.6, 0.4, 4, power=0.5, corrected=True),
+        "ClosedFormMHLJ": ClosedFormMHLJ(0.5, 0.5, 3),
+        "Decaying": Decaying(MHLJ(0.9, 0.5, 3), Inverse(1.0, scale=10)),
+        "Decaying, jumps only": Decaying(MHLJ(1.0, 0.05, 7, corrected=True), Exponential(1.0, half_life=7)),
+        "FromMatrix": FromMatrix(_rows(graph, 2)),
+        "FromMatrix, target": FromMatrix(_rows(graph, 3), target=np.arange(1, graph.n + 1)),
+        "Centralized, uniform": Centralized(),
+        "Centralized, importance": Centralized(power=1),
+        "Lazy (a user's)": Lazy(0.25),
+    }
+
+
+DESIGNS = list(designs_on(GRAPHS["ring"]))
+
+
+def kernel_of(design, graph_name):
+    graph = GRAPHS[graph_name]
+    return designs_on(graph)[design].kernel(graph, importance_of(graph), label=design)
+
+
+# Objectives on the random graph: one sample a node or uneven numbers of them, with and without ridge.
+
+LARGEST_STEP = 2.0
+
+
+def soften(error):
+    return math.tanh(error / LARGEST_STEP)
+
+
+class LogCosh(fw.Predictor):
+    """A user's loss: it grows linearly, calls a helper that uses a constant, and knows no optimum."""
+
+    curvature = 0.5
+
+    @staticmethod
+    def value(prediction, target):
+        size = abs(prediction - target) / LARGEST_STEP
+        return LARGEST_STEP * (size + math.log1p(math.exp(-2.0 * size)) - math.log(2.0))
+
+    @staticmethod
+    def slope(prediction, target):
+        return soften(prediction - target)
+
+    def optimum(self):
+        raise NotImplementedError
+
+
+class Centres(fw.Objective):
+    """A user's loss that is not one of a linear prediction: f_v(x) = ½‖x − c_v‖²."""
+
+    def __init__(self, centres):
+        self.centres = np.asarray(centres, dtype=np.float64)
+
+    @property
+    def n(self):
+        return len(self.centres)
+
+    @property
+    def dim(self):
+        return self.centres.shape[1]
+
+    @property
+    def smoothness(self):
+        return np.ones(self.n)
+
+    def loss(self, x):
+        return float(0.5 * np.mean(np.sum((x - self.centres) ** 2, axis=1)))
+
+    def gradient(self, node, x, sample=None):
+        return np.asarray(x - self.centres[node])
+
+    def optimum(self):
+        return self.centres.mean(axis=0)
+
+
+_N = GRAPHS["random"].n
+_UNEVEN = 1 + np.arange(_N) * 7 % 5
+_SEPARABLE = LeastSquares.synthetic(_N, dim=9, noise=0.0, seed=4)
+_SOME = LeastSquares.synthetic(_N, dim=6, samples=_UNEVEN, noise=0.5, heavy=1, heavy_variance=9.0, seed=5)
+
+PROBLEMS = {
+    "LeastSquares": LeastSquares.synthetic(_N, dim=3, heavy=2, heavy_variance=9.0, noise=0.3, seed=1),
+    "LeastSquares, uneven, ridge": LeastSquares.synthetic(_N, dim=5, samples=_UNEVEN, noise=0.3, ridge=0.1, seed=2),
+    "Logistic, uneven, ridge": Logistic.synthetic(_N, dim=4, samples=_UNEVEN, ridge=0.05, seed=3),
+    "Logistic, without an optimum": Logistic(_SEPARABLE.features, _SEPARABLE.targets > 0),
+    "LogCosh (a user's), uneven": LogCosh(_SOME.features, _SOME.targets, _SOME.nodes, ridge=0.01),
+}
+SLOPELESS = Centres(np.random.default_rng(6).standard_normal((_N, 3)))
+
+
+# Rules.
+
+
+@dataclass(frozen=True)
+class HeavyBall(fw.Rule):
+    """A user's rule that carries one number a coordinate: its velocity."""
+
+    step: float = 0.02
+    weighted: bool = True
+    local_steps: int = 1
+    sampled: bool = False
+    carried: ClassVar[int] = 1
+
+    @property
+    def update(self):
+        return heavy_ball
+
+    def rates(self, steps):
+        return np.full(steps.shape, self.step)
+
+
+MOMENTUM = 0.8
+
+
+def heavy_ball(x, gradient, step, count, velocity):
+    velocity = MOMENTUM * velocity - step * gradient
+    return x + velocity, velocity
+
+
+@dataclass(frozen=True)
+class Moments(HeavyBall):
+    """A user's rule that carries two numbers a coordinate and looks at the count (Adam)."""
+
+    step: float = 0.05
+    local_steps: int = 2
+    carried: ClassVar[int] = 2
+
+    @property
+    def update(self):
+        return moments
+
+
+def moments(x, gradient, step, count, first, second):
+    first = 0.9 * first + 0.1 * gradient
+    second = 0.99 * second + 0.01 * gradient * gradient
+    slow = first / (1.0 - 0.9 ** (count + 1))
+    wide = second / (1.0 - 0.99 ** (count + 1))
+    return x - step * slow / (math.sqrt(wide) + 1e-3), first, second
+
+
+LISTED_RULES = {
+    "SGD": fw.SGD(step=0.02),
+    "SGD, decaying": fw.SGD(step=Inverse(0.05, scale=10, power=0.7)),
+    "SGD, unweighted": fw.SGD(step=0.02, weighted=False),
+    "SGD, local steps": fw.SGD(step=0.01, local_steps=3),
+    "SGD, sampled": fw.SGD(step=0.02, sampled=True, local_steps=2),
+    "SGD, average": fw.SGD(step=0.02, average=True),
+    "SGD, all at once": fw.SGD(
+        step=Exponential(0.05, half_life=20), weighted=False, local_steps=3, average=True, sampled=True
+    ),
+}
+OWN_RULES = {"HeavyBall (a user's)": HeavyBall(), "Moments (a user's)": Moments(sampled=True)}
+RULES = LISTED_RULES | OWN_RULES
+
+#: Every objective with every listed rule; a user's rules with least squares (each pair costs a compilation).
+LESSONS = [(problem, rule) for problem in PROBLEMS for rule in LISTED_RULES] + [
+    (problem, rule) for problem in PROBLEMS if problem.startswith("LeastSquares") for rule in OWN_RULES
+]
+
+
+def phases_of(names):
+    """A switch between three designs on one graph."""
+    first, second, third = (kernel_of(name, "random") for name in names)
+    return [
+        Phase(9, first, RULES["SGD"]),
+        Phase(20, second, RULES["SGD, average"]),
+        Phase(None, third, RULES["SGD, average"]),
+    ]
+
+
+# Runtimes.
+
+RUNTIMES = {"Reference": [Reference()], "CPU": [CPU(threads=1), CPU(threads=2)]}
+COMPILED = [runtime for name, runtimes in RUNTIMES.items() if name != "Reference" for runtime in runtimes]
+
+
+# Driving an engine by hand.
+
+
+def job_of(problem, kernel, rule=None, seed=3, precision="float64"):
+    phases = tuple(kernel) if isinstance(kernel, list) else (Phase(None, kernel, rule),)
+    return Job(problem, phases, seed, precision)
+
+
+def begin(job, walks, steps, initial=0.0):
+    """The first state of walks that start apart and keep their paths."""
+    n = job.kernel.graph.n
+    models = np.full((walks, 0 if job.problem is None else job.problem.dim), initial, dtype=job.precision)
+    rule = job.phases[0].rule
+    nodes = (np.arange(walks) * 3 % n).astype(np.int32)
+    paths = np.zeros((walks, steps + 1), dtype=np.int32)
+    paths[:, 0] = nodes
+    return State(
+        step=0,
+        nodes=nodes,
+        models=models,
+        carried=np.zeros((0, *models.shape)) if rule is None else rule.begin(models),
+        messages=np.zeros(walks, dtype=np.int64),
+        probes=np.zeros(walks, dtype=np.int64),
+        visits=np.zeros((walks, n), dtype=np.int64),
+        path_of=np.arange(walks),
+        paths=paths,
+    )
+
+
+def advance(engine, state, stops, marks):
+    """Advance through the stops (and the ends of phases), as the loop of a run does; the measures at all marks."""
+    ends = [phase.until for phase in engine.job.phases if phase.until is not None and phase.until < max(stops)]
+    parts = []
+    for stop in sorted({*stops, *ends}):
+        phase, _, began = engine.job.phase_at(state.step)
+        if began == state.step and phase.rule is not None:
+            state.carried = phase.rule.begin(state.models)
+        inside = np.array([mark for mark in marks if state.step < mark <= stop], dtype=np.int64)
+        measures = engine.advance(state, stop, inside)
+        if inside.size:
+            parts.append(measures)
+    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+
+
+COUNTS = ("nodes", "paths", "messages", "probes", "visits")

@@ -1,0 +1,44 @@
+"""Nothing listed goes untested: whatever an `__all__` names has an example in the catalogue."""
+
+import pytest
+from catalogue import DESIGNS, GRAPHS, LISTED_RULES, PROBLEMS, RUNTIMES, designs_on
+
+from freewalk import designs, learning, objectives, runtimes
+
+
+@pytest.mark.parametrize("name", designs.__all__)
+def test_designs(name):
+    assert name in {type(design).__name__ for design in designs_on(GRAPHS["ring"]).values()}
+
+
+@pytest.mark.parametrize("name", objectives.__all__)
+def test_objectives(name):
+    assert name in {type(problem).__name__ for problem in PROBLEMS.values()}
+
+
+@pytest.mark.parametrize("name", learning.__all__)
+def test_rules(name):
+    assert name in {type(rule).__name__ for rule in LISTED_RULES.values()}
+
+
+@pytest.mark.parametrize("name", runtimes.__all__)
+def test_runtimes(name):
+    assert any(type(runtime).__name__ == name for runtime in RUNTIMES.get(name, []))
+
+
+@pytest.mark.parametrize("runtime", [example for examples in RUNTIMES.values() for example in examples], ids=repr)
+def test_runtimes_have_a_name(runtime):
+    name = type(runtime).__name__.lower()
+    assert type(runtimes.runtime_named(name)) is type(runtime)
+    assert runtimes.runtime_named(runtime) is runtime
+
+
+def test_an_unknown_runtime_is_an_error():
+    with pytest.raises(ValueError, match="runtime: got 'gpu', expected one of cpu, reference"):
+        runtimes.runtime_named("gpu")
+
+
+def test_examples_are_named_after_their_design():
+    for name, design in designs_on(GRAPHS["random"]).items():
+        assert name.startswith(type(design).__name__)
+    assert list(designs_on(GRAPHS["random"])) == DESIGNS

@@ -1,0 +1,112 @@
+"""A kernel as flat arrays: what is shared, and that no edge of positive probability is rounded away."""
+
+import numpy as np
+import pytest
+
+import freewalk as fw
+from freewalk import rng
+from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, FromMatrix, Metropolis, SimpleWalk
+from freewalk.engine.table import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP, compile_kernel
+
+GRAPHS = [fw.graphs.ring(12), fw.graphs.star(9), fw.graphs.barabasi_albert(40, 3, seed=2)]
+
+
+def heavy(graph):
+    """Importance over twelve orders of magnitude, with heavy nodes that are neighbours."""
+    importance = np.ones(graph.n)
+    importance[[0, 1]] = 1e12
+    return importance
+
+
+def lazy(graph):
+    return 0.5 * np.eye(graph.n) + 0.5 * graph.adjacency().toarray() / graph.degrees[:, None]
+
+
+def test_moves_point_to_their_ratios_matrices_and_laws():
+    graph = fw.graphs.ring(6)
+    importance = np.arange(1.0, 7.0)
+    table = compile_kernel(ClosedFormMHLJ(0.5, 0.5, 3).kernel(graph, importance))
+    assert table.moves[:, HOPS].tolist() == [1, 1, 2, 3]
+    assert table.moves[:, RATIO].tolist() == [0, -1, -1, -1]
+    assert table.moves[:, ROWS].tolist() == [-1, 0, 1, 3]
+    assert table.moves[:, ROWS_A_HOP].tolist() == [0, 0, 1, 1]
+    assert table.moves[:, LAW].tolist() == [-1] * 4
+    assert table.row_indptr.shape == (6, 7)
+    assert np.array_equal(table.indptr, graph.indptr)
+    assert np.array_equal(table.indices, graph.indices)
+    assert compile_kernel(Centralized().kernel(graph)).moves[0, LAW] == 0
+
+
+def test_corrected_jumps_share_one_ratio():
+    table = compile_kernel(MHLJ(0.5, 0.5, 3, corrected=True).kernel(fw.graphs.ring(6), np.arange(1.0, 7.0)))
+    assert table.moves[:, RATIO].tolist() == [0, 0, 0, 0]
+    assert table.ratios.shape == (1, 6)
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=repr)
+def test_rows_become_the_intervals_of_their_nodes(graph):
+    """Rows of different length are made together, and are what `rng.ends` and `kernel.local` say one by one."""
+    kernel = Metropolis(power=1, proposal=lazy(graph)).kernel(graph, heavy(graph))
+    table = compile_kernel(kernel)
+    matrix = kernel.moves[0].rows[0]
+    for node in range(graph.n):
+        entries = slice(*table.row_indptr[0, node : node + 2])
+        nodes, ends = kernel.local(node).moves[0].rows[0]
+        assert np.array_equal(table.row_indices[entries], nodes)
+        assert np.array_equal(table.row_ends[0, entries], ends)
+        assert np.array_equal(ends, rng.ends(matrix.data[matrix.indptr[node] : matrix.indptr[node + 1]]))
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=repr)
+def test_rows_with_ratios_of_1e12_leave_every_edge_a_word(graph):
+    for design in (
+        Metropolis(power=1, proposal=lazy(graph)),
+        FromMatrix(Metropolis(power=1).kernel(graph, heavy(graph)).matrix()),
+    ):
+        table = compile_kernel(design.kernel(graph, heavy(graph)))
+        for node in range(graph.n):
+            first, last = table.row_indptr[0, node : node + 2]
+            widths = np.diff(np.concatenate([[np.uint64(0)], table.row_ends[0, first:last]]))
+            assert set(graph.neighbours(node)) <= set(table.row_indices[first:last])
+            assert widths.min() >= 1
+            expected = design.kernel(graph, heavy(graph)).moves[0].rows[0].data[first:last] * 2.0**64
+            assert widths.astype(float) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=repr)
+@pytest.mark.parametrize(
+    "design", [Metropolis(power=1), MHLJ(1e-9, 0.5, 3), MHLJ(0.1, 0.5, 3, corrected=True)], ids=repr
+)
+def test_ratios_of_1e12_leave_every_edge_a_word(graph, design):
+    """Each move owns words, its first word accepts whatever the ratio, and a hop reaches every neighbour."""
+    kernel = design.kernel(graph, heavy(graph))
+    table = compile_kernel(kernel)
+    ends = rng.ends(kernel.probabilities(0))[0]
+    widths = np.diff(np.concatenate([[np.uint64(0)], ends])).astype(float)
+    assert widths.min() >= 1
+    assert table.ratios[0].max() / table.ratios[0].min() > 1e10
+    for node in range(graph.n):
+        for neighbour in graph.neighbours(node):
+            start, end = table.ratios[0, [node, neighbour]]
+            share = min(1.0, end / start) * widths[0]
+            assert share >= 1
+            assert rng.accepts(np.uint64(0), widths[0], start, end)
+            assert rng.accepts(np.uint64(int(share * (1 - 1e-9))), widths[0], start, end)
+            if share < 0.5 * widths[0]:
+                assert not rng.accepts(np.uint64(int(share * (1 + 1e-9)) + 1), widths[0], start, end)
+
+
+def test_a_law_may_leave_nodes_out():
+    graph = fw.graphs.ring(4)
+    kernel = fw.Kernel(graph, [fw.Move(1.0, law=[0, 1, 0, 1])], np.ones(4))
+    data = fw.walk(kernel, steps=200, walks=20, start=1).data
+    assert data.visits.sum("walk").values[[0, 2]].tolist() == [0, 0]
+    assert (data.visits.sum("walk").values[[1, 3]] > 1000).all()
+
+
+def test_a_kernel_without_ratios_rows_or_laws_has_empty_tables():
+    table = compile_kernel(SimpleWalk().kernel(fw.graphs.ring(4)))
+    assert table.ratios.shape == (0, 4)
+    assert table.row_indptr.shape == (0, 5)
+    assert table.law_ends.shape == (0, 4)
+    assert table.row_ends.shape == (1, 0)

@@ -1,0 +1,46 @@
+"""Everything that is listed can be named in a spec."""
+
+import inspect
+
+import pytest
+
+from freewalk import designs, graphs, learning, objectives, runtimes, schedules
+from freewalk.errors import SpecError
+from freewalk.experiment.catalogue import build, check, families
+
+MODULES = {
+    "graph": graphs,
+    "problem": objectives,
+    "design": designs,
+    "rule": learning,
+    "schedule": schedules,
+    "runtime": runtimes,
+}
+
+
+@pytest.mark.parametrize("family", MODULES)
+def test_every_listed_name_is_there_with_a_summary(family: str) -> None:
+    kinds = families()[family]
+    assert list(kinds) == list(MODULES[family].__all__)
+    for kind in kinds.values():
+        assert kind.summary.endswith("."), kind.name
+        assert inspect.signature(kind.make)
+
+
+def test_nested_kinds_are_built() -> None:
+    inner = {"kind": "MHLJ", "jump": 0.1, "stop": 0.5, "hops": 3}
+    table = {"kind": "Decaying", "design": inner, "schedule": {"kind": "Inverse", "initial": 1, "scale": 10}}
+    made = build("design", table, "here")
+    assert made == designs.Decaying(designs.MHLJ(0.1, 0.5, 3), schedules.Inverse(1, 10))
+
+
+def test_other_errors_name_the_place() -> None:
+    with pytest.raises(SpecError, match=r"^here: "):
+        build("graph", {"kind": "from_edges", "edges": [[0, 1], "x"]}, "here")
+
+
+def test_a_number_that_is_not_whole() -> None:
+    with pytest.raises(SpecError, match=r"hops = 2\.5, expected a whole number"):
+        check("design", {"kind": "MHLJ", "jump": 0.1, "stop": 0.5, "hops": 2.5}, "here")
+    with pytest.raises(SpecError, match="average = 1, expected true or false"):
+        check("rule", {"kind": "SGD", "step": 0.1, "average": 1}, "here")

@@ -1,0 +1,250 @@
+"""The command line, as a user meets it."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import freewalk as fw
+from freewalk import cli, designs, graphs, learning, objectives, runtimes, schedules
+
+SPEC = """
+name = "small"
+[graph]
+kind = "ring"
+n = 12
+[problem]
+kind = "LeastSquares"
+dim = 2
+heavy = 2
+[run]
+steps = 300
+walks = 3
+every = 50
+paths = 1
+seed = 5
+[[walk]]
+label = "simple [walk]"
+design = { kind = "SimpleWalk" }
+rule = { kind = "SGD", step = 1e-3 }
+[[walk]]
+label = "MHLJ"
+design = { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }
+rule = { kind = "SGD", step = 1e-3 }
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of one's own with a spec in it, and the place where commands are given."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SPEC)
+    return tmp_path
+
+
+def call(*arguments: str):
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+def test_run_then_plot(here: Path) -> None:
+    result = call("run", "small.toml")
+    assert result.exit_code == 0, result.output
+    assert "simple [walk]" in result.stdout
+    assert "final" in result.stdout
+    assert "runs/small/record.npz" in result.stdout
+    assert result.stderr == ""
+    folder = here / "runs" / "small"
+    assert {file.name for file in folder.iterdir()} == {"spec.toml", "record.npz", "curves.png", "table.txt"}
+    record = fw.load(folder / "record.npz")
+    assert list(record.data.design.values) == ["simple [walk]", "MHLJ"]
+
+    (folder / "curves.png").unlink()
+    assert call("plot", "runs/small").exit_code == 0
+    assert (folder / "curves.png").stat().st_size > 5000
+    assert call("plot", "runs/small/record.npz", "--scale", "log", "--out", "loss.svg").exit_code == 0
+    assert (here / "loss.svg").stat().st_size > 5000
+    assert call("plot", "runs/small", "--figure", "escape", "--design", "MHLJ", "--updates", "50").exit_code == 0
+    assert call("plot", "runs/small", "--figure", "occupancy").exit_code == 0
+    assert (folder / "escape.png").exists()
+    assert (folder / "occupancy.png").exists()
+
+
+def test_an_existing_folder_is_an_error_before_anything_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("run", "small.toml").exit_code == 0
+    before = (here / "runs/small/record.npz").stat().st_mtime_ns
+    with monkeypatch.context() as context:
+        context.setattr("freewalk.run.learn", None)  # running would fail
+        result = call("run", "small.toml")
+    assert result.exit_code == 2
+    assert result.stderr == "error: runs/small exists already; choose another with --out, or replace it with --force\n"
+    assert (here / "runs/small/record.npz").stat().st_mtime_ns == before
+    assert call("run", "small.toml", "--force").exit_code == 0
+    assert (here / "runs/small/record.npz").stat().st_mtime_ns > before
+    assert call("run", "small.toml", "--out", "elsewhere").exit_code == 0
+    assert (here / "elsewhere" / "record.npz").exists()
+
+
+def test_seed_and_runtime_are_kept_with_the_run(here: Path) -> None:
+    assert call("run", "small.toml", "--seed", "9", "--runtime", "reference", "--out", "nine").exit_code == 0
+    assert call("run", "nine/spec.toml", "--out", "again").exit_code == 0
+    nine, again = fw.load("nine/record.npz"), fw.load("again/record.npz")
+    assert nine.provenance["parts"]["MHLJ"]["seed"] == 9
+    assert nine.provenance["parts"]["MHLJ"]["runtime"] == "Reference()"
+    np.testing.assert_array_equal(nine.data.loss, again.data.loss)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "none.toml"], "error: none.toml: cannot be read (No such file or directory), expected a TOML file"),
+        (["run", "bad.toml"], "error: bad.toml: [run] has no key 'step'; did you mean 'steps'?"),
+        (["run", "small.toml", "--runtime", "gpu"], "error: small.toml: [run]: runtime: got 'gpu'"),
+        (["run", "small.toml", "--seed", "-1"], "error: small.toml: [run]: seed = -1, expected a whole number >= 0"),
+        (["run", "small.toml", "--out", "small.toml/x"], "error: "),
+        (["plot", "none.npz"], "error: none.npz: there is no such file"),
+        (["plot", "small.toml"], "error: small.toml: not a record of freewalk"),
+        (["resume", "."], "error: .: is not the folder of a run"),
+        (["example", "small.toml"], "error: small.toml exists already; choose another name"),
+    ],
+)
+def test_errors_are_one_line_each(here: Path, arguments: list[str], message: str) -> None:
+    (here / "bad.toml").write_text(SPEC.replace("steps", "step"))
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(message)
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert not (here / "runs").exists()
+
+
+def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(label: str, done: int, total: int, walks: int) -> None:
+        if label == "MHLJ":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    @contextmanager
+    def bar() -> Iterator[object]:
+        yield interrupt
+
+    assert call("run", "small.toml", "--out", "whole").exit_code == 0
+    with monkeypatch.context() as context:
+        context.setattr(cli, "_progress_bar", bar)
+        result = call("run", "small.toml", "--out", "my run")
+    assert result.exit_code == 130
+    assert "Go on with: freewalk resume 'my run'" in result.stderr
+    assert fw.load("my run/record.npz").partial
+    result = call("resume", "my run")
+    assert result.exit_code == 0, result.output
+    whole, rest = fw.load("whole/record.npz"), fw.load("my run/record.npz")
+    assert not rest.partial
+    for name in whole.data.data_vars:
+        np.testing.assert_array_equal(rest.data[name], whole.data[name], err_msg=str(name))
+    result = call("resume", "my run")
+    assert result.exit_code == 2
+    assert "nothing to resume" in result.stderr
+
+
+def test_ctrl_c_before_anything_was_computed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr("freewalk.run.learn", stop)
+        result = call("run", "small.toml")
+    assert result.exit_code == 130
+    assert "freewalk resume runs/small" in result.stderr
+    assert call("resume", "runs/small").exit_code == 0
+    assert (here / "runs/small/record.npz").exists()
+
+
+def test_list_shows_every_name_of_every_list() -> None:
+    result = call("list")
+    assert result.exit_code == 0
+    for module in (designs, graphs, learning, objectives, runtimes, schedules):
+        for name in module.__all__:
+            assert f"  {name}(" in result.stdout, name
+    assert "MHLJ(jump, stop, hops, power=1.0, corrected=False)" in result.stdout
+    assert "A Metropolis step for the target" in result.stdout
+
+
+def test_example_can_be_printed_written_and_run(here: Path) -> None:
+    printed = call("example")
+    assert printed.exit_code == 0
+    assert printed.stdout.startswith("# A freewalk spec")
+    assert call("example", "new/mine.toml").exit_code == 0
+    assert (here / "new/mine.toml").read_text() == printed.stdout
+    result = call("run", "new/mine.toml")
+    assert result.exit_code == 0, result.output
+    assert (here / "runs/example/curves.png").exists()
+
+
+def test_demo_replaces_its_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freewalk.experiment.shipped", lambda name: here / "small.toml")
+    for _ in range(2):
+        result = call("demo", "--out", "runs/demo")
+        assert result.exit_code == 0, result.output
+    assert "runs/demo/curves.png" in result.stdout
+
+
+def test_version_and_help() -> None:
+    result = call("--version")
+    assert (result.exit_code, result.stdout) == (0, f"freewalk {fw.__version__}\n")
+    result = call("--help")
+    assert result.exit_code == 0
+    for word in ("run", "resume", "plot", "list", "example", "demo", "Examples", "freewalk run my.toml"):
+        assert word in result.stdout
+    for command in ("run", "resume", "plot", "example"):
+        assert f"freewalk {command}" in call(command, "--help").stdout
+
+
+def test_a_process_is_quiet_and_light(here: Path) -> None:
+    command = [sys.executable, "-c", "from freewalk.cli import main; main()"]
+    done = subprocess.run([*command, "run", "small.toml"], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    failed = subprocess.run([*command, "run", "small.toml"], capture_output=True, text=True, check=False)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr.startswith("error: runs/small exists already")
+    heavy = "numba xarray matplotlib pydantic networkx scipy"
+    code = (
+        "import sys; from freewalk.cli import app; app(['--version'], standalone_mode=False); "
+        f"print([name for name in '{heavy}'.split() if name in sys.modules])"
+    )
+    light = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert light.stdout.splitlines() == [f"freewalk {fw.__version__}", "[]"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_progress_bar_appears_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    for patience, appears in ((60.0, False), (0.0, True)):
+        terminal = Terminal()
+        with monkeypatch.context() as context:
+            context.setattr(sys, "stderr", terminal)
+            context.setattr(cli, "PATIENCE", patience)
+            with cli._progress_bar() as tell:
+                assert tell is not None
+                tell("MHLJ [x]", 100, 400, 1000)
+                tell("MHLJ [x]", 200, 400, 1000)
+        shown = terminal.getvalue()
+        assert ("MHLJ [x]" in shown) == appears
+        assert ("updates/s" in shown) == appears
+        assert ("50%" in shown) == appears
+
+
+def test_no_bar_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with cli._progress_bar() as tell:
+        assert tell is None

@@ -1,0 +1,304 @@
+"""From plain functions to one compiled module: what is in its text, what is refused, where it is kept."""
+
+import importlib.util
+import itertools
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import freewalk as fw
+from freewalk.compiling import cache_folder, compile_functions, module_source
+from freewalk.errors import FreewalkError
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def module(tmp_path):
+    """Import text as a module of its own."""
+
+    def load(text):
+        name = f"compiling_example_{next(NUMBERS)}"
+        path = tmp_path / f"{name}.py"
+        path.write_text(text, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(name, path)
+        loaded = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        return loaded
+
+    return load
+
+
+def source(function, **others):
+    return module_source({"f": function, **others}, "f", ())
+
+
+PLAIN = """
+import math
+
+SCALE = 2.0
+
+def helper(x):
+    return x * SCALE
+
+def f(x, y):
+    return math.sqrt(helper(x)) + y
+"""
+
+
+# What the text depends on.
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def f(x, y):", 'def f(x, y):\n    """Says what it does."""'),
+        ("def f(x, y):", "def f(x, y):\n    # says why"),
+        ("def f(x, y):", "def f(x: float, y: float) -> float:"),
+        ("def f(x, y):", "UNUSED = 3\n\ndef unused(x):\n    return x\n\ndef f(x, y):"),
+        ("return math.sqrt(helper(x)) + y", "return (math.sqrt( helper( x ) )\n            + y)"),
+        ("x * SCALE", "x * SCALE  # twice"),
+        ("SCALE = 2.0", "SCALE = 4.0 / 2.0"),
+    ],
+)
+def test_the_text_does_not_change_with_what_is_not_code(module, old, new):
+    assert source(module(PLAIN.replace(old, new)).f) == source(module(PLAIN).f)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SCALE = 2.0", "SCALE = 3.0"),
+        ("SCALE = 2.0", "SCALE = 2"),
+        ("x * SCALE", "x + SCALE"),
+        ("math.sqrt", "math.exp"),
+        ("+ y", "- y"),
+    ],
+)
+def test_the_text_changes_with_constants_helpers_and_code(module, old, new):
+    assert source(module(PLAIN.replace(old, new)).f) != source(module(PLAIN).f)
+
+
+def test_the_text_changes_with_the_module_behind_a_name(module):
+    text = "import {} as m\ndef f(x):\n    return m.sqrt(x)\n"
+    assert source(module(text.format("math")).f) != source(module(text.format("numpy")).f)
+
+
+def test_a_function_takes_its_new_name_and_the_place_of_a_global(module):
+    engine = module("def slope(x):\n    return 0.0\n\ndef f(x):\n    return slope(x) + 1.0\n")
+    other = module("def mine(x):\n    return 10.0 * x\n")
+    text = source(engine.f, slope=other.mine)
+    assert "def slope(x):\n    return 10.0 * x" in text
+    assert "return 0.0" not in text
+    assert compile_functions({"f": engine.f, "slope": other.mine}, "f")(2.0) == 21.0
+
+
+@pytest.mark.parametrize("value", ["np.uint64(2**64 - 1)", "np.float32(0.1)", "float('inf')", "1e-300", "True", "-7"])
+def test_constants_keep_their_value_and_type(module, value):
+    text = source(module(f"import numpy as np\nVALUE = {value}\ndef f():\n    return VALUE\n").f)
+    expected = eval(value, {"np": np})
+    line = next(line for line in text.splitlines() if line.startswith("VALUE = "))
+    got = eval(line.removeprefix("VALUE = "), {"np": np})
+    assert got == expected
+    assert type(got) is type(expected)
+
+
+def test_recursion_ends(module):
+    text = source(module("def f(n):\n    return 1 if n == 0 else n * f(n - 1)\n").f)
+    assert text.count("def f(") == 1
+
+
+# What is refused.
+
+
+def make_closure():
+    factor = 3.0
+
+    def inner(x):
+        return factor * x
+
+    return inner
+
+
+def test_a_closure_is_refused():
+    with pytest.raises(
+        FreewalkError, match=r"f: make_closure.<locals>.inner is a closure; compiled functions take all"
+    ):
+        source(make_closure())
+
+
+@pytest.mark.parametrize(
+    "text", ["f = lambda x: x", "f = dict(\n    f=lambda x: x,\n)['f']", "f = {\n  'f': lambda x: x,\n}['f']"]
+)
+def test_a_lambda_is_refused(module, text):
+    with pytest.raises(FreewalkError, match=r"<lambda>: got a lambda, expected a function made with def"):
+        source(module(text).f)
+
+
+@pytest.mark.parametrize("function", [math.sqrt, np.sqrt, abs, print, 3, fw.SGD], ids=repr)
+def test_what_is_not_a_plain_function_is_refused(function):
+    with pytest.raises(FreewalkError, match=r"g: got .*, expected a plain Python function \(no closure, no builtin\)"):
+        source(make_closure, g=function)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("TABLE = [1, 2]\ndef f(x):\n    return TABLE[x]", r"f: uses 'TABLE' = \[1, 2\], expected numbers, modules"),
+        ("NAME = 'a'\ndef f(x):\n    return NAME", r"f: uses 'NAME' = 'a', expected numbers, modules"),
+        ("NONE = None\ndef f(x):\n    return NONE", r"f: uses 'NONE' = None, expected numbers, modules"),
+        ("import os\ndef f(x):\n    return os.getpid()", r"f: uses the module 'os', expected math or numpy"),
+        ("from math import sqrt\ndef f(x):\n    return sqrt(x)", r"f: uses 'sqrt' = <built-in function sqrt>"),
+    ],
+)
+def test_a_global_that_cannot_be_compiled_is_named(module, text, message):
+    with pytest.raises(FreewalkError, match=message):
+        source(module(text).f)
+
+
+def test_a_function_without_a_source_is_refused():
+    scope = {"__name__": "prompt"}
+    exec("def f(x):\n    return x", scope)
+    with pytest.raises(FreewalkError, match=r"f: its source cannot be read; define it in a file or a notebook"):
+        source(scope["f"])
+
+
+def test_two_functions_of_one_name_are_refused(module):
+    first = module("def helper(x):\n    return x\ndef f(x):\n    return helper(x) + g(x)\ndef g(x):\n    return x\n")
+    second = module("def helper(x):\n    return 2 * x\ndef g(x):\n    return helper(x)\n")
+    with pytest.raises(FreewalkError, match=r"compile: two different functions are called 'helper'; rename one"):
+        source(first.f, g=second.g)
+
+
+def test_two_constants_of_one_name_are_refused(module):
+    first = module("SCALE = 1.0\ndef f(x):\n    return SCALE * g(x)\ndef g(x):\n    return x\n")
+    second = module("SCALE = 2.0\ndef g(x):\n    return SCALE * x\n")
+    with pytest.raises(FreewalkError, match=r"g: its constant 'SCALE' has another value elsewhere; rename one"):
+        module_source({"f": first.f, "g": second.g}, "f", ())
+    same = module("SCALE = 1.0\ndef g(x):\n    return SCALE * x\n")
+    assert source(first.f, g=same.g).count("SCALE = ") == 1
+
+
+@pytest.mark.parametrize("other", ["scale = 2.0", "import math as scale"])
+def test_a_constant_and_a_function_of_one_name_are_refused(module, other):
+    first = module("def scale(x):\n    return x\ndef f(x):\n    return scale(x) * g(x)\ndef g(x):\n    return x\n")
+    second = module(f"{other}\ndef g(x):\n    return scale * x\n")
+    with pytest.raises(FreewalkError, match=r"compile: 'scale' is a function here and .* elsewhere; rename one"):
+        source(first.f, g=second.g)
+
+
+def test_a_helper_of_the_users_is_never_replaced_silently(module):
+    # The engine's `update` is the rule's; a helper of that name in an objective's slope is another thing.
+    mine = module("def update(x):\n    return 2.0 * x\ndef slope(p, t):\n    return update(p - t)\n")
+
+    class Own(fw.Predictor):
+        curvature = 1.0
+        slope = staticmethod(mine.slope)
+        value = staticmethod(fw.objectives.LeastSquares.value)
+
+        def optimum(self):
+            raise NotImplementedError
+
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
+    with pytest.raises(FreewalkError, match=r"two different functions are called 'update'; rename one"):
+        fw.learn(Own([[1.0], [2.0]], [1.0, 1.0]), kernel, fw.SGD(0.1), steps=2)
+
+
+# Never stale.
+
+
+def test_editing_a_constant_or_a_helper_changes_the_result_at_once(module, tmp_path, monkeypatch):
+    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "cache"))
+    results = []
+    for text in (PLAIN, PLAIN.replace("2.0", "8.0"), PLAIN.replace("x * SCALE", "x / SCALE"), PLAIN):
+        results.append(compile_functions({"f": module(text).f}, "f")(2.0, 1.0))
+    assert results == [3.0, 5.0, 2.0, 3.0]
+    assert len(list((tmp_path / "cache").glob("freewalk_*.py"))) == 3
+    assert not list((tmp_path / "cache").glob("*.tmp"))
+
+
+SLOPE = """
+from freewalk import Predictor
+
+FACTOR = 1.0
+
+class Own(Predictor):
+    curvature = 1.0
+
+    @staticmethod
+    def value(prediction, target):
+        return 0.5 * (prediction - target) * (prediction - target)
+
+    @staticmethod
+    def slope(prediction, target):
+        return FACTOR * (prediction - target)
+
+    def optimum(self):
+        raise NotImplementedError
+"""
+
+
+def test_editing_a_slope_changes_what_is_learned_at_once(module):
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
+    finals = []
+    for text in (SLOPE, SLOPE.replace("FACTOR = 1.0", "FACTOR = 3.0"), SLOPE):
+        problem = module(text).Own([[1.0], [1.0]], [4.0, 4.0])
+        finals.append(float(fw.learn(problem, kernel, fw.SGD(0.125), steps=1).data.final[0, 0]))
+    assert finals == [0.5, 1.5, 0.5]
+
+
+# The folder.
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "mine" / "deep"))
+    assert cache_folder() == tmp_path / "mine" / "deep"
+    assert cache_folder().is_dir()
+
+
+def test_the_cache_is_in_the_users_cache_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("FREEWALK_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "freewalk"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_folder() == tmp_path / "home" / ".cache" / "freewalk"
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("variable", ["FREEWALK_CACHE", "XDG_CACHE_HOME", "HOME"])
+def test_a_folder_that_cannot_be_made_falls_back_to_a_temporary_one(tmp_path, temporary, monkeypatch, variable):
+    for name in ("FREEWALK_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(variable, str(tmp_path / "file" / "below"))
+    assert cache_folder().parent == temporary
+    assert cache_folder().is_dir()
+
+
+def test_a_folder_that_cannot_be_written_falls_back_too(tmp_path, temporary, monkeypatch):
+    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "closed"))
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert cache_folder().parent == temporary
+
+
+def test_a_user_without_a_home_has_a_cache_as_well(tmp_path, temporary, monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("FREEWALK_CACHE", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert cache_folder().parent == temporary
+    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine"

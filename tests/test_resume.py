@@ -1,0 +1,462 @@
+"""Ctrl-C returns what was computed; `fw.resume` goes on to the same result as without it."""
+
+import os
+import signal
+import threading
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import freewalk as fw
+from freewalk import loop
+from freewalk.errors import RecordError
+from freewalk.schedules import Schedule
+
+
+@pytest.fixture(params=["cpu", "reference"])
+def runtime(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _handler_is_restored():
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+GRAPH = fw.graphs.ring(30)
+PROBLEM = fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, ridge=0.01, seed=2)
+KERNEL = fw.designs.MHLJ(jump=0.3, stop=0.5, hops=3).kernel(GRAPH, PROBLEM.smoothness)
+RUN = {"steps": 400, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
+
+
+def interrupt_at(*steps):
+    """A progress callback that presses Ctrl-C at the first call from each of the given steps on."""
+    waiting = list(steps)
+
+    def progress(step, total):
+        if waiting and step >= waiting[0]:
+            waiting.pop(0)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return progress
+
+
+def assert_prefix(partial, whole):
+    """A partial record is the beginning of the whole one, bit for bit."""
+    assert partial.partial
+    assert not whole.partial
+    steps = partial.data.step.values
+    assert 0 < steps.size < whole.data.step.size
+    assert np.array_equal(steps, whole.data.step.values[: steps.size])
+    for name in ("loss", "mse", "distance", "messages", "probes"):
+        if name in whole.data:
+            assert np.array_equal(partial.data[name], whole.data[name][:, : steps.size], equal_nan=True), name
+    reached = int(partial.data.visits.sum("node")[0])
+    assert steps[-1] <= reached < steps[-1] + 7
+    if "path" in whole.data:
+        assert np.array_equal(partial.data.path, whole.data.path[:, : reached + 1])
+
+
+def saved(record, folder):
+    return fw.load(record.save(folder / "record.npz"))
+
+
+# Interrupting.
+
+
+def test_an_interrupted_run_returns_the_beginning(runtime):
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, progress=interrupt_at(60), **RUN)
+    assert_prefix(partial, whole)
+    assert partial.data.attrs["partial"] == 1
+    assert not partial.data.diverged.any()
+
+
+def test_final_models_and_nodes_are_those_of_a_run_that_ends_there(runtime):
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, progress=interrupt_at(60), **RUN)
+    reached = int(partial.data.visits.sum("node")[0])
+    short = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, **(RUN | {"steps": reached}))
+    for name in ("final", "at", "visits", "path"):
+        assert np.array_equal(partial.data[name], short.data[name]), name
+
+
+def test_an_interruption_before_the_second_checkpoint(runtime):
+    run = {"steps": 400, "every": 400, "seed": 5, "runtime": runtime}
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=interrupt_at(1), **run)
+    assert partial.partial
+    assert partial.data.step.values.tolist() == [0]
+    assert fw.resume(partial).data.identical(fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **run).data)
+
+
+def test_ctrl_c_while_threads_compute():
+    def press():
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timers = []
+
+    def progress(step, total):  # the handler is in place by the first call, however slow the machine is
+        if not timers:
+            timers.append(threading.Timer(0.05, press))
+            timers[0].start()
+
+    run = {"walks": 64, "every": 10**8, "seed": 5, "runtime": fw.runtimes.CPU(threads=2)}
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), steps=10**10, progress=progress, **run)
+    timers[0].join()
+    assert partial.partial
+    reached = int(partial.data.visits.sum("node")[0])
+    assert (partial.data.visits.sum("node") == reached).all()
+    short = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), steps=reached, **run)
+    assert np.array_equal(partial.data.final, short.data.final)
+    assert np.array_equal(partial.data.visits, short.data.visits)
+
+
+def test_a_second_ctrl_c_interrupts_at_once():
+    def progress(step, total):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=progress, **RUN)
+
+
+def test_a_ctrl_c_that_comes_too_late_costs_nothing(monkeypatch):
+    make_label = loop._label
+
+    def press(job):
+        os.kill(os.getpid(), signal.SIGINT)
+        return make_label(job)
+
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
+    monkeypatch.setattr(loop, "_label", press)
+    assert fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN).data.identical(whole.data)
+
+
+def test_a_handler_of_the_users_own_is_put_back():
+    pressed = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        mine = signal.getsignal(signal.SIGINT)
+        partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=interrupt_at(60), **RUN)
+        assert partial.partial
+        assert signal.getsignal(signal.SIGINT) is mine
+        assert not pressed
+        fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_the_handler_is_put_back_after_an_error():
+    def progress(step, total):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=progress, **RUN)
+
+
+def test_learning_in_another_thread(runtime):
+    results = []
+
+    def work():
+        results.append(fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, **RUN))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert results[0].data.identical(fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, **RUN).data)
+
+
+# Going on.
+
+
+def same(record, whole):
+    """Every array, attribute and coordinate, bit for bit; and the same story, but for the times."""
+    assert not record.partial
+    assert record.continuation is None
+    assert record.data.identical(whole.data)
+    own = {"started", "seconds", "interruptions"}
+    stories = [{name: value for name, value in r.provenance.items() if name not in own} for r in (record, whole)]
+    assert stories[0] == stories[1]
+    return True
+
+
+def test_resuming_gives_the_uninterrupted_record(runtime):
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, progress=interrupt_at(60), **RUN)
+    assert same(fw.resume(partial), whole)
+
+
+def test_resuming_a_walk_without_learning(runtime, tmp_path):
+    whole = fw.walk(KERNEL, runtime=runtime, **RUN)
+    partial = fw.walk(KERNEL, runtime=runtime, progress=interrupt_at(60), **RUN)
+    assert_prefix(partial, whole)
+    assert same(fw.resume(partial), whole)
+    assert same(fw.resume(saved(partial, tmp_path)), whole)
+
+
+def test_resuming_from_a_file(runtime, tmp_path):
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, progress=interrupt_at(60), **RUN)
+    loaded = saved(partial, tmp_path)
+    assert loaded.partial
+    assert loaded.data.identical(partial.data)
+    assert same(fw.resume(loaded), whole)
+    assert same(fw.resume(saved(loaded, tmp_path)), whole)  # saved again without being resumed
+
+
+@pytest.mark.parametrize("through_files", [False, True])
+def test_two_interruptions(runtime, tmp_path, through_files):
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, **RUN)
+    first = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, progress=interrupt_at(1), **RUN)
+    first = saved(first, tmp_path) if through_files else first
+    second = fw.resume(first, progress=interrupt_at(70))
+    assert_prefix(second, whole)
+    assert second.data.step.size > first.data.step.size
+    second = saved(second, tmp_path) if through_files else second
+    resumed = fw.resume(second)
+    assert same(resumed, whole)
+    assert [record.provenance["interruptions"] for record in (whole, first, second, resumed)] == [0, 1, 2, 2]
+
+
+PHASES = {
+    "mean then model": (fw.SGD(0.02, average=True), fw.SGD(0.005)),
+    "model then mean": (fw.SGD(0.02), fw.SGD(0.005, average=True)),
+    "two means": (fw.SGD(0.02, average=True), fw.SGD(0.005, average=True)),
+    "one mean": (fw.SGD(0.02, average=True), fw.SGD(0.02, average=True)),
+}
+
+
+@pytest.mark.parametrize("rules", PHASES.values(), ids=PHASES)
+@pytest.mark.parametrize("switch", [40, 64, 150])
+def test_resuming_around_a_switch(runtime, tmp_path, rules, switch):
+    # The first chunk has 64 steps or ends with its phase: the interruption is after, at or before the switch.
+    uniform = fw.designs.Metropolis(power=0).kernel(GRAPH)
+    phases = [fw.Phase(switch, KERNEL, rules[0]), fw.Phase(None, uniform, rules[1])]
+    run = {"steps": 200, "walks": 2, "every": 7, "seed": 5, "runtime": runtime}
+    whole = fw.learn(PROBLEM, phases, **run)
+    partial = fw.learn(PROBLEM, phases, progress=interrupt_at(40), **run)
+    assert_prefix(partial, whole)
+    reached = int(partial.data.visits.sum("node")[0])
+    short = fw.learn(PROBLEM, phases, **(run | {"steps": reached}))
+    assert np.array_equal(partial.data.final, short.data.final)
+    assert same(fw.resume(partial), whole)
+    assert same(fw.resume(saved(partial, tmp_path)), whole)
+
+
+def test_resuming_changes_nothing_in_the_partial_record(runtime, tmp_path):
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=runtime, progress=interrupt_at(60), **RUN)
+    before, story = partial.data.copy(deep=True), dict(partial.provenance)
+    fw.resume(partial, progress=interrupt_at(80))
+    assert partial.data.identical(before)
+    assert partial.provenance == story
+    assert same(fw.resume(partial), whole)
+    assert same(fw.resume(partial), whole)
+    loaded = saved(partial, tmp_path)
+    assert same(fw.resume(loaded), whole)
+    assert same(fw.resume(loaded), whole)
+    assert loaded.data.identical(before)
+
+
+def test_the_story_goes_on():
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=interrupt_at(60), **RUN)
+    resumed = fw.resume(partial)
+    assert resumed.provenance["started"] == partial.provenance["started"]
+    assert resumed.provenance["seconds"] >= partial.provenance["seconds"]
+
+
+def test_resuming_with_another_runtime():
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime="reference", **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=interrupt_at(60), **RUN)
+    resumed = fw.resume(partial, runtime="reference")
+    for name in ("messages", "probes", "visits", "path", "at"):
+        assert np.array_equal(resumed.data[name], whole.data[name]), name
+    np.testing.assert_allclose(resumed.data.loss, whole.data.loss, rtol=1e-9, atol=1e-12)
+
+
+def test_resuming_float32(runtime, tmp_path):
+    run = RUN | {"precision": "float32", "runtime": runtime}
+    rule = fw.SGD(fw.schedules.Inverse(0.02, scale=100), average=True, local_steps=2, sampled=True)
+    whole = fw.learn(PROBLEM, KERNEL, rule, **run)
+    partial = fw.learn(PROBLEM, KERNEL, rule, progress=interrupt_at(60), **run)
+    resumed = fw.resume(saved(partial, tmp_path))
+    assert resumed.data.final.dtype == np.float32
+    assert same(resumed, whole)
+
+
+def test_resuming_where_visits_are_summed(runtime, monkeypatch, tmp_path):
+    monkeypatch.setattr("freewalk.run._VISITS_BY_WALK", 10)
+    whole = fw.walk(KERNEL, runtime=runtime, **RUN)
+    partial = fw.walk(KERNEL, runtime=runtime, progress=interrupt_at(60), **RUN)
+    assert partial.data.visits.dims == ("node",)
+    assert same(fw.resume(saved(partial, tmp_path)), whole)
+
+
+def lazy_matrix():
+    return 0.5 * np.eye(GRAPH.n) + 0.25 * GRAPH.adjacency().toarray()
+
+
+DESIGNS = [
+    fw.designs.SimpleWalk(),
+    fw.designs.Metropolis(power=1),
+    fw.designs.Metropolis(power=1, proposal=lazy_matrix()),
+    fw.designs.MHLJ(0.5, 0.5, 3, corrected=True),
+    fw.designs.ClosedFormMHLJ(0.5, 0.5, 3),
+    fw.designs.FromMatrix(lazy_matrix()),
+    fw.designs.Centralized(power=1),
+    fw.designs.Decaying(fw.designs.MHLJ(0.9, 0.5, 3), fw.schedules.Exponential(1.0, half_life=50)),
+]
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=repr)
+def test_every_design_resumes_from_a_file(design, tmp_path):
+    kernel = design.kernel(GRAPH, PROBLEM.smoothness)
+    whole = fw.learn(PROBLEM, kernel, fw.SGD(0.002), **RUN)
+    partial = fw.learn(PROBLEM, kernel, fw.SGD(0.002), progress=interrupt_at(60), **RUN)
+    assert same(fw.resume(saved(partial, tmp_path)), whole)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_law_of_the_users_own_survives_a_file_to_the_last_bit(seed, tmp_path):
+    # Dividing a law by its sum twice can change it in the last bit, and with it every model.
+    law = np.random.default_rng(seed).random(GRAPH.n) ** 2 + 1e-3
+    kernel = fw.designs.Metropolis(target=law).kernel(GRAPH)
+    whole = fw.learn(PROBLEM, kernel, fw.SGD(0.001), **RUN)
+    partial = fw.learn(PROBLEM, kernel, fw.SGD(0.001), progress=interrupt_at(60), **RUN)
+    assert same(fw.resume(saved(partial, tmp_path)), whole)
+
+
+# A user's own classes.
+
+
+def _momentum(x, gradient, step, count, velocity):
+    velocity = 0.9 * velocity - step * gradient
+    return x + velocity, velocity
+
+
+@dataclass(frozen=True)
+class Momentum(fw.Rule):
+    """Heavy-ball SGD."""
+
+    step: float
+    weighted: bool = True
+    local_steps: int = 1
+    sampled: bool = False
+    carried: ClassVar[int] = 1
+
+    @property
+    def update(self):
+        return _momentum
+
+    def rates(self, steps):
+        return np.full(np.shape(steps), float(self.step))
+
+
+class Fourth(fw.Predictor):
+    """¼(prediction − target)⁴: no closed form of its optimum."""
+
+    curvature = 1.0
+
+    @staticmethod
+    def value(prediction, target):
+        square = (prediction - target) * (prediction - target)
+        return 0.25 * square * square
+
+    @staticmethod
+    def slope(prediction, target):
+        return (prediction - target) * (prediction - target) * (prediction - target)
+
+    def optimum(self):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Halving(Schedule):
+    """Half of it after so many steps."""
+
+    initial: float
+    at: int
+
+    def __call__(self, steps):
+        return np.where(np.asarray(steps) < self.at, self.initial, self.initial / 2)
+
+
+FOURTH = Fourth(PROBLEM.features / 10, PROBLEM.targets / 10, PROBLEM.nodes)
+OWN = {
+    "Momentum": (PROBLEM, Momentum(1e-3), Momentum),
+    "Fourth": (FOURTH, fw.SGD(0.01), Fourth),
+    "Halving": (PROBLEM, fw.SGD(Halving(0.01, 100)), Halving),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_class_of_the_users_own_is_named_when_a_file_needs_it(name, runtime, tmp_path):
+    problem, rule, kind = OWN[name]
+    whole = fw.learn(problem, KERNEL, rule, runtime=runtime, **RUN)
+    partial = fw.learn(problem, KERNEL, rule, runtime=runtime, progress=interrupt_at(60), **RUN)
+    assert not whole.data.diverged.any()
+    assert same(fw.resume(partial), whole)
+    loaded = saved(partial, tmp_path)
+    with pytest.raises(RecordError, match=rf"your own class '{name}'; pass it: fw.resume\(record, types=\[{name}\]\)"):
+        fw.resume(loaded)
+    assert same(fw.resume(loaded, types=[kind]), whole)
+
+
+class Centres(fw.Objective):
+    """f_v(x) = ½‖x − c_v‖², in a class that is not a dataclass."""
+
+    def __init__(self, centres):
+        self.centres = np.asarray(centres, dtype=float)
+
+    n = property(lambda self: len(self.centres))
+    dim = property(lambda self: self.centres.shape[1])
+    smoothness = property(lambda self: np.ones(self.n))
+
+    def loss(self, x):
+        return float(0.5 * np.mean(np.sum((x - self.centres) ** 2, axis=1)))
+
+    def gradient(self, node, x, sample=None):
+        return np.asarray(x - self.centres[node])
+
+    def optimum(self):
+        return self.centres.mean(axis=0)
+
+
+def test_an_objective_that_cannot_be_saved_costs_the_wish_to_go_on_and_nothing_else(tmp_path):
+    problem = Centres(np.arange(60.0).reshape(30, 2))
+    run = RUN | {"runtime": "reference"}
+    whole = fw.learn(problem, KERNEL, fw.SGD(0.01), **run)
+    partial = fw.learn(problem, KERNEL, fw.SGD(0.01), progress=interrupt_at(60), **run)
+    assert same(fw.resume(partial), whole)
+    loaded = saved(partial, tmp_path)
+    assert loaded.partial
+    assert loaded.data.identical(partial.data)
+    with pytest.raises(RecordError, match=r"resume: cannot go on with .*: archive: cannot store a Centres"):
+        fw.resume(loaded)
+
+
+# What cannot go on.
+
+
+def test_a_complete_record_cannot_go_on(tmp_path):
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
+    for record in (whole, saved(whole, tmp_path)):
+        with pytest.raises(RecordError, match=r"resume: cannot go on with 'MHLJ.*': the run is complete"):
+            fw.resume(record)
+
+
+def test_records_side_by_side_go_on_one_by_one():
+    partial = fw.walk(KERNEL, progress=interrupt_at(60), **RUN)
+    both = fw.concat([partial, partial], labels=["a", "b"])
+    assert both.partial
+    with pytest.raises(RecordError, match=r"resume: cannot go on with 'a \| b': .*resume each of them"):
+        fw.resume(both)
+
+
+def test_what_is_not_a_record_cannot_go_on():
+    with pytest.raises(RecordError, match=r"resume: got 3, expected a record"):
+        fw.resume(3)
