@@ -4,12 +4,15 @@ Each version of the user's module runs in a process of its own, as it does for a
 script again, and all of them share one cache.
 """
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 
 import pytest
+
+from freewalk.compiling import compile_functions
 
 MODULE = """
 from dataclasses import dataclass
@@ -73,29 +76,6 @@ records = [
 print(json.dumps([record.data.final.values.ravel().tolist() for record in records]))
 """
 
-# The same functions without the loops of the engine around them, which take seconds to compile.
-CALL = """
-import json
-from freewalk.compiling import compile_functions
-from mine import Descent, Mine
-
-
-def slope(prediction, target):
-    return Mine.slope(prediction, target)
-
-
-def update(x, gradient, step, count):
-    return Descent().update(x, gradient, step, count)
-
-
-def entry(x, y):
-    return update(x, slope(x, y), 0.1, 0)
-
-
-compiled = compile_functions({"entry": entry, "slope": Mine.slope, "update": Descent().update}, "entry")
-print(json.dumps([[compiled(2.0, 0.5)], [entry(2.0, 0.5)]]))
-"""
-
 EDITS = {
     "slope": ("return pull(prediction - target)", "return 0.9 * pull(prediction - target)"),
     "helper": ("return STRENGTH * error", "return STRENGTH * error * abs(error)"),
@@ -105,12 +85,12 @@ EDITS = {
 }
 
 
-def run(folder, script, edit=None):
+def run(folder, edit=None):
     """What compiled code and plain Python give for an edited module, and the compiled modules in the cache."""
     if edit is not None:
         assert MODULE.count(EDITS[edit][0]) == 1
     (folder / "mine.py").write_text(MODULE if edit is None else MODULE.replace(*EDITS[edit]))
-    (folder / "script.py").write_text(script)
+    (folder / "script.py").write_text(LEARN)
     cache = folder / "cache"
     environment = os.environ | {"FREEWALK_CACHE": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
@@ -122,19 +102,36 @@ def run(folder, script, edit=None):
     return compiled, {path.name for path in cache.glob("freewalk_*.py")}
 
 
-@pytest.mark.parametrize(
-    ("script", "edits"), [(LEARN, ["slope", "update"]), (CALL, list(EDITS))], ids=["learn", "call"]
-)
-def test_no_edit_meets_a_stale_cache(tmp_path, script, edits):
-    first, modules = run(tmp_path, script)
+def test_no_edit_meets_a_stale_cache(tmp_path):
+    first, modules = run(tmp_path)
     results = [first]
-    for edit in edits:
-        result, after = run(tmp_path, script, edit)
-        if edit == "comment":
-            assert result == first
-            assert after == modules
-        else:
-            assert result not in results
-            assert len(after - modules) == 1
-        results.append(result)
-        modules = after
+    for edit in ("slope", "update"):
+        result, after = run(tmp_path, edit)
+        assert result not in results
+        assert len(after - modules) == 1
+        results, modules = [*results, result], after
+    assert run(tmp_path, "comment") == (first, modules)
+
+
+def entry(x, y):
+    return update(x, slope(x, y), 0.1, 0)  # noqa: F821, both are handed over
+
+
+def test_every_kind_of_edit_is_compiled_anew_in_a_running_process(tmp_path, monkeypatch):
+    """As in a notebook that reloads an edited module; helpers and constants of a slope count as well."""
+    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    results = {}
+    for edit in (None, *EDITS):
+        text = MODULE if edit is None else MODULE.replace(*EDITS[edit])
+        (tmp_path / "mine.py").write_text(text)
+        spec = importlib.util.spec_from_file_location("mine", tmp_path / "mine.py")
+        mine = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "mine", mine)
+        spec.loader.exec_module(mine)
+        parts = {"slope": mine.Mine.slope, "update": mine.descend}
+        results[edit] = compile_functions({"entry": entry, **parts}, "entry")(2.0, 0.5)
+        assert results[edit] == parts["update"](2.0, parts["slope"](2.0, 0.5), 0.1, 0)
+    assert results["comment"] == results[None]
+    assert len(set(results.values())) == len(EDITS)
+    assert len(list((tmp_path / "cache").glob("freewalk_*.py"))) == len(EDITS)
