@@ -17,6 +17,7 @@ import freewalk as fw
 
 DESIGN = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3)
 RULE = fw.SGD(step=3e-3)
+LOOP_UPDATES = 30_000
 
 
 def numpy_loop(graph: fw.Graph, problem: fw.objectives.LeastSquares, updates: int) -> float:
@@ -73,7 +74,6 @@ def main() -> None:
         def walk(kernel=kernel, common=common) -> fw.Record:
             return fw.walk(kernel, walks=chosen.walks, **common)
 
-        loop_updates = 30_000
         first = float(learn(16).data.mse.mean("walk")[0])
         if not (learn(16).data.mse.mean("walk")[-1] < 0.1 * first and numpy_loop(graph, problem, 20_000) < 0.1 * first):
             raise SystemExit(f"{name}: a contestant did not learn; its speed means nothing")
@@ -83,12 +83,13 @@ def main() -> None:
             "walk": best_rate(walk, updates, chosen.repeats),
             "learn, one walk": best_rate(lambda learn=learn: learn(1), chosen.steps, chosen.repeats),
             "plain NumPy loop": best_rate(
-                lambda graph=graph, problem=problem: numpy_loop(graph, problem, loop_updates), loop_updates, 3
+                lambda graph=graph, problem=problem: numpy_loop(graph, problem, LOOP_UPDATES), LOOP_UPDATES, 3
             ),
         }
         results[name] = rates
         for what, rate in rates.items():
-            print(f"{name:15s} {what:17s} {rate / 1e6:9.3f} million/s {rate / rates['plain NumPy loop']:8.0f} × the loop")
+            ratio = rate / rates["plain NumPy loop"]
+            print(f"{name:15s} {what:17s} {rate / 1e6:9.3f} million/s {ratio:8.0f} × the loop")
     chosen.out.write_text(json.dumps(results, indent=1))
 
 

@@ -302,6 +302,15 @@ def test_nothing_is_computed_before_a_run_is_checked(monkeypatch):
             call()
 
 
+@pytest.mark.parametrize("value", ["two", "-1", "1.5"])
+def test_a_number_of_threads_in_the_environment_is_checked(monkeypatch, value):
+    monkeypatch.setenv("FREEWALK_THREADS", value)
+    with pytest.raises(
+        fw.FreewalkError, match=rf"^FREEWALK_THREADS: got '{re.escape(value)}', expected a whole number"
+    ):
+        fw.walk(KERNEL, steps=4)
+
+
 # Input that looks wrong and is not: its treatment is documented.
 
 

@@ -262,11 +262,13 @@ def test_resuming_changes_nothing_in_the_partial_record(runtime, tmp_path):
     assert loaded.data.identical(before)
 
 
-def test_the_story_goes_on():
+def test_the_story_goes_on(tmp_path):
     partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=interrupt_at(60), **RUN)
-    resumed = fw.resume(partial)
-    assert resumed.provenance["started"] == partial.provenance["started"]
-    assert resumed.provenance["seconds"] >= partial.provenance["seconds"]
+    partial.continuation.seconds = 1000.0
+    for record in (partial, saved(partial, tmp_path)):
+        resumed = fw.resume(record)
+        assert resumed.provenance["started"] == partial.provenance["started"]
+        assert resumed.provenance["seconds"] >= 1000
 
 
 def test_resuming_with_another_runtime():

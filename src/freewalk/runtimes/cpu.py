@@ -47,7 +47,10 @@ class CPU(Runtime):
                 f"cpu: {type(job.problem).__name__} gives a gradient but no slope, so it cannot be compiled; "
                 "pass runtime='reference'"
             )
-        return CPUEngine(job, self.threads or int(os.environ.get("FREEWALK_THREADS", 0)) or os.cpu_count() or 1)
+        given = os.environ.get("FREEWALK_THREADS") or "0"
+        if not given.isdecimal():
+            raise FreewalkError(f"FREEWALK_THREADS: got {given!r}, expected a whole number >= 1, or 0 for all cores")
+        return CPUEngine(job, self.threads or int(given) or os.cpu_count() or 1)
 
 
 class CPUEngine(Engine):
