@@ -220,10 +220,8 @@ def test_editing_a_constant_or_a_helper_changes_the_result_at_once(module, tmp_p
     assert not list((tmp_path / "cache").glob("*.tmp"))
 
 
-SLOPE = """
+SQUARE = """
 from freewalk import Predictor
-
-FACTOR = 1.0
 
 class Own(Predictor):
     curvature = 1.0
@@ -234,20 +232,29 @@ class Own(Predictor):
 
     @staticmethod
     def slope(prediction, target):
-        return FACTOR * (prediction - target)
+        return prediction - target
 
     def optimum(self):
         raise NotImplementedError
 """
+FOURTH = SQUARE.replace(
+    "return prediction - target", "return (prediction - target) * (prediction - target) * (prediction - target)"
+).replace(
+    "return 0.5 * (prediction - target) * (prediction - target)",
+    "square = (prediction - target) * (prediction - target)\n        return 0.25 * square * square",
+)
 
 
 def test_editing_a_slope_changes_what_is_learned_at_once(module):
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
-    finals = []
-    for text in (SLOPE, SLOPE.replace("FACTOR = 1.0", "FACTOR = 3.0"), SLOPE):
+    finals, losses = [], []
+    for text in (SQUARE, FOURTH, SQUARE):
         problem = module(text).Own([[1.0], [1.0]], [4.0, 4.0])
-        finals.append(float(fw.learn(problem, kernel, fw.SGD(0.125), steps=1).data.final[0, 0]))
-    assert finals == [0.5, 1.5, 0.5]
+        data = fw.learn(problem, kernel, fw.SGD(1 / 64), steps=1).data
+        finals.append(float(data.final[0, 0]))
+        losses.append(float(data.loss[0, 0]))
+    assert finals == [4 / 64, 1.0, 4 / 64]
+    assert losses == [8.0, 64.0, 8.0]
 
 
 # The folder.

@@ -259,7 +259,7 @@ def test_records_that_do_not_go_together_are_an_error(records, labels, message):
 
 
 def test_provenance_tells_what_was_run():
-    rules = [fw.SGD(0.01), fw.SGD(0.002, average=True)]
+    rules = [fw.SGD(0.01), fw.SGD(0.002, weighted=False)]
     kernels = [fw.designs.SimpleWalk().kernel(GRAPH), fw.designs.Metropolis().kernel(GRAPH, label="uniform")]
     phases = [fw.Phase(40, kernels[0], rules[0]), fw.Phase(None, kernels[1], rules[1])]
     story = fw.learn(PROBLEM, phases, precision="float32", runtime=fw.runtimes.CPU(threads=1), **RUN).provenance

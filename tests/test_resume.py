@@ -282,7 +282,7 @@ def test_resuming_with_another_runtime():
 
 def test_resuming_float32(runtime, tmp_path):
     run = RUN | {"precision": "float32", "runtime": runtime}
-    rule = fw.SGD(fw.schedules.Inverse(0.02, scale=100), average=True, local_steps=2, sampled=True)
+    rule = fw.SGD(fw.schedules.Inverse(0.02, scale=100), local_steps=2, sampled=True)
     whole = fw.learn(PROBLEM, KERNEL, rule, **run)
     partial = fw.learn(PROBLEM, KERNEL, rule, progress=interrupt_at(60), **run)
     resumed = fw.resume(saved(partial, tmp_path))

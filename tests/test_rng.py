@@ -12,7 +12,7 @@ from freewalk.compiling import compile_functions
 from freewalk.errors import FreewalkError
 from freewalk.rng import accepts, pick, word, word_pair
 
-FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=200)
+FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=100)
 WORDS = st.integers(0, 2**64 - 1)
 PROBABILITIES = st.lists(st.one_of(st.floats(1e-18, 1.0), st.just(0.0)), min_size=1, max_size=12).filter(
     lambda values: sum(values) > 0

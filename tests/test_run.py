@@ -369,8 +369,8 @@ def test_a_problem_without_an_optimum_has_no_distance_and_still_runs(graph, runt
 
 def test_float32_models(problem, kernel, runtime):
     arguments = {"steps": 200, "walks": 3, "every": 50, "runtime": runtime}
-    single = fw.learn(problem, kernel, fw.SGD(0.01, average=True), precision="float32", **arguments)
-    double = fw.learn(problem, kernel, fw.SGD(0.01, average=True), **arguments)
+    single = fw.learn(problem, kernel, fw.SGD(0.01), precision="float32", **arguments)
+    double = fw.learn(problem, kernel, fw.SGD(0.01), **arguments)
     assert single.data.final.dtype == np.float32
     assert single.provenance["precision"] == "float32"
     np.testing.assert_allclose(single.data.loss, double.data.loss, rtol=1e-4)

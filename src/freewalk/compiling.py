@@ -135,7 +135,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
         [
             *(f"import {module} as {alias}" for alias, module in sorted(imports.items())),
             *(f"{name} = {value}" for name, value in sorted(constants.items())),
-            *(sources.values()),  # callees come before their callers: numba binds them when it compiles
+            *sources.values(),  # in any order: numba binds them when it compiles
             "",
         ]
     )
@@ -198,6 +198,8 @@ def cache_folder() -> Path:
             return folder
     except (OSError, RuntimeError):  # the latter from a user without a home
         pass
+    # Code is run from here, so a folder that somebody else could have prepared will not do.
     fallback = Path(tempfile.gettempdir()) / f"freewalk-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     fallback.mkdir(mode=0o700, exist_ok=True)
-    return fallback
+    mine = not hasattr(os, "getuid") or (fallback.stat().st_uid == os.getuid() and not fallback.is_symlink())
+    return fallback if mine else Path(tempfile.mkdtemp(prefix="freewalk-"))

@@ -153,7 +153,7 @@ def _record(run: Continuation, runtime: Runtime) -> Record:
         variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths fit side by side
     coords = {"step": np.array(run.marks), "walk": np.arange(state.walks), "node": np.arange(job.kernel.graph.n)}
     data = xarray.Dataset(variables, coords=coords, attrs=attrs)
-    return Record(data, _provenance(run, runtime), run if partial else None)
+    return Record(data, _provenance(run, runtime), run.copy() if partial else None)
 
 
 def _label(job: Job) -> str:

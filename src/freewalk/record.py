@@ -66,8 +66,7 @@ class Record:
         Path
             The file written.
         """
-        target = Path(path)
-        target = target if target.suffix else target.with_suffix(".npz")
+        target = _with_suffix(path)
         arrays = {f"data/{name}": variable.values for name, variable in self.data.variables.items()}
         header: dict[str, Any] = {
             "format": _FORMAT,
@@ -98,7 +97,7 @@ class Record:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Record":
-        """Read a record that `save` wrote.
+        """Read a record that `save` wrote; `.npz` is added where the path has no suffix.
 
         Raises
         ------
@@ -108,7 +107,7 @@ class Record:
         import xarray
 
         try:
-            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            with open(_with_suffix(path), "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 header = json.loads(file["header"].tobytes())
                 arrays = {name: file[name] for name in file.files if name != "header"}
             if header["format"] != _FORMAT:
@@ -183,6 +182,10 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None) -> Re
     data.attrs["partial"] = int(any(record.partial for record in records))
     data.attrs["label"] = " | ".join(names)
     return Record(data, {"parts": {name: record.provenance for name, record in zip(names, records, strict=True)}})
+
+
+def _with_suffix(path: str | os.PathLike[str]) -> Path:
+    return Path(path) if Path(path).suffix else Path(path).with_suffix(".npz")
 
 
 def _plain(values: Mapping[Any, Any]) -> Any:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from freewalk.graphs import from_edges
 
-FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=40)
+FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=30)
 
 
 def stationary(matrix):

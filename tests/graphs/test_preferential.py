@@ -12,14 +12,21 @@ from scipy import stats
 from freewalk.compiling import compile_functions
 from freewalk.errors import GraphError
 from freewalk.graphs import barabasi_albert, from_edges, star
-from freewalk.graphs.preferential import attached
+from freewalk.graphs.preferential import attach
 
 RARE = 1e-6
 
 
+def attached(n, m, seed, function=attach):
+    ends = np.empty(2 * m * (n - m), dtype=np.int32)
+    function(n, m, seed, ends, np.zeros(n, dtype=np.int32))
+    return ends
+
+
 @pytest.fixture(scope="module")
 def compiled():
-    return compile_functions({"attached": attached}, "attached")
+    function = compile_functions({"attach": attach}, "attach")
+    return lambda n, m, seed: attached(n, m, seed, function)
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 1), (10, 1), (10, 3), (10, 9), (300, 5)])

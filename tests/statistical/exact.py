@@ -36,6 +36,8 @@ def p_value(nodes, law):
     small = expected < 10
     groups = np.append(counts[~small], counts[small].sum()), np.append(expected[~small], expected[small].sum())
     observed, expected = (values[groups[1] > 0] for values in groups)
+    if observed.size == 1:
+        return 1.0
     return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
 
 
@@ -43,5 +45,5 @@ def mean_p_value(samples, expectation):
     """Student's test of each column's mean over independent rows, with Bonferroni's correction over the columns."""
     rows, columns = samples.shape
     error = samples.std(axis=0, ddof=1) / np.sqrt(rows)
-    scores = np.abs(samples.mean(axis=0) - expectation) / np.maximum(error, 1e-300)
+    scores = np.abs(samples.mean(axis=0) - expectation) / np.maximum(error, 1e-12)
     return float(min(1.0, columns * 2 * stats.t.sf(scores.max(), rows - 1)))

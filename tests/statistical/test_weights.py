@@ -60,13 +60,12 @@ def test_the_weighted_gradient_is_the_full_gradient_in_the_mean(name, runtime):
 
 @pytest.mark.parametrize("name", [name for name in UNBIASED if name not in ("Metropolis, uniform",)])
 def test_it_catches_wrong_weights(name):
-    """One node's weight off by 1 %, all of them off by 1 %, or none at all."""
+    """One node's weight off by 1 %, or no weights at all."""
     kernel, expected = kernel_of(name), full_gradient(START)
     target = kernel.target.copy()
     target[3] *= 1.01
     assert mean_update(with_target(kernel, target), "cpu") != pytest.approx(expected, rel=1e-5)
     assert mean_update(kernel, "cpu", weighted=False) != pytest.approx(expected, rel=1e-2)
-    assert 1.01 * mean_update(kernel, "cpu") != pytest.approx(expected, rel=1e-3)
 
 
 def test_it_catches_the_bias_of_the_papers_jumps():
@@ -91,8 +90,8 @@ def exact_mean(kernel, weights, steps, start=0):
 WALKS, STEPS = 100_000, 20
 
 
-def finals_of(kernel, weighted=True, factor=1.0):
-    rule = fw.SGD(step=STEP * factor, weighted=weighted)
+def finals_of(kernel, weighted=True):
+    rule = fw.SGD(step=STEP, weighted=weighted)
     options = {"steps": STEPS, "walks": WALKS, "every": STEPS, "start": 0, "initial": START, "seed": 6}
     return fw.learn(PROBLEM, kernel, rule, **options).data.final.values
 

@@ -1,5 +1,6 @@
 """Losses of a linear prediction: the family that the compiled runtimes know."""
 
+import math
 import reprlib
 from abc import abstractmethod
 from collections.abc import Callable
@@ -178,7 +179,7 @@ class Predictor(Objective):
         rows, targets = self.features[begin:end], self.targets[begin:end]
         with np.errstate(over="ignore", invalid="ignore"):
             pairs = zip((rows @ model).tolist(), targets.tolist(), strict=True)
-            slopes = np.array([self.slope(prediction, target) for prediction, target in pairs])
+            slopes = np.array([_or_nan(self.slope)(prediction, target) for prediction, target in pairs])
             return np.asarray(slopes @ rows / (end - begin) + self.ridge * model)
 
     def _rows(self, node: int) -> tuple[int, int]:
@@ -193,4 +194,16 @@ class Predictor(Objective):
 
     def _each(self, function: Callable[[float, float], float], predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply a scalar function to every prediction and its target."""
-        return np.asarray(np.frompyfunc(function, 2, 1)(predictions, self.targets), dtype=np.float64)
+        return np.asarray(np.frompyfunc(_or_nan(function), 2, 1)(predictions, self.targets), dtype=np.float64)
+
+
+def _or_nan(function: Callable[[float, float], float]) -> Callable[[float, float], float]:
+    """NaN where plain Python raises and compiled code does not: a model that diverges is a status, not an error."""
+
+    def safe(prediction: float, target: float) -> float:
+        try:
+            return function(prediction, target)
+        except ArithmeticError:
+            return math.nan
+
+    return safe

@@ -78,6 +78,8 @@ class CPUEngine(Engine):
         return self._run(phase, state, state.step, np.array([state.step]), state.step)
 
     def _run(self, phase: Phase, state: State, until: int, marks: NDArray[np.int64], began: int) -> Measures:
+        from numba.core.errors import NumbaError
+
         from freewalk.engine import build, cpu
 
         program, seed, walks = self.programs[id(phase)], self.job.seed, state.walks
@@ -119,11 +121,18 @@ class CPUEngine(Engine):
                     break
 
         tasks = _ranges(walks, cpu.LANES, self.threads)
-        if len(tasks) == 1:
-            work(tasks[0])
-        else:
-            with ThreadPoolExecutor(self.threads) as pool:
-                list(pool.map(work, tasks))
+        try:
+            if len(tasks) == 1:
+                work(tasks[0])
+            else:
+                with ThreadPoolExecutor(self.threads) as pool:
+                    list(pool.map(work, tasks))
+        except NumbaError as error:
+            names = f"the slope of {type(self.job.problem).__name__} or the update of {type(phase.rule).__name__}"
+            raise FreewalkError(
+                f"cpu: {names} cannot be compiled; plain arithmetic and the math module can, and runtime='reference' "
+                f"runs anything. numba says: {str(error).strip().splitlines()[0]}"
+            ) from error
         if summed:
             state.visits += visits.sum(axis=0, keepdims=True)
         state.step = until

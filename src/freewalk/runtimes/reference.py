@@ -123,7 +123,10 @@ def _update(
             gradient = problem.gradient(node, state.models[walk], sample)
             for j in range(problem.dim):
                 carried = [float(number) for number in state.carried[:, walk, j]]
-                updated = rule.update(float(state.models[walk, j]), float(gradient[j]), step, count, *carried)
+                try:
+                    updated = rule.update(float(state.models[walk, j]), float(gradient[j]), step, count, *carried)
+                except ArithmeticError:  # plain Python raises where compiled code goes on with what is not finite
+                    updated = (np.nan, *(np.nan for _ in carried)) if carried else np.nan
                 if carried:
                     state.models[walk, j], *state.carried[:, walk, j] = updated
                 else:

@@ -1,0 +1,87 @@
+"""Code that fails or overflows: no thread waits for another that has given up, and divergence is a status."""
+
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import freewalk as fw
+from freewalk.runtimes import CPU, Job, Phase
+
+
+def test_code_that_fails_in_one_thread_does_not_keep_the_others_waiting(monkeypatch):
+    """Every task fails, and there are more tasks than threads."""
+
+    def fail(*arguments):
+        raise ZeroDivisionError("compiled code failed")
+
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
+    engine = CPU(threads=2).engine(Job(None, (Phase(None, kernel),), 0))
+    monkeypatch.setattr(engine, "programs", {key: p._replace(walk=fail) for key, p in engine.programs.items()})
+    monkeypatch.setattr(CPU, "engine", lambda self, job: engine)
+    outcome = []
+
+    def attempt():
+        try:
+            fw.walk(kernel, steps=3, walks=1000, runtime=CPU(threads=2))
+        except ZeroDivisionError as error:
+            outcome.append(str(error))
+
+    thread = Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(timeout=30)
+    assert outcome == ["compiled code failed"]
+
+
+class Untypable(fw.Predictor):
+    """A slope that Python can run and numba cannot compile."""
+
+    curvature = 1.0
+
+    @staticmethod
+    def value(prediction, target):
+        return 0.5 * (prediction - target) ** 2
+
+    @staticmethod
+    def slope(prediction, target):
+        return [prediction - target, "not a number"][0]
+
+    def optimum(self):
+        return np.zeros(self.dim)
+
+
+def test_a_slope_that_cannot_be_compiled_says_what_to_do():
+    problem = Untypable([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
+    with pytest.raises(
+        fw.FreewalkError, match=r"slope of Untypable or the update of SGD cannot be compiled.*reference"
+    ):
+        fw.learn(problem, kernel, fw.SGD(step=0.1), steps=2)
+    assert fw.learn(problem, kernel, fw.SGD(step=0.01), steps=2, runtime="reference").data.loss[0, -1] < 6
+
+
+class Quartic(fw.Predictor):
+    """A loss whose arithmetic overflows in plain Python when the model diverges."""
+
+    curvature = 1.0
+
+    @staticmethod
+    def value(prediction, target):
+        return (prediction - target) ** 4
+
+    @staticmethod
+    def slope(prediction, target):
+        return 4.0 * (prediction - target) ** 3
+
+    def optimum(self):
+        return np.zeros(self.dim)
+
+
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+def test_divergence_is_a_status_on_every_runtime(runtime):
+    problem = Quartic([[1.0], [2.0], [3.0]], [5.0, 5.0, 5.0])
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
+    record = fw.learn(problem, kernel, fw.SGD(step=10.0), steps=50, walks=2, every=10, runtime=runtime)
+    assert record.data.diverged.all()
+    assert not np.isfinite(record.data.loss.values[:, -1]).any()
+    assert np.isinf(record.data.loss.mean("walk")[-1])
