@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 
 import freewalk as fw
-from freewalk.archive import Packed, pack, unpack
+from freewalk.archive import Packed, name_of, pack, unpack
 from freewalk.errors import RecordError
 
 
@@ -32,7 +32,7 @@ class Tree:
     depth: int | None = None
 
 
-TYPES = {"Leaf": Leaf, "Tree": Tree}
+TYPES = {name_of(kind): kind for kind in (Leaf, Tree)}
 
 
 def through_text(packed):
@@ -145,6 +145,6 @@ def test_what_cannot_be_stored_is_named(value, name):
 def test_only_the_classes_that_are_given_are_ever_made():
     packed = pack(Tree([Leaf(np.arange(3.0))]))
     with pytest.raises(RecordError, match=r"your own class 'Leaf'; pass it: fw.resume\(record, types=\[Leaf\]\)"):
-        unpack(packed, {"Tree": Tree})
+        unpack(packed, {name_of(Tree): Tree})
     with pytest.raises(RecordError, match=r"your own class 'Popen'"):
         unpack(Packed({"type": "Popen", "fields": {"args": "true"}}), {})

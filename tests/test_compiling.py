@@ -111,23 +111,40 @@ def test_recursion_ends(module):
     assert text.count("def f(") == 1
 
 
-# What is refused.
-
-
-def make_closure():
-    factor = 3.0
-
+def make_closure(factor):
     def inner(x):
         return factor * x
 
     return inner
 
 
-def test_a_closure_is_refused():
-    with pytest.raises(
-        FreewalkError, match=r"f: make_closure.<locals>.inner is a closure; compiled functions take all"
-    ):
-        source(make_closure())
+def test_numbers_of_a_closure_become_constants():
+    assert compile_functions({"f": make_closure(3.0)}, "f")(2.0) == 6.0
+    assert compile_functions({"f": make_closure(4.0)}, "f")(2.0) == 8.0
+
+
+# What is refused.
+
+
+def test_a_closure_over_anything_else_is_refused():
+    with pytest.raises(FreewalkError, match=r"make_closure.<locals>.inner: uses 'factor' = \[3.0\], expected numbers"):
+        source(make_closure([3.0]))
+
+
+def test_defaults_of_arguments_are_refused(module):
+    with pytest.raises(FreewalkError, match=r"f: has arguments with defaults; make them constants"):
+        source(module("DELTA = 1.0\ndef f(x, delta=DELTA):\n    return x * delta\n").f)
+
+
+@pytest.mark.parametrize("edit", ["def other(x):\n    return 0.0\n\n", "# a comment\n", "syntax error\n"])
+def test_a_file_that_changed_since_it_was_imported_is_refused(module, edit):
+    """Else whatever stands at the old line numbers would be compiled."""
+    function = module("def f(x):\n    return 2.0 * x\n").f
+    source(function)
+    file = Path(function.__code__.co_filename)
+    file.write_text(edit + file.read_text())
+    with pytest.raises(FreewalkError, match=r"f: its file has changed since it was imported; reload it"):
+        source(function)
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ CASES = {
     "matrix NaN": (matrix(NAN * np.ones((6, 6))), r"^FromMatrix\(P\): its matrix has entries .*not finite"),
     "matrix leaves the graph": (matrix(leaving()), r"goes from node 0 to node 3, which is not an edge of ring\(6\)"),
     "matrix of another size": (matrix(np.eye(5)), r"shape \(5, 5\), expected \(6, 6\)"),
-    "matrix text": (matrix([["a"]]), r"rows = \[\['a'\]\], expected an array of numbers"),
+    "matrix text": (matrix([["a"]]), r"P = \[\['a'\]\], expected an array of numbers"),
     "matrix without a law": (matrix(np.eye(6)), r"^FromMatrix: P is reducible \(6 strongly connected parts\)"),
     "graph of networkx": (
         lambda: fw.designs.SimpleWalk().kernel(networkx.path_graph(4)),

@@ -177,7 +177,7 @@ def test_matrices_are_one_or_one_a_hop():
 
 
 def test_rows_are_a_matrix():
-    with pytest.raises(KernelError, match=r"Move: rows has shape \(5,\), expected a square matrix"):
+    with pytest.raises(KernelError, match=r"Move: rows.* has shape \(5,\), expected a square matrix"):
         Move(1.0, rows=np.array(UNIFORM))
 
 
@@ -199,10 +199,10 @@ def test_moves_are_moves():
     ("target", "message"),
     [
         ([1, 1, 1], r"target has shape \(3,\), expected \(5,\), one number a node"),
-        ([1, 1, 0, 1, 1], r"target of node 2 is .*0.0.*, expected a finite number > 0"),
-        ([1, 1, 1, -1, 1], r"target of node 3 is .*-1.0.*, expected a finite number > 0"),
-        ([1, np.nan, 1, 1, 1], r"target of node 1 is .*nan.*, expected a finite number > 0"),
-        ([np.inf, 1, 1, 1, 1], r"target of node 0 is .*inf.*, expected a finite number > 0"),
+        ([1, 1, 0, 1, 1], r"target of node 2 is 0(\.0)?, expected a finite number > 0"),
+        ([1, 1, 1, -1, 1], r"target of node 3 is -1(\.0)?, expected a finite number > 0"),
+        ([1, np.nan, 1, 1, 1], r"target of node 1 is nan, expected a finite number > 0"),
+        ([np.inf, 1, 1, 1, 1], r"target of node 0 is inf, expected a finite number > 0"),
     ],
 )
 def test_targets(target, message):
@@ -214,8 +214,8 @@ def test_targets(target, message):
     ("ratio", "message"),
     [
         ([1, 1, 1], r"ratio has shape \(3,\), expected \(5,\)"),
-        ([1, 1, 0, 1, 1], r"ratio of node 2 is .*0.0.*, expected a finite number > 0"),
-        ([1, 1, 1, 1, np.inf], r"ratio of node 4 is .*inf.*, expected a finite number > 0"),
+        ([1, 1, 0, 1, 1], r"ratio of node 2 is 0(\.0)?, expected a finite number > 0"),
+        ([1, 1, 1, 1, np.inf], r"ratio of node 4 is inf, expected a finite number > 0"),
     ],
 )
 def test_ratios(ratio, message):
@@ -227,8 +227,8 @@ def test_ratios(ratio, message):
     ("law", "message"),
     [
         ([1, 1, 1], r"law has shape \(3,\), expected \(5,\)"),
-        ([1, 1, -1, 1, 1], r"law of node 2 is .*-1.0"),
-        ([0, 0, 0, 0, 0], r"law of node 0 is .*0.0"),
+        ([1, 1, -1, 1, 1], r"law of node 2 is -1(\.0)?, expected a finite number > 0"),
+        ([0, 0, 0, 0, 0], r"law of node 0 is 0(\.0)?, expected a finite number > 0"),
     ],
 )
 def test_laws(law, message):

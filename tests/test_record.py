@@ -244,7 +244,7 @@ def test_one_partial_record_makes_all_of_them_partial():
         (lambda: [learn(), learn()], None, r"concat: got the names \['SimpleWalk\(\)', 'SimpleWalk\(\)'\].*labels="),
         (lambda: [learn(), learn()], ["a", "a"], r"concat: got the names \['a', 'a'\].*all different"),
         (lambda: [learn(), learn()], ["a"], r"concat: got the names \['a'\] for 2 records, expected one for each"),
-        (lambda: [learn(), learn(walks=4)], ["a", "b"], r"concat: the records have \['3', '4'\] walks"),
+        (lambda: [learn(), learn(walks=4)], ["a", "b"], r"concat: the records have \[3, 4\] walks"),
         (lambda: [learn(), 3], ["a", "b"], r"concat: got something of type int, expected a list of records"),
         (learn, None, r"concat: got something of type Record, expected a list of records"),
         (lambda: 3, None, r"concat: got something of type int, expected a list of records"),

@@ -231,17 +231,18 @@ PHASES = {
 
 
 @pytest.mark.parametrize("rules", PHASES.values(), ids=PHASES)
-@pytest.mark.parametrize("switch", [40, 64, 150])
+@pytest.mark.parametrize("switch", [10, 17, 150])
 def test_resuming_around_a_switch(runtime, tmp_path, rules, switch):
-    # The first chunk has 64 steps or ends with its phase: the interruption is after, at or before the switch.
+    # Chunks have 1, 16, 256 steps or end with their phase: the interruption is after, at or before the switch.
     uniform = fw.designs.Metropolis(power=0).kernel(GRAPH)
     phases = [fw.Phase(switch, KERNEL, rules[0]), fw.Phase(None, uniform, rules[1])]
     run = {"steps": 200, "walks": 2, "every": 7, "seed": 5, "runtime": runtime}
     whole = fw.learn(PROBLEM, phases, **run)
-    partial = fw.learn(PROBLEM, phases, progress=interrupt_at(40), **run)
+    partial = fw.learn(PROBLEM, phases, progress=interrupt_at(12), **run)
     assert_prefix(partial, whole)
     reached = int(partial.data.visits.sum("node")[0])
-    short = fw.learn(PROBLEM, phases, **(run | {"steps": reached}))
+    done = phases if reached > switch else [fw.Phase(None, KERNEL, rules[0])]
+    short = fw.learn(PROBLEM, done, **(run | {"steps": reached}))
     assert np.array_equal(partial.data.final, short.data.final)
     assert same(fw.resume(partial), whole)
     assert same(fw.resume(saved(partial, tmp_path)), whole)
@@ -348,7 +349,7 @@ class Momentum(fw.Rule):
     weighted: bool = True
     local_steps: int = 1
     sampled: bool = False
-    carried: ClassVar[int] = 1
+    carries: ClassVar[int] = 1
 
     @property
     def update(self):
@@ -462,3 +463,50 @@ def test_records_side_by_side_go_on_one_by_one():
 def test_what_is_not_a_record_cannot_go_on():
     with pytest.raises(RecordError, match=r"resume: got 3, expected a record"):
         fw.resume(3)
+
+
+# A user's class of the same name as one of the package.
+
+
+def stay_put(x, gradient, step, count):
+    return x
+
+
+class _Own:
+    @dataclass(frozen=True)
+    class SGD(fw.Rule):
+        """Never changes the model, unlike fw.SGD."""
+
+        step: float = 0.1
+
+        @property
+        def update(self):
+            return stay_put
+
+        def rates(self, steps):
+            return np.full(steps.shape, self.step)
+
+
+def test_an_own_class_never_stands_for_one_of_the_package(tmp_path):
+    own = type("SGD", (_Own.SGD,), {"__module__": __name__, "__qualname__": "SGD"})
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(6))
+    problem = fw.objectives.LeastSquares.synthetic(6, dim=2, seed=1)
+    partial = fw.learn(
+        problem, kernel, own(), steps=50, every=10, progress=lambda *_: os.kill(os.getpid(), signal.SIGINT)
+    )
+    assert partial.partial
+    loaded = fw.load(partial.save(tmp_path / "own"))
+    with pytest.raises(RecordError, match=r"your own class 'SGD'; pass it: fw.resume\(record, types=\[SGD\]\)"):
+        fw.resume(loaded)
+    whole = fw.resume(loaded, types=[own])
+    assert (whole.data.loss == whole.data.loss[:, 0]).all()
+
+
+def test_it_goes_on_with_the_runtime_it_began_with(tmp_path):
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(6))
+    runtime = fw.runtimes.CPU(threads=1)
+    partial = fw.walk(kernel, steps=50, runtime=runtime, progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    loaded = fw.load(partial.save(tmp_path / "run"))
+    for record in (partial, loaded):
+        assert fw.resume(record).provenance["runtime"] == "CPU(threads=1)"
+    assert fw.resume(loaded, runtime="reference").provenance["runtime"] == "Reference()"

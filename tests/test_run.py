@@ -14,7 +14,7 @@ LEARNED = BY_STEP | {
     "at": ("walk",),
     "final": ("walk", "coordinate"),
     "diverged": ("walk",),
-    "importance": ("node",),
+    "smoothness": ("node",),
 }
 WALKED = {name: LEARNED[name] for name in ("messages", "probes", "visits", "at")}
 
@@ -105,7 +105,7 @@ def test_attributes_say_what_can_be_reached(problem, kernel, runtime):
     assert attrs["optimal_mse"] == pytest.approx(problem.mse(problem.optimum()), rel=1e-12)
     assert list(attrs["heavy"]) == [0, 1]
     assert attrs["label"] == record.label == "MHLJ(jump=0.3, stop=0.5, hops=3, power=1.0, corrected=False)"
-    assert np.array_equal(record.data.importance, problem.smoothness)
+    assert np.array_equal(record.data.smoothness, problem.smoothness)
 
 
 @pytest.mark.parametrize(
@@ -494,3 +494,36 @@ def test_an_objective_with_a_gradient_only_runs_on_the_reference():
     np.testing.assert_allclose(record.data.distance[0], [5.0, 0.0, 1.25])
     with pytest.raises(fw.FreewalkError, match=r"cpu: Centres .* runtime='reference'"):
         fw.learn(problem, kernel, fw.SGD(0.5), steps=2)
+
+
+def test_a_phase_that_would_never_run_is_an_error():
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
+    phases = [fw.Phase(10, kernel), fw.Phase(None, kernel)]
+    with pytest.raises(fw.FreewalkError, match=r"phases: one begins at step 10, and the run ends at 10"):
+        fw.walk(phases, steps=10)
+    assert fw.walk(phases, steps=11).data.messages[0, -1] == 11
+
+
+def test_a_design_or_a_graph_in_place_of_a_kernel_is_named():
+    problem = fw.objectives.LeastSquares.synthetic(4, dim=1)
+    for wrong in (fw.designs.SimpleWalk(), fw.graphs.ring(4)):
+        with pytest.raises(fw.FreewalkError, match=r"kernel: got .*, expected a kernel, as design.kernel\(graph"):
+            fw.learn(problem, wrong, fw.SGD(0.1), steps=1)
+
+
+def test_an_objective_needs_no_samples_unless_the_rule_asks_for_them():
+    class Bowl(fw.Objective):
+        n, dim, smoothness = 4, 1, np.ones(4)
+
+        def loss(self, x):
+            return float(x @ x) / 2
+
+        def gradient(self, node, x):
+            return x
+
+        def optimum(self):
+            return np.zeros(1)
+
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
+    record = fw.learn(Bowl(), kernel, fw.SGD(0.5), steps=3, initial=[8.0], runtime="reference")
+    assert record.data.final.values == [[1.0]]

@@ -1,8 +1,11 @@
 """Numbers that change with the step: their values, that no split changes them, and their errors."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
+import freewalk as fw
 from freewalk import schedules
 from freewalk.errors import FreewalkError
 from freewalk.schedules import Constant, Exponential, Inverse, Schedule, schedule
@@ -75,3 +78,34 @@ def test_what_is_neither_a_number_nor_a_schedule(bad):
 def test_a_schedule_must_say_its_value():
     with pytest.raises(TypeError, match="abstract"):
         Schedule()
+
+
+@dataclass(frozen=True)
+class Odd(fw.schedules.Schedule):
+    """Turns bad at step 3."""
+
+    bad: float
+
+    def __call__(self, steps):
+        return np.where(steps == 3, self.bad, 1.0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_an_own_schedule_that_turns_bad_is_named_with_its_step(bad):
+    with pytest.raises(fw.FreewalkError, match=rf"SGD: step: Odd\(bad={bad}\) is {bad:g} at step 3, expected"):
+        fw.SGD(step=Odd(bad)).rates(np.arange(10))
+    design = fw.designs.Decaying(fw.designs.MHLJ(0.5, 0.5, 2, power=0), Odd(bad))
+    with pytest.raises(fw.FreewalkError, match=rf"fade: Odd\(bad={bad}\) is {bad:g} at step 3"):
+        design.kernel(fw.graphs.ring(4)).probabilities(np.arange(10))
+
+
+def test_a_schedule_may_die_out_and_may_be_a_scalar():
+    late = np.array([10**6])
+    assert fw.SGD(step=fw.schedules.Exponential(0.1, half_life=1)).rates(late) == 0.0
+
+    @dataclass(frozen=True)
+    class Flat(fw.schedules.Schedule):
+        def __call__(self, steps):
+            return 0.25
+
+    assert (fw.SGD(step=Flat()).rates(np.arange(3)) == 0.25).all()

@@ -51,7 +51,7 @@ def pack(value: Any) -> Packed:
             return {str(name): visit(part) for name, part in item.items()}
         if is_dataclass(item) and not isinstance(item, type):
             parts = {part.name: visit(getattr(item, part.name)) for part in fields(item) if part.init}
-            return {"type": type(item).__name__, "fields": parts}
+            return {"type": name_of(type(item)), "fields": parts}
         if type(item).__name__ == "csr_array":
             names = [store(part) for part in (item.data, item.indices, item.indptr)]
             return {"csr": names, "shape": list(item.shape)}
@@ -61,6 +61,18 @@ def pack(value: Any) -> Packed:
 
     packed.tree = visit(value)
     return packed
+
+
+def name_of(kind: type) -> str:
+    """The name under which a class is stored: a user's own never stands for one of the package of the same name.
+
+    Examples
+    --------
+    >>> from freewalk.learning import SGD
+    >>> name_of(SGD), name_of(type("SGD", (), {"__module__": "mine"}))
+    ('SGD', 'own SGD')
+    """
+    return kind.__qualname__ if kind.__module__.partition(".")[0] == "freewalk" else f"own {kind.__qualname__}"
 
 
 def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
@@ -93,8 +105,9 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
         if "type" in item:
             name = item["type"]
             if name not in types:
+                bare = name.removeprefix("own ")
                 raise RecordError(
-                    f"record: it was made with your own class {name!r}; pass it: fw.resume(record, types=[{name}])"
+                    f"record: it was made with your own class {bare!r}; pass it: fw.resume(record, types=[{bare}])"
                 )
             return types[name](**{part: visit(value) for part, value in item["fields"].items()})
         return {name: visit(part) for name, part in item.items()}

@@ -1,5 +1,6 @@
 """What enters a run is checked here, before anything is computed."""
 
+import reprlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -48,7 +49,7 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
     """A kernel and a rule, or a list of phases, as phases that fit each other and the problem."""
     if isinstance(kernel, Kernel):
         listed = [Phase(None, kernel, rule)]
-    elif rule is not None:
+    elif rule is not None and isinstance(kernel, (list, tuple)):
         raise FreewalkError(
             "learn: got a list of phases and a rule; each phase names its own rule: fw.Phase(until, kernel, rule)"
         )
@@ -56,8 +57,8 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
         listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
     if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
         raise FreewalkError(
-            f"kernel: got {kernel!r}, expected a kernel, as design.kernel(graph, importance) makes it, or a list of "
-            "fw.Phase"
+            f"kernel: got {reprlib.repr(kernel)}, expected a kernel, as design.kernel(graph, importance) makes it, or "
+            "a list of fw.Phase(until, kernel, rule)"
         )
     ends = [phase.until for phase in listed]
     given: list[Any] = ends[:-1] if ends[-1] is None else ends
@@ -76,7 +77,12 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
 
 
 def phases_cover(listed: tuple[Phase, ...], steps: int) -> None:
-    """The last phase reaches the end of the run."""
+    """Every phase has its steps, and the last reaches the end of the run."""
+    for phase in listed[:-1]:
+        if phase.until is not None and phase.until >= steps:
+            raise FreewalkError(
+                f"phases: one begins at step {phase.until}, and the run ends at {steps}; leave it out or run longer"
+            )
     end = listed[-1].until
     if end is not None and end < steps:
         raise FreewalkError(
@@ -106,7 +112,10 @@ def start(value: str | ArrayLike, seed_: int, walks: int, n: int) -> NDArray[np.
     """The first node of each walk."""
     if isinstance(value, str):
         if value != "uniform":
-            raise FreewalkError(f"start: got {value!r}, expected a node, an array of nodes, or 'uniform'")
+            raise FreewalkError(
+                f"start: got {value!r}, expected a node, an array of nodes, or 'uniform'; a heavy node is "
+                "int(problem.smoothness.argmax())"
+            )
         words = rng.word_pair(
             np.uint64(seed_), rng.START, np.arange(walks, dtype=np.uint64), np.uint64(0), np.uint64(0)
         )[0]

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -86,11 +87,8 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
             return
         if not isinstance(function, FunctionType):
             raise FreewalkError(f"{name}: got {function!r}, expected a plain Python function (no closure, no builtin)")
-        if function.__closure__:
-            raise FreewalkError(
-                f"{name}: {function.__qualname__} is a closure; compiled functions take all they need as arguments, "
-                "module constants or functions"
-            )
+        if function.__defaults__ or function.__kwdefaults__:
+            raise FreewalkError(f"{function.__qualname__}: has arguments with defaults; make them constants instead")
         sources[name] = ""  # breaks the cycle of a function that calls itself
         for used in sorted(_names(function.__code__)):
             # A helper of a user's that happens to be called `update` is not replaced: it is an error, by `visit`.
@@ -98,6 +96,8 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
                 visit(used, functions[used])
             elif used in function.__globals__:
                 gather(used, function.__globals__[used], function)
+        for used, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            gather(used, cell.cell_contents, function)
         decorator = _ENTRY if name == entry else _CALL if name in calls else _PART
         sources[name] = f"{decorator}\n{_definition(name, function)}\n"
 
@@ -156,6 +156,10 @@ def _definition(name: str, function: FunctionType) -> str:
         raise FreewalkError(
             f"{function.__qualname__}: its source cannot be read; define it in a file or a notebook, not at a prompt"
         ) from error
+    if not _is_unchanged(function):
+        raise FreewalkError(
+            f"{function.__qualname__}: its file has changed since it was imported; reload it, or start Python anew"
+        )
     # The source of a lambda is the line around it, which need not be a statement.
     tree = None if function.__name__ == "<lambda>" else ast.parse(text).body[0]
     if not isinstance(tree, ast.FunctionDef):
@@ -168,6 +172,33 @@ def _definition(name: str, function: FunctionType) -> str:
     if ast.get_docstring(tree) is not None:
         tree.body = tree.body[1:]
     return ast.unparse(tree)
+
+
+def _is_unchanged(function: FunctionType) -> bool:
+    """Whether the file still holds the code that was imported: it may have been edited since."""
+    lines, _ = inspect.findsource(function)
+    return (function.__code__.co_firstlineno, _fingerprint(function.__code__)) in _codes("".join(lines))
+
+
+@lru_cache(maxsize=32)
+def _codes(text: str) -> frozenset[tuple[Any, ...]]:
+    """Every function in a source text: the line where it begins, and its fingerprint."""
+    found = set()
+    try:
+        waiting = [compile(text, "<source>", "exec", dont_inherit=True)]
+    except SyntaxError:
+        return frozenset()
+    while waiting:
+        code = waiting.pop()
+        found.add((code.co_firstlineno, _fingerprint(code)))
+        waiting.extend(constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(found)
+
+
+def _fingerprint(code: CodeType) -> tuple[Any, ...]:
+    """What a function computes, without where it stands."""
+    constants = tuple(_fingerprint(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, code.co_names, code.co_varnames, constants
 
 
 def _load(name: str, text: str) -> ModuleType:

@@ -86,7 +86,8 @@ class Move:
             matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
                 raise KernelError(
-                    f"Move: got {len(matrices)} matrices for {self.hops} hops; expected one, or one a hop"
+                    f"Move: got {len(matrices)} matrices for {self.hops} hops; expected one, or one a hop (a list is "
+                    "read as one matrix a hop: make a single matrix an array)"
                 )
             object.__setattr__(self, "rows", tuple(canonical_rows(matrix) for matrix in matrices))
 
@@ -145,6 +146,8 @@ class Kernel:
         object.__setattr__(self, "moves", tuple(self.moves))
         for move in self.moves:
             self._check_move(move)
+        if self.fade is not None and not isinstance(self.fade, Schedule):
+            raise KernelError(f"{self.label}: fade = {self.fade!r}, expected a schedule, or None")
         total = sum(move.probability for move in self.moves)
         if not abs(total - 1) <= _SUM_TOLERANCE:
             raise KernelError(f"{self.label}: the probabilities of its moves add up to {total!r}, expected 1")
@@ -183,8 +186,11 @@ class Kernel:
     def _probabilities(self) -> tuple[float, ...]:
         return tuple(float(move.probability) for move in self.moves)
 
-    def move_matrix(self, move: Move) -> "csr_array":
-        """The exact transition matrix of one move, as if its probability were 1."""
+    def move_matrix(self, move: Move, powers: "list[csr_array] | None" = None) -> "csr_array":
+        """The exact transition matrix of one move, as if its probability were 1.
+
+        `powers` collects the powers of the uniform hop, so that moves of many lengths share them.
+        """
         from scipy.sparse import csr_array, diags_array, eye_array
 
         n = self.graph.n
@@ -197,9 +203,15 @@ class Kernel:
             law = np.asarray(move.law)
             return csr_array(np.tile(law / law.sum(), (n, 1)))
         walked = csr_array(eye_array(n))
-        uniform = diags_array(1.0 / self.graph.degrees) @ self.graph.adjacency()
-        for hop in range(move.hops):
-            walked = csr_array(walked @ (uniform if move.rows is None else move.matrix_of_hop(hop)))
+        if move.rows is None:
+            powers = [] if powers is None else powers
+            powers.extend([] if powers else [walked])
+            uniform = diags_array(1.0 / self.graph.degrees) @ self.graph.adjacency()
+            while len(powers) <= move.hops:
+                powers.append(csr_array(powers[-1] @ uniform))
+            walked = powers[move.hops]
+        for hop in range(move.hops if move.rows is not None else 0):
+            walked = csr_array(walked @ move.matrix_of_hop(hop))
         return walked if move.ratio is None else _metropolis(walked, np.asarray(move.ratio))
 
     def matrix(self, step: int = 0) -> "csr_array":
@@ -213,9 +225,10 @@ class Kernel:
         from scipy.sparse import csr_array
 
         total = csr_array((self.graph.n, self.graph.n))
+        powers: list[csr_array] = []
         for probability, move in zip(self.probabilities(step)[0], self.moves, strict=True):
             if probability > 0:
-                total = csr_array(total + probability * self.move_matrix(move))
+                total = csr_array(total + probability * self.move_matrix(move, powers))
         return total
 
     def local(self, node: int) -> LocalKernel:
@@ -295,7 +308,7 @@ def _check_law(owner: str, name: str, values: Floats, n: int, allow_zero: bool =
     fine = np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0))
     if not fine.all() or values.sum() == 0:
         node = int(np.argmin(fine))
-        raise KernelError(f"{owner}: {name} of node {node} is {values[node]!r}, expected a finite number > 0")
+        raise KernelError(f"{owner}: {name} of node {node} is {float(values[node])!r}, expected a finite number > 0")
 
 
 def _metropolis(walked: "csr_array", ratio: Floats) -> "csr_array":
@@ -309,16 +322,18 @@ def _metropolis(walked: "csr_array", ratio: Floats) -> "csr_array":
     return csr_array(accepted + diags_array(np.maximum(stays, 0.0)))
 
 
-def canonical_rows(matrix: Any) -> "csr_array":
+def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> "csr_array":
     """A matrix as canonical CSR: sorted, without duplicates and without stored zeros."""
     from scipy.sparse import csr_array, issparse
 
-    values: Any = matrix if issparse(matrix) else as_floats("Move", "rows", matrix)
+    values: Any = matrix if issparse(matrix) else as_floats(owner, name, matrix)
     if len(values.shape) != 2:
-        raise KernelError(f"Move: rows has shape {values.shape}, expected a square matrix")
+        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected a square matrix")
     result = csr_array(values.astype(np.float64))
     result.sum_duplicates()
     result.eliminate_zeros()
+    for part in (result.data, result.indices, result.indptr):
+        part.setflags(write=False)
     return result
 
 

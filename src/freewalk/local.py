@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
-from freewalk.schedules import Schedule
+from freewalk.schedules import Schedule, values_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def faded(probabilities: tuple[float, ...], fade: Schedule | None, steps: NDArra
     """The probability of each move (columns) at each step (rows): all but the first fade, the first takes the rest."""
     table = np.tile(np.array(probabilities, dtype=np.float64), (steps.size, 1))
     if fade is not None:
-        table[:, 1:] *= np.clip(fade(steps), 0.0, 1.0)[:, None]
+        table[:, 1:] *= np.minimum(values_at(fade, steps, "fade"), 1.0)[:, None]
         # The others may add up to a rounding more than 1, and a negative probability would own nearly all words.
         table[:, 0] = np.maximum(1.0 - table[:, 1:].sum(axis=1), 0.0)
     return table

@@ -35,7 +35,7 @@ class Continuation:
     state: State
     steps: int
     every: int
-    runtime: str
+    runtime: Runtime
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
     interruptions: int = 0
@@ -52,14 +52,14 @@ class Continuation:
         return Continuation(**{**vars(self), "state": State(**parts), "marks": list(self.marks), "measures": measures})
 
 
-def go_on(run: Continuation, runtime: Runtime, progress: Progress | None) -> Record:
+def go_on(run: Continuation, progress: Progress | None) -> Record:
     """Advance a run to its end, or to the first interruption."""
     clock = time.perf_counter()
-    engine = runtime.engine(run.job)
+    engine = run.runtime.engine(run.job)
     state = run.state
     if not run.marks:
         _append(run, np.array([0]), engine.measure(state))
-    chunk = 64.0
+    chunk = 1.0
     with _interruptible() as interrupted:
         while state.step < run.steps and not interrupted.is_set():
             _enter_phase(run.job, state)
@@ -76,7 +76,7 @@ def go_on(run: Continuation, runtime: Runtime, progress: Progress | None) -> Rec
                 progress(state.step, run.steps)
         run.seconds += time.perf_counter() - clock
         run.interruptions += interrupted.is_set()  # also in the last chunk: whoever runs more must know
-        return _record(run, runtime)  # a Ctrl-C that comes too late must not cost the result
+        return _record(run)  # a Ctrl-C that comes too late must not cost the result
 
 
 def _marks(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
@@ -129,7 +129,7 @@ def _interruptible() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, previous)
 
 
-def _record(run: Continuation, runtime: Runtime) -> Record:
+def _record(run: Continuation) -> Record:
     import xarray
 
     job, state = run.job, run.state
@@ -144,7 +144,7 @@ def _record(run: Continuation, runtime: Runtime) -> Record:
         variables["final"] = (("walk", "coordinate"), models)
         finite = np.isfinite(models).all(axis=1) & np.isfinite(variables["loss"][1]).all(axis=1)
         variables["diverged"] = ("walk", ~finite)
-        variables["importance"] = ("node", job.problem.smoothness)
+        variables["smoothness"] = ("node", job.problem.smoothness)
         attrs |= {"heavy": list(job.problem.heavy), **_optimal(job)}
     if state.paths.shape[0]:
         kept = np.flatnonzero(state.path_of >= 0)
@@ -153,7 +153,7 @@ def _record(run: Continuation, runtime: Runtime) -> Record:
         variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths fit side by side
     coords = {"step": np.array(run.marks), "walk": np.arange(state.walks), "node": np.arange(job.kernel.graph.n)}
     data = xarray.Dataset(variables, coords=coords, attrs=attrs)
-    return Record(data, _provenance(run, runtime), run.copy() if partial else None)
+    return Record(data, _provenance(run), run.copy() if partial else None)
 
 
 def _label(job: Job) -> str:
@@ -173,7 +173,7 @@ def _optimal(job: Job) -> dict[str, float]:
     return values | ({"optimal_mse": float(problem.mse(best))} if isinstance(problem, LeastSquares) else {})
 
 
-def _provenance(run: Continuation, runtime: Runtime) -> dict[str, Any]:
+def _provenance(run: Continuation) -> dict[str, Any]:
     job = run.job
     phases = [
         {"until": phase.until, "kernel": phase.kernel.label, "rule": None if phase.rule is None else repr(phase.rule)}
@@ -188,7 +188,7 @@ def _provenance(run: Continuation, runtime: Runtime) -> dict[str, Any]:
         "every": run.every,
         "seed": job.seed,
         "precision": job.precision,
-        "runtime": repr(runtime),
+        "runtime": repr(run.runtime),
         "started": run.started,
         "seconds": round(run.seconds, 3),
         "interruptions": run.interruptions,

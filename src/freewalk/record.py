@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +27,7 @@ class Record:
     data
         `loss`, `mse` (least squares), `distance`, `messages` and `probes` by (walk, step); `visits` by (walk, node), or
         by node where that would be large; `final` models by (walk, coordinate); `at`, the node where each walk ended;
-        `diverged` by walk; `importance` by node; `path` of the walks whose path was asked for. Side by side
+        `diverged` by walk; `smoothness` by node; `path` of the walks whose path was asked for. Side by side
         (`fw.concat`) also by `design`.
     provenance
         What was run, with which seed, by which versions, when and for how long.
@@ -83,15 +82,14 @@ class Record:
             except RecordError as error:  # the measurements are worth more than the wish to go on
                 header["provenance"]["not_resumable"] = str(error)
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "wb") as file:
                 text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
                 np.savez_compressed(file, **{"header": text, **arrays})  # type: ignore[arg-type]
-            os.chmod(temporary, 0o644)
             os.replace(temporary, target)
         except BaseException:
-            os.unlink(temporary)
+            temporary.unlink(missing_ok=True)
             raise
         return target
 
@@ -121,7 +119,7 @@ class Record:
         except RecordError:
             raise
         except Exception as error:
-            raise RecordError(f"{path}: not a record of freewalk ({error})") from error
+            raise RecordError(f"{path}: not a record of freewalk; expected a file that record.save wrote") from error
         continuation = None
         if "continuation" in header:
             prefix = "continuation/"
@@ -166,9 +164,10 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None) -> Re
             "pass labels=[...]"
         )
     parts = [record.data.expand_dims("design") for record in records]
-    sizes = {part.sizes.get("walk") for part in parts}
-    if len(sizes) > 1:
-        raise RecordError(f"concat: the records have {sorted(map(str, sizes))} walks, expected the same number in each")
+    for dimension, name in (("walk", "walks"), ("node", "nodes"), ("coordinate", "coordinates")):
+        sizes = {part.sizes.get(dimension) for part in parts} - {None}
+        if len(sizes) > 1:
+            raise RecordError(f"concat: the records have {sorted(sizes)} {name}, expected the same number in each")
     data = xarray.concat(
         parts,
         dim="design",

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import checks
-from freewalk.archive import Packed, unpack
+from freewalk.archive import Packed, name_of, unpack
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel, Move
 from freewalk.learning import Rule
@@ -163,7 +163,9 @@ def resume(
     checks.progress(progress)
     run = record.continuation
     run = unpack(run, _known_types(types)) if isinstance(run, Packed) else run
-    return go_on(run.copy(), runtime_named(runtime or run.runtime), progress)
+    run = run.copy()
+    run.runtime = run.runtime if runtime is None else runtime_named(runtime)
+    return go_on(run, progress)
 
 
 def _begin(
@@ -196,15 +198,14 @@ def _begin(
         paths=np.zeros((int(kept.sum()), steps + 1 if kept.any() else 1), dtype=np.int32),
     )
     state.paths[path_of[kept], 0] = state.nodes[kept]
-    name = runtime if isinstance(runtime, str) else type(chosen).__name__.lower()
-    return go_on(Continuation(job, state, steps, every, name), chosen, progress)
+    return go_on(Continuation(job, state, steps, every, chosen), progress)
 
 
 def _known_types(more: Sequence[type]) -> dict[str, type]:
     """The classes that a record may hold, by name."""
-    from freewalk import graphs, learning, objectives, schedules
+    from freewalk import graphs, learning, objectives, runtimes, schedules
 
-    modules = (graphs, learning, objectives, schedules)
+    modules = (graphs, learning, objectives, runtimes, schedules)
     listed = [getattr(module, name) for module in modules for name in module.__all__]
     known = [kind for kind in listed if isinstance(kind, type)]
-    return {kind.__name__: kind for kind in [*known, Move, Kernel, Phase, Job, State, Continuation, *more]}
+    return {name_of(kind): kind for kind in [*known, Move, Kernel, Phase, Job, State, Continuation, *more]}

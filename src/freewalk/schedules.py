@@ -12,7 +12,10 @@ __all__ = ["Constant", "Exponential", "Inverse"]
 
 
 class Schedule(ABC):
-    """A positive number for each step; a frozen dataclass with one method."""
+    """A positive number for each step of the run (a phase that begins later does not start it anew).
+
+    A schedule of your own is a frozen dataclass with this one method.
+    """
 
     @abstractmethod
     def __call__(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -91,6 +94,18 @@ class Exponential(Schedule):
     def __call__(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The value at each of the given steps."""
         return np.asarray(self.initial * 0.5 ** (np.asarray(steps) / self.half_life), dtype=np.float64)
+
+
+def values_at(schedule: Schedule, steps: NDArray[np.int64], owner: str) -> NDArray[np.float64]:
+    """The values of a schedule, or an error where one is negative or not finite; one that has died out may be 0."""
+    values = np.broadcast_to(np.asarray(schedule(steps), dtype=np.float64), steps.shape)
+    fine = np.isfinite(values) & (values >= 0)
+    if not fine.all():
+        first = int(np.argmin(fine))
+        raise FreewalkError(
+            f"{owner}: {schedule!r} is {values[first]:g} at step {steps[first]}, expected a finite number >= 0"
+        )
+    return values
 
 
 def schedule(value: "float | Schedule", owner: str) -> Schedule:

@@ -6,6 +6,7 @@ what a user may write: a design, two rules, a loss with a slope and one without.
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -81,6 +82,7 @@ def designs_on(graph):
 DESIGNS = list(designs_on(GRAPHS["ring"]))
 
 
+@cache
 def kernel_of(design, graph_name):
     graph = GRAPHS[graph_name]
     return designs_on(graph)[design].kernel(graph, importance_of(graph), label=design)
@@ -167,7 +169,7 @@ class HeavyBall(fw.Rule):
     weighted: bool = True
     local_steps: int = 1
     sampled: bool = False
-    carried: ClassVar[int] = 1
+    carries: ClassVar[int] = 1
 
     @property
     def update(self):
@@ -191,7 +193,7 @@ class Moments(HeavyBall):
 
     step: float = 0.05
     local_steps: int = 2
-    carried: ClassVar[int] = 2
+    carries: ClassVar[int] = 2
 
     @property
     def update(self):
@@ -206,6 +208,28 @@ def moments(x, gradient, step, count, first, second):
     return x - step * slow / (math.sqrt(wide) + 1e-3), first, second
 
 
+@dataclass(frozen=True)
+class Scaled(fw.Rule):
+    """A user's rule that divides by what it carries (AdaGrad), and takes a number of its own along."""
+
+    step: float = 0.02
+    floor: float = 0.0
+    carries: ClassVar[int] = 1
+
+    @property
+    def update(self):
+        floor = self.floor
+
+        def scaled(x, gradient, step, count, total):
+            total = total + gradient * gradient
+            return x - step * gradient / (floor + math.sqrt(total)), total
+
+        return scaled
+
+    def rates(self, steps):
+        return np.full(steps.shape, self.step)
+
+
 LISTED_RULES = {
     "SGD": fw.SGD(step=0.02),
     "SGD, decaying": fw.SGD(step=Inverse(0.05, scale=10, power=0.7)),
@@ -217,12 +241,26 @@ LISTED_RULES = {
         step=Exponential(0.05, half_life=20), weighted=False, local_steps=3, average=True, sampled=True
     ),
 }
-OWN_RULES = {"HeavyBall (a user's)": HeavyBall(), "Moments (a user's)": Moments(sampled=True)}
+OWN_RULES = {
+    "HeavyBall (a user's)": HeavyBall(),
+    "Moments (a user's)": Moments(sampled=True),
+    "Scaled (a user's)": Scaled(),  # it divides 0 by 0 wherever it sees a coordinate that does not exist
+}
 RULES = LISTED_RULES | OWN_RULES
 
-#: Every objective with every listed rule; a user's rules with least squares (each pair costs a compilation).
-LESSONS = [(problem, rule) for problem in PROBLEMS for rule in LISTED_RULES] + [
-    (problem, rule) for problem in PROBLEMS if problem.startswith("LeastSquares") for rule in OWN_RULES
+#: Every listed objective with every listed rule; what a user writes with least squares and with the plain rules. Each
+#: pair of an objective's class and an update costs a compilation.
+LISTED_PROBLEMS = [name for name in PROBLEMS if "a user's" not in name]
+LESSONS = [
+    *((problem, rule) for problem in LISTED_PROBLEMS for rule in LISTED_RULES),
+    *((problem, rule) for problem in LISTED_PROBLEMS if problem.startswith("LeastSquares") for rule in OWN_RULES),
+    *(
+        (problem, rule)
+        for problem in PROBLEMS
+        if "a user's" in problem
+        for rule in LISTED_RULES
+        if not RULES[rule].average
+    ),
 ]
 
 

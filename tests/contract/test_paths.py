@@ -121,7 +121,7 @@ def test_no_split_changes_a_walk(design):
 
 
 @pytest.mark.parametrize("widest", [16, 48])
-def test_slabs_of_any_size(monkeypatch, widest):
+def test_walking_in_slabs_of_any_size(monkeypatch, widest):
     """The compiled runtime walks in slabs of walks × steps; their size is nobody's business."""
     from freewalk.runtimes import cpu
 

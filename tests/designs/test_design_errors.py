@@ -124,7 +124,7 @@ def test_a_bad_proposal_is_called_so():
 
 
 def test_a_matrix_has_two_dimensions():
-    fails(r"rows has shape \(5,\), expected a square matrix", lambda: FromMatrix(ONES))
+    fails(r"FromMatrix: P:? has shape \(5,\), expected a square matrix", lambda: FromMatrix(ONES))
 
 
 def test_a_reducible_matrix_needs_a_target():

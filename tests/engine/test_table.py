@@ -6,7 +6,9 @@ import pytest
 import freewalk as fw
 from freewalk import rng
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, FromMatrix, Metropolis, SimpleWalk
+from freewalk.engine import step
 from freewalk.engine.table import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP, compile_kernel
+from freewalk.local import choose, outcome
 
 GRAPHS = [fw.graphs.ring(12), fw.graphs.star(9), fw.graphs.barabasi_albert(40, 3, seed=2)]
 
@@ -110,3 +112,33 @@ def test_a_kernel_without_ratios_rows_or_laws_has_empty_tables():
     assert table.row_indptr.shape == (0, 5)
     assert table.law_ends.shape == (0, 4)
     assert table.row_ends.shape == (1, 0)
+
+
+def edges_of(ends):
+    """Words at the edges of intervals, and beside them."""
+    near = {int(end) + shift for end in ends for shift in (-1, 0, 1)} | {0, 1, 2**64 - 1}
+    return [np.uint64(word) for word in sorted(near) if 0 <= word < 2**64]
+
+
+@pytest.mark.parametrize(
+    "probabilities",
+    [[1.0], [0.5, 0.5], [0.25, 0.0, 0.75], [0.0, 0.3, 0.0, 0.7], [1e-18, 1.0, 0.0], [0.1] * 10],
+    ids=repr,
+)
+def test_a_word_at_the_edge_of_an_interval_decides_alike_everywhere(probabilities):
+    """The scalar functions that are compiled, and those of `reference`: no draw ever hits an edge by chance."""
+    ends = rng.ends(probabilities)
+    for draw in edges_of(ends):
+        assert step.search(ends[None], 0, 0, ends.size, draw) == outcome(ends, draw)
+        exact = [k for k in range(ends.size) if (int(ends[k - 1]) if k else 0) <= int(draw) < int(ends[k])]
+        assert outcome(ends, draw) == (exact[0] if exact else ends.size - 1)
+
+
+def test_a_word_at_the_edge_between_two_moves_chooses_alike_everywhere():
+    graph = fw.graphs.ring(7)
+    kernel = fw.Kernel(graph, [fw.Move(0.25, hops=0), fw.Move(0.5, hops=1), fw.Move(0.25, hops=2)], np.ones(7))
+    table, ends = compile_kernel(kernel), rng.ends(kernel.probabilities(0))
+    key = np.uint64(1), np.uint64(2), np.uint64(3)
+    for decision in edges_of(ends[0]):
+        _, sent, _ = step.make_move(*table, ends, 0, *key, 0, decision, np.uint64(0))
+        assert sent == kernel.moves[choose(ends[0], decision)[0]].hops

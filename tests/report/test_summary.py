@@ -25,7 +25,7 @@ def record(mse, label: str = "hand", *, partial: bool = False, **attrs: object) 
             "messages": (("walk", "step"), messages),
             "visits": (("walk", "node"), visits),
             "diverged": ("walk", ~np.isfinite(mse).all(axis=1)),
-            "importance": ("node", [1.0, 9.0, 9.0, 1.0]),
+            "smoothness": ("node", [1.0, 9.0, 9.0, 1.0]),
         },
         coords={"step": steps, "walk": np.arange(mse.shape[0]), "node": np.arange(4)},
         attrs={

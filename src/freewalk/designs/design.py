@@ -58,24 +58,26 @@ class Design(ABC):
         values = None if importance is None else check_importance(repr(self), importance, graph.n)
         return Kernel(
             graph,
-            tuple(self.moves(graph, values)),
+            self.moves(graph, values),
             self.target(graph, values),
             label=repr(self) if label is None else label,
             fade=self.fade(),
         )
 
 
-def check_importance(owner: str, importance: ArrayLike, n: int) -> Floats:
+def check_importance(owner: str, importance: ArrayLike, n: int, name: str = "importance") -> Floats:
     """An importance as an array of n positive numbers, or an error that names the node."""
-    values = as_floats(owner, "importance", importance)
+    if hasattr(importance, "smoothness"):
+        raise KernelError(f"{owner}: got a problem as {name}, expected a number a node; pass problem.smoothness")
+    values = as_floats(owner, name, importance)
     if values.shape != (n,):
-        raise KernelError(f"{owner}: importance has shape {values.shape}, expected ({n},): one number a node")
+        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected ({n},): one number a node")
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         node = int(np.argmax(bad))
         raise KernelError(
-            f"{owner}: importance of node {node} is {values[node]}, expected a finite number > 0; a node without "
-            "importance would never be visited (a little ridge makes every smoothness positive)"
+            f"{owner}: {name} of node {node} is {values[node]}, expected a finite number > 0; a node without {name} "
+            "would never be visited (a little ridge makes every smoothness positive)"
         )
     return values
 
@@ -88,6 +90,11 @@ def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Fl
         return np.full(n, 1.0 / n)
     if importance is None:
         raise KernelError(f"{owner}: needs the importance of the nodes; pass it: .kernel(graph, problem.smoothness)")
-    # The logarithm keeps ratios of 1e12 and large powers from overflowing before the law is normalised.
-    law: Floats = np.exp(power * (np.log(importance) - np.log(importance).max()))
+    # The largest entry is 1, so that nothing overflows; a power of 1 is exact, with no logarithm to round.
+    law = (importance / importance.max() if power > 0 else importance.min() / importance) ** abs(power)
+    if law.min() < np.finfo(np.float64).tiny:
+        raise KernelError(
+            f"{owner}: importance^{power:g} spans more than floats can tell apart, so that some nodes would never be "
+            "visited; expected a smaller power"
+        )
     return np.asarray(law / law.sum())

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+_LARGEST = 5000  # a sparse factorisation fills in on random graphs: seconds here, minutes at twice the size
+
+
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class FromMatrix(Design):
     """Walk by a row-stochastic matrix P on the edges and the diagonal of the graph.
@@ -24,7 +27,7 @@ class FromMatrix(Design):
     P
         The matrix, dense or sparse.
     target
-        The law for the weights, a positive number a node; None takes the stationary law of P.
+        The law for the weights, a positive number a node; None takes the stationary law of P, for up to 5000 nodes.
 
     Examples
     --------
@@ -39,7 +42,7 @@ class FromMatrix(Design):
 
     # Written out because the parameter `target` and the method `target` of every design share a name.
     def __init__(self, P: Any, target: ArrayLike | None = None) -> None:
-        object.__setattr__(self, "P", canonical_rows(P))
+        object.__setattr__(self, "P", canonical_rows(P, "FromMatrix", "P"))
         object.__setattr__(self, "law", target)
 
     def __repr__(self) -> str:
@@ -53,7 +56,7 @@ class FromMatrix(Design):
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
         """The given law, or the stationary law of P."""
         if self.law is not None:
-            return check_importance(repr(self), self.law, graph.n)
+            return check_importance(repr(self), self.law, graph.n, "target")
         check_stochastic(repr(self), self.P, graph)
         return _stationary(self.P)
 
@@ -69,6 +72,11 @@ def _stationary(matrix: "csr_array") -> Floats:
         raise KernelError(
             f"FromMatrix: P is reducible ({count} strongly connected parts), so it has no law of its own to take the "
             "weights from; pass target=..."
+        )
+    if matrix.shape[0] > _LARGEST:
+        raise KernelError(
+            f"FromMatrix: P has {matrix.shape[0]} nodes; its stationary law is solved for up to {_LARGEST}; beyond "
+            "that pass it as target=..."
         )
     equations = csc_array(eye_array(matrix.shape[0]) - matrix.T)
     rest = spsolve(equations[1:, 1:], -equations[1:, [0]].toarray().ravel())

@@ -65,14 +65,14 @@ class Metropolis(Design):
         target = self.target(graph, importance)
         if self.proposal is None:
             return [Move(1.0, hops=1, ratio=target / graph.degrees)]
-        proposal = canonical_rows(self.proposal)
+        proposal = canonical_rows(self.proposal, "Metropolis", "proposal")
         check_stochastic(f"{self!r}: proposal", proposal, graph)
         return [Move(1.0, hops=1, rows=_metropolis_rows(proposal, target))]
 
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
         """The given law, or importance^power."""
         if self.law is not None:
-            return check_importance(repr(self), self.law, graph.n)
+            return check_importance(repr(self), self.law, graph.n, "target")
         return power_law(repr(self), importance, self.power, graph.n)
 
 

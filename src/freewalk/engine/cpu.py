@@ -164,9 +164,9 @@ def walk_block(
     indptr, indices, moves, ratios, row_indptr, row_indices, row_ends, law_ends = table
     nodes, messages, probes, visits = walkers.nodes, walkers.messages, walkers.probes, walkers.visits
     decisions, firsts = room.decisions, room.firsts
-    ends, seed, began = route.ends, route.seed, route.step
+    ends, seed, chunk_start = route.ends, route.seed, route.step
     for t in range(count):
-        time = min(now + t - began, ends.shape[0] - 1)
+        time = min(now + t - chunk_start, ends.shape[0] - 1)
         step = np.uint64(now + t)
         for lane in range(lanes):
             walk = base + lane
@@ -254,10 +254,11 @@ def learn_block(
 ) -> None:
     """Learn at `count` nodes of every lane."""
     features, targets, offsets, weights, ridge = data.features, data.targets, data.offsets, data.weights, data.ridge
-    rates, began, seed, sampled = lesson.rates, lesson.step, lesson.seed, lesson.sampled
+    rates, chunk_start, seed, sampled = lesson.rates, lesson.step, lesson.seed, lesson.sampled
+    dim = data.optimum.size
     local_steps, counted_from, gradient = lesson.local_steps, lesson.counted_from, room.gradient
     for t in range(count):
-        rate = rates[min(now + t - began, rates.size - 1)]
+        rate = rates[min(now + t - chunk_start, rates.size - 1)]
         done = (now + t - counted_from) * local_steps
         for lane in range(lanes):
             walk = base + lane
@@ -270,7 +271,9 @@ def learn_block(
                     draw = word(seed, SAMPLE, np.uint64(walk), np.uint64(now + t), np.uint64(local))
                     first += np.int64(pick(draw, np.uint64(last - first)))
                     last = first + 1
-                learn_at(features, targets, ridge, first, last, step, done + local, models, carried, walk, gradient)
+                learn_at(
+                    features, targets, ridge, dim, first, last, step, done + local, models, carried, walk, gradient
+                )
 
 
 def measure_block(

@@ -19,17 +19,17 @@ word = rng.word
 
 
 def slope(prediction: float, target: float) -> float:
-    """Derivative of the loss in its first argument: the objective's own takes this place."""
+    """Derivative of the loss in its first argument; the objective's own takes this place (`build.program`)."""
     return prediction - target
 
 
 def value(prediction: float, target: float) -> float:
-    """Loss of one sample: the objective's own takes this place."""
+    """Loss of one sample; the objective's own takes this place (`build.program`)."""
     return 0.5 * (prediction - target) ** 2
 
 
 def update(x: float, gradient: float, step: float, count: int) -> Any:
-    """Update of one coordinate: the rule's own takes this place."""
+    """Update of one coordinate; the rule's own takes this place (`build.program`)."""
     return x - step * gradient
 
 
@@ -148,13 +148,14 @@ def apply_with_two(models: Any, carried: Any, walk: int, j: int, gradient: float
     carried[1, walk, j] = second
 
 
-apply = apply_alone
+apply = apply_alone  # the one that fits the rule takes this place (`build.program`)
 
 
 def learn_at(
     features: Any,
     targets: Any,
     ridge: float,
+    dim: int,
     first: int,
     last: int,
     step: float,
@@ -164,18 +165,20 @@ def learn_at(
     walk: int,
     gradient: Any,
 ) -> None:
-    """One gradient step on the samples first..last-1; `gradient` is room for their mean."""
-    width = features.shape[1]
+    """One gradient step on the samples first..last-1; `gradient` is room for their mean.
+
+    A rule sees the `dim` coordinates that exist; the zeros behind them are for `predict` alone.
+    """
     if last - first == 1:
         pull = slope(predict(features, first, models, walk), targets[first])
-        for j in range(width):
+        for j in range(dim):
             apply(models, carried, walk, j, pull * features[first, j] + ridge * models[walk, j], step, count)
         return
-    for j in range(width):
+    for j in range(dim):
         gradient[j] = 0.0
     for sample in range(first, last):
         pull = slope(predict(features, sample, models, walk), targets[sample]) / (last - first)
-        for j in range(width):
+        for j in range(dim):
             gradient[j] += pull * features[sample, j]
-    for j in range(width):
+    for j in range(dim):
         apply(models, carried, walk, j, gradient[j] + ridge * models[walk, j], step, count)

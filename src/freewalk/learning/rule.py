@@ -2,32 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.schedules import Schedule
-
 
 class Rule(ABC):
-    """An update rule: a frozen dataclass with a step, and one scalar function that changes one coordinate.
+    """An update rule: a frozen dataclass whose one scalar function changes one coordinate.
 
-    A rule of your own sets the fields below and gives `update`. The function is plain scalar Python: the reference
-    runtime calls it, the others compile its source.
+    A rule of your own gives `update` and `rates`, and where it needs them the fields below and `carries`. The function
+    is plain scalar Python: the reference runtime calls it, the others compile its source. It may be made inside
+    `update` and use numbers from there, such as a momentum.
     """
 
-    #: γ, or how it changes with the step.
-    step: "float | Schedule"
     #: Whether a gradient at node v is multiplied by the kernel's weight 1 / (n · target_v).
-    weighted: bool
+    weighted: bool = True
     #: Gradient steps at a node before the model moves on.
-    local_steps: int
+    local_steps: int = 1
     #: Whether a gradient is that of one random local sample instead of all of them.
-    sampled: bool
-
-    #: How many numbers a coordinate travel with the model, besides the model itself: 0, 1 or 2.
-    carried: ClassVar[int] = 0
+    sampled: bool = False
 
     @property
     @abstractmethod
@@ -44,8 +38,8 @@ class Rule(ABC):
 
     @property
     def carries(self) -> int:
-        """How many carried numbers a coordinate this rule uses."""
-        return self.carried
+        """How many numbers a coordinate travel with the model, besides the model itself: 0, 1 or 2."""
+        return 0
 
     @property
     def reported(self) -> int:

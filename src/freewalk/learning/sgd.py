@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from freewalk.errors import FreewalkError
 from freewalk.learning.rule import Rule
-from freewalk.schedules import Schedule, schedule
+from freewalk.schedules import Schedule, schedule, values_at
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,9 @@ class SGD(Rule):
         whole = isinstance(self.local_steps, (int, np.integer)) and not isinstance(self.local_steps, bool)
         if not whole or self.local_steps < 1:
             raise FreewalkError(f"SGD: local_steps = {self.local_steps!r}, expected a whole number >= 1")
+        for name in ("weighted", "average", "sampled"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise FreewalkError(f"SGD: {name} = {getattr(self, name)!r}, expected True or False")
 
     @property
     def update(self) -> Callable[..., Any]:
@@ -75,7 +78,7 @@ class SGD(Rule):
 
     def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The step size γ at each of the given steps."""
-        return schedule(self.step, "SGD: step")(steps)
+        return values_at(schedule(self.step, "SGD: step"), steps, "SGD: step")
 
 
 def _step(x: float, gradient: float, step: float, count: int) -> float:

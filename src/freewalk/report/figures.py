@@ -256,7 +256,7 @@ def _draw_paths(axes: "Axes", part: "xarray.Dataset", colour: str, updates: int 
 
 
 def _centre(part: "xarray.Dataset") -> int:
-    return int(part.importance.values.argmax())
+    return int(part.smoothness.values.argmax())
 
 
 def _figure(width: float, height: float) -> "Figure":

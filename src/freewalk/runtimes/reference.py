@@ -20,7 +20,7 @@ class Reference(Runtime):
 
     def engine(self, job: Job) -> "ReferenceEngine":
         """Make a job ready; this runtime runs them all."""
-        return ReferenceEngine(job)
+        return ReferenceEngine(job, np.zeros(0) if job.problem is None else known_optimum(job.problem))
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,7 @@ class ReferenceEngine(Engine):
     """A job on the reference runtime."""
 
     job: Job
+    optimum: NDArray[np.float64]
 
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
         """Move a state forward; see `Engine.advance`."""
@@ -61,10 +62,9 @@ class ReferenceEngine(Engine):
         if problem is None:
             return columns
         models = self.job.reported(state)
-        optimum = known_optimum(problem)
         with np.errstate(all="ignore"):
             columns["loss"] = np.array([[problem.loss(x)] for x in models])
-            columns["distance"] = np.array([[np.sum((x - optimum) ** 2)] for x in models])
+            columns["distance"] = np.array([[np.sum((x - self.optimum) ** 2)] for x in models])
             if isinstance(problem, LeastSquares):
                 columns["mse"] = np.array([[problem.mse(x)] for x in models])
         return columns
@@ -120,7 +120,8 @@ def _update(
             sample = int(rng.pick(rng.word(*key), np.uint64(problem.samples(node))))
         count = (state.step - began) * rule.local_steps + local
         with np.errstate(all="ignore"):
-            gradient = problem.gradient(node, state.models[walk], sample)
+            chosen = () if sample is None else (sample,)  # only a rule that samples needs an objective that can
+            gradient = problem.gradient(node, state.models[walk], *chosen)
             for j in range(problem.dim):
                 carried = [float(number) for number in state.carried[:, walk, j]]
                 try:

@@ -20,7 +20,8 @@ class Phase:
     Parameters
     ----------
     until
-        The step at which the next phase begins; None: to the end of the run.
+        The step at which the next phase begins; None: to the end of the run. Schedules go on counting the steps of the
+        run; only what a rule carries (an average) begins anew with a new rule.
     kernel
         How the walk moves.
     rule
