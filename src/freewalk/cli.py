@@ -142,6 +142,8 @@ def plot(
     from freewalk.experiment.folder import record_of
     from freewalk.report import figures
 
+    if figure is not Figure.escape and (design or updates):
+        raise SpecError("plot: --design and --updates go with --figure escape")
     record = record_of(source)
     if out is None:
         name = f"{figure.value}.png"

@@ -1,4 +1,4 @@
-"""An edited slope or update never meets a stale cache; an edited comment reuses it.
+"""An edited slope, helper or update never meets a stale cache; an edited comment reuses it.
 
 Each version of the user's module runs in a process of its own, as it does for a user who edits a file and runs her
 script again, and all of them share one cache.
@@ -23,6 +23,10 @@ STRENGTH = 1.0
 
 def pull(error):
     return STRENGTH * error
+
+
+def twice(error):
+    return 2.0 * error
 
 
 class Mine(fw.Predictor):
@@ -59,50 +63,84 @@ def descend(x, gradient, step, count):
     return x - step * gradient
 """
 
-LEARN = """
+SCRIPT = """
 import json
 import freewalk as fw
-from mine import Descent, Mine
+from freewalk.compiling import compile_functions
+from mine import Descent, Mine, descend, twice
 
+
+def entry_of_a_helper(x):
+    return twice(x) + 1.0
+
+
+def entry_of_a_slope(x, y):
+    return slope(x, y) + 1.0
+
+
+def entry_of_an_update(x, gradient):
+    return update(x, gradient, 0.1, 0) + 1.0
+
+
+slope, update = Mine.slope, descend
 problem = Mine([[1.0, 2.0], [0.5, -1.0], [2.0, 0.3]], [1.0, -1.0, 0.5])
 kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
-records = [
-    fw.learn(problem, kernel, Descent(), steps=20, walks=2, every=20, start=0, runtime=runtime)
+options = {"steps": 20, "walks": 2, "every": 20, "start": 0}
+results = {
+    runtime: fw.learn(problem, kernel, Descent(), runtime=runtime, **options).data.final.values.ravel().tolist()
     for runtime in ("cpu", "reference")
-]
-print(json.dumps([record.data.final.values.ravel().tolist() for record in records]))
+}
+for entry, arguments in ((entry_of_a_helper, [3.0]), (entry_of_a_slope, [3.0, 1.0]), (entry_of_an_update, [3.0, 1.0])):
+    name = entry.__name__
+    compiled = compile_functions({name: entry, "slope": slope, "update": update}, name)
+    results[name] = [compiled(*arguments), entry(*arguments)]
+print(json.dumps(results))
 """
 
 EDITS = {
-    "slope": ("return pull(prediction - target)", "return 0.9 * pull(prediction - target)"),
-    "update": ("return x - step * gradient", "return x - 0.7 * step * gradient"),
-    "comment": ("    return pull", "    # A pull.\n        return pull"),
+    "    return 2.0 * error": "    return 4.0 * error",
+    "        return pull(prediction - target)": "        return 0.9 * pull(prediction - target)",
+    "    return x - step * gradient": "    return x - 0.7 * step * gradient",
 }
 
 
-def run(folder, edit=None):
-    """What compiled code and plain Python give for an edited module, and the compiled modules in the cache."""
-    if edit is not None:
-        assert MODULE.count(EDITS[edit][0]) == 1
-    (folder / "mine.py").write_text(MODULE if edit is None else MODULE.replace(*EDITS[edit]))
-    (folder / "script.py").write_text(LEARN)
-    cache = folder / "cache"
-    environment = os.environ | {"FREEWALK_CACHE": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+def run(folder, text):
+    """The results of a version of the module by name, and the compiled modules in the cache."""
+    (folder / "mine.py").write_text(text)
+    (folder / "script.py").write_text(SCRIPT)
+    environment = os.environ | {"FREEWALK_CACHE": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "script.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    compiled, plain = json.loads(done.stdout)
-    assert compiled == pytest.approx(plain, rel=1e-9, abs=1e-12)
-    return compiled, {path.name for path in cache.glob("freewalk_*.py")}
+    results = json.loads(done.stdout)
+    assert results["cpu"] == pytest.approx(results.pop("reference"), rel=1e-9, abs=1e-12)
+    for name in [name for name in results if name.startswith("entry")]:
+        compiled, plain = results[name]
+        assert compiled == plain
+    return results, {path.name for path in (folder / "cache").glob("freewalk_*.py")}
 
 
 def test_no_edit_meets_a_stale_cache(tmp_path):
-    first, modules = run(tmp_path)
-    results = [first]
-    for edit in ("slope", "update"):
-        result, after = run(tmp_path, edit)
-        assert result not in results
-        assert len(after - modules) == 1
-        results, modules = [*results, result], after
-    assert run(tmp_path, "comment") == (first, modules)
+    """A helper, a slope and an update are edited at once; each has a compiled function in which it is alone."""
+    first, modules = run(tmp_path, MODULE)
+    edited = MODULE
+    for old, new in EDITS.items():
+        assert edited.count(old) == 1
+        edited = edited.replace(old, new)
+    second, after = run(tmp_path, edited)
+    assert all(second[name] != first[name] for name in first)
+    assert len(after - modules) == len(first)
+    third, last = run(tmp_path, comment_on(edited))
+    assert third == second
+    assert last == after
+
+
+def comment_on(text):
+    """The text with a comment before every return."""
+    lines = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("return "):
+            lines.append(line[: len(line) - len(line.lstrip())] + "# Why, in a few words.")
+        lines.append(line)
+    return "\n".join(lines) + "\n"

@@ -280,7 +280,8 @@ def parse(text: str, source: str = "spec") -> Spec:
     try:
         values: Mapping[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{source}: is not TOML: {error}") from error
+        hint = "; several walks are tables [[walk]], with two brackets" if "'walk'" in str(error) else ""
+        raise SpecError(f"{source}: is not TOML: {error}{hint}") from error
     spec = Spec(text, source, read_tables(dict(values), source))
     spec.check()
     return spec

@@ -59,6 +59,9 @@ class LeastSquares(Predictor):
         """Return the error, prediction − target."""
         return prediction - target
 
+    def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(0.5 * (predictions - self.targets) ** 2)
+
     def mse(self, x: ArrayLike) -> float:
         """Return the mean over the nodes of their mean (y − aᵀx)²: twice the loss without its ridge term.
 

@@ -77,6 +77,18 @@ class Logistic(Predictor):
         small = math.exp(prediction)
         return ((1.0 - target) * small - target) / (1.0 + small)
 
+    # `value` and `slope` of every sample at once: the optimum takes many of them.
+
+    def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        linear = np.where(predictions >= 0.0, 1.0 - self.targets, -self.targets) * predictions
+        return np.asarray(np.log1p(np.exp(-np.abs(predictions))) + linear)
+
+    def _slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        small = np.exp(-np.abs(predictions))
+        above = (1.0 - self.targets) - self.targets * small
+        below = (1.0 - self.targets) * small - self.targets
+        return np.asarray(np.where(predictions >= 0.0, above, below) / (1.0 + small))
+
     def optimum(self) -> NDArray[np.float64]:
         """Return the minimiser of the loss, to rounding; of several, the one with the smallest norm.
 
@@ -103,8 +115,8 @@ class Logistic(Predictor):
             self.features,
             self.sample_weights,
             self.ridge,
-            values=lambda predictions: self._each(self.value, predictions),
-            slopes=lambda predictions: self._each(self.slope, predictions),
+            values=self._values,
+            slopes=self._slopes,
             bends=bends,
         )
         if model is None:

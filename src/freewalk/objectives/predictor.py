@@ -150,7 +150,7 @@ class Predictor(Objective):
         """Return f(x) = Σ_samples value(aᵀx, y)/(n m_v) + ridge/2 ‖x‖²; not finite if x has diverged."""
         model = self._model(x)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._each(self.value, self.features @ model)
+            values = self._values(self.features @ model)
             return float(self.sample_weights @ values + 0.5 * self.ridge * (model @ model))
 
     def gradient(self, node: int, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
@@ -191,6 +191,10 @@ class Predictor(Objective):
         if model.shape != (self.dim,):
             raise ProblemError(f"{type(self).__name__}: x has shape {model.shape}, expected ({self.dim},)")
         return model
+
+    def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`value` of every sample; a subclass may do it at once, for large data."""
+        return self._each(self.value, predictions)
 
     def _each(self, function: Callable[[float, float], float], predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply a scalar function to every prediction and its target."""

@@ -156,7 +156,8 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
             _axis_of_counts(axes)
         reach = max(abs(limit) for limit in panels[0].get_ylim())
         panels[0].set_ylim(-reach, reach)
-        panels[0].set_ylabel("hops from the heaviest node")
+        middle = "heaviest" if "smoothness" in record.data else "most visited"
+        panels[0].set_ylabel(f"node, counted from the {middle}")
         return _save(figure, path)
 
 
@@ -256,7 +257,10 @@ def _draw_paths(axes: "Axes", part: "xarray.Dataset", colour: str, updates: int 
 
 
 def _centre(part: "xarray.Dataset") -> int:
-    return int(part.smoothness.values.argmax())
+    """The heaviest node; where nothing was learned, the one with most visits."""
+    if "smoothness" in part:
+        return int(part.smoothness.values.argmax())
+    return int((part.visits.sum("walk") if "walk" in part.visits.dims else part.visits).values.argmax())
 
 
 def _figure(width: float, height: float) -> "Figure":

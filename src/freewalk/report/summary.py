@@ -68,7 +68,6 @@ def measure(data: "xarray.Dataset") -> str:
 def by_design(record: Record) -> "dict[str, xarray.Dataset]":
     """The measurements of each design, without the checkpoints that an interrupted one did not reach."""
     data = record.data
-    measure(data)
     if "design" not in data.dims:
         return {record.label: data}
     parts = {str(label): data.sel(design=label) for label in data.design.values}

@@ -24,5 +24,5 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
         return runtime
     names: dict[str, type[Runtime]] = {"cpu": CPU, "reference": Reference}
     if not isinstance(runtime, str) or runtime not in names:
-        raise FreewalkError(f"runtime: got {runtime!r}, expected one of {', '.join(names)}, or CPU(threads=2)")
+        raise FreewalkError(f"runtime: got {runtime!r}, expected {' or '.join(map(repr, names))}")
     return names[runtime]()
