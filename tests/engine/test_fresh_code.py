@@ -92,7 +92,7 @@ results = {
 }
 for entry, arguments in ((entry_of_a_helper, [3.0]), (entry_of_a_slope, [3.0, 1.0]), (entry_of_an_update, [3.0, 1.0])):
     name = entry.__name__
-    compiled = compile_functions({name: entry, "slope": slope, "update": update}, name)
+    compiled = compile_functions({name: entry}, name)
     results[name] = [compiled(*arguments), entry(*arguments)]
 print(json.dumps(results))
 """
