@@ -139,10 +139,11 @@ def test_defaults_of_arguments_are_refused(module):
 @pytest.mark.parametrize("edit", ["def other(x):\n    return 0.0\n\n", "# a comment\n", "syntax error\n"])
 def test_a_file_that_changed_since_it_was_imported_is_refused(module, edit):
     """Else whatever stands at the old line numbers would be compiled."""
-    function = module("def f(x):\n    return 2.0 * x\n").f
-    source(function)
-    file = Path(function.__code__.co_filename)
-    file.write_text(edit + file.read_text())
+    function, known = (module(f"def f(x):\n    return {factor} * x\n").f for factor in (2.0, 3.0))
+    before = source(known)
+    for file in (Path(f.__code__.co_filename) for f in (function, known)):
+        file.write_text(edit + file.read_text())
+    assert source(known) == before  # what was read in time is remembered
     with pytest.raises(FreewalkError, match=r"f: its file has changed since it was imported; reload it"):
         source(function)
 

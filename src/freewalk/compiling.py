@@ -141,6 +141,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
     )
 
 
+@lru_cache(maxsize=256)
 def _names(code: CodeType) -> set[str]:
     """The globals that a function reads; the names of attributes are not among them."""
     nested = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
@@ -148,6 +149,7 @@ def _names(code: CodeType) -> set[str]:
     return read.union(*nested)
 
 
+@lru_cache(maxsize=256)
 def _definition(name: str, function: FunctionType) -> str:
     """The function under its new name, without decorators, annotations or docstring."""
     try:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from types import FrameType
 from typing import Any
@@ -173,6 +174,12 @@ def _optimal(job: Job) -> dict[str, float]:
     return values | ({"optimal_mse": float(problem.mse(best))} if isinstance(problem, LeastSquares) else {})
 
 
+@cache
+def _versions() -> dict[str, str]:
+    packages = {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")}
+    return {"freewalk": __version__, "python": platform.python_version(), **packages}
+
+
 def _provenance(run: Continuation) -> dict[str, Any]:
     job = run.job
     phases = [
@@ -192,7 +199,6 @@ def _provenance(run: Continuation) -> dict[str, Any]:
         "started": run.started,
         "seconds": round(run.seconds, 3),
         "interruptions": run.interruptions,
-        "versions": {"freewalk": __version__, "python": platform.python_version()}
-        | {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")},
+        "versions": dict(_versions()),
         "platform": platform.platform(),
     }
