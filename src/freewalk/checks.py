@@ -72,7 +72,10 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
                 raise FreewalkError(f"rule: got {phase.rule!r}, expected an update rule such as fw.SGD(step=1e-3)")
         n = listed[0].kernel.graph.n
         if problem.n != n:
-            raise FreewalkError(f"learn: the problem has {problem.n} nodes and the graph {n}; expected the same number")
+            raise FreewalkError(
+                f"learn: the problem has {problem.n} nodes and the graph {n}; expected the same number (a problem "
+                "has as many nodes as the largest number in `nodes` says: does the last one hold data?)"
+            )
     return tuple(listed)
 
 

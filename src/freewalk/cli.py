@@ -1,5 +1,6 @@
 """The command line: run a spec, go on after an interruption, draw, list what there is."""
 
+import json
 import shlex
 import sys
 import time
@@ -54,7 +55,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_examples(
-        "freewalk demo                  five walks on a ring, one of them entrapped",
+        "freewalk demo                  six walks on a ring, one of them entrapped",
         "freewalk example my.toml       write a commented spec to start from",
         "freewalk run my.toml           write record, table and figure to runs/<name>",
         "freewalk resume runs/example   go on after Ctrl-C, to the same result",
@@ -124,7 +125,7 @@ class Scale(StrEnum):
     epilog=_examples(
         "freewalk plot runs/demo",
         "freewalk plot runs/demo --scale linear --out loss.pdf",
-        "freewalk plot runs/demo --figure escape --design 'MH importance' --design MHLJ --updates 3000",
+        "freewalk plot runs/demo --figure escape --design 'MH importance' --design 'MHLJ, jump 0.9' --updates 3000",
     )
 )
 def plot(
@@ -201,6 +202,10 @@ def example(
     if file.exists():
         raise SpecError(f"{file} exists already; choose another name")
     file.parent.mkdir(parents=True, exist_ok=True)
+    text = text.replace("freewalk run example.toml", f"freewalk run {file}")
+    text = text.replace('name = "example"', f"name = {json.dumps(file.stem)}").replace(
+        "runs/example/", f"runs/{file.stem}/"
+    )
     file.write_text(text, encoding="utf-8")
     typer.echo(f"{file}: run it with: freewalk run {shlex.quote(str(file))}")
 
@@ -209,7 +214,7 @@ def example(
 def demo(
     out: Annotated[Path | None, typer.Option(help="The folder to make or replace; runs/demo if not given.")] = None,
 ) -> None:
-    """Run the shipped demo: five walks on a ring of 1000 nodes that start on a heavy node."""
+    """Run the shipped demo: six walks on a ring of 1000 nodes that start on a heavy node."""
     from freewalk.experiment import load, shipped
 
     _run(load(shipped("demo.toml")), out, force=(out or Path("runs/demo")).exists())

@@ -86,7 +86,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
         if name in sources:
             return
         if not isinstance(function, FunctionType):
-            raise FreewalkError(f"{name}: got {function!r}, expected a plain Python function (no closure, no builtin)")
+            raise FreewalkError(f"{name}: got {function!r}, expected a function made with def (no method, no builtin)")
         if function.__defaults__ or function.__kwdefaults__:
             raise FreewalkError(f"{function.__qualname__}: has arguments with defaults; make them constants instead")
         sources[name] = ""  # breaks the cycle of a function that calls itself

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk._version import __version__
-from freewalk.errors import ProblemError
 from freewalk.objectives import LeastSquares
 from freewalk.record import Record
 from freewalk.runtimes import Job, Runtime, State
+from freewalk.runtimes.runtime import known_optimum
 
 Progress = Callable[[int, int], None]
 
@@ -166,9 +166,8 @@ def _optimal(job: Job) -> dict[str, float]:
     problem = job.problem
     if problem is None:
         return {}
-    try:
-        best = problem.optimum()
-    except (ProblemError, NotImplementedError):
+    best = known_optimum(problem)
+    if np.isnan(best).any():
         return {}
     values = {"optimal_loss": float(problem.loss(best))}
     return values | ({"optimal_mse": float(problem.mse(best))} if isinstance(problem, LeastSquares) else {})

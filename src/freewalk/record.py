@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FORMAT = 1
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Record:
     """The outcome of a run.
 
@@ -38,6 +38,13 @@ class Record:
     data: "xarray.Dataset"
     provenance: dict[str, Any] = field(default_factory=dict)
     continuation: Any = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        """A line on what was run, and how far."""
+        sizes = ", ".join(f"{size} {name}s" for name, size in self.data.sizes.items() if name in ("design", "walk"))
+        steps = int(self.data.step[-1])
+        state = ", partial" if self.partial else ""
+        return f"Record({self.label}: {sizes}, {steps} steps{state}; see .data and .provenance)"
 
     @property
     def partial(self) -> bool:

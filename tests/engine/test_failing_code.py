@@ -55,9 +55,7 @@ class Untypable(fw.Predictor):
 def test_a_slope_that_cannot_be_compiled_says_what_to_do():
     problem = Untypable([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
-    with pytest.raises(
-        fw.FreewalkError, match=r"slope of Untypable or the update of SGD cannot be compiled.*reference"
-    ):
+    with pytest.raises(fw.FreewalkError, match=r"slope of Untypable or update of SGD cannot be compiled.*'reference'"):
         fw.learn(problem, kernel, fw.SGD(step=0.1), steps=2)
     assert fw.learn(problem, kernel, fw.SGD(step=0.01), steps=2, runtime="reference").data.loss[0, -1] < 6
 
@@ -87,3 +85,51 @@ def test_divergence_is_a_status_on_every_runtime(runtime):
     assert record.data.diverged.all()
     assert not np.isfinite(record.data.loss.values[:, -1]).any()
     assert np.isinf(record.data.loss.mean("walk")[-1])
+
+
+class Forgetful(fw.Rule):
+    """Says that it carries a number, and does not return it."""
+
+    carries = 1
+
+    @property
+    def update(self):
+        return forgetful
+
+    def rates(self, steps):
+        return np.full(steps.shape, 0.1)
+
+
+def forgetful(x, gradient, step, count, memory):
+    return x - step * gradient
+
+
+class Unfinished(Quartic):
+    """Forgot that a slope is a static method."""
+
+    def slope(self, prediction, target):
+        return prediction - target
+
+
+def test_functions_that_do_not_fit_are_told_in_plain_words():
+    data = [[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
+    with pytest.raises(fw.FreewalkError, match=r"update of Forgetful: returns 1 number\(s\), expected 2: the new x"):
+        fw.learn(Quartic(*data), kernel, Forgetful(), steps=2)
+    with pytest.raises(fw.FreewalkError, match=r"slope of Unfinished: fails when called .*TypeError.*missing 1"):
+        fw.learn(Unfinished(*data), kernel, fw.SGD(0.1), steps=2)
+
+
+def test_an_objective_need_not_know_its_optimum():
+    class Plain(Quartic):
+        optimum = fw.Objective.optimum
+
+    class Nothing(Quartic):
+        def optimum(self):
+            return None
+
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
+    for kind in (Plain, Nothing):
+        record = fw.learn(kind([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]), kernel, fw.SGD(1e-3), steps=5)
+        assert record.data.distance.isnull().all()
+        assert "optimal_loss" not in record.data.attrs

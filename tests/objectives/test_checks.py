@@ -40,7 +40,7 @@ def with_entry(array, index, value):
         ((np.ma.masked_equal(np.eye(3), 1), Y), "features has masked entries"),
         ((A, Y, [0, 1]), r"nodes has shape \(2,\), expected \(3,\), the node of each row"),
         ((A, Y, [[0, 1, 2]]), r"nodes has shape \(1, 3\), expected \(3,\)"),
-        ((A, Y, [0.0, 1.0, 2.0]), r"nodes has dtype float64, expected integers; convert with .astype\(int\)"),
+        ((A, Y, [0.0, 1.0, 2.0]), r"nodes has dtype float64, expected integers: 0, 1, 2"),
         ((A, Y, [True, False, True]), "nodes has dtype bool, expected integers"),
         ((A, Y, [0, -1, 1]), "nodes has the entry -1, expected numbers from 0"),
         (

@@ -38,6 +38,9 @@ def program(
         return Program(walk, None, table, None)
     if not 0 <= rule.carries < len(_APPLY):
         raise FreewalkError(f"{type(rule).__name__}: carries {rule.carries} numbers a coordinate, expected 0, 1 or 2")
+    _try(f"value of {type(problem).__name__}", type(problem).value, 1, 0.5, 1.0)
+    _try(f"slope of {type(problem).__name__}", type(problem).slope, 1, 0.5, 1.0)
+    _try(f"update of {type(rule).__name__}", rule.update, 1 + rule.carries, 0.5, 0.5, 0.1, 0, *[0.5] * rule.carries)
     functions: dict[str, Callable[..., Any]] = {
         "learn_slab": cpu.learn_slab,
         "slope": type(problem).slope,
@@ -48,6 +51,19 @@ def program(
     learn = compile_functions(functions, "learn_slab", calls=_CALLS)
     weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
     return Program(walk, learn, table, _samples(problem, weights, optimum, precision))
+
+
+def _try(who: str, function: Callable[..., Any], expected: int, *arguments: float) -> None:
+    """Call a function in plain Python first: what is wrong there is told better than by a compiler."""
+    try:
+        result = function(*arguments)
+    except ArithmeticError:
+        return
+    except Exception as error:
+        raise FreewalkError(f"{who}: fails when called with {arguments}: {type(error).__name__}: {error}") from error
+    got = len(result) if isinstance(result, tuple) else 1
+    if got != expected:
+        raise FreewalkError(f"{who}: returns {got} number(s), expected {expected}: the new x and all that it carries")
 
 
 def _samples(

@@ -41,7 +41,9 @@ class RunFolder:
         """
         exists = path.exists() or path.is_symlink()
         if exists and not force:
-            raise SpecError(f"{path} exists already; choose another with --out, or replace it with --force")
+            begun = (path / PARTS).is_dir()
+            other = f"go on with it: freewalk resume {path}; or choose" if begun else "choose"
+            raise SpecError(f"{path} exists already; {other} another with --out, or replace it with --force")
         if exists and (path.is_symlink() or not (path / SPEC).is_file()):
             raise SpecError(f"{path} is not the folder of a run, so it is not replaced; choose another with --out")
         folder = RunFolder(path, spec.plan())

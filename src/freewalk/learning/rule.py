@@ -28,8 +28,9 @@ class Rule(ABC):
     def update(self) -> Callable[..., Any]:
         """The function `update(x, gradient, step, count, *carried)` of one coordinate.
 
-        It returns the new x, or the new x and the new carried numbers. `step` is γ times the weight of the node, and
-        `count` the number of gradient steps that the rule has made before.
+        It returns the new x, or the new x and the new carried numbers. `step` is γ times the weight of this node, so a
+        rule that remembers gradients remembers step · gradient; `count` is the number of gradient steps that the rule
+        has made before.
         """
 
     @abstractmethod

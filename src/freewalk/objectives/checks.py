@@ -64,7 +64,7 @@ def integers(who: str, name: str, values: Any) -> NDArray[np.int64]:
     if array.ndim != 1:
         raise ProblemError(f"{who}: {name} has shape {array.shape}, expected one dimension")
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ProblemError(f"{who}: {name} has dtype {array.dtype}, expected integers; convert with .astype(int)")
+        raise ProblemError(f"{who}: {name} has dtype {array.dtype}, expected integers: 0, 1, 2, …")
     return array.astype(np.int64)
 
 

@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.errors import ProblemError
+
 
 class Objective(ABC):
     """The function that a walk minimises: f(x) = (1/n) Σ_v f_v(x), where f_v is known to node v alone.
@@ -76,9 +78,15 @@ class Objective(ABC):
     def gradient(self, node: int, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
         """Return ∇f_v(x) at a node, or the gradient of its sample number `sample` alone (with ridge)."""
 
-    @abstractmethod
     def optimum(self) -> NDArray[np.float64]:
-        """Return the model that minimises f, the mean over all nodes."""
+        """Return the model that minimises f, the mean over all nodes; without it there is no distance to measure.
+
+        Raises
+        ------
+        ProblemError
+            If there is none, or the objective does not say.
+        """
+        raise ProblemError(f"{type(self).__name__}: does not say what its optimum is; give it a method optimum()")
 
     def samples(self, node: int) -> int:
         """Return how many local samples a node has; 1 where f_v is not a mean over samples."""

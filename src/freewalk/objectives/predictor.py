@@ -65,9 +65,6 @@ class Predictor(Objective):
     ...     @staticmethod
     ...     def slope(prediction, target):
     ...         return math.tanh(prediction - target)
-    ...
-    ...     def optimum(self):
-    ...         raise NotImplementedError
     >>> problem = LogCosh([[1.0, 0.0], [0.0, 2.0], [0.0, 1.0]], [1.0, 2.0, 3.0], nodes=[0, 1, 1])
     >>> problem
     LogCosh(n=2, dim=2, samples=3, ridge=0.0, heavy=())
@@ -88,6 +85,8 @@ class Predictor(Objective):
 
     def __post_init__(self) -> None:
         who = type(self).__name__
+        if not hasattr(self, "curvature"):
+            raise ProblemError(f"{who}: has no curvature; set it in the class to the largest derivative of its slope")
         features, targets = checks.table(who, self.features, self.targets)
         nodes = checks.owners(who, self.nodes, len(targets))
         order = np.argsort(nodes, kind="stable")

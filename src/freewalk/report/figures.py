@@ -140,7 +140,10 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
     import matplotlib
 
     if "path" not in record.data:
-        raise RecordError("escape: the record has no paths, expected some kept with learn(..., paths=5)")
+        raise RecordError(
+            "escape: the record has no paths, expected some kept with learn(..., paths=5), or with paths = 5 under "
+            "[run] in a spec"
+        )
     parts = by_design(record)
     shown = list(parts) if designs is None else list(designs)
     if not shown or set(shown) - set(parts):

@@ -150,7 +150,10 @@ def table(record: Record) -> "Table":
     best, name = optimum(record), measure(record.data)
     caption = f"± is the 95 % confidence interval of the mean over {record.data.sizes['walk']:,} walks"
     if best is not None:
-        caption += f"; the optimal {name} is {best:.4g}"
+        gaps = np.diff(record.data.step.values)
+        spacing = f", one every {int(gaps[0]):,} updates" if gaps.size and (gaps == gaps[0]).all() else ""
+        caption += f"; the optimal {name} is {best:.4g}. Updates and messages: at the first checkpoint{spacing}, "
+        caption += f"at which the mean is at most {FACTOR} × the optimum"
     shown = Table(
         title="partial: the run was interrupted" if record.partial else None,
         caption=caption,

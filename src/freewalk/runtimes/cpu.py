@@ -128,10 +128,11 @@ class CPUEngine(Engine):
                 with ThreadPoolExecutor(self.threads) as pool:
                     list(pool.map(work, tasks))
         except NumbaError as error:
-            names = f"the slope of {type(self.job.problem).__name__} or the update of {type(phase.rule).__name__}"
+            names = f"value and slope of {type(self.job.problem).__name__} or update of {type(phase.rule).__name__}"
+            said = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise FreewalkError(
                 f"cpu: {names} cannot be compiled; plain arithmetic and the math module can, and runtime='reference' "
-                f"runs anything. numba says: {str(error).strip().splitlines()[0]}"
+                f"runs anything. numba says: {' '.join(said[1:3]) or said[0]}"
             ) from error
         if summed:
             state.visits += visits.sum(axis=0, keepdims=True)

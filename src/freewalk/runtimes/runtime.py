@@ -145,6 +145,7 @@ class Runtime(ABC):
 def known_optimum(problem: Objective) -> NDArray[np.float64]:
     """The optimum from which distances are measured; NaN where the problem has none."""
     try:
-        return problem.optimum()
+        found = problem.optimum()
     except (ProblemError, NotImplementedError):
-        return np.full(problem.dim, np.nan)
+        found = None
+    return np.full(problem.dim, np.nan) if found is None else np.asarray(found, dtype=np.float64).reshape(problem.dim)
