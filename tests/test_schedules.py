@@ -109,3 +109,30 @@ def test_a_schedule_may_die_out_and_may_be_a_scalar():
             return 0.25
 
     assert (fw.SGD(step=Flat()).rates(np.arange(3)) == 0.25).all()
+
+
+def test_a_schedule_that_would_turn_bad_is_refused_before_anything_runs():
+    @dataclass(frozen=True)
+    class Late(fw.schedules.Schedule):
+        def __call__(self, steps):
+            return np.where(steps < 500, 1.0, np.nan)
+
+    problem, graph = fw.objectives.LeastSquares.synthetic(4, dim=1), fw.graphs.ring(4)
+    called = []
+    decaying = fw.designs.Decaying(fw.designs.MHLJ(0.5, 0.5, 2, power=0), Late()).kernel(graph)
+    with pytest.raises(fw.FreewalkError, match=r"fade: .* is nan at step 5\d\d"):
+        fw.walk(decaying, steps=1000, progress=lambda *_: called.append(1))
+    kernel = fw.designs.SimpleWalk().kernel(graph)
+    with pytest.raises(fw.FreewalkError, match=r"SGD: step: .* is nan at step 5\d\d"):
+        fw.learn(problem, kernel, fw.SGD(Late()), steps=1000, progress=lambda *_: called.append(1))
+    assert not called
+
+
+def test_rates_of_an_own_rule_are_one_number_a_step():
+    class Scalar(fw.SGD):
+        def rates(self, steps):
+            return 0.1
+
+    problem, kernel = fw.objectives.LeastSquares.synthetic(4, dim=1), fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
+    with pytest.raises(fw.FreewalkError, match=r"Scalar: rates\(\) gives .*, expected one finite number >= 0 for each"):
+        fw.learn(problem, kernel, Scalar(0.1), steps=3)

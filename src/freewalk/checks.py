@@ -93,6 +93,21 @@ def phases_cover(listed: tuple[Phase, ...], steps: int) -> None:
         )
 
 
+def schedules(listed: tuple[Phase, ...], steps: int) -> None:
+    """Try whatever changes with the step all along the run: a schedule that turns bad must not cost a run half done."""
+    grid = np.unique(np.linspace(0, steps - 1, 1000).astype(np.int64))
+    for phase in listed:
+        phase.kernel.probabilities(grid)
+        if phase.rule is None:
+            continue
+        rates = np.asarray(phase.rule.rates(grid))
+        if rates.shape != grid.shape or not (np.isfinite(rates) & (rates >= 0)).all():
+            raise FreewalkError(
+                f"{type(phase.rule).__name__}: rates() gives {reprlib.repr(rates)}, expected one finite number >= 0 "
+                "for each of the steps it is given"
+            )
+
+
 def models(initial: ArrayLike | None, dim: int, walks: int, kind: str) -> NDArray[Any]:
     """The first model of each walk."""
     if initial is None:

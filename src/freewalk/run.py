@@ -180,6 +180,7 @@ def _begin(
 ) -> Record:
     steps, every = checks.count("steps", steps), checks.count("every", every)
     checks.phases_cover(job.phases, steps)
+    checks.schedules(job.phases, steps)
     checks.progress(progress)
     chosen = runtime_named(runtime)
     walks, n = models.shape[0], job.kernel.graph.n
