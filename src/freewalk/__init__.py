@@ -8,9 +8,9 @@ from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, Move
 from freewalk.learning import SGD, Rule
 from freewalk.objectives import Objective, Predictor
+from freewalk.phases import Phase
 from freewalk.record import Record, concat
 from freewalk.run import learn, resume, walk
-from freewalk.runtimes import Phase
 
 __all__ = [
     "SGD",

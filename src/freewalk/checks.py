@@ -13,7 +13,7 @@ from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
 from freewalk.learning import Rule
 from freewalk.objectives import Objective
-from freewalk.runtimes import Phase
+from freewalk.phases import Phase
 
 seed = rng.check_seed
 

@@ -25,6 +25,10 @@ class RecordError(FreewalkError):
     """A record that cannot be read, joined or resumed."""
 
 
+class AnalysisError(FreewalkError):
+    """A question that has no exact answer here: the chain, the problem or its size does not allow one."""
+
+
 class MissingExtra(FreewalkError):
     """An optional package is needed.
 

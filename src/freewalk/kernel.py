@@ -5,7 +5,7 @@ numbers, and each node can act on its own share of them (`Kernel.local`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -230,6 +230,22 @@ class Kernel:
             if probability > 0:
                 total = csr_array(total + probability * self.move_matrix(move, powers))
         return total
+
+    def at(self, step: int) -> "Kernel":
+        """The kernel as it is at one step, with constant probabilities; one that does not change is returned as it is.
+
+        Examples
+        --------
+        >>> import freewalk as fw
+        >>> design = fw.designs.Decaying(fw.designs.MHLJ(0.5, 0.5, 1), fw.schedules.Inverse(1.0, scale=100))
+        >>> design.kernel(fw.graphs.ring(4), [9, 1, 1, 1]).at(100).moves
+        (Move(0.75, hops=1, ratio=…), Move(0.25, hops=1))
+        """
+        if self.fade is None:
+            return self
+        shares = self.probabilities(step)[0]
+        moves = [replace(move, probability=float(share)) for move, share in zip(self.moves, shares, strict=True)]
+        return Kernel(self.graph, moves, self.target, f"{self.label} at step {int(step)}")
 
     def local(self, node: int) -> LocalKernel:
         """All that `node` has to know to act, and nothing else."""

@@ -13,8 +13,9 @@ from freewalk.kernel import Kernel, Move
 from freewalk.learning import Rule
 from freewalk.loop import Continuation, Progress, go_on
 from freewalk.objectives import Objective
+from freewalk.phases import Phase
 from freewalk.record import Record
-from freewalk.runtimes import Job, Phase, Runtime, State, runtime_named
+from freewalk.runtimes import Job, Runtime, State, runtime_named
 
 _VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
 

@@ -12,8 +12,8 @@ from freewalk.errors import FreewalkError, SpecError
 from freewalk.experiment import catalogue
 from freewalk.experiment.tables import Tables, place, read_tables
 from freewalk.objectives import Objective
+from freewalk.phases import Phase
 from freewalk.record import Record, concat
-from freewalk.runtimes import Phase
 
 #: Called with the label of the design under way, the steps done so far and the steps of all designs, and how many walks
 #: make each step.

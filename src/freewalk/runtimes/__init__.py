@@ -5,7 +5,6 @@ from freewalk.runtimes.cpu import CPU
 from freewalk.runtimes.reference import Reference
 from freewalk.runtimes.runtime import Engine as Engine
 from freewalk.runtimes.runtime import Job as Job
-from freewalk.runtimes.runtime import Phase as Phase
 from freewalk.runtimes.runtime import Runtime as Runtime
 from freewalk.runtimes.runtime import State as State
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from freewalk.errors import FreewalkError
 from freewalk.objectives import LeastSquares, Predictor
-from freewalk.runtimes.runtime import Engine, Job, Measures, Phase, Runtime, State, known_optimum
+from freewalk.phases import Phase
+from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum
 
 _TASKS_A_THREAD = 4  # smaller tasks even out cores that are not equally free
 _SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache

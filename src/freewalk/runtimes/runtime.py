@@ -7,37 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.errors import FreewalkError, ProblemError
+from freewalk.errors import ProblemError
 from freewalk.kernel import Kernel
-from freewalk.learning import Rule
 from freewalk.objectives import Objective
-
-
-@dataclass(frozen=True, eq=False)
-class Phase:
-    """A part of a run: walk by `kernel` and learn by `rule` up to step `until`.
-
-    Parameters
-    ----------
-    until
-        The step at which the next phase begins; None: to the end of the run. Schedules go on counting the steps of the
-        run; only what a rule carries (an average) begins anew with a new rule.
-    kernel
-        How the walk moves.
-    rule
-        How a node updates the model; None walks without learning.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
-    >>> fw.Phase(2000, kernel, fw.SGD(step=1e-3)).until
-    2000
-    """
-
-    until: int | None
-    kernel: Kernel
-    rule: Rule | None = None
+from freewalk.phases import Phase, phase_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +29,7 @@ class Job:
 
     def phase_at(self, step: int) -> tuple[Phase, int | None, int]:
         """The phase of a step, where it ends (None: never), and the step at which its rule began."""
-        began = 0
-        start = 0
-        for index, phase in enumerate(self.phases):
-            if index and phase.rule != self.phases[index - 1].rule:
-                began = start
-            if phase.until is None or step < phase.until:
-                return phase, phase.until, began
-            start = phase.until
-        raise FreewalkError(f"run: no phase covers step {step}; leave `until` of the last phase None")
+        return phase_at(self.phases, step)
 
     def reported(self, state: "State") -> NDArray[np.floating[Any]]:
         """The models to report: those of the walks, or what the rule of the last step reports instead."""

@@ -1,0 +1,1 @@
+"""What a walk will do, computed without running it."""
