@@ -1,7 +1,8 @@
 """Decentralized learning by random walks: design a walk, run it, learn with it."""
 
-from freewalk import designs, graphs, objectives, runtimes, schedules
+from freewalk import analysis, designs, graphs, objectives, runtimes, schedules
 from freewalk._version import __version__
+from freewalk.analysis import diagnose
 from freewalk.designs import Design
 from freewalk.errors import FreewalkError
 from freewalk.graphs import Graph
@@ -25,8 +26,10 @@ __all__ = [
     "Record",
     "Rule",
     "__version__",
+    "analysis",
     "concat",
     "designs",
+    "diagnose",
     "graphs",
     "learn",
     "load",

@@ -14,7 +14,8 @@ import numpy as np
 import freewalk as fw
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.objectives import LeastSquares, Logistic
-from freewalk.runtimes import CPU, Job, Phase, Reference, State
+from freewalk.phases import Phase
+from freewalk.runtimes import CPU, Job, Reference, State
 from freewalk.schedules import Exponential, Inverse
 
 # Graphs: regular and periodic, as irregular as can be, and random.

@@ -7,7 +7,8 @@ import pytest
 from catalogue import COMPILED, COUNTS, DESIGNS, GRAPHS, advance, begin, job_of, kernel_of, phases_of
 
 import freewalk as fw
-from freewalk.runtimes import CPU, Phase, Reference
+from freewalk.phases import Phase
+from freewalk.runtimes import CPU, Reference
 
 WALKS, STEPS = 40, 20
 MARKS = [3, 10, 11, STEPS]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk.runtimes import CPU, Job, Phase, cpu
+from freewalk.phases import Phase
+from freewalk.runtimes import CPU, Job, cpu
 
 
 def test_a_task_that_fails_does_not_keep_the_others_waiting(monkeypatch):

@@ -1,1 +1,48 @@
-"""What a walk will do, computed without running it."""
+"""What a walk will do, computed without running it.
+
+The law of the chain and its times (`stationary`, `mixing_time`, `escape_time`, …), the sets that entrap it
+(`find_traps`), exact learning curves and limits for least squares (`exact_curve`, `steady_state`, `stability_limit`),
+the paper's theory as numbers (`theory`), and all of it in plain words (`diagnose`).
+"""
+
+from freewalk.analysis import theory
+from freewalk.analysis.curve import exact_curve
+from freewalk.analysis.diagnosis import Diagnosis, diagnose
+from freewalk.analysis.law import distance_to_target, period, stationary
+from freewalk.analysis.limits import SteadyState, stability_limit, steady_state
+from freewalk.analysis.mixing import MixingTime, mixing_time
+from freewalk.analysis.race import Race, race
+from freewalk.analysis.sets import Trap, find_traps
+from freewalk.analysis.small_step import SmallStepLaw, small_step_law
+from freewalk.analysis.spectrum import second_eigenvalue, spectral_gap
+from freewalk.analysis.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant, sojourn_times
+from freewalk.analysis.traffic import messages_per_visit
+
+__all__ = [
+    "Diagnosis",
+    "MixingTime",
+    "Race",
+    "SmallStepLaw",
+    "SteadyState",
+    "Trap",
+    "diagnose",
+    "distance_to_target",
+    "escape_time",
+    "exact_curve",
+    "find_traps",
+    "fundamental_matrix",
+    "hitting_times",
+    "kemeny_constant",
+    "messages_per_visit",
+    "mixing_time",
+    "period",
+    "race",
+    "second_eigenvalue",
+    "small_step_law",
+    "sojourn_times",
+    "spectral_gap",
+    "stability_limit",
+    "stationary",
+    "steady_state",
+    "theory",
+]

@@ -1,0 +1,109 @@
+"""Approximate solutions of the balance of flows of a large Markov chain, by aggregation on many levels.
+
+A chain with law ν has balanced flows: with x near ν and F[i, j] = x[i] P[i, j] for i ≠ j, the factors y of ν = x · y
+solve (diag(F 1) − Fᵀ) y = 0. Nodes that exchange much have nearly the same y, so they are put together, again and
+again, until few are left; what the coarse levels cannot see is local, and Jacobi sweeps on each level remove it.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+
+_COARSEST = 300  # solved at once, with a dense inverse
+_DAMPING = 0.8  # of a Jacobi sweep
+_OVERSHOOT = 1.3  # a correction that is constant on each aggregate is too small; Stüben 2001, section 9
+
+
+class _Level(NamedTuple):
+    """The flows between the nodes of a level, and to which of `size` nodes of the next level each belongs."""
+
+    inflow: "csr_array"
+    out: Floats
+    parts: NDArray[np.int32]
+    size: int
+
+    def residual(self, right: Floats, y: Floats) -> Floats:
+        return np.asarray(right - self.out * y + self.inflow @ y)
+
+
+class Hierarchy:
+    """The flows of a chain on many levels, and one cycle through them as an approximate solution.
+
+    Parameters
+    ----------
+    flows
+        F[i, j], what goes from node i to node j ≠ i in one step. Each node has some.
+    mass
+        The law x to which the flows belong.
+
+    References
+    ----------
+    Stewart, *Introduction to the numerical solution of Markov chains*, 1994 (aggregation); De Sterck and others,
+    *Multilevel adaptive aggregation for Markov chains*, 2008.
+    """
+
+    def __init__(self, flows: "csr_array", mass: Floats) -> None:
+        from scipy.sparse import csr_array
+
+        self._levels: list[_Level] = []
+        # Aggregates are made of random weights so that equal flows do not all point the same way; any draws will do.
+        draws = np.random.Generator(np.random.PCG64(0))
+        while flows.shape[0] > _COARSEST:
+            inflow, out = csr_array(flows.T), np.asarray(flows.sum(axis=1), dtype=np.float64).ravel()
+            count, parts = _aggregates(csr_array(flows + inflow), draws)
+            self._levels.append(_Level(inflow, out, parts, count))
+            flows, mass = _merge(flows, parts, count), _sums(parts, mass, count)
+        dense = flows.toarray()
+        # The equations are singular, as they should. The rank-one term picks the correction that leaves the mass as it
+        # is; any other would add a multiple of the law, and a large one would drown the correction.
+        equations = np.diag(dense.sum(axis=1)) - dense.T
+        shares = mass / mass.sum()
+        self._inverse = np.linalg.inv(equations + np.outer(shares, shares) * (np.trace(equations) or 1.0))
+
+    def cycle(self, right: Floats, depth: int = 0) -> Floats:
+        """An approximate y with (diag(F 1) − Fᵀ) y = right, for a right side that adds up to 0."""
+        if depth == len(self._levels):
+            return np.asarray(self._inverse @ right)
+        level = self._levels[depth]
+        y = _DAMPING * right / level.out
+        coarse = _sums(level.parts, level.residual(right, y), level.size)
+        correction = self.cycle(coarse, depth + 1)
+        if depth + 1 < len(self._levels):
+            below = self._levels[depth + 1]
+            correction += self.cycle(below.residual(coarse, correction), depth + 1)
+        y += _OVERSHOOT * correction[level.parts]
+        return np.asarray(y + _DAMPING * level.residual(right, y) / level.out)
+
+
+def _aggregates(strength: "csr_array", draws: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
+    """Join each node to the neighbour with which it exchanges most; what hangs together is a part."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    rows = np.repeat(np.arange(strength.shape[0], dtype=np.int32), np.diff(strength.indptr))
+    weights = strength.data * draws.uniform(0.5, 1.0, strength.nnz)
+    strongest = np.maximum.reduceat(weights, strength.indptr[:-1])
+    chosen = np.flatnonzero(weights == strongest[rows])
+    joins = coo_array((np.ones(chosen.size, dtype=np.int8), (rows[chosen], strength.indices[chosen])), strength.shape)
+    count, parts = connected_components(joins, directed=False)
+    return int(count), parts
+
+
+def _sums(parts: NDArray[np.int32], values: Floats, count: int) -> Floats:
+    return np.asarray(np.bincount(parts, values, minlength=count), dtype=np.float64)
+
+
+def _merge(flows: "csr_array", parts: NDArray[np.int32], count: int) -> "csr_array":
+    """The flows between parts; what stays within one is dropped."""
+    from scipy.sparse import coo_array, csr_array
+
+    rows = np.repeat(parts, np.diff(flows.indptr))
+    columns = parts[flows.indices]
+    across = rows != columns
+    return csr_array(coo_array((flows.data[across], (rows[across], columns[across])), (count, count)))

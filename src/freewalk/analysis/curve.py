@@ -1,0 +1,155 @@
+"""Exact learning curves: the expected loss at every checkpoint, with no random number drawn."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from freewalk import checks
+from freewalk.analysis import model
+from freewalk.analysis.moments import Floats, Tally
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel
+from freewalk.learning import Rule
+from freewalk.objectives import LeastSquares
+from freewalk.phases import Phase, phase_at
+
+if TYPE_CHECKING:
+    import xarray
+
+_BLOCK = 512  # steps between two looks at Ctrl-C
+
+
+def exact_curve(
+    problem: LeastSquares,
+    kernel: Kernel | Sequence[Phase],
+    rule: Rule | None = None,
+    steps: int = 1000,
+    every: int = 1,
+    start: str | ArrayLike = "uniform",
+    initial: ArrayLike | None = None,
+) -> "xarray.Dataset":
+    """The expected error of a walk that learns least squares, at every checkpoint, exactly.
+
+    With e = x − x* and the update e ← B_v e + b_v at node v, the moments p(v) = P(v_t = v), m(v) = E[e 1_v] and
+    S(v) = E[e eᵀ 1_v] follow a linear recursion:
+    S⁺(u) = Σ_v P(v, u) [B_v S B_v + B_v m b_vᵀ + b_v mᵀ B_v + p b_v b_vᵀ], and E‖e‖² = Σ tr S(v).
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem; any number of samples a node, any ridge.
+    kernel
+        How the walk moves, or a list of `Phase`s in place of kernel and rule; probabilities may change with the step.
+    rule
+        `fw.SGD` without averaging: any schedule, local steps, with or without weights, whole or sampled gradients.
+    steps, every
+        As in `fw.learn`: the number of updates, and how many there are between two checkpoints.
+    start
+        A node, several nodes in equal shares, a law over the nodes, or "uniform".
+    initial
+        The first model; None is the zero model.
+
+    Returns
+    -------
+    xarray.Dataset
+        By `step`: expected `loss`, `mse`, `distance`, `messages` and `probes`, the names of `record.data`; by `node`:
+        expected `visits`. A step size that diverges gives what it gives, up to infinity.
+
+    Raises
+    ------
+    AnalysisError
+        If the problem is not least squares, the rule is not such an SGD, or there are too many nodes and features for
+        the memory.
+
+    Notes
+    -----
+    A step costs O((n + entries) · d²) for one sample a node, where jumps are applied hop by hop, so that jumps of up to
+    r hops count 2r · edges entries whatever their lengths; corrected jumps are not separable over their hops and count
+    the entries of their multi-hop rows. Whole gradients of several samples cost O(n · d³) more. The state takes
+    n · (d + 1)(d + 2)/2 numbers.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, seed=1)
+    >>> kernel = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3).kernel(graph, problem.smoothness)
+    >>> curve = exact_curve(problem, kernel, fw.SGD(step=0.01), steps=2000, every=1000, start=0)
+    >>> curve.mse.values.round(3)
+    array([9.735, 0.086, 0.086])
+    """
+    who = "exact_curve"
+    quadratic = model.Quadratic(model.check_problem(who, problem))
+    phases = checks.phases(kernel, rule, problem)
+    steps, every = checks.count("steps", steps), checks.count("every", every)
+    checks.phases_cover(phases, steps)
+    checks.schedules(phases, steps)
+    for phase in phases:
+        model.check_rule(who, phase.rule)
+    n, d = problem.n, quadratic.dim
+    width = (d + 1) * (d + 2) // 2
+    if n * width > model.LARGEST:
+        raise AnalysisError(
+            f"{who}: {n} nodes and {d} features make a state of {n * width:,} numbers; it is given up to "
+            f"{model.LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
+        )
+    error = checks.models(initial, problem.dim, 1, "float64")[0] - problem.optimum()
+    inside = quadratic.basis.T @ error
+    states = np.zeros((4, n, width))
+    states[0] = model.first_state(model.start_law(who, start, n), inside)
+    marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
+    tally = Tally(np.zeros(n), np.zeros(2), np.zeros((len(marks), width)), np.zeros((len(marks), 2)))
+    tally.totals[0] = states[0].sum(axis=0)
+    with np.errstate(all="ignore"):
+        _run(quadratic, phases, steps, marks, states, tally)
+        outside = float(error @ error - inside @ inside) if d < problem.dim else 0.0
+        measures = quadratic.measures(tally.totals, max(outside, 0.0))
+    return _dataset(measures, marks, tally, phases, problem)
+
+
+def _run(
+    quadratic: model.Quadratic, phases: Sequence[Phase], steps: int, marks: Any, states: Floats, tally: Tally
+) -> None:
+    """Advance the state to the end, block by block."""
+    advance = model.compiled()
+    room = model.scratch(states.shape[2], quadratic.dim)
+    step, place = 0, 1
+    ready: tuple[Any, ...] | None = None
+    while step < steps:
+        phase, end, _ = phase_at(phases, step)
+        rule = model.check_rule("exact_curve", phase.rule)
+        until = min(step + _BLOCK, steps, steps if end is None else end)
+        times = np.arange(step, until)
+        if ready is None or ready[0] is not phase or phase.kernel.fade is not None:
+            weights = phase.kernel.weights if rule.weighted else np.ones(phase.kernel.graph.n)
+            spread = model.spread_of(phase.kernel, times)
+            ready = phase, quadratic.terms(rule.sampled), model.fixed(weights), spread
+        _, terms, weights, spread = ready
+        last = int(np.searchsorted(marks, until, side="right"))
+        part = Tally(tally.visits, tally.sent, tally.totals[place:last], tally.traffic[place:last])
+        here = marks[place:last] - step
+        rates = rule.rates(times)
+        advance(terms, weights, rates, int(rule.local_steps), spread, part, here, states, room, 2)
+        if len(times) % 2:
+            states[[0, 1]] = states[[1, 0]]
+        step, place = until, last
+
+
+def _dataset(
+    measures: dict[str, Floats], marks: Any, tally: Tally, phases: Sequence[Phase], problem: LeastSquares
+) -> "xarray.Dataset":
+    import xarray
+
+    measures = {name: np.where(np.isnan(values), np.inf, values) for name, values in measures.items()}
+    measures |= {"messages": tally.traffic[:, 0], "probes": tally.traffic[:, 1]}
+    variables: dict[str, Any] = {name: ("step", values) for name, values in measures.items()}
+    best = problem.optimum()
+    attrs = {
+        "label": " → ".join(phase.kernel.label for phase in phases),
+        "optimal_loss": float(problem.loss(best)),
+        "optimal_mse": float(problem.mse(best)),
+    }
+    coords = {"step": marks, "node": np.arange(problem.n)}
+    return xarray.Dataset(variables | {"visits": ("node", tally.visits)}, coords=coords, attrs=attrs)

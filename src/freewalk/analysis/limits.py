@@ -1,0 +1,254 @@
+"""Where learning ends: the largest stable step, and the error of the limit, its bias and its variance apart."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from freewalk.analysis import model
+from freewalk.analysis.chain import check_dense
+from freewalk.analysis.law import stationary
+from freewalk.analysis.moments import Floats
+from freewalk.analysis.recursion import Recursion
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel
+from freewalk.learning import SGD
+from freewalk.objectives import LeastSquares
+
+_SMALL = 300  # so many numbers make a matrix whose eigenvalues are found at once
+_PRECISION = 1e-12  # of the linear systems
+_MARGIN = 1e-8  # what eigenvalues are wrong by: at the safe step they can be 1 exactly
+
+
+@dataclass(frozen=True, eq=False)
+class SteadyState:
+    """The limit of a walk with a constant step, as t → ∞.
+
+    Attributes
+    ----------
+    loss, mse, distance
+        The limits of the expected values, the names of `record.data`.
+    model
+        The limit of E[x]; its difference from the optimum is the bias.
+    covariance
+        The limit of the covariance of x.
+    excess
+        loss − the optimal loss: the error gap. It is `bias` + `variance`, exactly.
+    bias
+        The part of it that the mean model has, f(E x) − f(x*): no average over walks or time removes it.
+    variance
+        The part that the scatter of the models around their mean has, ½ tr(H Cov).
+    """
+
+    loss: float
+    mse: float
+    distance: float
+    model: Floats
+    covariance: Floats
+    excess: float
+    bias: float
+    variance: float
+
+    def __str__(self) -> str:
+        """The error gap in words."""
+        share = self.bias / self.excess if self.excess > 0 else 0.0
+        return (
+            f"loss {self.loss:.6g}, of which {self.excess:.3g} above the optimum: bias {self.bias:.3g} "
+            f"({100 * share:.3g} %), variance {self.variance:.3g}"
+        )
+
+
+def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any = None) -> SteadyState:
+    """The error that remains in the limit of many updates with a constant step.
+
+    The fixed point of the recursion of `exact_curve`: two sparse linear systems, for the means and for the second
+    moments.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        A kernel that does not change with time, of at most 5000 nodes. For a periodic one this is the mean over a
+        period.
+    rule
+        `fw.SGD` with a constant step, without averaging.
+    initial
+        The first model, of which the limit remembers only what no feature sees; None is the zero model.
+
+    Returns
+    -------
+    SteadyState
+        Its `bias` and `variance` add up to the error gap.
+
+    Raises
+    ------
+    AnalysisError
+        If the step is beyond `stability_limit`, or the problem, rule or size does not allow it.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, shift=0.3, seed=1)
+    >>> kernel = fw.designs.MHLJ(jump=0.5, stop=0.5, hops=3).kernel(graph, problem.smoothness)
+    >>> limit = steady_state(problem, kernel, fw.SGD(step=0.01))
+    >>> bool(limit.bias > limit.variance)
+    True
+    """
+    recursion = _ready("steady_state", problem, kernel, rule)
+    rate = model.constant_step("steady_state", rule)
+    radius = spectral_radius(recursion, rate) if rate > recursion.safe_step else 0.0
+    if radius >= 1:
+        raise AnalysisError(
+            f"steady_state: step = {rate:g} is beyond the largest stable one: the second moments grow by {radius:.6g} "
+            f"an update. Expected less than stability_limit(problem, kernel) = {limit_of(recursion):.6g}"
+        )
+    return solve_limit(recursion, rate, stationary(kernel), initial)
+
+
+def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = None) -> float:
+    """The largest constant step whose expected error converges.
+
+    That is where the spectral radius of the linear map of the second moments in one step reaches 1.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        A kernel that does not change with time, of at most 5000 nodes.
+    rule
+        `fw.SGD` without averaging, whose step is not looked at; None is plain weighted SGD.
+
+    Returns
+    -------
+    float
+        The step, to a relative precision of 1e-5. It is at least 2 / max w_v L_v, up to which no single update can
+        make an error longer.
+
+    Raises
+    ------
+    AnalysisError
+        If the problem, rule or size does not allow it.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.complete(4)
+    >>> problem = fw.objectives.LeastSquares([[1.0], [1.0], [1.0], [1.0]], [1.0, 2.0, 3.0, 4.0])
+    >>> round(stability_limit(problem, fw.designs.SimpleWalk().kernel(graph)), 5)
+    2.0
+    """
+    return limit_of(_ready("stability_limit", problem, kernel, SGD(1.0) if rule is None else rule))
+
+
+def _ready(who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> Recursion:
+    recursion = Recursion(who, problem, kernel, rule)
+    check_dense(who, recursion.n, "Beyond, run exact_curve until it is flat, or until it has grown")
+    return recursion
+
+
+def limit_of(recursion: Recursion) -> float:
+    """The largest stable step of a recursion."""
+    from scipy.optimize import brentq
+
+    def growth(rate: float) -> float:
+        return spectral_radius(recursion, rate) - 1.0 - _MARGIN
+
+    # Nothing grows up to the safe step. From there the first crossing is looked for in strides: ρ need not grow all
+    # along.
+    low = high = recursion.safe_step
+    while growth(high) <= 0:
+        low, high = high, 1.25 * high
+        if high > 1e6 * recursion.safe_step:
+            return np.inf
+    return low if low == high else float(brentq(growth, low, high, rtol=1e-5, xtol=1e-300))
+
+
+def spectral_radius(recursion: Recursion, rate: float) -> float:
+    """The largest modulus of an eigenvalue of the linear map of the second moments."""
+    n, width = recursion.n, recursion.triangle
+    size = n * width
+
+    def apply(values: Floats) -> Floats:
+        return recursion.seconds(values.reshape(n, width), rate).ravel()
+
+    if size <= _SMALL:
+        matrix = np.column_stack([apply(column) for column in np.eye(size)])
+        return float(np.abs(np.linalg.eigvals(matrix)).max())
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+
+    # The map keeps positive semidefinite matrices so, hence its largest eigenvalue has such an eigenvector.
+    first = np.tile(model.packed(np.eye(recursion.dim)), n) / n
+    operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
+    try:
+        values = eigs(operator, k=1, which="LM", v0=first, ncv=24, tol=1e-8, maxiter=2000, return_eigenvectors=False)
+    except ArpackNoConvergence as error:
+        raise AnalysisError(
+            f"stability: the largest eigenvalue at step {rate:g} did not converge ({error}); compare exact curves "
+            "below and above the step instead"
+        ) from error
+    return float(np.abs(values).max())
+
+
+def solve_limit(recursion: Recursion, rate: float, law: Floats, initial: Any = None) -> SteadyState:
+    """The fixed point of a recursion that is known to be stable."""
+    n, d = recursion.n, recursion.dim
+    quadratic = recursion.quadratic
+    start = np.hstack([law[:, None], np.zeros((n, d))])
+    means = _solve(recursion, lambda values: recursion.means(values, rate), recursion.step(start, rate)[:, 1:], rate, 1)
+    start = np.hstack([law[:, None], means, np.zeros((n, recursion.triangle))])
+    forced = recursion.step(start, rate)[:, 1 + d :]
+    seconds = _solve(recursion, lambda values: recursion.seconds(values, rate), forced, rate, 2)
+    totals = np.concatenate([[1.0], means.sum(axis=0), seconds.sum(axis=0)])[None]
+    problem = quadratic.problem
+    best = problem.optimum()
+    error = (np.zeros(problem.dim) if initial is None else np.asarray(initial, dtype=np.float64)) - best
+    unseen = error - quadratic.basis @ (quadratic.basis.T @ error)
+    measures = {name: float(values[0]) for name, values in quadratic.measures(totals, float(unseen @ unseen)).items()}
+    mean = totals[0, 1 : 1 + d]
+    covariance = model.unpacked(totals[:, 1 + d :], d)[0] - np.outer(mean, mean)
+    return SteadyState(
+        **measures,
+        model=best + unseen + quadratic.basis @ mean,
+        covariance=quadratic.basis @ covariance @ quadratic.basis.T,
+        excess=measures["loss"] - float(problem.loss(best)),
+        bias=float(0.5 * mean @ quadratic.hessian @ mean),
+        variance=float(0.5 * np.sum(quadratic.hessian * covariance)),
+    )
+
+
+def _solve(recursion: Recursion, apply: Callable[[Floats], Floats], right: Floats, rate: float, order: int) -> Floats:
+    """Solve x − apply(x) = right by BiCGSTAB.
+
+    It takes few inner products of long vectors, which a BLAS would spread over threads at a loss. Away from the few
+    nodes where an update is long, the map is close to that of the walk alone times a decay; the inverse of that,
+    (I − decay · Pᵀ)⁻¹, is a sparse factorisation, and the preconditioner.
+    """
+    from scipy.sparse import csc_array, eye_array
+    from scipy.sparse.linalg import LinearOperator, bicgstab, splu
+
+    scale = np.abs(right).max()
+    if scale == 0:
+        return np.zeros_like(right)
+    pull = order * rate * recursion.rule.local_steps * np.trace(recursion.quadratic.hessian) / recursion.dim
+    decay = 1.0 - min(max(pull, 1e-12), 0.5)
+    factors = splu(csc_array(eye_array(recursion.n) - decay * recursion.matrix.T))
+    shape, size = right.shape, right.size
+    operator = LinearOperator((size, size), matvec=lambda x: x - apply(x.reshape(shape)).ravel(), dtype=np.float64)
+    inverse = LinearOperator((size, size), matvec=lambda x: factors.solve(x.reshape(shape)).ravel(), dtype=np.float64)
+    solution, residual = np.zeros(size), right.ravel() / scale
+    size_of_right = np.linalg.norm(residual)
+    for _ in range(20):  # refinement: the residual that bicgstab believes in drifts from the true one
+        correction, _ = bicgstab(operator, residual, M=inverse, rtol=1e-9, maxiter=400)
+        solution = solution + correction
+        residual = right.ravel() / scale - operator.matvec(solution)
+        # A small step makes the solution long: its own rounding then bounds what can be reached.
+        if np.linalg.norm(residual) <= _PRECISION * size_of_right + 2e-15 * np.linalg.norm(solution):
+            return np.asarray(solution.reshape(shape) * scale)
+    raise AnalysisError(
+        f"steady_state: the linear system did not converge (residual {np.linalg.norm(residual):.1e}); the step is very "
+        "close to the stability limit, or very small. Run exact_curve until it is flat"
+    )

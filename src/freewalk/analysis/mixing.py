@@ -1,0 +1,225 @@
+"""The mixing time of a walk: after how many steps it has forgotten where it began."""
+
+import bisect
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.analysis.chain import Chain, chain_of
+from freewalk.analysis.law import period_of
+from freewalk.analysis.spectrum import converged, operator_of, second_of, symmetrised
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel
+
+Floats = NDArray[np.float64]
+
+#: Up to this many nodes the mixing time is exact: powers of a dense matrix.
+EXACT = 3000
+
+_TIE = 1e-12  # a distance above the tolerance by this little is equal to it, but for rounding
+_FEW = 500
+_STEEP = 1e8
+_DOUBLINGS = 40  # a walk that takes longer than 2^40 steps is not followed
+
+
+class MixingTime(float):
+    """A number of steps, and what is known of it.
+
+    Parameters
+    ----------
+    value
+        The mixing time, or a bound above it.
+    exact
+        Whether it is the mixing time itself.
+    at_least
+        A bound below it; the value itself if it is exact.
+    period
+        The period of the walk. A periodic walk never mixes: the value is infinite.
+
+    Examples
+    --------
+    >>> MixingTime(8), MixingTime(float("inf"), period=2), MixingTime(13400, exact=False, at_least=512)
+    (8, inf (periodic, period 2), ≤ 13400 (a bound; at least 512))
+    """
+
+    exact: bool
+    at_least: float
+    period: int
+
+    def __new__(cls, value: float, exact: bool = True, at_least: float | None = None, period: int = 1) -> "MixingTime":
+        """Make a float that carries what is known of it."""
+        result = super().__new__(cls, value)
+        result.exact = exact
+        result.at_least = float(value) if at_least is None else float(at_least)
+        result.period = period
+        return result
+
+    def __getnewargs__(self) -> Any:
+        """What a copy is made of."""
+        return float(self), self.exact, self.at_least, self.period
+
+    def __repr__(self) -> str:
+        """The number, and what is to be said of it."""
+        if self.exact:
+            remark = f" (periodic, period {self.period})" if self.period > 1 else ""
+            return f"{_short(self)}{remark}"
+        return f"≤ {_short(self)} (a bound; at least {_short(self.at_least)})"
+
+    __str__ = __repr__
+
+
+def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
+    """The smallest t after which the walk is within `tolerance` of its law from every start.
+
+    d(t) = max_v ½ Σ_u |P^t(v, u) − ν(u)| ≤ tolerance. Exact for up to 3000 nodes. Beyond, a bound above it, from
+    d(t) ≤ ½ ν_min^(−½) σ^t with σ the second largest modulus of the eigenvalues of a walk in detailed balance, or the
+    second singular value of D^½ P D^−½ of any other (Fill 1991); and a bound below it, from d(t) ≥ ½ |λ|^t.
+
+    Parameters
+    ----------
+    kernel
+        The walk.
+    tolerance
+        The distance in total variation, above 0 and below 1.
+
+    Returns
+    -------
+    MixingTime
+        A float that says whether it is exact; infinite for a walk that is periodic, with its period.
+
+    Raises
+    ------
+    KernelError
+        If the kernel is reducible.
+    AnalysisError
+        If the kernel changes with time, the tolerance is not as above, or the walk is too slow to be followed.
+
+    References
+    ----------
+    Levin, Peres, *Markov chains and mixing times*, 2nd edition, 2017, sections 4.5 and 12.2; Fill, *Eigenvalue bounds
+    on convergence to stationarity for nonreversible Markov chains*, 1991.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> fw.analysis.mixing_time(fw.designs.Metropolis(power=1).kernel(fw.graphs.ring(5), [100, 1, 1, 1, 1]))
+    8
+    >>> fw.analysis.mixing_time(fw.designs.Metropolis().kernel(fw.graphs.ring(6)))
+    inf (periodic, period 2)
+    """
+    number = isinstance(tolerance, (int, float, np.integer, np.floating)) and not isinstance(tolerance, bool)
+    if not number or not 0 < tolerance < 1:
+        raise AnalysisError(f"mixing_time: tolerance = {tolerance!r}, expected a number above 0 and below 1")
+    chain = chain_of("mixing_time", kernel)
+    period = period_of(chain.matrix, chain.leaving)
+    if 1.0 - chain.law.min() <= tolerance + _TIE:
+        return MixingTime(0, period=period)
+    # A periodic walk is spread over one of its `period` classes at a time, which hold equal shares of the law.
+    if tolerance < 1.0 - 1.0 / period - _TIE:
+        return MixingTime(math.inf, period=period)
+    if chain.law.size > EXACT:
+        return _bound(chain, tolerance, period)
+    # Eigenvectors lose digits where the law is steep, and gain time where there are many nodes.
+    even = chain.law.max() <= _STEEP * chain.law.min()
+    if chain.law.size > _FEW and chain.reversible and even and period == 1:
+        return _from_spectrum(chain, tolerance, period)
+    return _from_powers(chain, tolerance, period)
+
+
+def _from_powers(chain: Chain, tolerance: float, period: int) -> MixingTime:
+    """Square P until it is near the law, then go back by halves; distances never rise, so this finds the first step."""
+
+    def far(power: Floats) -> bool:
+        return any(
+            np.abs(power[first : first + 500] - chain.law).sum(axis=1).max() / 2 > tolerance + _TIE
+            for first in range(0, len(power), 500)
+        )
+
+    powers = [chain.matrix.toarray()]
+    while far(powers[-1]):
+        if len(powers) > _DOUBLINGS:
+            if period > 1:
+                return MixingTime(math.inf, period=period)
+            raise AnalysisError(
+                f"mixing_time: the walk is not within {tolerance:g} of its law after 2^{_DOUBLINGS} steps, where "
+                "rounding ends what can be said; escape_time and sojourn_times say where it stays"
+            )
+        powers.append(_normalised(powers[-1] @ powers[-1]))
+    steps, current = 0, None
+    powers.pop()
+    while powers:
+        power = powers.pop()
+        longer = power if current is None else _normalised(current @ power)
+        if far(longer):
+            steps, current = steps + 2 ** len(powers), longer
+    return MixingTime(steps + 1, period=period)
+
+
+def _normalised(power: Floats) -> Floats:
+    """The rows add up to 1 again: without this, rounding doubles with each squaring."""
+    power /= power.sum(axis=1, keepdims=True)
+    return power
+
+
+def _from_spectrum(chain: Chain, tolerance: float, period: int) -> MixingTime:
+    """For chains in detailed balance: at late times few eigenvectors are left, and each step is cheap to look at."""
+    matrix = symmetrised(chain).toarray()
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    del matrix
+    values, vectors, root = values[:-1], vectors[:, :-1], np.sqrt(chain.law)
+    least, most = _bounds(float(np.abs(values).max()), chain, tolerance)
+    if math.isinf(most):  # the gap is lost in rounding
+        return _from_powers(chain, tolerance, period)
+
+    def far(steps: int) -> bool:
+        powers = values**steps
+        left = np.abs(powers) > 1e-16 * chain.law.min()
+        starts = vectors[:, left] / root[:, None]
+        ends = (vectors[:, left] * powers[left] * root[:, None]).T
+        return any(
+            np.abs(starts[first : first + 500] @ ends).sum(axis=1).max() / 2 > tolerance + _TIE
+            for first in range(0, root.size, 500)
+        )
+
+    first = bisect.bisect_left(range(int(most)), True, lo=int(least), key=lambda steps: not far(steps))
+    return MixingTime(first, period=period)
+
+
+def _bounds(modulus: float, chain: Chain, tolerance: float) -> tuple[float, float]:
+    """Steps before and after the mixing time of a chain in detailed balance, by its second largest modulus."""
+    if modulus >= 1.0:
+        return 0.0, math.inf
+    fading = -math.log(modulus) if modulus > 0 else math.inf
+    before = math.log(1.0 / (2.0 * tolerance)) / fading
+    after = math.log(1.0 / (2.0 * tolerance * math.sqrt(chain.law.min()))) / fading
+    return math.floor(max(before, 0.0)), math.ceil(max(after, 1.0))
+
+
+def _bound(chain: Chain, tolerance: float, period: int) -> MixingTime:
+    # Any eigenvalue bounds the time from below; the largest modulus is hard to find where P is not symmetric.
+    second = abs(second_of("mixing_time", chain, modulus=chain.reversible))
+    before, after = _bounds(second, chain, tolerance)
+    if not chain.reversible:
+        _, after = _bounds(_second_singular(chain), chain, tolerance)
+    return MixingTime(after, exact=False, at_least=max(1.0, before), period=period)
+
+
+def _second_singular(chain: Chain) -> float:
+    """The second singular value of D^½ P D^−½; the first is 1, with √ν on either side."""
+    from scipy.sparse.linalg import eigsh
+
+    matrix, root = symmetrised(chain), np.sqrt(chain.law)
+
+    def apply(x: Floats) -> Floats:
+        x = x - root * (root @ x)
+        y = matrix.T @ (matrix @ x)
+        return np.asarray(y - root * (root @ y))
+
+    square = converged("mixing_time", eigsh, operator_of(root.size, apply), 1, "LA")[0]
+    return float(np.sqrt(min(1.0, square)))
+
+
+def _short(value: float) -> str:
+    return f"{float(value):.0f}" if float(value).is_integer() and abs(value) < 1e9 else f"{float(value):.4g}"

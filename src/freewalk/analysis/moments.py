@@ -1,0 +1,255 @@
+"""The second-moment recursion of a walk that learns least squares, in scalar code that is compiled.
+
+With e = x − x*, the state holds for each node v a row of numbers: p(v) = P(v_t = v), then m(v) = E[e 1_v], then the
+upper triangle of S(v) = E[e eᵀ 1_v]. One step maps each row by the update of its node, e ← B e + b, and then spreads
+the rows by the moves of the kernel. Everything is linear in the state, so that no sample is ever drawn.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Rows = tuple[NDArray[Any], NDArray[np.int32], Floats]  # where rows begin, columns, values
+
+
+class Terms(NamedTuple):
+    """The local losses around the optimum."""
+
+    features: Floats  # by sample
+    residuals: Floats  # aᵀx* − y, by sample
+    offsets: NDArray[np.int64]  # the samples of a node
+    optimum: Floats
+    ridge: float
+    hessians: Floats  # by node where a gradient takes several samples at once; else of length 0
+    gradients: Floats  # ∇f_v(x*), likewise
+
+
+class Spread(NamedTuple):
+    """The moves of a kernel: two sparse matrices, powers of the uniform hop, and a law, each with its share by step."""
+
+    first: Rows  # the transposed matrix
+    rest: Rows
+    neighbours: Rows  # the graph, and 1 / degree
+    law: Floats  # of length 0 where no move draws from one
+    messages: Floats  # (first | rest) × node: what a move from a node sends
+    probes: Floats
+    shares: Floats  # steps × (first, rest), or one row that holds for all steps
+    hops: Floats  # steps × (0, 1, …, longest): the probability of that many uniform hops
+    drawn: Floats  # steps × 1: the probability of a draw from the law
+
+
+class Tally(NamedTuple):
+    """What is counted along the way."""
+
+    visits: Floats  # expected visits by node
+    sent: Floats  # expected messages and probes so far
+    totals: Floats  # by mark: the state summed over the nodes
+    traffic: Floats  # by mark: `sent`
+
+
+def advance(
+    terms: Terms,
+    weights: Floats,
+    rates: Floats,
+    local_steps: int,
+    spread: Spread,
+    tally: Tally,
+    marks: NDArray[np.int64],
+    states: Floats,
+    scratch: Floats,
+    order: int,
+) -> None:
+    """Make one step for each of `rates`; `marks` counts from here.
+
+    `states` holds the state and three spares; after an even number of steps the state is the first of them, after an
+    odd number the second. With `order` 1 the rows end with m: S is left out.
+    """
+    mark = 0
+    for step in range(rates.size):
+        now, later = states[step % 2], states[(step + 1) % 2]
+        row = min(step, spread.shares.shape[0] - 1)
+        count(spread, tally, row, now)
+        for v in range(weights.size):
+            learn(terms, v, rates[step] * weights[v], local_steps, now[v], scratch, order)
+        spread_rows(spread, row, now, later, states[2], states[3])
+        if mark < marks.size and marks[mark] == step + 1:
+            for v in range(weights.size):
+                for j in range(later.shape[1]):
+                    tally.totals[mark, j] += later[v, j]
+            tally.traffic[mark, 0], tally.traffic[mark, 1] = tally.sent[0], tally.sent[1]
+            mark += 1
+
+
+def count(spread: Spread, tally: Tally, row: int, state: Floats) -> None:
+    """Add the expected visits, messages and probes of one step."""
+    first, rest = spread.shares[row, 0], spread.shares[row, 1]
+    for v in range(state.shape[0]):
+        tally.visits[v] += state[v, 0]
+        tally.sent[0] += state[v, 0] * (first * spread.messages[0, v] + rest * spread.messages[1, v])
+        tally.sent[1] += state[v, 0] * (first * spread.probes[0, v] + rest * spread.probes[1, v])
+
+
+def learn(terms: Terms, v: int, step: float, local_steps: int, state: Floats, scratch: Floats, order: int) -> None:
+    """Map the moments of one node by its local steps."""
+    begin, end = terms.offsets[v], terms.offsets[v + 1]
+    for _ in range(local_steps):
+        if terms.hessians.shape[0] > 0:
+            learn_from_all(terms.hessians[v], terms.gradients[v], step, state, scratch, order)
+        elif end - begin == 1:
+            learn_from_one(terms, begin, step, state, scratch, order)
+        else:
+            # One sample, drawn anew: the moments are the mean over the samples.
+            old, mean = scratch[0], scratch[1]
+            for j in range(state.size):
+                old[j] = state[j]
+                mean[j] = 0.0
+            for sample in range(begin, end):
+                for j in range(state.size):
+                    state[j] = old[j]
+                learn_from_one(terms, sample, step, state, scratch, order)
+                for j in range(state.size):
+                    mean[j] += state[j]
+            for j in range(state.size):
+                state[j] = mean[j] / (end - begin)
+
+
+def learn_from_one(terms: Terms, sample: int, step: float, state: Floats, scratch: Floats, order: int) -> None:
+    """Map the moments by x ← x − step · (a (aᵀx − y) + ridge x): e ← (α I − step · a aᵀ) e + r a + t."""
+    a = terms.features[sample]
+    d = a.size
+    p = state[0]
+    alpha = 1.0 - step * terms.ridge
+    r = -step * terms.residuals[sample]
+    along, half, t = scratch[2], scratch[3], scratch[4]
+    if order == 2:
+        for i in range(d):
+            along[i] = 0.0
+        place = 1 + d
+        for i in range(d):  # along = S a, of which S holds the upper triangle
+            total = state[place] * a[i]
+            for j in range(1, d - i):
+                total += state[place + j] * a[i + j]
+                along[i + j] += state[place + j] * a[i]
+            along[i] += total
+            place += d - i
+    overlap = 0.0
+    for i in range(d):
+        overlap += a[i] * state[1 + i]
+    for i in range(d):
+        t[i] = -step * terms.ridge * terms.optimum[i]
+        image = alpha * state[1 + i] - step * overlap * a[i]
+        shift = r * a[i] + t[i]
+        state[1 + i] = image + p * shift
+        half[i] = image + 0.5 * p * shift
+    if order == 2:
+        overlap = 0.0
+        for i in range(d):
+            overlap += a[i] * along[i]
+        for i in range(d):
+            along[i] = -alpha * step * along[i] + 0.5 * step * step * overlap * a[i] + r * half[i]
+        place = 1 + d
+        for i in range(d):
+            for j in range(d - i):
+                state[place + j] = alpha * alpha * state[place + j] + a[i] * along[i + j] + along[i] * a[i + j]
+            if terms.ridge > 0.0:
+                for j in range(d - i):
+                    state[place + j] += t[i] * half[i + j] + half[i] * t[i + j]
+            place += d - i
+
+
+def learn_from_all(hessian: Floats, gradient: Floats, step: float, state: Floats, scratch: Floats, order: int) -> None:
+    """Map the moments by x ← x − step · ∇f_v(x), all samples of the node at once."""
+    d = gradient.size
+    p = state[0]
+    image = scratch[3, :d]
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += hessian[i, j] * state[1 + j]
+        image[i] = state[1 + i] - step * total
+    if order == 2:
+        place = 1 + d
+        for i in range(d):  # the rows of scratch hold S, then B S
+            for j in range(d - i):
+                scratch[6 + i, i + j] = state[place + j]
+                scratch[6 + i + j, i] = state[place + j]
+            place += d - i
+        for j in range(d):
+            for i in range(d):
+                total = 0.0
+                for k in range(d):
+                    total += hessian[i, k] * scratch[6 + k, j]
+                scratch[2, i] = scratch[6 + i, j] - step * total
+            for i in range(d):
+                scratch[6 + i, j] = scratch[2, i]
+        place = 1 + d
+        for i in range(d):
+            for j in range(i, d):
+                total = 0.0
+                for k in range(d):
+                    total += scratch[6 + i, k] * hessian[k, j]
+                value = scratch[6 + i, j] - step * total
+                value -= step * (image[i] * gradient[j] + gradient[i] * image[j])
+                state[place + j - i] = value + p * step * step * gradient[i] * gradient[j]
+            place += d - i
+    for i in range(d):
+        state[1 + i] = image[i] - p * step * gradient[i]
+
+
+def spread_rows(spread: Spread, row: int, state: Floats, out: Floats, one: Floats, two: Floats) -> None:
+    """out(u) = Σ_v P(v, u) state(v), jumps hop by hop; `one` and `two` are spares."""
+    longest = spread.hops.shape[1] - 1
+    stay = spread.hops[row, 0]
+    for u in range(state.shape[0]):
+        for j in range(state.shape[1]):
+            out[u, j] = stay * state[u, j]
+    collect(spread.first, spread.shares[row, 0], state, out)
+    collect(spread.rest, spread.shares[row, 1], state, out)
+    # Horner's rule, (((c_r s) W + c_{r−1} s) W + …) W: jumps of all lengths together take as many hops as the longest.
+    source, factor = state, spread.hops[row, longest]
+    for hop in range(longest, 1, -1):
+        target = one if (longest - hop) % 2 == 0 else two
+        for u in range(state.shape[0]):
+            for j in range(state.shape[1]):
+                target[u, j] = spread.hops[row, hop - 1] * state[u, j]
+        hop_once(spread.neighbours, factor, source, target)
+        source, factor = target, 1.0
+    if longest > 0:
+        hop_once(spread.neighbours, factor, source, out)
+    if spread.law.size > 0:
+        draw(spread.law, spread.drawn[row, 0], state, out)
+
+
+def collect(matrix: Rows, share: float, state: Floats, out: Floats) -> None:
+    """Add share · matrix @ state."""
+    begins, columns, values = matrix
+    if values.size == 0 or share == 0.0:
+        return
+    for u in range(state.shape[0]):
+        for place in range(begins[u], begins[u + 1]):
+            v, value = columns[place], share * values[place]
+            for j in range(state.shape[1]):
+                out[u, j] += value * state[v, j]
+
+
+def hop_once(neighbours: Rows, share: float, state: Floats, out: Floats) -> None:
+    """Add share · (one uniform hop of state)."""
+    begins, nodes, inverse_degrees = neighbours
+    for u in range(state.shape[0]):
+        for place in range(begins[u], begins[u + 1]):
+            v = nodes[place]
+            value = share * inverse_degrees[v]
+            for j in range(state.shape[1]):
+                out[u, j] += value * state[v, j]
+
+
+def draw(law: Floats, share: float, state: Floats, out: Floats) -> None:
+    """Add share · law ⊗ (the sum of state)."""
+    for j in range(state.shape[1]):
+        total = 0.0
+        for v in range(state.shape[0]):
+            total += state[v, j]
+        for u in range(state.shape[0]):
+            out[u, j] += share * law[u] * total

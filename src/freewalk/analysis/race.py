@@ -1,0 +1,154 @@
+"""How many updates a design needs: its step chosen for a wanted steady error, its course by the exact recursion."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from freewalk.analysis import model
+from freewalk.analysis.chain import check_dense
+from freewalk.analysis.law import stationary
+from freewalk.analysis.limits import solve_limit
+from freewalk.analysis.moments import Floats, Tally
+from freewalk.analysis.recursion import Recursion
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel
+from freewalk.learning import SGD
+from freewalk.objectives import LeastSquares
+
+_SMALLEST = 1e-7  # of the largest step that is tried: no step settles that much lower
+
+
+@dataclass(frozen=True)
+class Race:
+    """A design at the step that settles at a wanted error.
+
+    Attributes
+    ----------
+    step
+        The step γ.
+    excess
+        Where the expected loss settles with it, above the optimum.
+    bias
+        The part of `excess` that is bias.
+    updates, messages
+        When the expected loss is first within the wanted distance of the optimum, and the expected messages until then;
+        inf where it is not reached.
+    """
+
+    step: float
+    excess: float
+    bias: float
+    updates: float
+    messages: float
+
+
+def race(
+    problem: LeastSquares,
+    kernel: Kernel,
+    *,
+    settle: float,
+    reach: float,
+    start: str | ArrayLike = "uniform",
+    initial: ArrayLike | None = None,
+    most: int = 1_000_000,
+    rule: SGD | None = None,
+) -> Race:
+    """Choose the step that settles `settle` above the optimal loss, and count the updates until `reach` above it.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        A kernel that does not change with time.
+    settle
+        The wanted steady error, loss − optimal loss. A step is never above 1 / max w_v L_v, which may settle lower.
+    reach
+        The error at which the clock stops, more than `settle`.
+    start, initial
+        As in `exact_curve`.
+    most
+        When to give up.
+    rule
+        `fw.SGD`, whose step is not looked at; None is plain weighted SGD.
+
+    Returns
+    -------
+    Race
+        With infinite `updates` where the bias alone is more than `reach`, or after `most` updates.
+
+    Raises
+    ------
+    AnalysisError
+        If the problem, rule, size or levels do not allow it.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, seed=1)
+    >>> best = problem.loss(problem.optimum())
+    >>> kernels = [fw.designs.Metropolis(power).kernel(graph, problem.smoothness) for power in (0, 1)]
+    >>> uniform, importance = (race(problem, kernel, settle=best / 4, reach=best / 2, start=0) for kernel in kernels)
+    >>> importance.updates > uniform.updates
+    True
+    """
+    who = "race"
+    if not 0 < settle < reach:
+        raise AnalysisError(f"{who}: settle = {settle!r} and reach = {reach!r}, expected 0 < settle < reach")
+    recursion = Recursion(who, problem, kernel, SGD(1.0) if rule is None else rule)
+    check_dense(who, recursion.n, "Simulate it: fw.learn")
+    law = stationary(kernel)
+    step = settling_step(recursion, law, settle)
+    limit = solve_limit(recursion, step, law)
+    if limit.bias >= reach:
+        return Race(step, limit.excess, limit.bias, np.inf, np.inf)
+    updates, messages = _clock(recursion, step, reach, model.start_law(who, start, recursion.n), initial, most)
+    return Race(step, limit.excess, limit.bias, updates, messages)
+
+
+def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
+    """The step whose steady error is `settle`, at most 1 / max w_v L_v; of several the largest that is found."""
+    from scipy.optimize import brentq
+
+    def above(log_step: float) -> float:
+        # Where even small steps settle above, as with bias, the smallest is as good as any.
+        return float(np.log(max(solve_limit(recursion, np.exp(log_step), law).excess, 1e-300) / settle))
+
+    high = np.log(recursion.safe_step / 2)
+    if above(high) <= 0:
+        return float(np.exp(high))
+    low = high
+    while above(low) > 0:
+        low -= np.log(4.0)
+        if low < high + np.log(_SMALLEST):
+            return float(np.exp(low))
+    return float(np.exp(brentq(above, low, min(low + np.log(4.0), high), xtol=1e-3)))
+
+
+def _clock(
+    recursion: Recursion, step: float, reach: float, law: Floats, initial: ArrayLike | None, most: int
+) -> tuple[float, float]:
+    """Updates and messages until the expected loss is `reach` above the optimum, interpolated between checks."""
+    problem, quadratic = recursion.quadratic.problem, recursion.quadratic
+    best = float(problem.loss(problem.optimum()))
+    error = (np.zeros(problem.dim) if initial is None else np.asarray(initial, dtype=float)) - problem.optimum()
+    state = model.first_state(law, quadratic.basis.T @ error)
+    tally = Tally(np.zeros(recursion.n), np.zeros(2), np.zeros((0, state.shape[1])), np.zeros((0, 2)))
+    done, previous = 0, (0.0, 0.0, np.inf)
+    while True:
+        excess = float(quadratic.measures(state.sum(axis=0)[None], 0.0)["loss"][0]) - best
+        here = (float(done), float(tally.sent[0]), excess)
+        if excess <= reach:
+            if not np.isfinite(previous[2]):
+                return here[0], here[1]
+            part = np.log(previous[2] / reach) / np.log(previous[2] / max(excess, 1e-300))
+            return float(previous[0] + part * (here[0] - previous[0])), float(
+                previous[1] + part * (here[1] - previous[1])
+            )
+        if done >= most or not np.isfinite(excess):
+            return np.inf, np.inf
+        block = max(1, min(done // 50, 4096))
+        state = recursion.run(state, step, block, tally)
+        done, previous = done + block, here

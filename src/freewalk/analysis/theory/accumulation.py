@@ -1,0 +1,346 @@
+"""Lemma 2: the gradients at the optimum that a walk collects, exactly and by the paper's bound."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from freewalk.analysis.chain import matrix_of
+from freewalk.analysis.law import stationary
+from freewalk.analysis.model import start_law
+from freewalk.analysis.theory.losses import Floats, check_count, check_fit, losses_of
+from freewalk.analysis.theory.perturbation import Pieces, pieces_of
+from freewalk.analysis.times import mixing_time
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel
+from freewalk.objectives import Objective
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+#: The constant of the corrected lemma: true for every chain, problem, start and number of updates.
+PROVEN = 32.0
+
+
+@dataclass(frozen=True)
+class AccumulatedError:
+    """E‖Σ w_v ∇f_v(x*)‖² over some updates in a row, beside the bounds C · variance + gap.
+
+    Parameters
+    ----------
+    updates
+        The number of gradients that are added up: t − s + 1 in the paper.
+    exact
+        The expectation itself.
+    mixing_time
+        τ_mix(1/4) of the chain.
+    printed_variance, printed_gap
+        (t − s) τ σ_*², to be multiplied by C, and 2 (t − s)² p_J² ‖P_IS − P_Lévy‖² σ_*² w_max²: the terms in the
+        paper's appendix (its main text has L_v/L̄ for the weight L̄/L_v).
+    printed_constant
+        The smallest C for which the printed bound is true here; infinite if none is, as for a single update.
+    variance, gap
+        updates · τ w_max² σ_*², to be multiplied by C, and 2 · updates² ‖E_ν[w_v ∇f_v(x*)]‖²: the corrected terms.
+    constant
+        The smallest C for which the corrected bound is true here.
+    bound
+        32 · variance + gap, which is never below `exact`.
+    """
+
+    updates: int
+    exact: float
+    mixing_time: float
+    printed_variance: float
+    printed_gap: float
+    printed_constant: float
+    variance: float
+    gap: float
+    constant: float
+    bound: float
+
+    def __str__(self) -> str:
+        """The exact value, and the two bounds."""
+        return "\n".join(
+            [
+                f"Lemma 2 over {self.updates} updates: exactly {self.exact:.4g}",
+                f"  as printed  C · {self.printed_variance:.4g} + {self.printed_gap:.4g}, "
+                f"true for C ≥ {self.printed_constant:.4g}",
+                f"  corrected   C · {self.variance:.4g} + {self.gap:.4g}, true for C ≥ {self.constant:.4g}, "
+                f"always for C = {PROVEN:g}",
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class SmallestConstants:
+    """The smallest C for which Lemma 2 is true for all numbers of updates up to some, and where it is needed.
+
+    Parameters
+    ----------
+    longest
+        The largest number of updates looked at.
+    printed, printed_updates
+        For the bound as printed, from 2 updates on (for one it is never true), and the number of updates that needs it.
+    corrected, corrected_updates
+        For the corrected bound, from 1 update on.
+    """
+
+    longest: int
+    printed: float
+    printed_updates: int
+    corrected: float
+    corrected_updates: int
+
+    def __str__(self) -> str:
+        """Both constants."""
+        return (
+            f"smallest C up to {self.longest} updates: {self.printed:.4g} as printed (needed for "
+            f"{self.printed_updates}), {self.corrected:.4g} corrected (needed for {self.corrected_updates})"
+        )
+
+
+def accumulated_error(problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike = "stationary") -> Floats:
+    """E‖Σ_{i=1}^{k} w_v ∇f_v(x*)‖² over k updates in a row, for k = 1 … length, exactly.
+
+    With G_v = w_v ∇f_v(x*), M_k(v) = E[Σ G | v_1 = v] and B_k(v) = E[‖Σ G‖² | v_1 = v]:
+    M_{k+1} = G + P M_k and B_{k+1} = ‖G‖² + 2 G · P M_k + P B_k.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        Any kernel that does not change with the step.
+    length
+        The largest number of updates.
+    start
+        The law of the first node: "stationary", "uniform", a node, nodes, a law over the nodes, or "worst", which
+        takes for each k the node that gives the most.
+
+    Returns
+    -------
+    NDArray
+        `length` numbers, in O(length · entries of P · d).
+
+    Raises
+    ------
+    AnalysisError
+        If the problem is not least squares or does not fit the kernel, or the length or the start is none.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> problem = fw.objectives.LeastSquares([[1.0], [1.0]], [1.0, -1.0])
+    >>> kernel = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
+    >>> accumulated_error(problem, kernel, 5)
+    array([1., 0., 1., 0., 1.])
+    """
+    check_fit("accumulated_error", problem, kernel)
+    return _errors("accumulated_error", problem, kernel, length, start)
+
+
+def lemma_2(
+    problem: Objective,
+    kernel: Kernel,
+    length: int,
+    start: str | ArrayLike = "stationary",
+    mixing: float | None = None,
+) -> AccumulatedError:
+    """The paper's Lemma 2 on a problem: the accumulated error over `length` updates, and its bounds.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        A Metropolis hop, and jumps that nobody can refuse.
+    length
+        The number of updates.
+    start
+        As in `accumulated_error`.
+    mixing
+        The mixing time, if it is known; None computes it (above 3000 nodes, a bound above it).
+
+    Returns
+    -------
+    AccumulatedError
+        The exact value, the printed and the corrected bound, and the smallest constants for them.
+
+    Raises
+    ------
+    AnalysisError
+        If something does not fit; kernels of other forms are for `accumulated_error`.
+
+    Notes
+    -----
+    The corrected bound with C = 32 is true for every start. Let M = w_max σ_* bound ‖G‖, Ḡ = E_ν[G], and d(k) be the
+    distance from stationarity after k steps, in total variation and from the worst node. Then
+    ‖E[G_j | v_i] − Ḡ‖ ≤ 2 d(j − i) M, and Σ_{k≥1} d(k) ≤ 2τ − 1, as d(k) ≤ 2^−⌊k/τ⌋. So over ℓ updates
+    E‖Σ(G − Ḡ)‖² ≤ ℓ (4 + 8 (2τ − 1)) M² ≤ 16 ℓ τ M², and ‖a + b‖² ≤ 2‖a‖² + 2‖b‖² doubles both terms. For a stationary
+    start nothing need be doubled and C = 8 does.
+
+    References
+    ----------
+    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024, Lemma 2.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(5)
+    >>> problem = fw.objectives.LeastSquares.synthetic(5, dim=2, heavy=1, ridge=0.1, seed=1)
+    >>> kernel = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3).kernel(graph, problem.smoothness)
+    >>> found = lemma_2(problem, kernel, length=100)
+    >>> found.exact <= found.bound
+    True
+    """
+    check_fit("lemma_2", problem, kernel)
+    terms = _Terms("lemma_2", problem, kernel, mixing)
+    exact = float(_errors("lemma_2", problem, kernel, length, start)[-1])
+    return terms.at(length, exact)
+
+
+def smallest_constant(
+    problem: Objective,
+    kernel: Kernel,
+    longest: int,
+    start: str | ArrayLike = "stationary",
+    mixing: float | None = None,
+) -> SmallestConstants:
+    """The smallest C for which Lemma 2 is true on a problem for every number of updates up to `longest`.
+
+    Parameters
+    ----------
+    problem, kernel, start, mixing
+        As in `lemma_2`.
+    longest
+        The largest number of updates.
+
+    Returns
+    -------
+    SmallestConstants
+        For the printed and for the corrected bound.
+
+    Raises
+    ------
+    AnalysisError
+        As `lemma_2` does.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(5)
+    >>> problem = fw.objectives.LeastSquares.synthetic(5, dim=2, heavy=1, ridge=0.1, seed=1)
+    >>> kernel = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3).kernel(graph, problem.smoothness)
+    >>> smallest_constant(problem, kernel, 200, start="worst").corrected < 32
+    True
+    """
+    check_fit("smallest_constant", problem, kernel)
+    terms = _Terms("smallest_constant", problem, kernel, mixing)
+    errors = _errors("smallest_constant", problem, kernel, longest, start)
+    found = [terms.at(updates, float(exact)) for updates, exact in enumerate(errors, start=1)]
+    printed = [each.printed_constant for each in found[1:]]
+    corrected = [each.constant for each in found]
+    return SmallestConstants(
+        longest=int(longest),
+        printed=max(printed, default=np.nan),
+        printed_updates=2 + int(np.argmax(printed)) if printed else 0,
+        corrected=max(corrected),
+        corrected_updates=1 + int(np.argmax(corrected)),
+    )
+
+
+class _Terms:
+    """The terms of both bounds for any number of updates."""
+
+    def __init__(self, who: str, problem: Objective, kernel: Kernel, mixing: float | None) -> None:
+        losses = losses_of(who, problem)
+        self.pieces: Pieces = pieces_of(who, kernel)
+        self.mixing = mixing_of(who, kernel, mixing)
+        self.sigma = losses.gradient_bound
+        self.largest_weight = float(kernel.weights.max())
+        self.bias = bias_of(stationary(kernel), pulls_of(kernel, losses.gradients))
+
+    def at(self, updates: int, exact: float) -> AccumulatedError:
+        """Both bounds for so many updates."""
+        largest = self.largest_weight**2 * self.sigma
+        printed = (updates - 1) * self.mixing * self.sigma if updates > 1 else 0.0
+        printed_gap = 2.0 * ((updates - 1) * self.pieces.jump * self.pieces.distance) ** 2 * largest
+        variance, gap = updates * self.mixing * largest, 2.0 * updates**2 * self.bias
+        return AccumulatedError(
+            updates=updates,
+            exact=exact,
+            mixing_time=self.mixing,
+            printed_variance=printed,
+            printed_gap=printed_gap,
+            printed_constant=_least(exact, printed, printed_gap),
+            variance=variance,
+            gap=gap,
+            constant=_least(exact, variance, gap),
+            bound=PROVEN * variance + gap,
+        )
+
+
+def pulls_of(kernel: Kernel, gradients: Floats) -> Floats:
+    """G_v = w_v ∇f_v(x*): what a visit of node v adds, by node."""
+    return np.asarray(kernel.weights[:, None] * gradients)
+
+
+def bias_of(law: Floats, pulls: Floats) -> float:
+    """‖E_ν[G]‖²: the squared mean of what a visit adds in the long run; 0 if the law is the target."""
+    return float(((law @ pulls) ** 2).sum())
+
+
+def mixing_of(who: str, kernel: Kernel, mixing: float | None) -> float:
+    """The mixing time, given or computed; infinite for a periodic walk."""
+    if mixing is None:
+        return float(mixing_time(kernel))
+    number = isinstance(mixing, (int, float, np.integer, np.floating)) and not isinstance(mixing, bool)
+    if not number or not mixing >= 1:
+        raise AnalysisError(f"{who}: mixing = {mixing!r}, expected a number of steps >= 1, or None to compute it")
+    return float(mixing)
+
+
+def conditional_errors(matrix: "csr_array", pulls: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """M_k and B_k by the first node, for k = 1, 2, …: the mean of the sum of k pulls, and of its square."""
+    squares = (pulls**2).sum(axis=1)
+    means, errors = pulls, squares
+    while True:
+        yield means, errors
+        ahead = matrix @ np.column_stack([means, errors])
+        means = pulls + ahead[:, :-1]
+        errors = squares + 2.0 * np.einsum("vi,vi->v", pulls, ahead[:, :-1]) + ahead[:, -1]
+
+
+def first_law(who: str, kernel: Kernel, start: str | ArrayLike) -> Floats | None:
+    """The law of the first node; None stands for the worst one."""
+    if isinstance(start, str) and start == "worst":
+        return None
+    if isinstance(start, str) and start == "stationary":
+        return stationary(kernel)
+    return start_law(who, start, kernel.graph.n)
+
+
+def over_starts(values: Floats, law: Floats | None) -> float:
+    """The mean over the first node, or the largest value where no law is given."""
+    return float(values.max() if law is None else law @ values)
+
+
+def _errors(who: str, problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike) -> Floats:
+    length = check_count(who, "length", length)
+    matrix = matrix_of(who, kernel)
+    pulls = pulls_of(kernel, losses_of(who, problem).gradients)
+    law = first_law(who, kernel, start)
+    every = zip(range(length), conditional_errors(matrix, pulls), strict=False)
+    return np.array([over_starts(errors, law) for _, (_, errors) in every])
+
+
+def _least(exact: float, unit: float, gap: float) -> float:
+    """The smallest C ≥ 0 with exact ≤ C · unit + gap; NaN where the unit is infinite, which bounds nothing."""
+    missing = exact - gap
+    if np.isinf(unit):
+        return np.nan
+    if missing <= 0:
+        return 0.0
+    return missing / unit if unit > 0 else np.inf

@@ -1,0 +1,158 @@
+"""Lemma 1: how one update draws the walk's model and an auxiliary sequence together."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from freewalk.analysis.theory.losses import Floats, Losses, check_fit, check_step, losses_of
+from freewalk.kernel import Kernel
+from freewalk.objectives import Objective
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """‖x⁺ − y⁺‖² ≤ rate ‖x − y‖² + constant ‖y − x*‖² at every node, as printed and as it is true.
+
+    Parameters
+    ----------
+    step
+        γ.
+    printed_rate, printed_constant
+        1 − γμ with μ = min_v μ_v, and γL̄: the lemma in the paper.
+    printed_holds
+        Whether that inequality is true for all x and y at every node of this problem.
+    counterexample
+        The node at which it fails by the most, or None.
+    weighted_convexity
+        μ_w = min_v w_v μ_v.
+    rate, constant
+        1 − γμ_w, and γ max_v w_v L_v (γL̄ for the paper's weights): the corrected lemma.
+    holds
+        Whether that inequality is true here; it is for every step up to `largest_step`.
+    largest_step
+        1 / max_v w_v L_v, to which the proof reaches.
+    smallest_constant
+        The smallest constant that goes with `rate` on this problem; infinite if there is none.
+    smallest_rate
+        The smallest rate that goes with any constant at all: max (1 − γ w_v λ)² over the eigenvalues λ of all Hessians.
+    """
+
+    step: float
+    printed_rate: float
+    printed_constant: float
+    printed_holds: bool
+    counterexample: int | None
+    weighted_convexity: float
+    rate: float
+    constant: float
+    holds: bool
+    largest_step: float
+    smallest_constant: float
+    smallest_rate: float
+
+    def __str__(self) -> str:
+        """Both forms, with their verdicts."""
+        printed = "holds" if self.printed_holds else f"fails at node {self.counterexample}"
+        corrected = "holds" if self.holds else f"not for this step (up to {self.largest_step:.4g})"
+        return "\n".join(
+            [
+                f"Lemma 1 with step {self.step:.4g}",
+                f"  as printed  rate {self.printed_rate:.8g}, constant {self.printed_constant:.4g}: {printed}",
+                f"  corrected   rate {self.rate:.8g}, constant {self.constant:.4g}: {corrected}",
+                f"  exact       the smallest constant for the corrected rate is {self.smallest_constant:.4g}",
+            ]
+        )
+
+
+def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
+    """The paper's Lemma 1 on a problem: x moves by w_v ∇f_v(x), y by w_v ∇f_v(x*), both at the same node.
+
+    With z = x − y and u = y − x*, one update gives z⁺ = z − γ w_v H_v (z + u). Along an eigenvector of H_v with
+    k = γ w_v λ the inequality reads ((1 − k) z − k u)² ≤ ρ z² + c u², which is true for all z and u if and only if
+    ρ > (1 − k)² and c ≥ k² ρ / (ρ − (1 − k)²): the smallest c is the largest of these.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        Gives the weights w_v.
+    step
+        γ.
+
+    Returns
+    -------
+    Contraction
+        The printed and the corrected form, and the smallest constant.
+
+    Raises
+    ------
+    AnalysisError
+        If the problem is not least squares, does not fit the kernel, or the step is not a positive number.
+
+    Notes
+    -----
+    The corrected form is true for all L_v-smooth and μ_v-strongly convex losses and γ ≤ 1 / max_v w_v L_v: expand the
+    square, write ⟨∇f(x) − ∇f(x*), x − y⟩ = D(y, x) + D(x, x*) − D(y, x*) with D(a, b) = f(a) − f(b) − ⟨∇f(b), a − b⟩,
+    and use D(y, x) ≥ μ/2 ‖x − y‖², D(x, x*) ≥ ‖∇f(x) − ∇f(x*)‖² / 2L and D(y, x*) ≤ L/2 ‖y − x*‖².
+
+    References
+    ----------
+    Liu, El Rouayheb, Dwyer, *The entrapment problem in random walk decentralized learning*, 2024, Lemma 1.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> problem = fw.objectives.LeastSquares([[10.0], [1.0], [1.0]], [1.0, 2.0, 3.0])
+    >>> kernel = fw.designs.Metropolis(power=1).kernel(fw.graphs.ring(3), problem.smoothness)
+    >>> print(lemma_1(problem, kernel, step=0.01))
+    Lemma 1 with step 0.01
+      as printed  rate 0.99, constant 0.34: holds
+      corrected   rate 0.66, constant 0.34: holds
+      exact       the smallest constant for the corrected rate is 0.34
+    """
+    check_fit("lemma_1", problem, kernel)
+    return contraction_of(losses_of("lemma_1", problem), kernel.weights, check_step("lemma_1", step))
+
+
+def contraction_of(losses: Losses, weights: Floats, step: float) -> Contraction:
+    """Lemma 1 for losses that were read before."""
+    curvatures = weights[:, None] * losses.curvatures
+    printed = step * float(losses.curvatures.min())
+    printed_constant = step * float(losses.curvatures[:, -1].mean())
+    needed = _needed(step * curvatures, printed).max(axis=1)
+    fails = needed > printed_constant * (1 + _ROUNDING)
+    sharpest, flattest = float(curvatures.max()), float(curvatures.min())
+    smallest = float(_needed(step * curvatures, step * flattest).max())
+    return Contraction(
+        step=step,
+        printed_rate=1.0 - printed,
+        printed_constant=printed_constant,
+        printed_holds=not fails.any(),
+        counterexample=int(np.argmax(needed)) if fails.any() else None,
+        weighted_convexity=flattest,
+        rate=1.0 - step * flattest,
+        constant=step * sharpest,
+        holds=smallest <= step * sharpest * (1 + _ROUNDING),
+        largest_step=1.0 / sharpest if sharpest > 0 else np.inf,
+        smallest_constant=smallest,
+        smallest_rate=float(((1.0 - step * curvatures) ** 2).max()),
+    )
+
+
+def _needed(pulls: Floats, shrink: float) -> Floats:
+    """The smallest c with ((1 − k) z − k u)² ≤ (1 − shrink) z² + c u² for all z, u, for each k; infinite if none."""
+    rate = max(1.0 - shrink, 0.0) if shrink <= 1 + _ROUNDING else 1.0 - shrink
+    # Two ways to write rate − (1 − k)²: the one that does not cancel.
+    room = np.where(pulls > 0.5, rate - (1.0 - pulls) ** 2, pulls * (2.0 - pulls) - shrink)
+    needed = np.full(pulls.shape, np.inf)
+    inside = room > 0
+    needed[inside] = pulls[inside] ** 2 * rate / room[inside]
+    # Where x⁺ − y⁺ does not depend on x − y, or nothing moves at all, there is no room and none is needed.
+    if 0 <= rate <= _ROUNDING:
+        needed[np.abs(pulls - 1.0) <= _ROUNDING] = 1.0
+    if shrink == 0:
+        needed[pulls == 0] = 0.0
+    return needed

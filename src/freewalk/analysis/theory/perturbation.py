@@ -1,0 +1,206 @@
+"""Jumps as a perturbation: the two chains that MHLJ mixes, and the bias of its law, exactly."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from freewalk.analysis.chain import matrix_of
+from freewalk.analysis.law import stationary
+from freewalk.analysis.theory.losses import Floats
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_KEEPS = 1e-9  # how far, in total, one step may move a law that is called invariant
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """P = (1 − p_J) P_IS + p_J P_Lévy.
+
+    Parameters
+    ----------
+    jump
+        p_J.
+    metropolis
+        P_IS: the chain that keeps the target.
+    levy
+        P_Lévy, or None where there are no jumps.
+    distance
+        ‖P_IS − P_Lévy‖, the largest sum of absolute values in a row; 0 without jumps.
+    """
+
+    jump: float
+    metropolis: "csr_array"
+    levy: "csr_array | None"
+    distance: float
+
+
+def pieces_of(who: str, kernel: Kernel) -> Pieces:
+    """Take a kernel apart into the chain that keeps its target and the jumps that do not.
+
+    Raises
+    ------
+    AnalysisError
+        If it is not of the form that the paper analyses.
+    """
+    from scipy.sparse import csr_array
+
+    matrix_of(who, kernel)  # a kernel, and one that does not change with the step
+    first, rest = kernel.moves[0], kernel.moves[1:]
+    remedy = (
+        "fw.designs.MHLJ makes such kernels, Metropolis those without jumps; stationary, accumulated_error and "
+        "exact_curve take any kernel"
+    )
+    if rest and (first.ratio is None or first.hops != 1):
+        raise AnalysisError(
+            f"{who}: {kernel.label} begins with {first!r}, expected a Metropolis hop, then jumps: {remedy}"
+        )
+    for move in rest:
+        if move.ratio is not None:
+            raise AnalysisError(
+                f"{who}: {kernel.label} has the jump {move!r}, which can be refused, expected jumps without a ratio: "
+                f"corrected jumps keep the target, so there is no bias to bound. {remedy}"
+            )
+    powers: list[csr_array] = []
+    metropolis = kernel.move_matrix(first, powers)
+    target = np.asarray(kernel.target)
+    moved = float(np.abs(metropolis.T @ target - target).sum())
+    if moved > _KEEPS:
+        raise AnalysisError(
+            f"{who}: the first move of {kernel.label} does not keep its target (it moves {moved:.3g} of it), expected "
+            f"one that does: {remedy}"
+        )
+    jump = float(sum(move.probability for move in rest))
+    if jump == 0:
+        return Pieces(0.0, metropolis, None, 0.0)
+    levy = csr_array(metropolis.shape)
+    for move in rest:
+        if move.probability > 0:
+            levy = csr_array(levy + (move.probability / jump) * kernel.move_matrix(move, powers))
+    distance = float(np.asarray(abs(metropolis - levy).sum(axis=1)).max())
+    return Pieces(jump, metropolis, levy, distance)
+
+
+@dataclass(frozen=True, eq=False)
+class BiasIdentity:
+    """ν − π = p_J π (P_Lévy − P_IS) Z, both sides, and the paper's bound beside it.
+
+    Parameters
+    ----------
+    law
+        ν, the law of the walk in the long run.
+    target
+        π, the law it was meant to have.
+    predicted
+        p_J π (P_Lévy − P_IS) Z with Z = (I − P + 1ν)⁻¹.
+    error
+        The largest difference between ν − π and `predicted`: rounding.
+    total_variation
+        ½ Σ_v |ν_v − π_v|.
+    jump
+        p_J.
+    distance
+        ‖P_IS − P_Lévy‖, the largest sum of absolute values in a row. It is 2 at most.
+    constant
+        The smallest C with total variation ≤ C p_J ‖P_IS − P_Lévy‖; NaN without jumps. It is no constant of nature: it
+        grows with the time the walk takes to mix, and is never above the mixing time.
+    printed_limit
+        n², by which the paper bounds `distance`.
+    """
+
+    law: Floats
+    target: Floats
+    predicted: Floats
+    error: float
+    total_variation: float
+    jump: float
+    distance: float
+    constant: float
+    printed_limit: float
+
+    def __str__(self) -> str:
+        """The bias, and what the bound makes of it."""
+        return "\n".join(
+            [
+                f"bias of the law    total variation {self.total_variation:.4g}; both sides agree to {self.error:.1g}",
+                f"the paper's bound  C · p_J · norm with p_J = {self.jump:.4g}, norm = {self.distance:.4g} "
+                f"(≤ 2; printed: ≤ {self.printed_limit:.4g}), smallest C = {self.constant:.4g}",
+            ]
+        )
+
+
+def bias_identity(kernel: Kernel) -> BiasIdentity:
+    """How far jumps move the law of a walk from its target, exactly and by the paper's bound.
+
+    From ν = νP and π = πP_IS: (ν − π)(I − P) = π(P − P_IS) = p_J π(P_Lévy − P_IS), and Z inverts I − P on what adds up
+    to 0.
+
+    Parameters
+    ----------
+    kernel
+        A Metropolis hop, and jumps that nobody can refuse.
+
+    Returns
+    -------
+    BiasIdentity
+        Both sides.
+
+    Raises
+    ------
+    AnalysisError
+        If the kernel is not of that form.
+
+    References
+    ----------
+    Seneta, *Perturbation of the stationary distribution measured by ergodicity coefficients*, 1988.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> kernel = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3).kernel(fw.graphs.ring(5), [100, 1, 1, 1, 1])
+    >>> found = bias_identity(kernel)
+    >>> found.law.round(4)
+    array([0.7065, 0.0677, 0.0791, 0.0791, 0.0677])
+    >>> found.error < 1e-12
+    True
+    """
+    pieces = pieces_of("bias_identity", kernel)
+    target = np.asarray(kernel.target)
+    law = stationary(kernel)
+    if pieces.levy is None:
+        source = np.zeros_like(target)
+    else:
+        source = pieces.jump * ((pieces.levy - pieces.metropolis).T @ target)
+    predicted = _through_fundamental(kernel, law, source)
+    variation = 0.5 * float(np.abs(law - target).sum())
+    size = pieces.jump * pieces.distance
+    return BiasIdentity(
+        law=law,
+        target=target,
+        predicted=predicted,
+        error=float(np.abs(law - target - predicted).max()),
+        total_variation=variation,
+        jump=pieces.jump,
+        distance=pieces.distance,
+        constant=variation / size if size > 0 else np.nan,
+        printed_limit=float(kernel.graph.n) ** 2,
+    )
+
+
+def _through_fundamental(kernel: Kernel, law: Floats, source: Floats) -> Floats:
+    """Multiply a row that adds up to 0 by Z, by one sparse solve: Z itself would be dense."""
+    from scipy.sparse import csc_array, eye_array
+    from scipy.sparse.linalg import spsolve
+
+    equations = csc_array(eye_array(kernel.graph.n) - kernel.matrix().T)
+    # r (I − P) = source leaves a multiple of ν open: begin with r = 0 at one node, then let r add up to 0. The node
+    # where the law is largest keeps the rounding small.
+    rest = np.delete(np.arange(kernel.graph.n), int(np.argmax(law)))
+    row = np.zeros(kernel.graph.n)
+    if rest.size:
+        row[rest] = np.atleast_1d(spsolve(equations[rest][:, rest], source[rest]))
+    return np.asarray(row - row.sum() * law)

@@ -1,0 +1,93 @@
+"""What one move sends: models that leave a node, and scalar probes, as the runtimes count them."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel, Move
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+
+
+def messages_per_visit(kernel: Kernel) -> tuple[Floats, Floats]:
+    """The expected number of messages and of probes that one move from each node sends.
+
+    A message is a model that leaves a node: a refused step sends none, a jump of d uniform hops sends d. A jump of
+    d ≥ 2 hops that is accepted or refused at its end asks first: d probes there, d more back unless it ended where it
+    began, and d messages if it is accepted.
+
+    Parameters
+    ----------
+    kernel
+        A kernel that does not change with the step; `kernel.at(step)` is what another one is at a step.
+
+    Returns
+    -------
+    tuple of arrays
+        Messages and probes by node. Their mean under `stationary(kernel)` is what an update costs in the long run.
+
+    Raises
+    ------
+    AnalysisError
+        If it is no kernel, or one that changes with the step.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> kernel = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3).kernel(fw.graphs.ring(5), [100, 1, 1, 1, 1])
+    >>> messages, probes = messages_per_visit(kernel)
+    >>> messages.round(4)
+    array([0.1661, 1.0571, 1.0571, 1.0571, 1.0571])
+    >>> probes
+    array([0., 0., 0., 0., 0.])
+    """
+    if not isinstance(kernel, Kernel):
+        raise AnalysisError(
+            f"messages_per_visit: got {kernel!r}, expected a kernel, as design.kernel(graph, importance) makes it"
+        )
+    if kernel.fade is not None:
+        raise AnalysisError(
+            f"messages_per_visit: {kernel.label} changes with the step; expected a kernel that does not: "
+            "kernel.at(step) is what it is at one step"
+        )
+    messages = np.zeros(kernel.graph.n)
+    probes = np.zeros(kernel.graph.n)
+    powers: list[csr_array] = []
+    for move in kernel.moves:
+        if move.probability > 0:
+            sent, asked = _of_move(kernel, move, powers)
+            messages += move.probability * sent
+            probes += move.probability * asked
+    return messages, probes
+
+
+def _of_move(kernel: Kernel, move: Move, powers: "list[csr_array]") -> tuple[Floats, Floats]:
+    nothing = np.zeros(kernel.graph.n)
+    if move.law is not None:
+        law = np.asarray(move.law)
+        return 1.0 - law / law.sum(), nothing
+    if move.rows is not None:
+        sent = nothing
+        # From the last hop to the first: what is sent from here on, by the node at which a hop begins.
+        for hop in reversed(range(move.hops)):
+            matrix = move.matrix_of_hop(hop)
+            sent = _leaving(matrix) + matrix @ sent
+        return sent, nothing
+    if move.ratio is None:
+        return nothing + move.hops, nothing
+    accepted = move.hops * _leaving(kernel.move_matrix(move, powers))
+    if move.hops < 2:
+        return accepted, nothing
+    return accepted, move.hops * (1.0 + _leaving(powers[move.hops]))
+
+
+def _leaving(matrix: "csr_array") -> Floats:
+    """The probability of ending at another node, summed from its parts: 1 − P(v, v) would lose small ones."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    away = rows != matrix.indices
+    return np.asarray(np.bincount(rows[away], matrix.data[away], matrix.shape[0]), dtype=np.float64)
