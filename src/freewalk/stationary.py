@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.aggregation import Hierarchy
+from freewalk.aggregation import Hierarchy, minimise
 from freewalk.errors import AnalysisError, KernelError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ RESIDUAL = 1e-13
 _BALANCED = 1e-13  # relative difference of two opposite flows that are equal but for rounding
 _PLAIN = 200  # nodes up to which numpy is fast enough, and nothing has to be compiled
 _ELIMINATION = 2e9  # multiplications that an elimination may take: a few seconds, and at most 2 GB
-_SWEEPS = 10
+_SWEEPS = 25
 _ROUNDS = 12
 _ACCURACY = 1e-5  # of one correction
 _CORRECTED = 1e-7  # a correction this small, and this accurate, is the last
@@ -223,27 +223,21 @@ def balance_solver(leaving: "csr_array", law: Floats, accuracy: float = _ACCURAC
 
     With r = ν P − ν it is what a law ν lacks.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.linalg import LinearOperator, gmres
-
-    arriving, rates = csr_array(leaving.T), totals_of(leaving)
     hierarchy = Hierarchy(flows_of(leaving, law), law)
-    scale = np.sqrt(law * rates)  # in this norm a node counts for its own share, not for the heaviest node's
-
-    def solution(right: Floats) -> Floats:
-        return np.asarray(law * hierarchy.cycle(right * scale))
+    scale = np.sqrt(
+        law * totals_of(leaving)
+    )  # in this norm a node counts for its own share, not for the heaviest node's
 
     def apply(right: Floats) -> Floats:
-        result = solution(right)
-        return np.asarray((rates * result - arriving @ result) / scale)
+        return hierarchy.balance(hierarchy.cycle(right * scale)) / scale
 
-    operator = LinearOperator(leaving.shape, matvec=apply, dtype=np.float64)
     rounding = float(np.finfo(float).eps * np.linalg.norm(scale))
 
     def solve(residual: Floats) -> Floats:
         right = residual / scale
-        size = float(np.linalg.norm(right)) or 1.0
-        unknown, _ = gmres(operator, right / size, rtol=max(accuracy, rounding / size), restart=25, maxiter=4)
-        return solution(unknown * size)
+        # There is nothing to be gained below the rounding of the residual itself.
+        least = rounding / max(float(np.linalg.norm(right)), rounding)
+        unknown = minimise(apply, right, max(accuracy, least), rounds=4)
+        return law * hierarchy.cycle(unknown * scale)
 
     return solve

@@ -11,7 +11,8 @@ from freewalk import rng
 from freewalk.analysis.law import distance_to_target, stationary
 from freewalk.analysis.model import start_law
 from freewalk.analysis.moments import Floats
-from freewalk.analysis.race import Race, race
+from freewalk.analysis.race import Race, largest_settling, race
+from freewalk.analysis.recursion import Recursion
 from freewalk.analysis.sets import Trap, find_traps, name_nodes
 from freewalk.analysis.theory import ImportanceRates, importance_pays
 from freewalk.analysis.times import escape_time, sojourn_times
@@ -21,6 +22,7 @@ from freewalk.designs.design import check_importance
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, check_graph
+from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares, Objective
 
 UNIFORM, IMPORTANCE = "MH uniform", "MH importance"
@@ -37,6 +39,8 @@ DESIGNS: Mapping[str, Design] = {
 
 #: The updates of a design are predicted up to so many nodes, and so many numbers in the state of the recursion.
 MOST_NODES, MOST_NUMBERS = 2000, 150_000
+#: Stand-in data are drawn this often, the verdict being the middle one; once for more than so many numbers.
+DRAWS, FEW_NUMBERS = 5, 20_000
 #: A design that needs more than so many times the updates of the uniform walk is not followed further.
 PATIENCE = 20.0
 #: The steady error that steps are chosen for, and the error at which the clock stops, in parts of the optimal loss.
@@ -81,7 +85,7 @@ class Diagnosis:
     rates
         What importance sampling would bring if nodes could be drawn at will.
     traps
-        The sets that hold the importance walk, longest visits first; empty where it is free.
+        The sets that hold the importance walk, the largest factor first; empty where it is free.
     stays
         The mean stay of the importance walk at each node.
     forecasts
@@ -163,6 +167,7 @@ def diagnose(
     start: str | ArrayLike = "uniform",
     dim: int = 5,
     samples: int = 1,
+    equal: bool = False,
     designs: Mapping[str, Design] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Diagnosis:
@@ -171,7 +176,7 @@ def diagnose(
     Each design gets the step at which its expected loss settles at 1.25 × the optimum (or 1 / max w_v L_v, the largest
     that is tried, where that settles lower), and the exact recursion counts the updates until 1.5 × the optimum. Given
     a least-squares problem that is done on its data; given the importance alone, on stand-in data with that importance:
-    features in random directions, one optimum for all nodes, equal noise.
+    features in random directions, one optimum for all nodes, equal noise; of five draws, the one with the middle ratio.
 
     Parameters
     ----------
@@ -184,8 +189,12 @@ def diagnose(
     dim, samples
         What is known of the data besides the importance: the number of features, and of samples a node. Not used with a
         least-squares problem.
+    equal
+        Where the uniform walk cannot take a step so large that it settles at the wanted error, lower the error for all
+        to what it settles at, so that the steady errors are equal to the digit. Importance sampling then seldom pays:
+        what it lifts is that limit.
     designs
-        Further designs to compare, by label.
+        What to compare with the uniform and the importance walk, by label; None takes `DESIGNS`.
     progress
         Called with the label of each design before its turn.
 
@@ -207,21 +216,23 @@ def diagnose(
     (True, True, (0, 1))
     """
     check_graph("diagnose", graph)
-    values, problem = _data(graph, importance, dim, samples)
+    values, problems = _data(graph, importance, dim, samples)
     if isinstance(start, str) and start == "heaviest":
         start = int(values.argmax())
     law = start_law("diagnose", start, graph.n)
-    listed = {**DESIGNS, **(designs or {})}
+    listed = {label: DESIGNS[label] for label in (UNIFORM, IMPORTANCE)} | dict(DESIGNS if designs is None else designs)
     kernels = {label: design.kernel(graph, values, label=label) for label, design in listed.items()}
     traps = tuple(find_traps(kernels[IMPORTANCE]))
-    forecasts: dict[str, Forecast] = {}
-    patience = np.inf
-    for label, kernel in kernels.items():
-        if progress is not None:
-            progress(label)
-        forecasts[label] = _forecast(kernel, problem, traps, law, patience)
-        if label == UNIFORM and (first := forecasts[label].race) is not None:
-            patience = PATIENCE * max(first.updates, 10.0)
+    races: dict[str, Race] = {}
+    tell = progress or (lambda label: None)
+    if _is_small(problems[0]):
+        problem, races = _middle(problems, kernels, law, equal, tell)
+        wanted = _levels(problem, kernels, equal)
+        patience = PATIENCE * max(races[UNIFORM].updates, 10.0)
+        for label in list(kernels)[2:]:
+            tell(label)
+            races[label] = _race(problem, kernels[label], wanted, law, patience)
+    forecasts = {label: _forecast(kernel, traps, races.get(label)) for label, kernel in kernels.items()}
     return Diagnosis(
         graph=graph,
         importance=values,
@@ -245,43 +256,78 @@ def levels(problem: LeastSquares) -> tuple[float, float]:
     return SETTLE * scale, REACH * scale
 
 
-def stand_in(importance: Floats, dim: int, samples: int) -> LeastSquares:
+def _levels(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> tuple[float, float]:
+    """The levels; where they shall be equal, lowered to the steady errors of the two walks at their largest steps."""
+    settle = levels(problem)[0]
+    for label in (UNIFORM, IMPORTANCE) if equal else ():
+        recursion = Recursion("diagnose", problem, kernels[label], SGD(1.0))
+        settle = min(settle, largest_settling(recursion, stationary(kernels[label])))
+    return settle, settle * REACH / SETTLE
+
+
+def _middle(
+    problems: list[LeastSquares], kernels: Mapping[str, Kernel], law: Floats, equal: bool, tell: Callable[[str], None]
+) -> tuple[LeastSquares, dict[str, Race]]:
+    """Of several draws of the data the one with the middle ratio, and the uniform and the importance walk on it."""
+    tried: list[tuple[float, int, dict[str, Race]]] = []
+    for number, problem in enumerate(problems):
+        wanted = _levels(problem, kernels, equal)
+        tell(UNIFORM)
+        uniform = _race(problem, kernels[UNIFORM], wanted, law, np.inf)
+        tell(IMPORTANCE)
+        patience = PATIENCE * max(uniform.updates, 10.0)
+        importance = _race(problem, kernels[IMPORTANCE], wanted, law, patience)
+        ratio = min(importance.updates, patience) / max(uniform.updates, 1.0)
+        tried.append((ratio, number, {UNIFORM: uniform, IMPORTANCE: importance}))
+    _, number, races = sorted(tried, key=lambda one: one[:2])[len(tried) // 2]
+    return problems[number], races
+
+
+def _race(problem: LeastSquares, kernel: Kernel, wanted: tuple[float, float], law: Floats, patience: float) -> Race:
+    settle, reach = wanted
+    most = int(min(patience, 1e6))
+    return race(problem, kernel.at(0), settle=settle, reach=reach, start=law, most=most)
+
+
+def _is_small(problem: LeastSquares) -> bool:
+    """Whether updates can be predicted in a minute or so."""
+    return problem.n <= MOST_NODES and _numbers(problem) <= MOST_NUMBERS
+
+
+def _numbers(problem: LeastSquares) -> int:
+    return problem.n * (problem.dim + 1) * (problem.dim + 2) // 2
+
+
+def stand_in(importance: Floats, dim: int, samples: int, draw: int = 0) -> LeastSquares:
     """Data with the given importance: random directions, one optimum, and noise that makes it 1 % of the first loss."""
     n = importance.size
-    rows = rng.generator(0, _DIRECTIONS).standard_normal((n, samples, dim))
+    rows = rng.generator(draw, _DIRECTIONS).standard_normal((n, samples, dim))
     largest = np.linalg.eigvalsh(np.einsum("vsi,vsj->vij", rows, rows) / samples)[:, -1]
     features = (rows * np.sqrt(importance / largest)[:, None, None]).reshape(n * samples, dim)
-    truth = rng.generator(0, _TRUTH).standard_normal(dim)
+    truth = rng.generator(draw, _TRUTH).standard_normal(dim)
     scores = features @ truth
-    noise = rng.generator(0, _NOISE).standard_normal(n * samples) * np.sqrt(np.mean(scores**2) / 100.0)
+    noise = rng.generator(draw, _NOISE).standard_normal(n * samples) * np.sqrt(np.mean(scores**2) / 100.0)
     return LeastSquares(features, scores + noise, np.repeat(np.arange(n), samples))
 
 
-def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> tuple[Floats, LeastSquares]:
+def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> tuple[Floats, list[LeastSquares]]:
     if isinstance(importance, Objective):
         values = check_importance("diagnose", importance.smoothness, graph.n)
         if isinstance(importance, LeastSquares):
-            return values, importance
+            return values, [importance]
         dim, samples = min(importance.dim, dim), max(1, round(np.mean([importance.samples(v) for v in range(graph.n)])))
     else:
         values = check_importance("diagnose", importance, graph.n)
     for name, number in (("dim", dim), ("samples", samples)):
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
             raise AnalysisError(f"diagnose: {name} = {number!r}, expected a whole number >= 1")
-    return values, stand_in(values, int(dim), int(samples))
+    first = stand_in(values, int(dim), int(samples))
+    draws = DRAWS if _numbers(first) <= FEW_NUMBERS else 1
+    return values, [first, *(stand_in(values, int(dim), int(samples), draw) for draw in range(1, draws))]
 
 
-def _forecast(
-    kernel: Kernel, problem: LeastSquares, traps: tuple[Trap, ...], start: Floats, patience: float
-) -> Forecast:
-    n, d = problem.n, problem.dim
-    settle, reach = levels(problem)
-    raced = None
-    if kernel.fade is not None:
-        kernel = kernel.at(0)
-    if n <= MOST_NODES and n * (d + 1) * (d + 2) // 2 <= MOST_NUMBERS:
-        most = int(min(patience, 1e6))
-        raced = race(problem, kernel, settle=settle, reach=reach, start=start, most=most)
+def _forecast(kernel: Kernel, traps: tuple[Trap, ...], raced: Race | None) -> Forecast:
+    kernel = kernel.at(0)
     law = stationary(kernel)
     return Forecast(
         label=kernel.label,
@@ -330,7 +376,8 @@ def _entrapment(found: Diagnosis) -> str:
     if not found.entrapped:
         return "Importance sampling by Metropolis is not entrapped here: no set of nodes holds it for long."
     worst = found.traps[0]
-    more = f", and in {len(found.traps) - 1} other set{'s' * (len(found.traps) > 2)}" if len(found.traps) > 1 else ""
+    others = sum(trap.factor >= 0.1 * worst.factor for trap in found.traps[1:])  # the rest is not worth a word
+    more = f", and in {others} other set{'s' * (others > 1)}" if others else ""
     return (
         f"Importance sampling by Metropolis is entrapped at {name_nodes(worst.nodes)}{more}: a visit lasts "
         f"{worst.stay:,.0f} updates, {worst.factor:.1f} times what the share of {100 * worst.share:.1f} % warrants."
@@ -351,5 +398,5 @@ def _verdict(found: Diagnosis) -> str:
     verdict = "it is slower" if found.slower else "it pays"
     return (
         f"Started at {found.start}, {data}, it needs {importance.updates:,.0f} updates to come within 1.5 times the "
-        f"optimal loss, {times}, at steps for the same steady error: {verdict}."
+        f"optimal loss, {times}, with steps chosen for the same steady error: {verdict}."
     )

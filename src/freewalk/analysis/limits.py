@@ -193,15 +193,19 @@ def spectral_radius(recursion: Recursion, rate: float) -> float:
     return float(np.abs(values).max())
 
 
-def solve_limit(recursion: Recursion, rate: float, law: Floats, initial: Any = None) -> SteadyState:
+def solve_limit(
+    recursion: Recursion, rate: float, law: Floats, initial: Any = None, precision: float = _PRECISION
+) -> SteadyState:
     """The fixed point of a recursion that is known to be stable."""
     n, d = recursion.n, recursion.dim
     quadratic = recursion.quadratic
     start = np.hstack([law[:, None], np.zeros((n, d))])
-    means = _solve(recursion, lambda values: recursion.means(values, rate), recursion.step(start, rate)[:, 1:], rate, 1)
+    means = _solve(
+        recursion, lambda values: recursion.means(values, rate), recursion.step(start, rate)[:, 1:], rate, 1, precision
+    )
     start = np.hstack([law[:, None], means, np.zeros((n, recursion.triangle))])
     forced = recursion.step(start, rate)[:, 1 + d :]
-    seconds = _solve(recursion, lambda values: recursion.seconds(values, rate), forced, rate, 2)
+    seconds = _solve(recursion, lambda values: recursion.seconds(values, rate), forced, rate, 2, precision)
     totals = np.concatenate([[1.0], means.sum(axis=0), seconds.sum(axis=0)])[None]
     problem = quadratic.problem
     best = problem.optimum()
@@ -220,7 +224,9 @@ def solve_limit(recursion: Recursion, rate: float, law: Floats, initial: Any = N
     )
 
 
-def _solve(recursion: Recursion, apply: Callable[[Floats], Floats], right: Floats, rate: float, order: int) -> Floats:
+def _solve(
+    recursion: Recursion, apply: Callable[[Floats], Floats], right: Floats, rate: float, order: int, precision: float
+) -> Floats:
     """Solve x − apply(x) = right by BiCGSTAB.
 
     It takes few inner products of long vectors, which a BLAS would spread over threads at a loss. Away from the few
@@ -242,11 +248,11 @@ def _solve(recursion: Recursion, apply: Callable[[Floats], Floats], right: Float
     solution, residual = np.zeros(size), right.ravel() / scale
     size_of_right = np.linalg.norm(residual)
     for _ in range(20):  # refinement: the residual that bicgstab believes in drifts from the true one
-        correction, _ = bicgstab(operator, residual, M=inverse, rtol=1e-9, maxiter=400)
+        correction, _ = bicgstab(operator, residual, M=inverse, rtol=max(1e-9, 0.1 * precision), maxiter=400)
         solution = solution + correction
         residual = right.ravel() / scale - operator.matvec(solution)
         # A small step makes the solution long: its own rounding then bounds what can be reached.
-        if np.linalg.norm(residual) <= _PRECISION * size_of_right + 2e-15 * np.linalg.norm(solution):
+        if np.linalg.norm(residual) <= precision * size_of_right + 2e-15 * np.linalg.norm(solution):
             return np.asarray(solution.reshape(shape) * scale)
     raise AnalysisError(
         f"steady_state: the linear system did not converge (residual {np.linalg.norm(residual):.1e}); the step is very "

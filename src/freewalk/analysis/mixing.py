@@ -87,7 +87,8 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
     Returns
     -------
     MixingTime
-        A float that says whether it is exact; infinite for a walk that is periodic, with its period.
+        A float that says whether it is exact; infinite for a walk that is periodic, with its period, and as a bound where
+        there is none.
 
     Raises
     ------
@@ -202,7 +203,10 @@ def _bound(chain: Chain, tolerance: float, period: int) -> MixingTime:
     second = abs(second_of("mixing_time", chain, modulus=chain.reversible))
     before, after = _bounds(second, chain, tolerance)
     if not chain.reversible:
-        _, after = _bounds(_second_singular(chain), chain, tolerance)
+        try:
+            _, after = _bounds(_second_singular(chain), chain, tolerance)
+        except AnalysisError:  # it is too near to 1 to be told apart
+            after = math.inf
     return MixingTime(after, exact=False, at_least=max(1.0, before), period=period)
 
 

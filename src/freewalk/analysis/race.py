@@ -17,6 +17,7 @@ from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
 
 _SMALLEST = 1e-7  # of the largest step that is tried: no step settles that much lower
+_ROUGH = 1e-5  # a precision that is enough to choose a step
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,19 @@ def race(
     return Race(step, limit.excess, limit.bias, updates, messages)
 
 
+def largest_settling(recursion: Recursion, law: Floats) -> float:
+    """The steady error of the largest step that is tried, 1 / max w_v L_v."""
+    return solve_limit(recursion, recursion.safe_step / 2, law, precision=_ROUGH).excess
+
+
 def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
     """The step whose steady error is `settle`, at most 1 / max w_v L_v; of several the largest that is found."""
     from scipy.optimize import brentq
 
     def above(log_step: float) -> float:
         # Where even small steps settle above, as with bias, the smallest is as good as any.
-        return float(np.log(max(solve_limit(recursion, np.exp(log_step), law).excess, 1e-300) / settle))
+        limit = solve_limit(recursion, float(np.exp(log_step)), law, precision=_ROUGH)
+        return float(np.log(max(limit.excess, 1e-300) / settle))
 
     high = np.log(recursion.safe_step / 2)
     if above(high) <= 0:
@@ -124,7 +131,7 @@ def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
         low -= np.log(4.0)
         if low < high + np.log(_SMALLEST):
             return float(np.exp(low))
-    return float(np.exp(brentq(above, low, min(low + np.log(4.0), high), xtol=1e-3)))
+    return float(np.exp(brentq(above, low, min(low + np.log(4.0), high), xtol=2e-3)))
 
 
 def _clock(

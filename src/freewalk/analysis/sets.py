@@ -78,7 +78,7 @@ def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: i
     Returns
     -------
     list
-        Traps that do not overlap, the longest visits first. A search, not a proof: sets grow from up to 1000 places, to
+        Traps that do not overlap, the largest factor first. A search, not a proof: sets grow from up to 1000 places, to
         at most 64 nodes each and half of the graph.
 
     Raises
@@ -102,8 +102,8 @@ def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: i
         )
     if not (factor > 1 and least >= 1 and most >= 1):
         raise AnalysisError(
-            f"find_traps: factor = {factor!r}, least = {least!r}, most = {most!r}, expected a factor above 1 and the others "
-            "at least 1"
+            f"find_traps: factor = {factor!r}, least = {least!r}, most = {most!r}, expected a factor above 1 and the "
+            "others at least 1"
         )
     search = _Search(kernel, matrix, stationary(kernel))
     grown = (search.grow(int(seed)) for seed in search.seeds())
@@ -117,7 +117,7 @@ def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: i
             taken.update(nodes)
             share = float(np.asarray(kernel.target)[list(nodes)].sum())
             kept.append(Trap(nodes, stay, float(escape_time(kernel, nodes)), share, warranted, value))
-    return sorted(kept, key=lambda trap: (-trap.stay, trap.nodes))
+    return kept
 
 
 class _Search:

@@ -22,9 +22,9 @@ Vectors = Callable[[Floats], Floats]
 ALL = 1500
 
 _NARROW = 5e8  # multiplications in a factorisation of a banded matrix, above which one iterates without it
-_SEVERAL = 6  # eigenvalues asked for where the extreme one is not known to be first
-_SHORT = 10  # restarts of ARPACK where there is another way
-_LONG = 150
+_SEVERAL = 3  # eigenvalues asked for where the extreme one is not known to be first
+_BASIS, _FEW = 40, 20  # vectors that ARPACK keeps; the inverse needs few, and each is dear
+_RESTARTS = 100
 
 
 def second_eigenvalue(kernel: Kernel, modulus: bool = False) -> float | complex:
@@ -123,11 +123,11 @@ def _symmetric(who: str, chain: Chain, modulus: bool) -> float:
 
     def inverted(inverse: Vectors) -> float:
         operator = operator_of(matrix.shape[0], lambda x: inverse(root * x) / root)
-        return 1.0 - 1.0 / float(converged(who, eigsh, operator, 1, "LA")[0])
+        return 1.0 - 1.0 / float(converged(who, eigsh, operator, 1, "LA", _FEW)[0])
 
     inverse = _factored(chain)
     try:
-        second = inverted(inverse) if inverse else float(min(converged(who, eigsh, matrix, 2, "LA", _SHORT)))
+        second = inverted(inverse) if inverse else float(min(converged(who, eigsh, matrix, 2, "LA")))
     except AnalysisError:
         second = inverted(_iterated(chain))
     return max(second, -float(converged(who, eigsh, matrix, 1, "SA")[0])) if modulus else second
@@ -140,7 +140,7 @@ def _general(who: str, chain: Chain, modulus: bool) -> float | complex:
     n = chain.law.size
 
     def inverted(inverse: Vectors) -> Any:
-        return 1.0 - 1.0 / converged(who, eigs, operator_of(n, inverse), _SEVERAL, "LM")
+        return 1.0 - 1.0 / converged(who, eigs, operator_of(n, inverse), _SEVERAL, "LM", _FEW)
 
     if n <= ALL:
         values = _without_one(np.linalg.eigvals(chain.matrix.toarray()))
@@ -150,7 +150,7 @@ def _general(who: str, chain: Chain, modulus: bool) -> float | complex:
         inverse = _factored(chain)
         try:
             # The largest real part need not be nearest to 1, but with several at hand it is among them.
-            plain = None if inverse else converged(who, eigs, chain.matrix, _SEVERAL, "LR", _SHORT)
+            plain = None if inverse else converged(who, eigs, chain.matrix, _SEVERAL, "LR")
             values = inverted(inverse) if inverse else _without_one(plain)
         except AnalysisError:
             values = inverted(_iterated(chain))
@@ -209,7 +209,7 @@ def operator_of(n: int, function: Vectors) -> Any:
     return LinearOperator((n, n), matvec=lambda x: function(np.ravel(x)), dtype=np.float64)
 
 
-def converged(who: str, solver: Any, matrix: Any, count: int, which: str, restarts: int = _LONG) -> Any:
+def converged(who: str, solver: Any, matrix: Any, count: int, which: str, basis: int = _BASIS) -> Any:
     """Eigenvalues from ARPACK, with a fixed start so that every call gives the same.
 
     Raises
@@ -221,7 +221,9 @@ def converged(who: str, solver: Any, matrix: Any, count: int, which: str, restar
 
     start = np.random.Generator(np.random.PCG64(0)).standard_normal(matrix.shape[0])
     try:
-        return solver(matrix, k=count, which=which, return_eigenvectors=False, v0=start, ncv=40, maxiter=restarts)
+        return solver(
+            matrix, count, which=which, v0=start, ncv=basis, maxiter=_RESTARTS, tol=1e-11, return_eigenvectors=False
+        )
     except ArpackNoConvergence:
         raise AnalysisError(
             f"{who}: the iteration for the eigenvalues of {matrix.shape[0]} nodes does not converge: the walk is slow. "

@@ -28,7 +28,7 @@ DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4, 3)), "-", (0, (1, 1.5)), (0, (
 QUANTILES = (0.1, 0.9)
 INK = "#222222"
 
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 10.5,
     "axes.titlesize": 11.5,
     "axes.labelsize": 10.5,
@@ -84,8 +84,8 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto") -> Path:
     statistics = {label: _statistics(_values(part)) for label, part in parts.items()}
     halfway = [_halfway(part.step.values, statistics[label][0]) for label, part in parts.items()]
     log = scale == "log" or (scale == "auto" and max(halfway) > 8 * min(halfway))
-    with matplotlib.rc_context(_STYLE):
-        figure = _figure(9.6, 4.5)
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(9.6, 4.5)
         left, right = figure.subplots(1, 2, sharey=True)
         lowest, highest = _limits(statistics.values(), best)
         for number, (label, part) in enumerate(parts.items()):
@@ -107,8 +107,8 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto") -> Path:
                 axes.axhline(best, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2, label="optimum")
         left.set_ylabel("mean squared error" if measure(record.data) == "mse" else "loss")
         _legend(figure, left)
-        _footnote(figure, "line: mean over the walks   band: from the 10 % to the 90 % quantile of the walks")
-        return _save(figure, path)
+        footnote(figure, "line: mean over the walks   band: from the 10 % to the 90 % quantile of the walks")
+        return save(figure, path)
 
 
 def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None, updates: int | None = None) -> Path:
@@ -148,8 +148,8 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
     shown = list(parts) if designs is None else list(designs)
     if not shown or set(shown) - set(parts):
         raise RecordError(f"escape: got the designs {shown}, expected some of {list(parts)}")
-    with matplotlib.rc_context(_STYLE):
-        figure = _figure(max(4.2, 3.7 * len(shown)), 3.9)
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(max(4.2, 3.7 * len(shown)), 3.9)
         panels = np.atleast_1d(figure.subplots(1, len(shown), sharey=True, sharex=True))
         for axes, label in zip(panels, shown, strict=True):
             share = _draw_paths(axes, parts[label], COLOURS[list(parts).index(label) % len(COLOURS)], updates)
@@ -161,7 +161,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
         panels[0].set_ylim(-reach, reach)
         middle = "heaviest" if "smoothness" in record.data else "most visited"
         panels[0].set_ylabel(f"node, counted from the {middle}")
-        return _save(figure, path)
+        return save(figure, path)
 
 
 def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
@@ -185,8 +185,8 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
     from matplotlib.ticker import FuncFormatter
 
     parts = by_design(record)
-    with matplotlib.rc_context(_STYLE):
-        figure = _figure(7.2, 4.2)
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(7.2, 4.2)
         axes = figure.subplots()
         for number, (label, part) in enumerate(parts.items()):
             visits = part.visits.sum([name for name in part.visits.dims if name != "node"]).values
@@ -201,7 +201,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
         axes.set_xlabel("node, counted from the heaviest")
         axes.set_ylabel("share of the visits")
         _legend(figure, axes)
-        return _save(figure, path)
+        return save(figure, path)
 
 
 def _values(part: "xarray.Dataset") -> Floats:
@@ -266,7 +266,8 @@ def _centre(part: "xarray.Dataset") -> int:
     return int((part.visits.sum("walk") if "walk" in part.visits.dims else part.visits).values.argmax())
 
 
-def _figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> "Figure":
+    """A figure of so many inches that pyplot does not know about."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -304,11 +305,35 @@ def _legend(figure: "Figure", axes: "Axes") -> None:
         entry.set_parse_math(False)  # a dollar sign in a label is a dollar sign
 
 
-def _footnote(figure: "Figure", words: str) -> None:
+def footnote(figure: "Figure", words: str) -> None:
+    """Small words below a figure."""
     figure.supxlabel(words, fontsize=8.5, color="#666666")
 
 
-def _save(figure: "Figure", path: Where) -> Path:
+def check_format(path: Where) -> Path:
+    """The path of an image that can be written, by its suffix; ask before what takes long.
+
+    Raises
+    ------
+    RecordError
+        If its suffix is no format that can be drawn.
+    """
+    from matplotlib.figure import Figure
+
+    known = Figure().canvas.get_supported_filetypes()
+    if Path(path).suffix.lower().removeprefix(".") not in known:
+        raise RecordError(f"{path}: cannot draw this kind of file, expected one of .{', .'.join(sorted(known))}")
+    return Path(path)
+
+
+def save(figure: "Figure", path: Where) -> Path:
+    """Write a figure, and make the folder for it if need be.
+
+    Raises
+    ------
+    RecordError
+        If its suffix is no format that can be drawn.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,0 +1,328 @@
+"""A diagnosis as a table and as a picture."""
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save
+from freewalk.report.graph_map import draw_map, scale_of_stays
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from rich.table import Table
+
+    from freewalk.analysis.diagnosis import Diagnosis, Forecast
+
+Floats = NDArray[np.float64]
+
+FASTER, SLOWER = COLOURS[2], COLOURS[1]
+GREY = "#666666"
+#: The design whose law is drawn beside that of importance sampling: the paper's.
+JUMPING = "MHLJ, jump 0.1"
+BIASED, UNKNOWN = "biased", "—"
+
+_ON_TARGET = 1e-9  # a total variation this small is rounding
+_MOST_UPDATES = 1e6  # after which the analysis gives up in any case
+
+
+def diagnosis_table(found: "Diagnosis") -> "Table":
+    """One row a design: what holds it, what it misses, what it sends, and how soon it gets there.
+
+    Parameters
+    ----------
+    found
+        What `diagnose` returned.
+
+    Returns
+    -------
+    Table
+        For a terminal of 80 columns or more. "biased" stands where the limit itself is too far from the optimum,
+        "> 20 ×" where a design was given up, and — where nothing was computed.
+    """
+    from rich import box
+    from rich.table import Table
+
+    shown = Table(
+        caption=_caption(found),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    shown.add_column("design", overflow="fold", min_width=12, vertical="bottom")
+    for heading in (
+        "visit\nto the\ntrap",
+        "law off\nits\ntarget",
+        "messages\nper\nupdate",
+        "step",
+        "updates\nto 1.5 ×\noptimum",
+        "messages\nuntil\nthen",
+        "× MH\nuniform",
+    ):
+        shown.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
+    for label, one in found.forecasts.items():
+        shown.add_row(*_cells(found, one), style="bold" if label == found.best else None)
+    return shown
+
+
+def _caption(found: "Diagnosis") -> str:
+    from freewalk.analysis.sets import name_nodes
+
+    words = []
+    if found.entrapped:
+        words.append(f"Visit: its mean length in updates, to {name_nodes(found.traps[0].nodes)}.")
+    words.append("Law off its target: the total variation between the two, 0 is unbiased.")
+    if any(one.race is not None for one in found.forecasts.values()):
+        words.append(
+            "Step: the one that settles at 1.25 × the optimal loss. Updates: until the expected loss is 1.5 × the "
+            "optimum; the last column compares them."
+        )
+    return " ".join(words)
+
+
+def _cells(found: "Diagnosis", one: "Forecast") -> list[Any]:
+    from rich.text import Text
+
+    cells = [
+        one.label,
+        _number(one.stay),
+        "0" if one.distance <= _ON_TARGET else f"{one.distance:.2g}",
+        f"{one.messages_per_update:.2f}",
+        UNKNOWN if one.race is None else f"{one.race.step:.2g}",
+        _outcome(one) or _number(one.race.updates if one.race is not None else np.nan),
+        _number(one.race.messages if one.race is not None else np.nan),
+        _times(found, one),
+    ]
+    return [Text(cell) for cell in cells]  # a label may hold brackets, which rich would read as markup
+
+
+def _number(value: float) -> str:
+    """A count for people.
+
+    Examples
+    --------
+    >>> _number(1341.4), _number(17.88), _number(2.0), _number(float("inf"))
+    ('1,341', '17.9', '2', '—')
+    """
+    if not np.isfinite(value):
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _outcome(one: "Forecast") -> str:
+    """Why a design did not get there; nothing where it did, or was not followed."""
+    if one.race is None or np.isfinite(one.race.updates):
+        return ""
+    # With its law on target a design gets there in the end, whatever part of its error is called bias on the way.
+    return BIASED if one.distance > _ON_TARGET and one.race.bias > one.race.excess / 2 else "given up"
+
+
+def _ratio(found: "Diagnosis", one: "Forecast") -> float:
+    """Updates over those of the uniform walk; NaN where one of them is not known, infinite where it was not reached."""
+    from freewalk.analysis.diagnosis import UNIFORM
+
+    uniform = found.forecasts[UNIFORM].race
+    if one.race is None or uniform is None or not np.isfinite(uniform.updates):
+        return float("nan")
+    return float(one.race.updates / max(uniform.updates, 1.0))
+
+
+def _times(found: "Diagnosis", one: "Forecast") -> str:
+    """The ratio in words."""
+    ratio = _ratio(found, one)
+    if np.isfinite(ratio):
+        return f"{ratio:.2f} ×" if ratio < 10 else f"{ratio:.3g} ×"
+    return UNKNOWN if np.isnan(ratio) or _outcome(one) == BIASED else f"> {_bound(found):.2g} ×"
+
+
+def _bound(found: "Diagnosis") -> float:
+    """Up to which multiple of the updates of the uniform walk a design was followed."""
+    from freewalk.analysis.diagnosis import PATIENCE, UNIFORM
+
+    uniform = found.forecasts[UNIFORM].race
+    return PATIENCE if uniform is None else min(PATIENCE, _MOST_UPDATES / max(uniform.updates, 1.0))
+
+
+def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
+    """Draw where the importance walk stays, which law each walk has, and how soon each design gets there.
+
+    The graph is drawn whole where that can be read: rings, paths and grids up to 2500 nodes, others up to 500. Of
+    larger ones, the 150 nodes around the worst trap are.
+
+    Parameters
+    ----------
+    found
+        What `diagnose` returned.
+    path
+        The image to write; its suffix is the format.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    RecordError
+        If the suffix is no format that can be drawn.
+    """
+    import matplotlib
+
+    check_format(path)
+    with matplotlib.rc_context({**STYLE, "figure.constrained_layout.w_pad": 0.09}):
+        figure = new_figure(11.6, 6.8)
+        figure.suptitle(_headline(found), fontsize=13, parse_math=False)
+        # Subfigures, so that a colour bar on the left takes no room on the right.
+        left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[1.12, 1.0])[0]
+        picture = left.subplots()
+        stays = scale_of_stays(found.stays)
+        bar = left.colorbar(stays, ax=picture, location="bottom", shrink=0.75, aspect=32, pad=0.02)
+        _ticks(bar.ax.xaxis, bar.ax.get_xlim(), "{:,.4g}")
+        bar.set_label("mean stay of the importance walk at a node, in updates")
+        laws, bars = right.subplots(2, 1)
+        _draw_laws(laws, found)
+        _draw_bars(bars, found)
+        words = "the larger a node, the larger its importance"
+        if found.entrapped:
+            words += "   outlined: a trap, and how long a visit of the importance walk lasts"
+        footnote(figure, words)
+        draw_map(figure, picture, found)
+        return save(figure, path)
+
+
+def _headline(found: "Diagnosis") -> str:
+    from freewalk.analysis.diagnosis import IMPORTANCE
+
+    words = f"Importance sampling by Metropolis is {'' if found.entrapped else 'not '}entrapped on {found.graph.name}"
+    if found.slower is None:
+        return words
+    joint = "and" if found.slower == found.entrapped else "yet"
+    many = f"{found.ratio:.2g} ×" if np.isfinite(found.ratio) else _times(found, found.forecasts[IMPORTANCE])
+    many = many.replace(">", "more than")
+    return f"{words},\n{joint} needs {many} the updates of the uniform walk"
+
+
+def _draw_laws(axes: "Axes", found: "Diagnosis") -> None:
+    """The law that a walk has in the long run against the one it is meant to have."""
+    from freewalk.analysis.diagnosis import DESIGNS, IMPORTANCE
+    from freewalk.analysis.law import stationary
+
+    seen = []
+    for label, style in (
+        (IMPORTANCE, {"marker": "o", "s": 26, "facecolors": "none", "edgecolors": COLOURS[1], "linewidths": 1.0}),
+        (JUMPING, {"marker": "o", "s": 9, "color": COLOURS[0], "linewidths": 0}),
+    ):
+        kernel = DESIGNS[label].kernel(found.graph, found.importance)
+        target, law = np.asarray(kernel.target), stationary(kernel)
+        distance = 0.5 * float(np.abs(law - target).sum())
+        off = "on its target" if distance <= _ON_TARGET else f"{100 * distance:.2g} % off"
+        axes.scatter(target, law, alpha=0.75, label=f"{label}: {off}", zorder=3, **style)  # type: ignore[arg-type]
+        seen += [target, law]
+    low, high = float(np.min(seen)) / 1.6, float(np.max(seen)) * 1.6
+    axes.plot([low, high], [low, high], color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    for axis in (axes.xaxis, axes.yaxis):
+        _ticks(axis, (low, high), "{:.3g} %", 100.0)
+    axes.set_xlabel("target of a node")
+    axes.set_ylabel("time spent there")
+    axes.set_title("Does the walk sample its target?", loc="left")
+    axes.legend(loc="upper left", fontsize=9, handletextpad=0.2, borderaxespad=0.1)
+
+
+def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.0) -> None:
+    """Few labels on a log axis, as plain numbers: powers of ten, and numbers in between where those are too few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    decades = np.log10(limits[1] / limits[0])
+    subs = (1.0,) if decades > 2 else (1.0, 2.0, 5.0) if decades > 0.6 else (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: form.format(factor * value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _draw_bars(axes: "Axes", found: "Diagnosis") -> None:
+    """What each design needs; where that was not computed, how long the worst trap holds it, or what it sends."""
+    from freewalk.analysis.diagnosis import UNIFORM
+
+    forecasts = list(found.forecasts.values())
+    ratios = np.array([_ratio(found, one) for one in forecasts])
+    raced = found.forecasts[UNIFORM].race
+    if np.isfinite(ratios).any() and raced is not None:
+        axes.set_title("Updates needed, relative to MH uniform", loc="left")
+        words = [_outcome(one) if _outcome(one) == BIASED else _times(found, one) for one in forecasts]
+        words[list(found.forecasts).index(UNIFORM)] = f"1 × = {_number(raced.updates)}"
+        given_up = np.array([_outcome(one) not in ("", BIASED) for one in forecasts])
+        _bars(axes, found, ratios, words, (FASTER, SLOWER), given_up)
+    elif found.entrapped:
+        axes.set_title("Updates that a visit to the worst trap lasts", loc="left")
+        values = np.array([one.stay for one in forecasts])
+        _bars(axes, found, values, [_number(value) for value in values])
+    else:
+        axes.set_title("Messages per update", loc="left")
+        values = np.array([one.messages_per_update for one in forecasts])
+        _bars(axes, found, values, [f"{value:.2f}" for value in values])
+
+
+def _bars(
+    axes: "Axes",
+    found: "Diagnosis",
+    values: Floats,
+    words: list[str],
+    colours: tuple[str, str] = (COLOURS[0], COLOURS[0]),
+    given_up: NDArray[np.bool_] | None = None,
+) -> None:
+    """Bars to either side of 1 on a log axis, one colour a side; an arrow where a design was given up."""
+    from matplotlib.ticker import NullLocator
+
+    origin = 1.0
+    endless = np.zeros(values.size, dtype=bool) if given_up is None else given_up
+    known = np.append(values[np.isfinite(values) & (values > 0)], origin)
+    low, high = float(known.min()), float(known.max())
+    if endless.any():
+        high = max(2.0 * high, 20.0 * origin)
+    # Room for the words beyond the ends, as a part of what the bars take.
+    span = max(np.log10(high / low), 0.3)
+    left = low / 10 ** (0.3 * span) if low < origin else origin / 10 ** (0.05 * span)
+    right = high * 10 ** (0.32 * span)
+    for row, (value, text) in enumerate(zip(values, words, strict=True)):
+        end = high if endless[row] else value if np.isfinite(value) and value > 0 else origin
+        colour = colours[int(end > origin)]
+        axes.barh(row, end - origin, left=origin, height=0.62, color=colour, zorder=3)
+        if endless[row]:
+            axes.plot([end], [row], marker=">", markersize=11, color=colour, zorder=4, clip_on=False)
+        before = end < origin
+        axes.annotate(
+            text,
+            (end, row),
+            xytext=((-4 if before else 10 if endless[row] else 4), 0),
+            textcoords="offset points",
+            ha="right" if before else "left",
+            va="center",
+            fontsize=9,
+            color=GREY if text == BIASED else INK,
+            zorder=5,
+        )
+    axes.axvline(origin, color=INK, linewidth=1.0, zorder=4)
+    axes.set_xscale("log")
+    axes.set_xlim(left, right)
+    _ticks(axes.xaxis, (left, right), "{:,.4g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(values.size - 0.5, -0.5)
+    # What is written here is taken from the bars: two narrow lines, or one small line where there are many designs.
+    lines, width, size = (
+        (2, 18, min(10.5, 69 / values.size)) if values.size < 9 else (1, 24, min(8.5, 130 / values.size))
+    )
+    names = ["\n".join(textwrap.wrap(one, width, max_lines=lines, placeholder=" …")) for one in found.forecasts]
+    axes.set_yticks(range(values.size), names, fontsize=size)
+    axes.grid(False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    for label, entry in zip(found.forecasts, axes.get_yticklabels(), strict=True):
+        entry.set_parse_math(False)  # a dollar sign in a label is a dollar sign
+        if label == found.best:
+            entry.set_fontweight("bold")

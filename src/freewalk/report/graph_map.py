@@ -1,0 +1,273 @@
+"""The graph of a diagnosis: nodes coloured by how long the importance walk stays, traps outlined and labelled."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.report.figures import COLOURS, INK
+from freewalk.report.layout import Layout, along, layout, middle
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
+
+    from freewalk.analysis.diagnosis import Diagnosis
+    from freewalk.analysis.sets import Trap
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+TRAP, TINT = COLOURS[1], "#fbe9df"
+LABELLED = 4  # traps
+_CROWDED = 60  # nodes on a ring from which on neighbours cannot be told apart
+_BROAD = 20  # nodes of a trap that is seen without enlarging it
+_HALO = 3.5  # points between a node and the outline of its trap
+
+
+@dataclass(frozen=True, eq=False)
+class _Dots:
+    """Nodes as they are drawn: their numbers, places, radii in points, and the edges between them."""
+
+    nodes: Integers
+    places: Floats
+    radii: Floats
+    pairs: Integers
+
+
+def scale_of_stays(stays: Floats) -> "ScalarMappable":
+    """Colours for stays, on a log scale; pale is short."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+
+    finite = stays[np.isfinite(stays)]
+    low = float(finite.min()) if finite.size else 1.0
+    high = max(float(finite.max()) if finite.size else 1.0, 1.5 * low)
+    colours = LinearSegmentedColormap.from_list("stays", ["#dceaf4", "#8fc1de", "#2f7fb8", "#08306b"])
+    return ScalarMappable(LogNorm(low, high, clip=True), colours)
+
+
+def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
+    """Draw the graph into axes that nothing will move any more: sizes and labels are in points.
+
+    Parameters
+    ----------
+    figure, axes
+        Where to; everything else must have been drawn.
+    found
+        What `diagnose` returned.
+    """
+    focus = found.traps[0].nodes if found.traps else (int(found.stays.argmax()),)
+    placed = layout(found.graph, focus, found.importance)
+    axes.set_title(_title(found, placed), loc="left")
+    axes.set_axis_off()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    unit = _fit(figure, axes, placed)
+
+    dots = _Dots(placed.nodes, placed.positions, _radii(found, placed, unit), placed.pairs)
+    _draw_dots(axes, found, dots)
+    taken: list[Floats] = []
+    crowded = placed.kind in ("ring", "path") and placed.nodes.size > _CROWDED
+    if crowded and found.traps and len(found.traps[0].nodes) <= _BROAD:
+        taken.append(_draw_close_up(axes, found, dots, unit))
+    for trap in found.traps[:LABELLED]:
+        if np.isin(trap.nodes, dots.nodes).any():
+            taken += _label(figure, axes, found, dots, trap, taken)
+
+
+def _title(found: "Diagnosis", placed: Layout) -> str:
+    if placed.whole:
+        return "Where does the importance walk stay?"
+    what = "the worst trap" if found.traps else "the longest stay"
+    part = f"the {placed.nodes.size} nodes around {what}, of {found.graph.n:,}"
+    return f"Where does the importance walk stay?\n({part})"
+
+
+def _fit(figure: "Figure", axes: "Axes", placed: Layout) -> float:
+    """Set limits with equal units on both axes that leave room beside the graph; returns the points in a unit."""
+    # Labels stand outside of a ring; elsewhere they find room between the nodes.
+    margin = 0.2 if placed.kind in ("ring", "path", "star") else 0.12
+    panel = np.array(axes.get_window_extent().size)
+    unit = float((panel / (np.abs(placed.positions).max(axis=0) + margin)).min() / 2)
+    width, height = panel / unit / 2
+    axes.set_xlim(-width, width)
+    axes.set_ylim(-height, height)
+    return unit * 72.0 / figure.dpi
+
+
+def _radii(found: "Diagnosis", placed: Layout, unit: float) -> Floats:
+    """Radii in points: areas grow with the root of the importance, so that a hundredfold one fits beside the others."""
+    from scipy.spatial import cKDTree
+
+    distances = np.asarray(cKDTree(placed.positions).query(placed.positions, k=2)[0])
+    gap = float(np.median(distances[:, 1])) * unit
+    usual = float(np.clip(0.27 * gap, 0.9, 5.5))
+    # A heavy node may not cover its neighbours, but must be seen among a thousand.
+    return _grown(found, placed.nodes, usual, float(np.clip(0.5 * gap, 5.0, 14.0)))
+
+
+def _grown(found: "Diagnosis", nodes: Integers, usual: float, most: float) -> Floats:
+    relative = found.importance[nodes] / np.median(found.importance)
+    return np.asarray(np.clip(usual * relative**0.25, 0.6 * usual, most))
+
+
+def _draw_dots(axes: "Axes", found: "Diagnosis", dots: _Dots) -> None:
+    """Edges, outlines of traps, nodes."""
+    from matplotlib.collections import LineCollection
+
+    if dots.pairs.size:
+        crowd = dots.pairs.shape[0] / max(dots.nodes.size, 1)
+        alpha = float(np.clip(2.2 / crowd, 0.06, 0.9))
+        lines = LineCollection(list(dots.places[dots.pairs]), colors="#b5b5b5", linewidths=0.8, alpha=alpha, zorder=1)
+        axes.add_collection(lines, autolim=False)
+    for trap in reversed(found.traps):
+        _outline(axes, dots, np.flatnonzero(np.isin(dots.nodes, trap.nodes)))
+    shades = scale_of_stays(found.stays).to_rgba(found.stays[dots.nodes])
+    order = np.argsort(found.stays[dots.nodes], kind="stable")  # long stays on top
+    axes.scatter(
+        dots.places[order, 0],
+        dots.places[order, 1],
+        s=(2 * dots.radii[order]) ** 2,
+        c=shades[order],
+        edgecolors="#5b6f80",
+        linewidths=np.minimum(0.5, dots.radii[order] / 6).tolist(),
+        zorder=4,
+    )
+
+
+def _outline(axes: "Axes", dots: _Dots, members: Integers) -> None:
+    """A line around some nodes and the edges between them: a broad stroke, and one that is less broad upon it."""
+    from matplotlib.collections import LineCollection
+
+    if not members.size:
+        return
+    inside = dots.pairs[np.isin(dots.pairs, members).all(axis=1)] if dots.pairs.size else dots.pairs
+    for extra, colour, order in ((1.6, TRAP, 2), (0.0, TINT, 3)):
+        reach = dots.radii[members] + _HALO + extra
+        x, y = dots.places[members].T
+        axes.scatter(x, y, s=(2 * reach) ** 2, color=colour, linewidths=0, zorder=order)
+        if inside.size:
+            strokes = LineCollection(
+                list(dots.places[inside]),
+                colors=colour,
+                linewidths=2 * (np.minimum(*dots.radii[inside].T) + 0.6 * _HALO + extra),
+                zorder=order,
+            )
+            axes.add_collection(strokes, autolim=False)
+
+
+def _draw_close_up(axes: "Axes", found: "Diagnosis", dots: _Dots, unit: float) -> Floats:
+    """The worst trap and its neighbours in a row, in the middle of a ring; returns the box that it takes."""
+    trap, wide = found.traps[0].nodes, 0.66
+    row = _around(found, trap, max(11, len(trap) + 6))
+    places = np.column_stack([np.linspace(-wide, wide, row.size), np.zeros(row.size)])
+    gap = 2 * wide / (row.size - 1) * unit
+    usual = float(np.clip(0.26 * gap, 1.5, 6.0))
+    radii = _grown(found, row, usual, 0.42 * gap)
+    order = np.arange(row.size - 1)
+    members = np.flatnonzero(np.isin(dots.nodes, trap))
+    origin = dots.places[members[members.size // 2]]
+    ends = sorted((places[0], places[-1]), key=lambda end: float(np.linalg.norm(end - origin)))
+    # From the side, a line to the far end would cross the row.
+    for end in ends if origin[1] > 0.5 else ends[:1]:
+        axes.plot(*np.column_stack([origin, end]), color="#dddddd", linewidth=0.8, zorder=0.5)
+    _draw_dots(axes, found, _Dots(row, places, radii, np.column_stack([order, order + 1])))
+    below = -(float(radii.max()) + _HALO + 10.0) / unit
+    for node, place in list(zip(row, places, strict=True))[:: -(-row.size // 11)]:
+        axes.text(place[0], below, str(node), ha="center", va="center", fontsize=7.5, color="#555555")
+    words = "the worst trap enlarged, with node numbers"
+    axes.text(0, below - 16 / unit, words, ha="center", va="center", fontsize=8.5, color="#555555")
+    corners = axes.transData.transform([(-wide - 0.1, below - 24 / unit), (wide + 0.1, -below)])
+    return np.asarray(corners.ravel(), dtype=np.float64)
+
+
+def _around(found: "Diagnosis", trap: tuple[int, ...], shown: int) -> Integers:
+    """Consecutive nodes of a ring or a path with the trap in their middle."""
+    graph = found.graph
+    ends = np.flatnonzero(graph.degrees == 1)
+    order = along(graph, int(ends[0]) if ends.size else int(trap[0]))
+    if ends.size:
+        where = np.flatnonzero(np.isin(order, trap))
+        first = int(np.clip(round(where.mean()) - shown // 2, 0, max(order.size - shown, 0)))
+        return order[first : first + shown]
+    return order[(middle(order, trap) - (shown - 1) // 2 + np.arange(shown)) % order.size]
+
+
+def _label(
+    figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots, trap: "Trap", taken: list[Floats]
+) -> list[Floats]:
+    """Say how long a visit lasts, where there is room; returns the boxes that the words and their line take."""
+    members = np.flatnonzero(np.isin(dots.nodes, trap.nodes))
+    centre = dots.places[members].mean(axis=0)
+    anchor = members[np.argmin(np.linalg.norm(dots.places[members] - centre, axis=1))]
+    halo = float(dots.radii[anchor]) + _HALO
+    text: Any = axes.annotate(
+        f"{'worst trap: ' if trap is found.traps[0] else ''}{_updates(trap.stay)}",
+        tuple(dots.places[anchor]),
+        xytext=(0, 0),
+        textcoords="offset points",
+        ha="center",
+        va="center",
+        fontsize=9,
+        color=INK,
+        zorder=6,
+        annotation_clip=False,
+        bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": TRAP, "linewidth": 0.8, "alpha": 0.93},
+        arrowprops={"arrowstyle": "-", "color": TRAP, "linewidth": 0.9, "shrinkA": 0.0, "shrinkB": halo},
+    )
+    pixel = figure.dpi / 72.0
+    extent = text.get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
+    half = np.array([extent.width, extent.height]) / 2 + 4 * pixel
+    home = axes.transData.transform(dots.places[anchor])
+    place = _room(figure, axes, found, dots, home, half, (halo + 2) * pixel, taken)
+    text.set_position(tuple((place - home) / pixel))
+    text.set_in_layout(False)
+    points = home + np.linspace(0.25, 0.9, 5)[:, None] * (place - home)
+    return [np.concatenate([place - half, place + half]), *np.hstack([points - pixel, points + pixel])]
+
+
+def _room(
+    figure: "Figure",
+    axes: "Axes",
+    found: "Diagnosis",
+    dots: _Dots,
+    home: Floats,
+    half: Floats,
+    near: float,
+    taken: list[Floats],
+) -> Floats:
+    """The middle of the place near `home`, in pixels, at which a box hides least."""
+    nodes = axes.transData.transform(dots.places)
+    held = np.isin(dots.nodes, np.concatenate([trap.nodes for trap in found.traps]))
+    radii = (dots.radii + np.where(held, _HALO + 2.0, 0.0))[:, None] * figure.dpi / 72.0
+    weights = np.where(held, 8.0, 2.0)
+    frame = np.array(axes.get_window_extent().extents)
+    outward = (home - nodes.mean(axis=0)) / max(float(np.linalg.norm(home - nodes.mean(axis=0))), 1e-9)
+    best, least = home, np.inf
+    for distance in (9.0, 20.0, 34.0, 52.0, 75.0, 110.0):
+        for angle in np.linspace(0, 2 * np.pi, 24, endpoint=False):
+            direction = np.array([np.cos(angle), np.sin(angle)])
+            place = home + direction * (near + distance * figure.dpi / 72.0 + half * np.abs(direction))
+            box = np.concatenate([place - half, place + half])
+            points = home + np.linspace(0.1, 0.9, 9)[:, None] * (place - home)
+            line = np.hstack([points, points])
+            hidden = weights[((nodes + radii > box[:2]) & (nodes - radii < box[2:])).all(axis=1)].sum()
+            cost = hidden + distance / 25.0 - 0.6 * float(direction @ outward)
+            cost += 40.0 * sum(_overlap(box, other) for other in taken)
+            cost += 20.0 * sum(any(_overlap(point, other) for point in line) for other in taken)
+            cost += 60.0 * bool((box[:2] < frame[:2]).any() or (box[2:] > frame[2:]).any())
+            if cost < least:
+                best, least = place, cost
+    return best
+
+
+def _updates(stay: float) -> str:
+    return f"{stay:,.0f} updates" if stay >= 10 else f"{stay:.1f} updates"
+
+
+def _overlap(one: Floats, other: Floats) -> bool:
+    """Whether two boxes, as left, bottom, right and top, have something in common."""
+    return bool((np.minimum(one[2:], other[2:]) >= np.maximum(one[:2], other[:2])).all())

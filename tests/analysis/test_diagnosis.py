@@ -1,0 +1,176 @@
+"""The diagnosis: right about cases it was not made for, clear in its words, complete in its numbers."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import freewalk as fw
+from freewalk.analysis import diagnosis, exact_curve, race
+from freewalk.analysis.diagnosis import DESIGNS, IMPORTANCE, UNIFORM, stand_in
+from freewalk.errors import FreewalkError
+
+ROOT = Path(__file__).parents[2]
+
+
+def study():
+    """The script that judges the diagnosis, whose cases are used here."""
+    spec = importlib.util.spec_from_file_location("judged", ROOT / "benchmarks" / "diagnosis.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_verdict_agrees_with_exact_curves_on_the_data():
+    """The first of the cases of benchmarks/diagnosis.py, which runs 200 of them; nothing here can fail by chance."""
+    judged = study()
+    pairs = []
+    for seed in judged.SEEDS[:16]:
+        setting = judged.case(seed)
+        pairs.append((judged.truth(*setting), judged.told(*setting)))
+    agreed = np.mean([(true > 1) == (said > 1) for true, said in pairs])
+    assert agreed >= 0.85
+    assert {true > 1 for true, _ in pairs} == {True, False}
+
+
+def test_on_the_ring_from_a_heavy_start_importance_is_entrapped_and_slower():
+    problem = fw.objectives.LeastSquares.synthetic(200, dim=3, heavy=2, seed=1)
+    found = fw.diagnose(fw.graphs.ring(200), problem.smoothness, start="heaviest")
+    assert found.entrapped
+    assert found.slower
+    assert {0, 1} <= set(found.traps[0].nodes) <= {198, 199, 0, 1, 2, 3}
+    assert found.ratio > 3
+    words = str(found)
+    for part in ("entrapped at nodes 0, 1, ", "it is slower", "stand-in", "the fastest of the designs"):
+        assert part in words
+    assert found.forecasts[IMPORTANCE].stay > 10 * found.forecasts["MHLJ, jump 0.1"].stay
+    assert found.forecasts[UNIFORM].distance == pytest.approx(0, abs=1e-12)
+    assert found.forecasts["MHLJ, jump 0.5"].distance > 0.05
+
+
+def test_on_a_dense_graph_importance_pays():
+    problem = fw.objectives.LeastSquares.synthetic(100, dim=3, heavy=3, seed=1)
+    found = fw.diagnose(fw.graphs.complete(100), problem.smoothness)
+    assert found.slower is False
+    assert "it pays" in str(found)
+
+
+def test_equal_nodes_make_no_difference():
+    found = fw.diagnose(fw.graphs.ring(31), np.ones(31))
+    assert not found.entrapped
+    assert found.ratio == pytest.approx(1.0)
+    assert found.slower is False
+    assert "not entrapped" in str(found)
+    assert "all nodes are alike" in str(found)
+
+
+def test_a_problem_is_diagnosed_on_its_own_data():
+    graph = fw.graphs.ring(40)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, shift=0.3, seed=1)
+    found = fw.diagnose(graph, problem, start=0)
+    assert found.exact
+    assert "on these data" in str(found)
+    run = found.forecasts[UNIFORM].race
+    kernel = DESIGNS[UNIFORM].kernel(graph, problem.smoothness)
+    steps = int(run.updates) + 2
+    curve = exact_curve(problem, kernel, fw.SGD(run.step), steps=steps, start=0).loss.values
+    wanted = 1.5 * problem.loss(problem.optimum())
+    assert curve[int(np.floor(run.updates))] >= wanted >= curve[-1]
+
+
+def test_any_objective_will_do():
+    graph = fw.graphs.ring(30)
+    problem = fw.objectives.Logistic.synthetic(graph.n, dim=3, heavy=2, seed=1)
+    found = fw.diagnose(graph, problem, start=0)
+    assert not found.exact
+    assert found.slower is not None
+
+
+def test_the_stand_in_has_the_importance():
+    importance = np.array([1.0, 50.0, 3.0, 0.01])
+    for samples in (1, 3):
+        problem = stand_in(importance, 4, samples)
+        assert problem.smoothness == pytest.approx(importance)
+        assert len(problem.targets) == 4 * samples
+
+
+def test_scripts_get_plain_numbers():
+    found = fw.diagnose(fw.graphs.ring(30), [50.0] + 29 * [1.0], start=3)
+    told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert told["entrapped"] is True
+    assert told["traps"][0]["nodes"] == [0]
+    assert told["start"] == "node 3"
+    assert set(told["designs"]) == set(DESIGNS)
+    assert told["designs"][UNIFORM]["updates"] > 0
+
+
+def test_designs_of_ones_own_take_the_place_of_the_standard_ones():
+    seen = []
+    own = {"mine": fw.designs.MHLJ(0.7, 0.5, 3)}
+    found = fw.diagnose(fw.graphs.ring(30), [50.0] + 29 * [1.0], designs=own, progress=seen.append)
+    assert list(found.forecasts) == [UNIFORM, IMPORTANCE, "mine"] == seen
+
+
+def test_large_graphs_are_told_what_can_be_told(monkeypatch):
+    monkeypatch.setattr(diagnosis, "MOST_NODES", 20)
+    found = fw.diagnose(fw.graphs.ring(30), [50.0] + 29 * [1.0])
+    assert found.entrapped
+    assert found.slower is None
+    assert found.best is None
+    assert "up to 20 nodes" in str(found)
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_a_race_stops_where_the_exact_curve_crosses():
+    graph = fw.graphs.grid(4, 5)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=1, seed=3)
+    best = problem.loss(problem.optimum())
+    kernel = fw.designs.MHLJ(0.2, 0.5, 3).kernel(graph, problem.smoothness)
+    run = race(problem, kernel, settle=0.1 * best, reach=0.2 * best, start=0)
+    assert run.excess == pytest.approx(0.1 * best, rel=0.01)
+    curve = exact_curve(problem, kernel, fw.SGD(run.step), steps=int(run.updates) + 2, start=0)
+    crossed = int(np.flatnonzero(curve.loss.values <= 1.2 * best)[0])
+    assert abs(crossed - run.updates) <= max(1.0, 0.02 * crossed)
+    assert run.messages == pytest.approx(curve.messages.values[crossed], rel=0.03)
+
+
+def test_a_race_that_bias_forbids_is_lost():
+    graph = fw.graphs.ring(30)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=1, shift=1.0, noise=0.01, seed=3)
+    best = problem.loss(problem.optimum())
+    run = race(
+        problem, fw.designs.MHLJ(0.9, 0.5, 3).kernel(graph, problem.smoothness), settle=best / 50, reach=best / 25
+    )
+    assert run.updates == np.inf
+    assert run.bias > best / 25
+
+
+BAD = {
+    "graph": (lambda: fw.diagnose("ring", [1.0]), "expected one of fw.graphs"),
+    "length": (lambda: fw.diagnose(fw.graphs.ring(5), [1.0, 2.0]), r"shape \(2,\), expected \(5,\)"),
+    "negative": (lambda: fw.diagnose(fw.graphs.ring(5), [1, 2, -3, 4, 5]), "node 2"),
+    "start": (lambda: fw.diagnose(fw.graphs.ring(5), np.ones(5), start="heavy"), "start = 'heavy'"),
+    "dim": (lambda: fw.diagnose(fw.graphs.ring(5), np.ones(5), dim=0), "dim = 0"),
+    "other nodes": (
+        lambda: fw.diagnose(fw.graphs.ring(5), fw.objectives.LeastSquares.synthetic(7, 2)),
+        r"shape \(7,\), expected \(5,\)",
+    ),
+    "levels": (
+        lambda: race(
+            fw.objectives.LeastSquares.synthetic(5, 2),
+            fw.designs.SimpleWalk().kernel(fw.graphs.ring(5)),
+            settle=1.0,
+            reach=0.5,
+        ),
+        "0 < settle < reach",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_says_what_is_wrong(name):
+    call, words = BAD[name]
+    with pytest.raises(FreewalkError, match=words):
+        call()

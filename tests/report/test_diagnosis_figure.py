@@ -1,0 +1,234 @@
+"""A diagnosis is drawn and tabled, whatever was found."""
+
+import logging
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from rich.console import Console
+
+import freewalk as fw
+from freewalk.analysis import diagnosis
+from freewalk.analysis.diagnosis import IMPORTANCE, UNIFORM, Diagnosis, Forecast, diagnose
+from freewalk.errors import RecordError
+from freewalk.graphs import Graph
+from freewalk.report import diagnosis_figure, diagnosis_table, layout
+from freewalk.report.diagnosis import _number
+
+HEAVY = 60.0
+
+
+def importance(n: int, *heavy: int) -> list[float]:
+    return [HEAVY if node in heavy else 1.0 for node in range(n)]
+
+
+@pytest.fixture(scope="module")
+def ring() -> Diagnosis:
+    return diagnose(fw.graphs.ring(24), importance(24, 0, 1), start=0, dim=2)
+
+
+@pytest.fixture
+def unraced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the slow part, as `diagnose` does for large graphs."""
+    monkeypatch.setattr(diagnosis, "MOST_NODES", 1)
+
+
+def assert_drawn(path: Path) -> None:
+    image = imread(path)
+    assert image.shape[:2] == (1088, 1856)
+    left, right = image[:, :928, :3], image[:, 928:, :3]
+    for part in (left[:850], left[900:], right[:544], right[544:]):  # the graph, its scale, and two panels
+        assert part.std() > 0.02
+
+
+def text(found: Diagnosis, width: int = 80) -> list[str]:
+    console = Console(file=StringIO(), width=width, color_system=None)
+    console.print(diagnosis_table(found))
+    return console.file.getvalue().splitlines()
+
+
+def row(found: Diagnosis, label: str, width: int = 100) -> list[str]:
+    (line,) = (line for line in text(found, width) if line.strip().startswith(label))
+    return line.strip().removeprefix(label).split()
+
+
+def changed(found: Diagnosis, label: str, **race: float) -> Diagnosis:
+    one = found.forecasts[label]
+    assert one.race is not None
+    return replace(found, forecasts={**found.forecasts, label: replace(one, race=replace(one.race, **race))})
+
+
+def without_races(found: Diagnosis) -> Diagnosis:
+    return replace(found, forecasts={label: replace(one, race=None) for label, one in found.forecasts.items()})
+
+
+# The table.
+
+
+def test_one_row_a_design_with_its_numbers(ring: Diagnosis) -> None:
+    arrived = {label: one for label, one in ring.forecasts.items() if np.isfinite(one.race.updates)}
+    assert len(arrived) > 3
+    for label, one in arrived.items():
+        stay, distance, messages, step, updates, sent, ratio, times = row(ring, label)
+        assert float(stay.replace(",", "")) == pytest.approx(one.stay, rel=0.01)
+        assert float(distance) == pytest.approx(one.distance, rel=0.06, abs=1e-9)
+        assert float(messages) == pytest.approx(one.messages_per_update, abs=0.006)
+        assert float(step) == pytest.approx(one.race.step, rel=0.06)
+        assert float(updates.replace(",", "")) == pytest.approx(one.race.updates, rel=0.01)
+        assert float(sent.replace(",", "")) == pytest.approx(one.race.messages, rel=0.01)
+        assert float(ratio) == pytest.approx(one.race.updates / ring.forecasts[UNIFORM].race.updates, rel=0.01)
+        assert times == "×"
+    caption = " ".join(line.strip() for line in text(ring))
+    assert "to nodes 0, 1." in caption
+
+
+def test_it_fits_on_eighty_columns(ring: Diagnosis) -> None:
+    large = changed(ring, IMPORTANCE, updates=1_234_567.0, messages=1_234_567.0)
+    for width in (80, 100):
+        lines = text(large, width)
+        assert max(map(len, lines)) <= width
+        assert "…" not in "".join(lines)
+        assert "1,234,567" in "".join(lines)
+
+
+def test_what_was_not_reached_says_why(ring: Diagnosis) -> None:
+    given_up = changed(ring, IMPORTANCE, updates=np.inf, messages=np.inf)
+    assert row(given_up, IMPORTANCE)[-6:] == ["given", "up", "—", ">", "20", "×"]
+    slow = changed(given_up, UNIFORM, updates=200_000.0)  # the analysis ends after a million updates
+    assert row(slow, IMPORTANCE)[-3:] == [">", "5", "×"]
+    label = "MHLJ, jump 0.1"
+    excess = ring.forecasts[label].race.excess
+    biased = changed(ring, label, updates=np.inf, messages=np.inf, bias=0.9 * excess)
+    assert row(biased, label)[-3:] == ["biased", "—", "—"]
+    # A design with its law on target is never called biased.
+    slow = changed(ring, IMPORTANCE, updates=np.inf, messages=np.inf, bias=0.9 * ring.forecasts[IMPORTANCE].race.excess)
+    assert "given" in row(slow, IMPORTANCE)
+    # Nothing to compare with: no ratio.
+    assert row(changed(ring, UNIFORM, updates=np.inf, messages=np.inf), IMPORTANCE)[-1] == "—"
+
+
+def test_what_was_not_computed_is_a_dash(ring: Diagnosis) -> None:
+    found = without_races(ring)
+    assert row(found, UNIFORM)[-4:] == ["—"] * 4
+    assert "1.25 ×" not in " ".join(text(found))
+    free = replace(found, traps=(), forecasts={k: replace(v, stay=np.nan) for k, v in found.forecasts.items()})
+    assert row(free, UNIFORM)[0] == "—"
+    assert "Visit" not in " ".join(text(free))
+
+
+def test_labels_are_not_markup(ring: Diagnosis) -> None:
+    one = ring.forecasts[UNIFORM]
+    found = replace(ring, forecasts={**ring.forecasts, "a [bold] one": replace(one, label="a [bold] one")})
+    assert "a [bold] one" in " ".join(text(found, 100))
+
+
+def test_numbers() -> None:
+    assert [_number(value) for value in (0.5, 99.94, 123_456.7, np.inf, np.nan)] == ["0.5", "99.9", "123,457", "—", "—"]
+
+
+# The figure.
+
+
+def test_a_raced_diagnosis_is_drawn(ring: Diagnosis, tmp_path: Path) -> None:
+    path = diagnosis_figure(ring, tmp_path / "new" / "ring.png")
+    assert path == tmp_path / "new" / "ring.png"
+    assert_drawn(path)
+    assert diagnosis_figure(ring, tmp_path / "ring.svg").stat().st_size > 10_000
+    with pytest.raises(RecordError, match="cannot draw this kind of file"):
+        diagnosis_figure(ring, tmp_path / "ring.xyz")
+
+
+def test_designs_that_were_given_up_or_are_biased_are_drawn(ring: Diagnosis, tmp_path: Path) -> None:
+    found = changed(ring, IMPORTANCE, updates=np.inf, messages=np.inf)
+    found = changed(found, "MHLJ, jump 0.1", updates=np.inf, messages=np.inf, bias=1.0)
+    one: Forecast = ring.forecasts[UNIFORM]
+    more = {f"design {k} of a $spec with a long name": replace(one, label=f"design {k}") for k in range(8)}
+    assert_drawn(diagnosis_figure(replace(found, forecasts={**found.forecasts, **more}), tmp_path / "more.png"))
+    nobody = changed(found, UNIFORM, updates=np.inf, messages=np.inf)
+    assert_drawn(diagnosis_figure(nobody, tmp_path / "nobody.png"))
+
+
+@pytest.mark.usefixtures("unraced")
+@pytest.mark.parametrize(
+    ("graph", "heavy"),
+    [
+        (fw.graphs.ring(90), (0, 89)),  # enough nodes for a close-up, with the trap across node 0
+        (fw.graphs.path(90), (88, 89)),
+        (fw.graphs.path(2), (0,)),
+        (fw.graphs.grid(5, 6), (8,)),
+        (fw.graphs.star(12), (3,)),
+        (fw.graphs.complete(8), ()),
+        (fw.graphs.barabasi_albert(40, 2, seed=1), (30,)),
+        (fw.graphs.watts_strogatz(160, 4, 0.1, seed=1), (5, 6, 80)),
+        (fw.graphs.erdos_renyi(520, 0.02, seed=1), (7,)),  # too many to show them all
+        (fw.graphs.ring(2600), (9,)),
+    ],
+    ids=str,
+)
+def test_every_graph_is_drawn(
+    graph: Graph, heavy: tuple[int, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = diagnose(graph, importance(graph.n, *heavy), dim=2)
+    with caplog.at_level(logging.WARNING):
+        assert_drawn(diagnosis_figure(found, tmp_path / "graph.png"))
+    assert not caplog.records  # matplotlib complains there about layouts that do not work out
+
+
+def test_no_state_is_left_behind(ring: Diagnosis, tmp_path: Path) -> None:
+    before = dict(matplotlib.rcParams)
+    diagnosis_figure(ring, tmp_path / "one.png")
+    assert dict(matplotlib.rcParams) == before
+    diagnosis_figure(ring, tmp_path / "two.png")
+    np.testing.assert_array_equal(imread(tmp_path / "one.png"), imread(tmp_path / "two.png"))
+
+
+# Where the nodes go.
+
+
+def test_a_ring_is_recognized_whatever_its_numbers() -> None:
+    order = np.random.default_rng(1).permutation(30)
+    graph = fw.graphs.from_edges(list(zip(order, np.roll(order, 1), strict=True)))
+    placed = layout.layout(graph, [4], np.ones(30))
+    assert placed.kind == "ring"
+    lengths = np.linalg.norm(np.diff(placed.positions[placed.pairs], axis=1)[:, 0], axis=1)
+    np.testing.assert_allclose(lengths, lengths[0], rtol=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(placed.positions, axis=1), 1.0, atol=0.01)
+    assert placed.positions[4] @ (0.0, 1.0) > 0.99  # the focus is at the top
+
+
+def test_a_path_and_a_grid_keep_their_neighbours_near() -> None:
+    for graph in (fw.graphs.path(15), fw.graphs.grid(4, 7)):
+        placed = layout.layout(graph, [0], np.ones(graph.n))
+        assert placed.whole
+        lengths = np.linalg.norm(np.diff(placed.positions[placed.pairs], axis=1)[:, 0], axis=1)
+        np.testing.assert_allclose(lengths, lengths[0], rtol=1e-9)
+        assert len(placed.pairs) == graph.edges
+    liar = fw.graphs.path(28)
+    named = Graph(liar.indptr, liar.indices, name="grid(4, 7)")
+    assert layout.kind_of(named) == "path"
+    assert layout.kind_of(Graph(*_arrays(fw.graphs.ring(28)), name="grid(4, 7)")) == "ring"
+
+
+def _arrays(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    return graph.indptr, graph.indices
+
+
+def test_of_a_large_graph_the_nodes_around_the_focus_are_shown() -> None:
+    weights = np.ones(3000)
+    graph = fw.graphs.watts_strogatz(3000, 6, 0.1, seed=3)
+    placed = layout.layout(graph, [10, 11], weights)
+    assert not placed.whole
+    assert placed.nodes.size == layout.NEARBY
+    assert {10, 11, *graph.neighbours(10).tolist()} <= set(placed.nodes.tolist())
+    for a, b in placed.nodes[placed.pairs]:
+        assert b in graph.neighbours(int(a))
+    near = layout.layout(fw.graphs.grid(60, 60), [1830], np.ones(3600))
+    lengths = np.linalg.norm(np.diff(near.positions[near.pairs], axis=1)[:, 0], axis=1)
+    np.testing.assert_allclose(lengths, lengths[0], rtol=1e-9)
+    star = fw.graphs.star(3000)
+    weights[2000] = 9.0
+    assert 2000 in layout.layout(star, [7], weights).nodes  # of the farthest, the most important
