@@ -7,8 +7,9 @@ BIN := .venv/bin
 demo: .venv/ready
 	@$(BIN)/freewalk demo
 
+# One thread for linear algebra in each worker: more of them wait for each other.
 test: lint
-	@$(BIN)/python -m pytest -n auto
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 lint: .venv/ready-test
 	@$(BIN)/ruff check .

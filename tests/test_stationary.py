@@ -95,7 +95,7 @@ def test_large_walks_with_jumps(kind):
         equations = csc_array(eye_array(graph.n) - matrix.T)
         other = np.append(1.0, spsolve(equations[1:, 1:], -equations[1:, [0]].toarray().ravel()))
         other /= other.sum()
-    assert np.abs(law - other).sum() < 1e-8 if kind == "ring" else 1e-10
+    assert np.abs(law - other).sum() < (1e-8 if kind == "ring" else 1e-10)
 
 
 def test_the_ways_that_were_meant_are_taken():

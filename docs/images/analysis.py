@@ -27,7 +27,7 @@ def on_top():
         kernel = design.kernel(graph, problem.smoothness)
         rule = fw.SGD(1.5e-3)
         options = {"steps": 6000, "every": 50, "start": 0}
-        seen = fw.learn(problem, kernel, rule, walks=500, seed=1, **options).data.mse
+        seen = fw.learn(problem, kernel, rule, walks=2000, **options).data.mse
         mean, error = seen.mean("walk"), seen.std("walk") / np.sqrt(seen.sizes["walk"])
         axes.fill_between(seen.step, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.3, linewidth=0)
         exact = exact_curve(problem, kernel, rule, **options)
@@ -38,7 +38,7 @@ def on_top():
     axes.set_xlabel("updates")
     axes.set_ylabel("expected mean squared error")
     axes.set_title(
-        "line: exact, no random number drawn   band: mean of 500 simulated walks ± 2 standard errors", fontsize=9
+        "line: exact, no random number drawn   band: mean of 2000 simulated walks ± 2 standard errors", fontsize=9
     )
     axes.legend()
     save(figure, HERE / "exact-and-simulated.png")
@@ -68,7 +68,7 @@ def share_of_bias():
         axes.set_xlabel("jump probability")
         axes.set_ylim(0, 100)
     figure.axes[0].set_ylabel("share of bias in the error gap, %")
-    figure.axes[0].legend()
+    figure.axes[0].legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
     save(figure, HERE / "share-of-bias.png")
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk import rng
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -55,7 +57,7 @@ class Hierarchy:
 
         self._levels: list[_Level] = []
         # Aggregates are made of random weights so that equal flows do not all point the same way; any draws will do.
-        draws = np.random.Generator(np.random.PCG64(0))
+        draws = rng.generator(0)
         while flows.shape[0] > _COARSEST or not self._levels:
             inflow, out = csr_array(flows.T), np.asarray(flows.sum(axis=1), dtype=np.float64).ravel()
             count, parts = _aggregates(csr_array(flows + inflow), draws)

@@ -87,8 +87,8 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
     Returns
     -------
     MixingTime
-        A float that says whether it is exact; infinite for a walk that is periodic, with its period, and as a bound where
-        there is none.
+        A float that says whether it is exact; infinite for a walk that is periodic, with its period, and where no
+        bound is found.
 
     Raises
     ------

@@ -202,10 +202,11 @@ def spread_of(kernel: Kernel, steps: NDArray[np.int64]) -> moments.Spread:
     if sum(move.law is not None for move in kernel.moves) > 1:
         raise AnalysisError(f"{kernel.label}: has several moves that draw from a law, expected one at most; join them")
     messages, probes = zip(*(_traffic(kernel, moves) for moves in (first, rest)), strict=True)
-    neighbours = fixed(kernel.graph.indptr), fixed(kernel.graph.indices), fixed(1.0 / kernel.graph.degrees)
+    graph = kernel.graph
+    hop = fixed(graph.indptr.astype(np.int64)), fixed(graph.indices), fixed((1.0 / graph.degrees)[graph.indices])
     parts = (laws if drawn.any() else np.zeros(0), messages, probes, shares, hops, drawn)
     return moments.Spread(
-        _matrix(kernel, first), _matrix(kernel, rest), neighbours, *(fixed(np.asarray(part)) for part in parts)
+        _matrix(kernel, first), _matrix(kernel, rest), hop, *(fixed(np.asarray(part)) for part in parts)
     )
 
 
@@ -224,9 +225,9 @@ def _matrix(kernel: Kernel, moves: Sequence[Move]) -> moments.Rows:
         if not _is_uniform(move) and move.law is None and move.probability > 0
     ]
     if not parts:
-        return fixed(np.zeros(0, dtype=np.int32)), fixed(np.zeros(0, dtype=np.int32)), fixed(np.zeros(0))
+        return fixed(np.zeros(0, dtype=np.int64)), fixed(np.zeros(0, dtype=np.int32)), fixed(np.zeros(0))
     matrix = csr_array(sum(parts[1:], parts[0]).T)
-    return fixed(matrix.indptr.astype(np.int32)), fixed(matrix.indices.astype(np.int32)), fixed(matrix.data)
+    return fixed(matrix.indptr.astype(np.int64)), fixed(matrix.indices.astype(np.int32)), fixed(matrix.data)
 
 
 def _traffic(kernel: Kernel, moves: Sequence[Move]) -> tuple[Floats, Floats]:
@@ -261,7 +262,7 @@ def start_law(who: str, start: str | ArrayLike, n: int) -> Floats:
 
 def compiled() -> Callable[..., None]:
     """The recursion, compiled."""
-    calls = ("learn_from_one", "learn_from_all", "spread_rows", "learn", "collect", "hop_once", "draw", "count")
+    calls = ("learn_from_one", "learn_from_all", "spread_rows", "learn", "draw", "count")
     return compile_functions({"advance": moments.advance}, "advance", calls=calls)
 
 

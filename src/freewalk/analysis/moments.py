@@ -29,9 +29,9 @@ class Terms(NamedTuple):
 class Spread(NamedTuple):
     """The moves of a kernel: two sparse matrices, powers of the uniform hop, and a law, each with its share by step."""
 
-    first: Rows  # the transposed matrix
+    first: Rows  # a transposed matrix, as are the others
     rest: Rows
-    neighbours: Rows  # the graph, and 1 / degree
+    hop: Rows  # one uniform hop
     law: Floats  # of length 0 where no move draws from one
     messages: Floats  # (first | rest) × node: what a move from a node sends
     probes: Floats
@@ -201,48 +201,38 @@ def learn_from_all(hessian: Floats, gradient: Floats, step: float, state: Floats
 def spread_rows(spread: Spread, row: int, state: Floats, out: Floats, one: Floats, two: Floats) -> None:
     """out(u) = Σ_v P(v, u) state(v), jumps hop by hop; `one` and `two` are spares."""
     longest = spread.hops.shape[1] - 1
-    stay = spread.hops[row, 0]
-    for u in range(state.shape[0]):
-        for j in range(state.shape[1]):
-            out[u, j] = stay * state[u, j]
-    collect(spread.first, spread.shares[row, 0], state, out)
-    collect(spread.rest, spread.shares[row, 1], state, out)
     # Horner's rule, (((c_r s) W + c_{r−1} s) W + …) W: jumps of all lengths together take as many hops as the longest.
     source, factor = state, spread.hops[row, longest]
     for hop in range(longest, 1, -1):
         target = one if (longest - hop) % 2 == 0 else two
         for u in range(state.shape[0]):
-            for j in range(state.shape[1]):
-                target[u, j] = spread.hops[row, hop - 1] * state[u, j]
-        hop_once(spread.neighbours, factor, source, target)
+            fill(spread.hops[row, hop - 1], state[u], target[u])
+            add(spread.hop, u, factor, source, target[u])
         source, factor = target, 1.0
-    if longest > 0:
-        hop_once(spread.neighbours, factor, source, out)
+    for u in range(state.shape[0]):
+        fill(spread.hops[row, 0], state[u], out[u])
+        add(spread.first, u, spread.shares[row, 0], state, out[u])
+        add(spread.rest, u, spread.shares[row, 1], state, out[u])
+        if longest > 0:
+            add(spread.hop, u, factor, source, out[u])
     if spread.law.size > 0:
         draw(spread.law, spread.drawn[row, 0], state, out)
 
 
-def collect(matrix: Rows, share: float, state: Floats, out: Floats) -> None:
-    """Add share · matrix @ state."""
+def fill(share: float, source: Floats, target: Floats) -> None:
+    """Write share · source."""
+    for j in range(source.size):
+        target[j] = share * source[j]
+
+
+def add(matrix: Rows, u: int, share: float, source: Floats, target: Floats) -> None:
+    """Add share · (row u of matrix @ source); a matrix without values is 0."""
     begins, columns, values = matrix
-    if values.size == 0 or share == 0.0:
-        return
-    for u in range(state.shape[0]):
+    if values.size > 0:
         for place in range(begins[u], begins[u + 1]):
             v, value = columns[place], share * values[place]
-            for j in range(state.shape[1]):
-                out[u, j] += value * state[v, j]
-
-
-def hop_once(neighbours: Rows, share: float, state: Floats, out: Floats) -> None:
-    """Add share · (one uniform hop of state)."""
-    begins, nodes, inverse_degrees = neighbours
-    for u in range(state.shape[0]):
-        for place in range(begins[u], begins[u + 1]):
-            v = nodes[place]
-            value = share * inverse_degrees[v]
-            for j in range(state.shape[1]):
-                out[u, j] += value * state[v, j]
+            for j in range(target.size):
+                target[j] += value * source[v, j]
 
 
 def draw(law: Floats, share: float, state: Floats, out: Floats) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk import rng
 from freewalk.analysis.chain import Chain, chain_of
 from freewalk.analysis.law import period_of
 from freewalk.errors import AnalysisError
@@ -219,7 +220,7 @@ def converged(who: str, solver: Any, matrix: Any, count: int, which: str, basis:
     """
     from scipy.sparse.linalg import ArpackNoConvergence
 
-    start = np.random.Generator(np.random.PCG64(0)).standard_normal(matrix.shape[0])
+    start = rng.generator(0).standard_normal(matrix.shape[0])
     try:
         return solver(
             matrix, count, which=which, v0=start, ncv=basis, maxiter=_RESTARTS, tol=1e-11, return_eigenvectors=False
