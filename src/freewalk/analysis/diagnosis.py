@@ -357,7 +357,7 @@ def _sentences(found: Diagnosis) -> list[str]:
     lines = [
         f"{found.graph.name}: {found.graph.n} nodes; importance from {values.min():.3g} to {values.max():.3g}, mean "
         f"{values.mean():.3g}.",
-        str(found.rates),
+        f"By the rates of centralized learning, {found.rates}.",
         _entrapment(found),
         _verdict(found),
     ]
