@@ -27,7 +27,7 @@ def test_the_verdict_agrees_with_exact_curves_on_the_data():
     """The first of the cases of benchmarks/diagnosis.py, which runs 200 of them; nothing here can fail by chance."""
     judged = study()
     pairs = []
-    for seed in judged.SEEDS[:16]:
+    for seed in judged.SEEDS[:8]:
         setting = judged.case(seed)
         pairs.append((judged.truth(*setting), judged.told(*setting)))
     agreed = np.mean([(true > 1) == (said > 1) for true, said in pairs])
@@ -43,7 +43,7 @@ def test_on_the_ring_from_a_heavy_start_importance_is_entrapped_and_slower():
     assert {0, 1} <= set(found.traps[0].nodes) <= {198, 199, 0, 1, 2, 3}
     assert found.ratio > 3
     words = str(found)
-    for part in ("entrapped at nodes 0, 1, ", "it is slower", "stand-in", "the fastest of the designs"):
+    for part in ("entrapped at nodes 0, 1, ", "it is slower", "stand-in", "of the designs below"):
         assert part in words
     assert found.forecasts[IMPORTANCE].stay > 10 * found.forecasts["MHLJ, jump 0.1"].stay
     assert found.forecasts[UNIFORM].distance == pytest.approx(0, abs=1e-12)

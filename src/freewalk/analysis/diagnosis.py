@@ -272,9 +272,11 @@ def _middle(
     tried: list[tuple[float, int, dict[str, Race]]] = []
     for number, problem in enumerate(problems):
         wanted = _levels(problem, kernels, equal)
-        tell(UNIFORM)
+        if not tried:
+            tell(UNIFORM)
         uniform = _race(problem, kernels[UNIFORM], wanted, law, np.inf)
-        tell(IMPORTANCE)
+        if not tried:
+            tell(IMPORTANCE)
         patience = PATIENCE * max(uniform.updates, 10.0)
         importance = _race(problem, kernels[IMPORTANCE], wanted, law, patience)
         ratio = min(importance.updates, patience) / max(uniform.updates, 1.0)
