@@ -41,9 +41,9 @@ def test_on_the_ring_from_a_heavy_start_importance_is_entrapped_and_slower():
     assert found.entrapped
     assert found.slower
     assert {0, 1} <= set(found.traps[0].nodes) <= {198, 199, 0, 1, 2, 3}
-    assert found.ratio > 3
+    assert found.ratio > diagnosis.PATIENCE
     words = str(found)
-    for part in ("entrapped at nodes 0, 1, ", "it is slower", "stand-in", "of the designs below"):
+    for part in ("entrapped at nodes 0, 1, ", "do not use it", "stand-in", "of the designs below"):
         assert part in words
     assert found.forecasts[IMPORTANCE].stay > 10 * found.forecasts["MHLJ, jump 0.1"].stay
     assert found.forecasts[UNIFORM].distance == pytest.approx(0, abs=1e-12)
