@@ -137,8 +137,8 @@ def diagnose(
     Standard designs are compared, and those of the spec. Each gets its own best step: the spec's rules are not used.
     Walks with phases, Decaying ones and Centralized ones are left out.
 
-    The exit status is 0 where importance sampling by Metropolis is neither entrapped nor slower than uniform.
-    It is 1 where it is entrapped or slower, and 2 after an error.
+    The exit status is 1 where importance sampling by Metropolis is slower than the uniform walk or, where that is not
+    known, entrapped. It is 0 where it is not, and 2 after an error.
     """
     from freewalk.analysis.diagnosis import diagnose as find
     from freewalk.experiment import load
@@ -165,7 +165,7 @@ def diagnose(
         console.print(str(found), markup=False, highlight=False)
         console.print(diagnosis_table(found))
         console.print(f"figure  {out}", markup=False, highlight=False, soft_wrap=True)
-    if found.entrapped or found.slower:
+    if found.advised_against:
         raise typer.Exit(ENTRAPPED)
 
 

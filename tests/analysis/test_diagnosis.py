@@ -9,7 +9,8 @@ import pytest
 
 import freewalk as fw
 from freewalk.analysis import diagnosis, exact_curve, race
-from freewalk.analysis.diagnosis import DESIGNS, IMPORTANCE, UNIFORM, stand_in
+from freewalk.analysis.diagnosis import DESIGNS, levels, stand_in
+from freewalk.analysis.findings import IMPORTANCE, UNIFORM
 from freewalk.errors import FreewalkError
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,7 @@ def test_on_the_ring_from_a_heavy_start_importance_is_entrapped_and_slower():
     assert {0, 1} <= set(found.traps[0].nodes) <= {198, 199, 0, 1, 2, 3}
     assert found.ratio > diagnosis.PATIENCE
     words = str(found)
-    for part in ("entrapped at nodes 0, 1, ", "do not use it", "stand-in", "of the designs below"):
+    for part in ("entrapped at nodes 0, 1, ", "it is far slower", "stand-in", "of the designs below"):
         assert part in words
     assert found.forecasts[IMPORTANCE].stay > 10 * found.forecasts["MHLJ, jump 0.1"].stay
     assert found.forecasts[UNIFORM].distance == pytest.approx(0, abs=1e-12)
@@ -64,6 +65,8 @@ def test_equal_nodes_make_no_difference():
     assert found.slower is False
     assert "not entrapped" in str(found)
     assert "all nodes are alike" in str(found)
+    assert "makes no difference" in str(found)
+    assert not found.advised_against
 
 
 def test_a_problem_is_diagnosed_on_its_own_data():
@@ -96,6 +99,37 @@ def test_the_stand_in_has_the_importance():
         assert len(problem.targets) == 4 * samples
 
 
+def test_words_say_what_was_raced_for():
+    """The steps of both walks settle at the wanted error only where the uniform walk may take so large a step."""
+    graph = fw.graphs.complete(60)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, seed=1)
+    found = fw.diagnose(graph, problem)
+    assert "1.5 × the optimal loss" in str(found)
+    assert "the largest step of the uniform walk settles lower" in str(found)
+    equal = fw.diagnose(graph, problem, equal=True, designs={})
+    runs = [equal.forecasts[label].race for label in (UNIFORM, IMPORTANCE)]
+    assert runs[0].excess == pytest.approx(runs[1].excess, rel=0.02)
+    assert "settles lower" not in str(equal)
+    noiseless = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, noise=0.0, seed=1)
+    assert "5e-05 of the first error" in str(fw.diagnose(graph, noiseless, designs={}))
+    assert levels(noiseless)[1] == pytest.approx(5e-5 * noiseless.loss(np.zeros(3)))
+
+
+def test_steep_importance_costs_nothing_else():
+    importance = 10 ** np.random.default_rng(0).uniform(0, 8, 40)
+    found = fw.diagnose(fw.graphs.ring(40), importance)
+    assert found.entrapped
+    assert json.dumps(found.as_dict(), allow_nan=False)
+    assert str(found)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_tiny_graphs(n):
+    graph = fw.graphs.complete(n) if n == 3 else fw.graphs.path(2)
+    found = fw.diagnose(graph, np.arange(1.0, n + 1), dim=1)
+    assert str(found)
+
+
 def test_scripts_get_plain_numbers():
     found = fw.diagnose(fw.graphs.ring(30), [50.0] + 29 * [1.0], start=3)
     told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
@@ -119,7 +153,8 @@ def test_large_graphs_are_told_what_can_be_told(monkeypatch):
     assert found.entrapped
     assert found.slower is None
     assert found.best is None
-    assert "up to 20 nodes" in str(found)
+    assert "not predicted" in str(found)
+    assert found.advised_against
     json.dumps(found.as_dict(), allow_nan=False)
 
 
@@ -153,6 +188,15 @@ BAD = {
     "negative": (lambda: fw.diagnose(fw.graphs.ring(5), [1, 2, -3, 4, 5]), "node 2"),
     "start": (lambda: fw.diagnose(fw.graphs.ring(5), np.ones(5), start="heavy"), "start = 'heavy'"),
     "dim": (lambda: fw.diagnose(fw.graphs.ring(5), np.ones(5), dim=0), "dim = 0"),
+    "designs": (lambda: fw.diagnose(fw.graphs.ring(5), np.ones(5), designs=["MHLJ"]), "expected designs by label"),
+    "reserved": (
+        lambda: fw.diagnose(fw.graphs.ring(5), np.ones(5), designs={UNIFORM: fw.designs.SimpleWalk()}),
+        "expected another label",
+    ),
+    "nothing to learn": (
+        lambda: fw.diagnose(fw.graphs.ring(3), fw.objectives.LeastSquares([[1.0], [2.0], [3.0]], [0.0, 0.0, 0.0])),
+        "zero model is optimal",
+    ),
     "other nodes": (
         lambda: fw.diagnose(fw.graphs.ring(5), fw.objectives.LeastSquares.synthetic(7, 2)),
         r"shape \(7,\), expected \(5,\)",

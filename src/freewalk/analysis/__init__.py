@@ -7,7 +7,8 @@ the paper's theory as numbers (`theory`), and all of it in plain words (`diagnos
 
 from freewalk.analysis import theory
 from freewalk.analysis.curve import exact_curve
-from freewalk.analysis.diagnosis import Diagnosis, diagnose
+from freewalk.analysis.diagnosis import diagnose
+from freewalk.analysis.findings import Diagnosis
 from freewalk.analysis.law import distance_to_target, period, stationary
 from freewalk.analysis.limits import SteadyState, stability_limit, steady_state
 from freewalk.analysis.mixing import MixingTime, mixing_time

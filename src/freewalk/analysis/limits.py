@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from freewalk import checks
 from freewalk.analysis import model
 from freewalk.analysis.chain import check_dense
 from freewalk.analysis.law import stationary
@@ -15,9 +16,12 @@ from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.stationary import check_irreducible, leaving_rates
 
+_DENSE = 4000  # so many numbers make a linear system that is solved at once where iterations fail
 _SMALL = 300  # so many numbers make a matrix whose eigenvalues are found at once
 _PRECISION = 1e-12  # of the linear systems
+_STRIDE = 1.03  # between two steps whose stability is looked at
 _MARGIN = 1e-8  # what eigenvalues are wrong by: at the safe step they can be 1 exactly
 
 
@@ -99,19 +103,21 @@ def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any 
     """
     recursion = _ready("steady_state", problem, kernel, rule)
     rate = model.constant_step("steady_state", rule)
-    radius = spectral_radius(recursion, rate) if rate > recursion.safe_step else 0.0
-    if radius >= 1:
+    first = checks.models(initial, problem.dim, 1, "float64")[0]
+    radius = spectral_radius(recursion, rate) if rate >= recursion.safe_step else 0.0
+    if radius >= 1 - 1e-10:
         raise AnalysisError(
             f"steady_state: step = {rate:g} is beyond the largest stable one: the second moments grow by {radius:.6g} "
             f"an update. Expected less than stability_limit(problem, kernel) = {limit_of(recursion):.6g}"
         )
-    return solve_limit(recursion, rate, stationary(kernel), initial)
+    return solve_limit(recursion, rate, stationary(kernel, who="steady_state"), first)
 
 
 def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = None) -> float:
-    """The largest constant step whose expected error converges.
+    """The largest constant step up to which the expected error converges.
 
-    That is where the spectral radius of the linear map of the second moments in one step reaches 1.
+    That is where the spectral radius of the linear map of the second moments in one step first reaches 1. It is looked
+    for in strides of 3 %, and between them where the radius has turned.
 
     Parameters
     ----------
@@ -147,24 +153,35 @@ def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = No
 def _ready(who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> Recursion:
     recursion = Recursion(who, problem, kernel, rule)
     check_dense(who, recursion.n, "Beyond, run exact_curve until it is flat, or until it has grown")
+    check_irreducible(leaving_rates(recursion.matrix), f"{who}: {kernel.label}")
+    if recursion.dim == 0:
+        raise AnalysisError(f"{who}: all features of the problem are 0, expected something to learn")
     return recursion
 
 
 def limit_of(recursion: Recursion) -> float:
     """The largest stable step of a recursion."""
-    from scipy.optimize import brentq
+    from scipy.optimize import brentq, minimize_scalar
 
     def growth(rate: float) -> float:
         return spectral_radius(recursion, rate) - 1.0 - _MARGIN
 
-    # Nothing grows up to the safe step. From there the first crossing is looked for in strides: ρ need not grow all
-    # along.
-    low = high = recursion.safe_step
-    while growth(high) <= 0:
-        low, high = high, 1.25 * high
-        if high > 1e6 * recursion.safe_step:
+    # Nothing grows up to the safe step. From there on the first crossing is looked for in strides.
+    rates = [recursion.safe_step]
+    values = [growth(rates[0])]
+    while values[-1] <= 0:
+        rates.append(_STRIDE * rates[-1])
+        values.append(growth(rates[-1]))
+        if rates[-1] > 1e6 * recursion.safe_step:
             return np.inf
-    return low if low == high else float(brentq(growth, low, high, rtol=1e-5, xtol=1e-300))
+        if len(values) > 2 and values[-3] < values[-2] > values[-1] and values[-2] > -0.1:
+            # The radius has turned: its peak may have been above 1.
+            peak = minimize_scalar(lambda rate: -growth(rate), bounds=(rates[-3], rates[-1]), method="bounded")
+            if -peak.fun > 0:
+                rates[-2:], values[-2:] = [float(peak.x)], [-float(peak.fun)]
+    if len(rates) == 1:
+        return rates[0]
+    return float(brentq(growth, rates[-2], rates[-1], rtol=1e-5, xtol=1e-300))
 
 
 def spectral_radius(recursion: Recursion, rate: float) -> float:
@@ -209,18 +226,25 @@ def solve_limit(
     totals = np.concatenate([[1.0], means.sum(axis=0), seconds.sum(axis=0)])[None]
     problem = quadratic.problem
     best = problem.optimum()
-    error = (np.zeros(problem.dim) if initial is None else np.asarray(initial, dtype=np.float64)) - best
+    error = (0.0 if initial is None else initial) - best
     unseen = error - quadratic.basis @ (quadratic.basis.T @ error)
     measures = {name: float(values[0]) for name, values in quadratic.measures(totals, float(unseen @ unseen)).items()}
     mean = totals[0, 1 : 1 + d]
     covariance = model.unpacked(totals[:, 1 + d :], d)[0] - np.outer(mean, mean)
+    excess = measures["loss"] - float(problem.loss(best))
+    variance = float(0.5 * np.sum(quadratic.hessian * covariance))
+    if variance < -1e-6 * abs(excess) - 1e-14 * measures["loss"]:
+        raise AnalysisError(
+            f"steady_state: rounding leaves a variance of {variance:.2g}, which cannot be; the features differ too "
+            "much in scale, or the step is too small. Scale the features alike, or run exact_curve"
+        )
     return SteadyState(
         **measures,
         model=best + unseen + quadratic.basis @ mean,
         covariance=quadratic.basis @ covariance @ quadratic.basis.T,
-        excess=measures["loss"] - float(problem.loss(best)),
+        excess=excess,
         bias=float(0.5 * mean @ quadratic.hessian @ mean),
-        variance=float(0.5 * np.sum(quadratic.hessian * covariance)),
+        variance=variance,
     )
 
 
@@ -246,15 +270,34 @@ def _solve(
     operator = LinearOperator((size, size), matvec=lambda x: x - apply(x.reshape(shape)).ravel(), dtype=np.float64)
     inverse = LinearOperator((size, size), matvec=lambda x: factors.solve(x.reshape(shape)).ravel(), dtype=np.float64)
     solution, residual = np.zeros(size), right.ravel() / scale
-    size_of_right = np.linalg.norm(residual)
+    size_of_right = float(np.linalg.norm(residual))
     for _ in range(20):  # refinement: the residual that bicgstab believes in drifts from the true one
         correction, _ = bicgstab(operator, residual, M=inverse, rtol=max(1e-9, 0.1 * precision), maxiter=400)
         solution = solution + correction
         residual = right.ravel() / scale - operator.matvec(solution)
-        # A small step makes the solution long: its own rounding then bounds what can be reached.
-        if np.linalg.norm(residual) <= precision * size_of_right + 2e-15 * np.linalg.norm(solution):
+        if _is_solved(residual, solution, size_of_right, precision):
+            return np.asarray(solution.reshape(shape) * scale)
+        if not np.linalg.norm(residual) < 1e3 * size_of_right:
+            break
+    if size <= _DENSE:
+        matrix = np.column_stack([operator.matvec(column) for column in np.eye(size)])
+        solution = np.linalg.solve(matrix, right.ravel() / scale)
+        residual = right.ravel() / scale - operator.matvec(solution)
+        if _is_solved(residual, solution, size_of_right, max(precision, 1e-9)):
             return np.asarray(solution.reshape(shape) * scale)
     raise AnalysisError(
-        f"steady_state: the linear system did not converge (residual {np.linalg.norm(residual):.1e}); the step is very "
-        "close to the stability limit, or very small. Run exact_curve until it is flat"
+        f"steady_state: the system for step {rate:g} did not converge (residual {np.linalg.norm(residual):.1e}); "
+        "importance or step sizes span too many orders of magnitude, or the step is very near the stability limit. Run "
+        "exact_curve until it is flat"
     )
+
+
+def _is_solved(residual: Floats, solution: Floats, size_of_right: float, precision: float) -> bool:
+    """Whether a residual is as small as wanted, or as the rounding of a long solution allows: small steps make one."""
+    allowance = 2e-15 * float(np.linalg.norm(solution))
+    if allowance > 1e-6 * size_of_right:
+        raise AnalysisError(
+            "steady_state: the step is so small that the limit is lost to rounding; expected a step at which the model "
+            "forgets its start within some hundred million updates. small_step_law gives the limit for smaller ones"
+        )
+    return float(np.linalg.norm(residual)) <= precision * size_of_right + allowance

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from freewalk import checks
 from freewalk.analysis import model
 from freewalk.analysis.chain import check_dense
 from freewalk.analysis.law import stationary
@@ -33,8 +34,8 @@ class Race:
     bias
         The part of `excess` that is bias.
     updates, messages
-        When the expected loss is first within the wanted distance of the optimum, and the expected messages until then;
-        inf where it is not reached.
+        When the expected loss is first within the wanted distance of the optimum, interpolated between checks, and the
+        expected messages until then; inf where it is not reached.
     """
 
     step: float
@@ -96,16 +97,21 @@ def race(
     True
     """
     who = "race"
-    if not 0 < settle < reach:
+    for name, value in (("settle", settle), ("reach", reach), ("most", most)):
+        if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool) or not value > 0:
+            raise AnalysisError(f"{who}: {name} = {value!r}, expected a number > 0")
+    if not settle < reach:
         raise AnalysisError(f"{who}: settle = {settle!r} and reach = {reach!r}, expected 0 < settle < reach")
     recursion = Recursion(who, problem, kernel, SGD(1.0) if rule is None else rule)
     check_dense(who, recursion.n, "Simulate it: fw.learn")
-    law = stationary(kernel)
+    first = checks.models(initial, problem.dim, 1, "float64")[0]
+    law = stationary(kernel, who=who)
     step = settling_step(recursion, law, settle)
     limit = solve_limit(recursion, step, law)
-    if limit.bias >= reach:
+    begun = float(problem.loss(first) - problem.loss(problem.optimum()))
+    if limit.bias >= reach and begun > reach:
         return Race(step, limit.excess, limit.bias, np.inf, np.inf)
-    updates, messages = _clock(recursion, step, reach, model.start_law(who, start, recursion.n), initial, most)
+    updates, messages = _clock(recursion, step, reach, model.start_law(who, start, recursion.n), first, int(most))
     return Race(step, limit.excess, limit.bias, updates, messages)
 
 
@@ -135,13 +141,12 @@ def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
 
 
 def _clock(
-    recursion: Recursion, step: float, reach: float, law: Floats, initial: ArrayLike | None, most: int
+    recursion: Recursion, step: float, reach: float, law: Floats, initial: Floats, most: int
 ) -> tuple[float, float]:
     """Updates and messages until the expected loss is `reach` above the optimum, interpolated between checks."""
     problem, quadratic = recursion.quadratic.problem, recursion.quadratic
     best = float(problem.loss(problem.optimum()))
-    error = (np.zeros(problem.dim) if initial is None else np.asarray(initial, dtype=float)) - problem.optimum()
-    state = model.first_state(law, quadratic.basis.T @ error)
+    state = model.first_state(law, quadratic.basis.T @ (initial - problem.optimum()))
     tally = Tally(np.zeros(recursion.n), np.zeros(2), np.zeros((0, state.shape[1])), np.zeros((0, 2)))
     done, previous = 0, (0.0, 0.0, np.inf)
     while True:

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from freewalk.analysis import model
-from freewalk.analysis.chain import matrix_of
+from freewalk.analysis.chain import check_fit, matrix_of
 from freewalk.analysis.moments import Floats, Tally
 from freewalk.kernel import Kernel
 from freewalk.learning import SGD
@@ -32,6 +32,7 @@ class Recursion:
     def __init__(self, who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> None:
         self.matrix = matrix_of(who, kernel)
         self.quadratic = model.Quadratic(model.check_problem(who, problem))
+        check_fit(who, problem, kernel)  # compiled code would read beyond its arrays
         self.kernel = kernel
         self.rule = model.check_rule(who, rule)
         self.n, self.dim = problem.n, self.quadratic.dim
@@ -54,7 +55,7 @@ class Recursion:
             steepest = float((squares * np.repeat(self.weights, np.diff(self.quadratic.problem.offsets))).max())
         else:
             steepest = float((self.weights * self.quadratic.problem.smoothness).max())
-        return 2.0 / steepest
+        return 2.0 / steepest if steepest > 0 else np.inf
 
     def step(self, state: Floats, rate: float) -> Floats:
         """The state after one step, rows p, m and, where they are as long, S."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from freewalk.analysis import model
-from freewalk.analysis.chain import check_dense, matrix_of
+from freewalk.analysis.chain import check_dense, check_fit, matrix_of
 from freewalk.analysis.law import stationary
 from freewalk.analysis.moments import Floats
 from freewalk.analysis.spectrum import spectral_gap
@@ -98,11 +98,12 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
     quadratic = model.Quadratic(model.check_problem(who, problem))
     step = model.constant_step(who, model.check_rule(who, rule))
     matrix = matrix_of(who, kernel)
+    check_fit(who, problem, kernel)
     check_dense(who, problem.n, "steady_state has the same limit")
-    law = stationary(kernel)
+    law = stationary(kernel, who=who)
     weights = kernel.weights if rule.weighted else np.ones(problem.n)
     pull = np.einsum("v,vij->ij", law * weights, quadratic.hessians)
-    if np.linalg.matrix_rank(pull) < quadratic.dim:
+    if quadratic.dim == 0 or np.linalg.matrix_rank(pull) < quadratic.dim:
         raise AnalysisError(f"{who}: the weighted problem has no single minimiser; a little ridge gives it one")
     mean = -np.linalg.solve(pull, (law * weights) @ quadratic.gradients)
     gradients = weights[:, None] * (quadratic.gradients + quadratic.hessians @ mean)
