@@ -41,7 +41,7 @@ def test_on_the_ring_from_a_heavy_start_importance_is_entrapped_and_slower():
     found = fw.diagnose(fw.graphs.ring(200), problem.smoothness, start="heaviest")
     assert found.entrapped
     assert found.slower
-    assert {0, 1} <= set(found.traps[0].nodes) <= {198, 199, 0, 1, 2, 3}
+    assert {0, 1} <= set(found.traps[0].nodes) <= {196, 197, 198, 199, 0, 1, 2, 3}
     assert found.ratio > diagnosis.PATIENCE
     words = str(found)
     for part in ("entrapped at nodes 0, 1, ", "it is far slower", "stand-in", "of the designs below"):

@@ -1,23 +1,32 @@
 """Traps: sets of nodes that hold the walk far longer than their share of the target warrants."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from freewalk.analysis import components
 from freewalk.analysis.chain import matrix_of
+from freewalk.analysis.components import COUNT, DEGREES, OUTFLOW, Floats, Ints
 from freewalk.analysis.law import stationary
-from freewalk.analysis.moments import Floats
 from freewalk.analysis.times import escape_time
+from freewalk.compiling import compile_functions
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
+from freewalk.stationary import flows_of, leaving_rates, totals_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_SEEDS = 500  # of each kind: where sets begin to grow
-_WIDEST = 64  # nodes in a set
+_BEST = 30  # candidates that may overlap others
+_APART = 60  # and at least this many that do not
+_SIDES = 2.0  # how much longer than its other side more than half of the nodes must hold the walk
+_LOOKED_AT = 20  # times all nodes: as many nodes of candidates are looked at
+_PATIENCE = 24  # moves for the worse before a set is as good as it gets
+_WORK = 20_000_000  # trials for one set
 
 
 @dataclass(frozen=True)
@@ -61,8 +70,13 @@ def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: i
 
     Drawn independently, a set of share π(S) is kept for 1/(1 − π(S)) draws, and a plain walk stays in S for
     (sum of degrees)/(edges that leave S) steps; a visit of this walk lasts ν(S)/Σ_{v∈S, u∉S} ν_v P(v, u) updates.
-    Single nodes miss a trap of several: next to each other, they hand the walk to and fro. So sets are grown, from the
-    local maxima of the target, always by the node that keeps visits longest.
+    Single nodes miss a trap of several: next to each other, they hand the walk to and fro. So sets are tried of four
+    families, in each of which nodes join into ever larger sets, pair by pair: where the target per degree is highest,
+    where single stays are longest, and where the flows are strongest in comparison to the lighter, and to the heavier
+    of the two nodes. The best of them are improved by nodes that go in or out, one at a time.
+
+    A border that is seldom crossed has two sides, and by the measure above both may hold the walk. More than half of
+    the nodes count as a trap only if their factor is at least twice that of the rest.
 
     Parameters
     ----------
@@ -78,13 +92,16 @@ def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: i
     Returns
     -------
     list
-        Traps that do not overlap, the largest factor first. A search, not a proof: sets grow from up to 1000 places, to
-        at most 64 nodes each and half of the graph.
+        Traps that do not overlap, the largest factor first. A search, not a proof: the numbers of a trap are exact, but
+        another set may be worse, or a trap be missed, above all one that is just about a trap, has a shape that no
+        family passes through, or lies among more than about a hundred that are worse. On small graphs, where all sets
+        can be tried, it finds the worst one nearly always. Sets of any size are tried; a very large one is improved
+        only as far as some ten million trials go.
 
     Raises
     ------
     AnalysisError, KernelError
-        If the kernel changes with time, draws from a law, or is reducible.
+        If the kernel changes with time, draws from a law, or is reducible, or another argument is not as above.
 
     Examples
     --------
@@ -100,90 +117,153 @@ def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: i
         raise AnalysisError(
             f"find_traps: {kernel.label} draws from a law over all nodes; expected a walk, which has traps"
         )
-    if not (factor > 1 and least >= 1 and most >= 1):
-        raise AnalysisError(
-            f"find_traps: factor = {factor!r}, least = {least!r}, most = {most!r}, expected a factor above 1 and the "
-            "others at least 1"
-        )
-    search = _Search(kernel, matrix, stationary(kernel))
-    grown = (search.grow(int(seed)) for seed in search.seeds())
-    found = [trap for trap in grown if trap is not None and trap[0] >= factor and trap[1] >= least]
+    _check_numbers(factor, least, most)
+    search = _Search(kernel, leaving_rates(matrix), stationary(kernel), float(least))
+    found: dict[bytes, Trap] = {}
+    for nodes in search.candidates(int(most)):
+        for members in (nodes, search.improved(nodes)):
+            if members.tobytes() not in found:
+                found[members.tobytes()] = search.trap(members)
     kept: list[Trap] = []
-    taken: set[int] = set()
-    for value, stay, warranted, nodes in sorted(found, key=lambda trap: (-trap[0], trap[3])):
-        if len(kept) == most:
+    taken = np.zeros(kernel.graph.n, dtype=np.bool_)
+    for trap in sorted(found.values(), key=lambda trap: (-trap.factor, len(trap.nodes), trap.nodes[0])):
+        if len(kept) == most or trap.factor < factor:
             break
-        if taken.isdisjoint(nodes):
-            taken.update(nodes)
-            share = float(np.asarray(kernel.target)[list(nodes)].sum())
-            kept.append(Trap(nodes, stay, float(escape_time(kernel, nodes)), share, warranted, value))
+        nodes = np.array(trap.nodes)
+        if trap.stay >= least and not taken[nodes].any() and not search.is_side(trap):
+            taken[nodes] = True
+            shares = search.law[nodes]
+            kept.append(replace(trap, escape=escape_time(kernel, nodes, shares / shares.sum())))
     return kept
 
 
-class _Search:
-    """Sets that grow node by node, and what their visits last."""
+def _check_numbers(factor: float, least: float, most: int) -> None:
+    numbers = all(isinstance(value, Real) and isfinite(value) for value in (factor, least))
+    if not (numbers and isinstance(most, Integral) and factor > 1 and least >= 1 and most >= 1):
+        raise AnalysisError(
+            f"find_traps: got factor = {factor!r}, least = {least!r}, most = {most!r}; expected a finite number above "
+            "1, a finite number of at least 1, and a whole number of at least 1"
+        )
 
-    def __init__(self, kernel: Kernel, matrix: "csr_array", law: Floats) -> None:
+
+class _Tree(NamedTuple):
+    """Sets that contain each other or do not meet: set s has the nodes order[begin[s] : end[s]]."""
+
+    scores: Floats
+    begin: Ints
+    end: Ints
+    order: Ints
+
+
+class _Search:
+    """Candidates, and what their visits last."""
+
+    def __init__(self, kernel: Kernel, leaving: "csr_array", law: Floats, least: float) -> None:
         from scipy.sparse import csr_array
 
-        self.graph = kernel.graph
-        self.law = law
+        self.graph, self.law, self.least = kernel.graph, law, least
         self.target = np.asarray(kernel.target)
-        flows = csr_array(law[:, None] * matrix)
-        flows.setdiag(0.0)
-        flows.eliminate_zeros()
-        self.out = flows
-        self.into = csr_array(flows.T)
-        self.leaving = np.asarray(flows.sum(axis=1)).ravel()
+        self.flows, self.adjacency = flows_of(leaving, law), self.graph.adjacency()
+        out = law * totals_of(leaving)
+        # One pattern for flows and edges: flows in both directions are the real parts, edges the imaginary ones.
+        pairs = csr_array(self.flows + self.flows.T + self.adjacency * np.complex128(1j))
+        self.rows = np.repeat(np.arange(law.size), np.diff(pairs.indptr))
+        self.indptr, self.indices = pairs.indptr.astype(np.int64), pairs.indices.astype(np.int64)
+        self.both, self.ties = pairs.data.real.copy(), pairs.data.imag.copy()
+        degrees = self.graph.degrees.astype(np.float64)
+        self.nodes = np.column_stack([law, self.target, degrees, degrees, out, np.ones(law.size)])
+        flags, floats, ints = (np.zeros((3, law.size), dtype=kind) for kind in (np.bool_, np.float64, np.int64))
+        self.scratch = (np.zeros(6), np.zeros(6), *flags, *floats[:2], *ints)
 
-    def seeds(self) -> NDArray[np.int64]:
-        """Nodes that no neighbour exceeds in target per degree: the highest of them, and those that stand out most."""
-        graph, height = self.graph, self.target / self.graph.degrees
-        seen = height[graph.indices]
-        highest = np.maximum.reduceat(seen, graph.indptr[:-1])
-        local = np.flatnonzero(height >= highest)
-        contrast = (height / (np.add.reduceat(seen, graph.indptr[:-1]) / graph.degrees))[local]
-        tallest = local[np.argsort(-height[local], kind="stable")[:_SEEDS]]
-        return np.union1d(tallest, local[np.argsort(-contrast, kind="stable")[:_SEEDS]])
-
-    def grow(self, seed: int) -> tuple[float, float, float, tuple[int, ...]] | None:
-        """The best set on the way of a growing one: its factor, the length of a visit, what is warranted, its nodes."""
-        members: list[int] = []
-        sent: dict[int, float] = {}  # by node outside: the flow that it gets from the set
-        back: dict[int, float] = {}  # and the flow that it gives to the set
-        mass = share = outflow = 0.0
-        degrees = cut = 0
-        best = None
-        node = seed
-        for _ in range(min(_WIDEST, self.graph.n // 2)):
-            given, taken = sent.pop(node, 0.0), back.pop(node, 0.0)
-            outflow += self.leaving[node] - given - taken
-            mass, share = mass + self.law[node], share + self.target[node]
-            inside = sum(int(u) in members for u in self.graph.neighbours(node))
-            degrees, cut = degrees + int(self.graph.degrees[node]), cut + int(self.graph.degrees[node]) - 2 * inside
-            members.append(node)
-            _add(sent, self.out, node, members)
-            _add(back, self.into, node, members)
-            if cut == 0 or outflow <= 0 or not sent:
+    def candidates(self, most: int) -> list[Ints]:
+        """The sets that score best in several families, and the best of those that do not overlap."""
+        half = np.flatnonzero(self.rows < self.indices)
+        ends = self.rows[half], self.indices[half]
+        half_both, half_ties = self.both[half], self.ties[half]
+        trees = []
+        for strengths in self._strengths(*ends, half_both, half_ties):
+            trees.append(self._tree(strengths, *ends, half_both, half_ties))
+        scores = np.concatenate([tree.scores for tree in trees])
+        offsets = np.cumsum([0, *(tree.scores.size for tree in trees)])
+        ranked = np.flatnonzero(scores > 0)
+        ranked = ranked[np.argsort(-scores[ranked], kind="stable")]
+        taken = np.zeros(self.law.size, dtype=np.bool_)
+        chosen: dict[bytes, Ints] = {}
+        apart, budget = 0, _LOOKED_AT * self.law.size + 10**6
+        for place in ranked:
+            which = int(np.searchsorted(offsets, place, side="right")) - 1
+            tree, s = trees[which], place - offsets[which]
+            budget -= int(tree.end[s] - tree.begin[s])
+            if budget < 0 or apart >= max(_APART, 3 * most):
                 break
-            stay = float(mass / outflow)
-            warranted = float(max(1.0 / max(1.0 - share, 1e-300), degrees / cut))
-            if best is None or stay / warranted > best[0]:
-                best = (stay / warranted, stay, warranted, tuple(sorted(members)))
-            node = max(
-                sent,
-                key=lambda u: (
-                    (mass + self.law[u]) / max(outflow - sent[u] - back.get(u, 0.0) + self.leaving[u], 1e-300)
-                ),
-            )
-        return best
+            nodes = tree.order[tree.begin[s] : tree.end[s]]
+            alone = not taken[nodes].any()
+            if alone or len(chosen) - apart < _BEST:
+                nodes = np.sort(nodes)
+                if nodes.tobytes() not in chosen:
+                    chosen[nodes.tobytes()] = nodes
+                    apart += alone
+                    taken[nodes] = True
+        return list(chosen.values())
 
+    def _strengths(self, first: Ints, second: Ints, both: Floats, ties: Floats) -> Iterator[Floats]:
+        """By family: along which pairs sets merge first; 0 where never."""
+        height = self.target / self.nodes[:, DEGREES]
+        yield np.minimum(height[first], height[second]) * ties
+        height = self.law / self.nodes[:, OUTFLOW]
+        yield np.minimum(height[first], height[second]) * (both > 0)
+        yield both / np.minimum(self.law[first], self.law[second])
+        yield both / np.maximum(self.law[first], self.law[second])
 
-def _add(flows: dict[int, float], matrix: "csr_array", node: int, members: list[int]) -> None:
-    row = slice(matrix.indptr[node], matrix.indptr[node + 1])
-    for u, flow in zip(matrix.indices[row].tolist(), matrix.data[row].tolist(), strict=True):
-        if u not in members:
-            flows[u] = flows.get(u, 0.0) + flow
+    def _tree(self, strengths: Floats, first: Ints, second: Ints, both: Floats, ties: Floats) -> _Tree:
+        """The sets that arise when pairs merge, the strongest first, and their scores where they are peaks."""
+        n = self.law.size
+        parts, exponents = np.frexp(strengths)
+        strengths = np.ldexp(np.round(parts * 2.0**40) / 2.0**40, exponents)  # ties must not hang on rounding
+        used = np.flatnonzero(strengths > 0)
+        used = used[np.argsort(-strengths[used], kind="stable")]
+        up, when, size, name, edge, order = np.zeros((6, n), dtype=np.int64)
+        above, begin = np.zeros((2, 2 * n), dtype=np.int64)
+        sums, scores = np.zeros((2 * n, 6)), np.zeros(2 * n)
+        sums[:n] = self.nodes
+        merged = (up, when, size, name, np.zeros((n, 2), dtype=np.int64), edge)
+        build = compile_functions({"build": components.build}, "build")
+        pairs = (first, second, both, ties)
+        sets = build(
+            first[used], second[used], strengths[used], *pairs, self.least, *merged, sums, scores, above, begin, order
+        )
+        scores, above, begin = scores[:sets], above[:sets], begin[:sets]
+        below = np.zeros(sets + 1)
+        np.maximum.at(below, above, scores)  # above = -1 goes to the last place, which nobody asks for
+        peaks = (scores > below[:-1]) & (scores >= np.append(scores, 0.0)[above])
+        return _Tree(np.where(peaks, scores, 0.0), begin, begin + sums[:sets, COUNT].astype(np.int64), order)
+
+    def improved(self, nodes: Ints) -> Ints:
+        """The set after single nodes went in and out as long as that helped."""
+        members = self.scratch[-1]
+        members[: nodes.size] = nodes
+        climb = compile_functions({"climb": components.climb}, "climb")
+        pairs = (self.indptr, self.indices, self.both, self.ties)
+        count = climb(*pairs, self.nodes, self.least, _PATIENCE, _WORK, *self.scratch, nodes.size)
+        return np.sort(members[:count])
+
+    def is_side(self, trap: Trap) -> bool:
+        """Whether it is more than half of the nodes, and what it leaves out holds the walk about as long."""
+        if 2 * len(trap.nodes) <= self.law.size:
+            return False
+        rest = np.delete(np.arange(self.law.size), np.array(trap.nodes))
+        return trap.factor < _SIDES * self.trap(rest).factor
+
+    def trap(self, nodes: Ints) -> Trap:
+        """The set with its numbers, from sums without differences; without its time to escape."""
+        inside = np.zeros(self.law.size, dtype=np.bool_)
+        inside[nodes] = True
+        rows, edges = self.flows[nodes], self.adjacency[nodes]
+        stay = float(self.law[nodes].sum() / rows.data[~inside[rows.indices]].sum())
+        cut = int((~inside[edges.indices]).sum())
+        share, rest = float(self.target[nodes].sum()), float(self.target[~inside].sum())
+        warranted = float(max((share + rest) / rest, edges.nnz / cut))
+        return Trap(tuple(nodes.tolist()), stay, np.nan, share, warranted, stay / warranted)
 
 
 def name_nodes(nodes: tuple[int, ...], most: int = 6) -> str:
