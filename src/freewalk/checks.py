@@ -18,10 +18,10 @@ from freewalk.phases import Phase
 seed = rng.check_seed
 
 
-def count(name: str, value: int) -> int:
+def count(name: str, value: int, error: type[FreewalkError] = FreewalkError) -> int:
     """A whole number that is at least 1."""
     if not _is_whole(value) or value < 1:
-        raise FreewalkError(f"{name}: got {value!r}, expected a whole number >= 1")
+        raise error(f"{name}: got {value!r}, expected a whole number >= 1")
     return int(value)
 
 
@@ -45,13 +45,15 @@ def progress(value: Any) -> None:
         raise FreewalkError(f"progress: got {value!r}, expected a function of the step reached and the number of steps")
 
 
-def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objective | None) -> tuple[Phase, ...]:
-    """A kernel and a rule, or a list of phases, as phases that fit each other and the problem."""
+def phases(
+    kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objective | None, who: str = "learn"
+) -> tuple[Phase, ...]:
+    """A kernel and a rule, or a list of phases, as phases that fit each other and the problem; `who` asks for them."""
     if isinstance(kernel, Kernel):
         listed = [Phase(None, kernel, rule)]
     elif rule is not None and isinstance(kernel, (list, tuple)):
         raise FreewalkError(
-            "learn: got a list of phases and a rule; each phase names its own rule: fw.Phase(until, kernel, rule)"
+            f"{who}: got a list of phases and a rule; each phase names its own rule: fw.Phase(until, kernel, rule)"
         )
     else:
         listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
@@ -73,7 +75,7 @@ def phases(kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objecti
         n = listed[0].kernel.graph.n
         if problem.n != n:
             raise FreewalkError(
-                f"learn: the problem has {problem.n} nodes and the graph {n}; expected the same number (a problem "
+                f"{who}: the problem has {problem.n} nodes and the graph {n}; expected the same number (a problem "
                 "has as many nodes as the largest number in `nodes` says: does the last one hold data?)"
             )
     return tuple(listed)

@@ -234,6 +234,16 @@ class Kernel:
     def at(self, step: int) -> "Kernel":
         """The kernel as it is at one step, with constant probabilities; one that does not change is returned as it is.
 
+        Parameters
+        ----------
+        step
+            The step, from 0.
+
+        Raises
+        ------
+        KernelError
+            If that is no whole number from 0 to 2^63 − 1.
+
         Examples
         --------
         >>> import freewalk as fw
@@ -241,6 +251,11 @@ class Kernel:
         >>> design.kernel(fw.graphs.ring(4), [9, 1, 1, 1]).at(100).moves
         (Move(0.75, hops=1, ratio=…), Move(0.25, hops=1))
         """
+        whole = isinstance(step, (int, np.integer)) and not isinstance(step, bool)
+        if not whole or not 0 <= step < 2**63:
+            raise KernelError(
+                f"{self.label}: at({step!r}), expected the number of a step, whole and from 0 to 2^63 - 1"
+            )
         if self.fade is None:
             return self
         shares = self.probabilities(step)[0]

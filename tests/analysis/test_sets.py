@@ -1,7 +1,5 @@
 """Traps: found where they are, of the right nodes, with the right lengths, and nowhere else."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -181,10 +179,8 @@ def test_the_cliques_of_a_barbell_are_traps():
     assert trap.nodes == (0, 1, 2, 3, 4)
 
 
-def test_dense_graphs_take_no_time():
-    began = time.perf_counter()
+def test_a_dense_graph_of_equal_nodes_has_no_trap():
     assert find_traps(Metropolis(1.0).kernel(fw.graphs.complete(400), np.ones(400))) == []
-    assert time.perf_counter() - began < 10  # a fifth of a second, were it not for compiling and slow machines
 
 
 def small_kernel(seed):

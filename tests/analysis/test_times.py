@@ -180,12 +180,12 @@ def test_ties_are_reached():
 def test_powers_spectrum_and_bounds_agree_on_the_mixing_time(tolerance):
     graph = fw.graphs.grid(12, 25)
     chain = chain_of("test", Metropolis(power=1).kernel(graph, np.random.default_rng(0).uniform(1, 20, graph.n)))
-    exact = mixing._from_powers(chain, tolerance, 1)
-    assert mixing._from_spectrum(chain, tolerance, 1) == exact
-    bound = mixing._bound(chain, tolerance, 1)
+    exact = mixing._from_powers("test", chain, tolerance, 1)
+    assert mixing._from_spectrum("test", chain, tolerance, 1) == exact
+    bound = mixing._bound("test", chain, tolerance, 1)
     assert not bound.exact
     assert bound.at_least <= exact <= bound
-    general = mixing._bound(chain._replace(reversible=False), tolerance, 1)
+    general = mixing._bound("test", chain._replace(reversible=False), tolerance, 1)
     assert general.at_least <= exact <= general
 
 
@@ -193,8 +193,8 @@ def test_bounds_hold_for_walks_with_jumps():
     graph = fw.graphs.watts_strogatz(300, 4, 0.2, seed=1)
     chain = chain_of("test", MHLJ(0.2, 0.5, 3).kernel(graph, np.random.default_rng(0).uniform(1, 20, 300)))
     assert not chain.reversible
-    bound = mixing._bound(chain, 0.25, 1)
-    assert bound.at_least <= mixing._from_powers(chain, 0.25, 1) <= bound
+    bound = mixing._bound("test", chain, 0.25, 1)
+    assert bound.at_least <= mixing._from_powers("test", chain, 0.25, 1) <= bound
 
 
 def test_many_nodes_get_a_bound():

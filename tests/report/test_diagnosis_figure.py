@@ -1,6 +1,7 @@
 """A diagnosis is drawn and tabled, whatever was found."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -8,6 +9,9 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection, PolyCollection
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from rich.console import Console
 
@@ -16,7 +20,8 @@ from freewalk.analysis import diagnosis
 from freewalk.analysis.diagnosis import IMPORTANCE, UNIFORM, Diagnosis, Forecast, diagnose
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
-from freewalk.report import diagnosis_figure, diagnosis_table, layout
+from freewalk.report import diagnosis as pictures
+from freewalk.report import diagnosis_figure, diagnosis_table, graph_map, layout
 from freewalk.report.diagnosis import _number
 
 HEAVY = 60.0
@@ -112,9 +117,15 @@ def test_what_was_not_reached_says_why(ring: Diagnosis) -> None:
 
 
 def test_what_was_not_computed_is_a_dash(ring: Diagnosis) -> None:
+    one = ring.forecasts[IMPORTANCE]
+    found = replace(ring, forecasts={**ring.forecasts, IMPORTANCE: replace(one, race=None)})
+    assert row(found, IMPORTANCE)[-4:] == ["—"] * 4
+
+
+def test_columns_that_would_hold_dashes_alone_are_left_out(ring: Diagnosis) -> None:
     found = without_races(ring)
-    assert row(found, UNIFORM)[-4:] == ["—"] * 4
-    assert "1.25 ×" not in " ".join(text(found))
+    assert len(row(found, UNIFORM)) == 3
+    assert not [word for word in ("1.25 ×", "step", "optimum", "until") if word in " ".join(text(found))]
     free = replace(found, traps=(), forecasts={k: replace(v, stay=np.nan) for k, v in found.forecasts.items()})
     assert row(free, UNIFORM)[0] == "—"
     assert "Visit" not in " ".join(text(free))
@@ -184,6 +195,71 @@ def test_no_state_is_left_behind(ring: Diagnosis, tmp_path: Path) -> None:
     assert dict(matplotlib.rcParams) == before
     diagnosis_figure(ring, tmp_path / "two.png")
     np.testing.assert_array_equal(imread(tmp_path / "one.png"), imread(tmp_path / "two.png"))
+
+
+def scattered(figure: Figure, title: str) -> list[PathCollection]:
+    (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left").startswith(title))
+    return [one for one in axes.collections if isinstance(one, PathCollection)]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Diagnosis], Figure]:
+    """Draw a diagnosis, and look at the figure before it is written."""
+
+    def draw(found: Diagnosis) -> Figure:
+        figures: list[Figure] = []
+        monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
+        diagnosis_figure(found, tmp_path / "not written.png")
+        return figures[0]
+
+    return draw
+
+
+def test_rings_are_around_the_nodes_of_the_traps_and_no_others(
+    ring: Diagnosis, drawn: Callable[[Diagnosis], Figure]
+) -> None:
+    worst = ring.traps[0]
+    near = replace(worst, nodes=(9, 10), factor=0.2 * worst.factor)
+    far = replace(worst, nodes=(15,), factor=0.05 * worst.factor)  # the words do not count it either
+    figure = drawn(replace(ring, traps=(worst, near, far)))
+    *rings, nodes = scattered(figure, "Where")
+    assert [len(one.get_offsets()) for one in rings] == [len(near.nodes), len(worst.nodes)]
+    pale, strong = (tuple(one.get_edgecolor()[0]) for one in rings)
+    assert strong == to_rgba(graph_map.TRAP)
+    assert pale == to_rgba(graph_map.OTHER)
+    assert len(nodes.get_offsets()) == ring.graph.n
+    places = {tuple(place) for one in rings for place in np.asarray(one.get_offsets())}
+    assert places <= {tuple(place) for place in np.asarray(nodes.get_offsets())}
+    assert not [one for axes in figure.axes for one in axes.collections if isinstance(one, PolyCollection)]
+    words = [one.get_text() for axes in figure.axes for one in axes.texts if one.get_text().endswith(" updates")]
+    assert [one.startswith("worst trap: ") for one in words] == [True, False]
+    assert graph_map.shown_traps(replace(ring, traps=())) == ()
+
+
+def test_only_laws_of_designs_that_were_compared_are_drawn(
+    ring: Diagnosis, drawn: Callable[[Diagnosis], Figure]
+) -> None:
+    def labels(found: Diagnosis) -> list[str]:
+        return [str(one.get_label()).split(":")[0] for one in scattered(drawn(found), "Does")]
+
+    two = {label: ring.forecasts[label] for label in (UNIFORM, IMPORTANCE)}
+    assert labels(ring) == [IMPORTANCE, "MHLJ, jump 0.1"]
+    assert labels(replace(ring, forecasts=two)) == [IMPORTANCE]
+    other = {**two, "mine": ring.forecasts["MHLJ, jump 0.1"], "MHLJ, jump 0.5": ring.forecasts["MHLJ, jump 0.5"]}
+    assert labels(replace(ring, forecasts=other)) == [IMPORTANCE, "MHLJ, jump 0.5"]
+    namesake = {**two, "MHLJ, jump 0.1": replace(ring.forecasts["MHLJ, jump 0.1"], distance=0.0)}
+    assert labels(replace(ring, forecasts=namesake)) == [IMPORTANCE]
+
+
+def test_the_legend_of_the_laws_is_beside_the_points(ring: Diagnosis, drawn: Callable[[Diagnosis], Figure]) -> None:
+    figure = drawn(ring)
+    figure.draw_without_rendering()
+    (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left").startswith("Does"))
+    legend = axes.get_legend()
+    assert legend is not None
+    assert legend.get_window_extent().y0 >= axes.get_window_extent().y1
+    (title,) = (text for text in axes.get_children() if getattr(text, "get_text", str)().startswith("Does"))
+    assert title.get_window_extent().y0 >= legend.get_window_extent().y1
 
 
 # Where the nodes go.

@@ -1,5 +1,6 @@
 """The chain behind a kernel, as the analysis reads it: one sparse matrix that does not change with time."""
 
+import reprlib
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
+from freewalk.objectives import Objective
 from freewalk.stationary import is_reversible, leaving_rates, stationary_law
 
 if TYPE_CHECKING:
@@ -26,14 +28,54 @@ def matrix_of(who: str, kernel: Kernel) -> "csr_array":
     AnalysisError
         If it is no kernel, or one whose probabilities change with the step.
     """
-    if not isinstance(kernel, Kernel):
-        raise AnalysisError(f"{who}: got {kernel!r}, expected a kernel, as design.kernel(graph, importance) makes it")
+    check_constant(who, kernel)
+    return kernel.matrix()
+
+
+def check_constant(who: str, kernel: Kernel) -> None:
+    """Raise unless it is a kernel that does not change with time.
+
+    Raises
+    ------
+    AnalysisError
+        If it is something else.
+    """
+    check_kernel(who, kernel)
     if kernel.fade is not None:
         raise AnalysisError(
-            f"{who}: {kernel.label} changes with the step, so it has no law and no times of its own; expected a kernel "
-            "that does not: kernel.at(step) is what it is at one step"
+            f"{who}: {kernel.label} changes with the step, so it has no law, times or traffic of its own; expected a "
+            "kernel that does not: kernel.at(step) is what it is at one step"
         )
-    return kernel.matrix()
+
+
+def check_kernel(who: str, kernel: Kernel) -> None:
+    """Raise unless it is a kernel."""
+    if not isinstance(kernel, Kernel):
+        raise AnalysisError(
+            f"{who}: got {reprlib.repr(kernel)}, expected a kernel, as design.kernel(graph, importance) makes it"
+        )
+
+
+def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
+    """Raise unless a problem and a kernel are about the same nodes.
+
+    Raises
+    ------
+    AnalysisError
+        If one of them is something else, or their numbers of nodes differ.
+    """
+    n = getattr(problem, "n", None)
+    if not isinstance(n, (int, np.integer)):
+        raise AnalysisError(
+            f"{who}: got {reprlib.repr(problem)} as its problem, expected an objective such as "
+            "fw.objectives.LeastSquares(...)"
+        )
+    check_kernel(who, kernel)
+    if n != kernel.graph.n:
+        raise AnalysisError(
+            f"{who}: the problem has {n} nodes and the graph {kernel.graph.n}; expected the same number (a problem has "
+            "as many nodes as the largest number in `nodes` says: does the last one hold data?)"
+        )
 
 
 class Chain(NamedTuple):

@@ -82,7 +82,7 @@ def exact_curve(
     """
     who = "exact_curve"
     quadratic = model.Quadratic(model.check_problem(who, problem))
-    phases = checks.phases(kernel, rule, problem)
+    phases = checks.phases(kernel, rule, problem, who)
     steps, every = checks.count("steps", steps), checks.count("every", every)
     checks.phases_cover(phases, steps)
     checks.schedules(phases, steps)

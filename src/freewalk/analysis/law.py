@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def stationary(kernel: Kernel) -> Floats:
+def stationary(kernel: Kernel, *, who: str = "stationary") -> Floats:
     """The law ν of the nodes that the walk visits in the long run: ν P = ν.
 
     Exact to rounding in every component for up to about a thousand nodes and for long narrow graphs (elimination), and
@@ -25,6 +25,8 @@ def stationary(kernel: Kernel) -> Floats:
     ----------
     kernel
         The walk.
+    who
+        Who asks, for the words of an error.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def stationary(kernel: Kernel) -> Floats:
     >>> fw.analysis.stationary(kernel).round(4)
     array([0.7065, 0.0677, 0.0791, 0.0791, 0.0677])
     """
-    return stationary_law(matrix_of("stationary", kernel), f"stationary: {kernel.label}", np.asarray(kernel.target))
+    return stationary_law(matrix_of(who, kernel), f"{who}: {kernel.label}", np.asarray(kernel.target))
 
 
 def distance_to_target(kernel: Kernel) -> float:
@@ -73,7 +75,7 @@ def distance_to_target(kernel: Kernel) -> float:
     >>> round(fw.analysis.distance_to_target(kernel), 4)
     0.255
     """
-    law = stationary(kernel)
+    law = stationary(kernel, who="distance_to_target")
     return float(np.abs(law - np.asarray(kernel.target)).sum() / 2)
 
 

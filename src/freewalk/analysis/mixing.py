@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 
 #: Up to this many nodes the mixing time is exact: powers of a dense matrix.
 EXACT = 3000
+#: Distances smaller than this are rounding.
+LEAST_TOLERANCE = 1e-13
 
-_TIE = 1e-12  # a distance above the tolerance by this little is equal to it, but for rounding
 _FEW = 500
 _STEEP = 1e8
 _DOUBLINGS = 40  # a walk that takes longer than 2^40 steps is not followed
@@ -82,7 +83,7 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
     kernel
         The walk.
     tolerance
-        The distance in total variation, above 0 and below 1.
+        The distance in total variation, from 1e-13, below which all is rounding, and below 1.
 
     Returns
     -------
@@ -110,31 +111,43 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
     >>> fw.analysis.mixing_time(fw.designs.Metropolis().kernel(fw.graphs.ring(6)))
     inf (periodic, period 2)
     """
+    return mixing_time_of("mixing_time", kernel, tolerance)
+
+
+def mixing_time_of(who: str, kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
+    """The mixing time on behalf of somebody else, whom errors name."""
     number = isinstance(tolerance, (int, float, np.integer, np.floating)) and not isinstance(tolerance, bool)
     if not number or not 0 < tolerance < 1:
-        raise AnalysisError(f"mixing_time: tolerance = {tolerance!r}, expected a number above 0 and below 1")
-    chain = chain_of("mixing_time", kernel)
+        raise AnalysisError(f"{who}: tolerance = {tolerance!r}, expected a number above 0 and below 1")
+    if tolerance < LEAST_TOLERANCE:
+        raise AnalysisError(
+            f"{who}: tolerance = {tolerance!r}, expected at least {LEAST_TOLERANCE:g}: the distance of a walk from its "
+            "law is a sum of rounded numbers, and below that nothing but their rounding. Each further factor of e "
+            "takes about 1 / spectral_gap(kernel, absolute=True) steps"
+        )
+    tolerance = float(tolerance)
+    chain = chain_of(who, kernel)
     period = period_of(chain.matrix, chain.leaving)
-    if 1.0 - chain.law.min() <= tolerance + _TIE:
+    if 1.0 - chain.law.min() <= tolerance + _tie(tolerance):
         return MixingTime(0, period=period)
     # A periodic walk is spread over one of its `period` classes at a time, which hold equal shares of the law.
-    if tolerance < 1.0 - 1.0 / period - _TIE:
+    if tolerance < 1.0 - 1.0 / period - _tie(tolerance):
         return MixingTime(math.inf, period=period)
     if chain.law.size > EXACT:
-        return _bound(chain, tolerance, period)
+        return _bound(who, chain, tolerance, period)
     # Eigenvectors lose digits where the law is steep, and gain time where there are many nodes.
     even = chain.law.max() <= _STEEP * chain.law.min()
     if chain.law.size > _FEW and chain.reversible and even and period == 1:
-        return _from_spectrum(chain, tolerance, period)
-    return _from_powers(chain, tolerance, period)
+        return _from_spectrum(who, chain, tolerance, period)
+    return _from_powers(who, chain, tolerance, period)
 
 
-def _from_powers(chain: Chain, tolerance: float, period: int) -> MixingTime:
+def _from_powers(who: str, chain: Chain, tolerance: float, period: int) -> MixingTime:
     """Square P until it is near the law, then go back by halves; distances never rise, so this finds the first step."""
 
     def far(power: Floats) -> bool:
         return any(
-            np.abs(power[first : first + 500] - chain.law).sum(axis=1).max() / 2 > tolerance + _TIE
+            np.abs(power[first : first + 500] - chain.law).sum(axis=1).max() / 2 > tolerance + _tie(tolerance)
             for first in range(0, len(power), 500)
         )
 
@@ -144,7 +157,7 @@ def _from_powers(chain: Chain, tolerance: float, period: int) -> MixingTime:
             if period > 1:
                 return MixingTime(math.inf, period=period)
             raise AnalysisError(
-                f"mixing_time: the walk is not within {tolerance:g} of its law after 2^{_DOUBLINGS} steps, where "
+                f"{who}: the walk is not within {tolerance:g} of its law after 2^{_DOUBLINGS} steps, where "
                 "rounding ends what can be said; escape_time and sojourn_times say where it stays"
             )
         powers.append(_normalised(powers[-1] @ powers[-1]))
@@ -164,7 +177,7 @@ def _normalised(power: Floats) -> Floats:
     return power
 
 
-def _from_spectrum(chain: Chain, tolerance: float, period: int) -> MixingTime:
+def _from_spectrum(who: str, chain: Chain, tolerance: float, period: int) -> MixingTime:
     """For chains in detailed balance: at late times few eigenvectors are left, and each step is cheap to look at."""
     matrix = symmetrised(chain).toarray()
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
@@ -172,7 +185,7 @@ def _from_spectrum(chain: Chain, tolerance: float, period: int) -> MixingTime:
     values, vectors, root = values[:-1], vectors[:, :-1], np.sqrt(chain.law)
     least, most = _bounds(float(np.abs(values).max()), chain, tolerance)
     if math.isinf(most):  # the gap is lost in rounding
-        return _from_powers(chain, tolerance, period)
+        return _from_powers(who, chain, tolerance, period)
 
     def far(steps: int) -> bool:
         powers = values**steps
@@ -180,7 +193,7 @@ def _from_spectrum(chain: Chain, tolerance: float, period: int) -> MixingTime:
         starts = vectors[:, left] / root[:, None]
         ends = (vectors[:, left] * powers[left] * root[:, None]).T
         return any(
-            np.abs(starts[first : first + 500] @ ends).sum(axis=1).max() / 2 > tolerance + _TIE
+            np.abs(starts[first : first + 500] @ ends).sum(axis=1).max() / 2 > tolerance + _tie(tolerance)
             for first in range(0, root.size, 500)
         )
 
@@ -198,19 +211,19 @@ def _bounds(modulus: float, chain: Chain, tolerance: float) -> tuple[float, floa
     return math.floor(max(before, 0.0)), math.ceil(max(after, 1.0))
 
 
-def _bound(chain: Chain, tolerance: float, period: int) -> MixingTime:
+def _bound(who: str, chain: Chain, tolerance: float, period: int) -> MixingTime:
     # Any eigenvalue bounds the time from below; the largest modulus is hard to find where P is not symmetric.
-    second = abs(second_of("mixing_time", chain, modulus=chain.reversible))
+    second = abs(second_of(who, chain, modulus=chain.reversible))
     before, after = _bounds(second, chain, tolerance)
     if not chain.reversible:
         try:
-            _, after = _bounds(_second_singular(chain), chain, tolerance)
+            _, after = _bounds(_second_singular(who, chain), chain, tolerance)
         except AnalysisError:  # it is too near to 1 to be told apart
             after = math.inf
     return MixingTime(after, exact=False, at_least=max(1.0, before), period=period)
 
 
-def _second_singular(chain: Chain) -> float:
+def _second_singular(who: str, chain: Chain) -> float:
     """The second singular value of D^½ P D^−½; the first is 1, with √ν on either side."""
     from scipy.sparse.linalg import eigsh
 
@@ -221,8 +234,13 @@ def _second_singular(chain: Chain) -> float:
         y = matrix.T @ (matrix @ x)
         return np.asarray(y - root * (root @ y))
 
-    square = converged("mixing_time", eigsh, operator_of(root.size, apply), 1, "LA")[0]
+    square = converged(who, eigsh, operator_of(root.size, apply), 1, "LA")[0]
     return float(np.sqrt(min(1.0, square)))
+
+
+def _tie(tolerance: float) -> float:
+    """A distance above the tolerance by this little is equal to it, but for rounding."""
+    return min(1e-12, 1e-3 * tolerance)
 
 
 def _short(value: float) -> str:

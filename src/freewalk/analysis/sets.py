@@ -118,10 +118,10 @@ def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: i
             f"find_traps: {kernel.label} draws from a law over all nodes; expected a walk, which has traps"
         )
     _check_numbers(factor, least, most)
-    search = _Search(kernel, leaving_rates(matrix), stationary(kernel), float(least))
+    search = _Search(kernel, leaving_rates(matrix), stationary(kernel, who="find_traps"), float(least))
     found: dict[bytes, Trap] = {}
     for nodes in search.candidates(int(most)):
-        for members in (nodes, search.improved(nodes)):
+        for members in (nodes, *search.connected(search.improved(nodes))):
             if members.tobytes() not in found:
                 found[members.tobytes()] = search.trap(members)
     kept: list[Trap] = []
@@ -246,6 +246,14 @@ class _Search:
         pairs = (self.indptr, self.indices, self.both, self.ties)
         count = climb(*pairs, self.nodes, self.least, _PATIENCE, _WORK, *self.scratch, nodes.size)
         return np.sort(members[:count])
+
+    def connected(self, nodes: Ints) -> list[Ints]:
+        """The parts of a set between which the walk goes without leaving it: stray nodes are no part of a trap."""
+        from scipy.sparse.csgraph import connected_components
+
+        inside = self.adjacency[nodes][:, nodes] + self.flows[nodes][:, nodes]
+        count, part = connected_components(inside, directed=False)
+        return [nodes[part == number] for number in range(count)]
 
     def is_side(self, trap: Trap) -> bool:
         """Whether it is more than half of the nodes, and what it leaves out holds the walk about as long."""

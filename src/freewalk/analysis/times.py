@@ -3,29 +3,16 @@
 The times after which it forgets where it began are in `spectrum` and `mixing`.
 """
 
-from typing import TYPE_CHECKING, Literal
+import reprlib
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.analysis.chain import Chain, chain_of, check_dense, matrix_of
-from freewalk.analysis.mixing import MixingTime, mixing_time
-from freewalk.analysis.spectrum import second_eigenvalue, spectral_gap
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.stationary import check_irreducible, flows_of, leaving_rates, stationary_law, totals_of
-
-__all__ = [
-    "MixingTime",
-    "escape_time",
-    "fundamental_matrix",
-    "hitting_times",
-    "kemeny_constant",
-    "mixing_time",
-    "second_eigenvalue",
-    "sojourn_times",
-    "spectral_gap",
-]
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -214,9 +201,9 @@ def _escapes(leaving: "csr_array", nodes: NDArray[np.int64]) -> Floats:
 
 
 def _check_nodes(nodes: ArrayLike, n: int) -> NDArray[np.int64]:
-    given = np.asarray(nodes)
-    if given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
-        raise AnalysisError(f"escape_time: nodes = {nodes!r}, expected a list of at least one node")
+    given = _array(nodes)
+    if given is None or given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
+        raise AnalysisError(f"escape_time: nodes = {reprlib.repr(nodes)}, expected a list of at least one node")
     outside = given[(given < 0) | (given >= n)]
     if outside.size:
         raise AnalysisError(f"escape_time: nodes holds {outside[0]}, expected nodes from 0 to {n - 1}")
@@ -235,14 +222,24 @@ def _check_start(start: object, nodes: NDArray[np.int64]) -> Floats:
     expected = (
         f'expected None, "entry", one of the set\'s nodes, or a law of {nodes.size} numbers, one for each of them'
     )
-    if isinstance(start, str):
-        raise AnalysisError(f"escape_time: start = {start!r}, {expected}")
-    given = np.asarray(start)
+    refusal = AnalysisError(f"escape_time: start = {reprlib.repr(start)}, {expected}")
+    given = _array(start)
+    if given is None or isinstance(start, str):
+        raise refusal
     if given.ndim == 0 and np.issubdtype(given.dtype, np.integer):
         if given not in nodes:
-            raise AnalysisError(f"escape_time: start = {start!r} is not among its nodes; {expected}")
+            raise AnalysisError(f"escape_time: start = {reprlib.repr(start)} is not among its nodes; {expected}")
         return np.asarray(nodes == given, dtype=np.float64)
     numbers = np.issubdtype(given.dtype, np.number) and not np.iscomplexobj(given)
     if given.shape != nodes.shape or not numbers or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
-        raise AnalysisError(f"escape_time: start = {start!r}, {expected}")
-    return np.asarray(given / given.sum(), dtype=np.float64)
+        raise refusal
+    parts = given / given.max()  # their sum is finite, whatever they are
+    return np.asarray(parts / parts.sum(), dtype=np.float64)
+
+
+def _array(value: object) -> NDArray[Any] | None:
+    """What numpy makes of a value; None where that is nothing, as of rows of unequal length."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        return None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.errors import AnalysisError
+from freewalk.analysis.chain import check_constant
 from freewalk.kernel import Kernel, Move
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def messages_per_visit(kernel: Kernel) -> tuple[Floats, Floats]:
+def messages_per_visit(kernel: Kernel, *, who: str = "messages_per_visit") -> tuple[Floats, Floats]:
     """The expected number of messages and of probes that one move from each node sends.
 
     A message is a model that leaves a node: a refused step sends none, a jump of d uniform hops sends d. A jump of
@@ -25,6 +25,8 @@ def messages_per_visit(kernel: Kernel) -> tuple[Floats, Floats]:
     ----------
     kernel
         A kernel that does not change with the step; `kernel.at(step)` is what another one is at a step.
+    who
+        Who asks, for the words of an error.
 
     Returns
     -------
@@ -46,15 +48,7 @@ def messages_per_visit(kernel: Kernel) -> tuple[Floats, Floats]:
     >>> probes
     array([0., 0., 0., 0., 0.])
     """
-    if not isinstance(kernel, Kernel):
-        raise AnalysisError(
-            f"messages_per_visit: got {kernel!r}, expected a kernel, as design.kernel(graph, importance) makes it"
-        )
-    if kernel.fade is not None:
-        raise AnalysisError(
-            f"messages_per_visit: {kernel.label} changes with the step; expected a kernel that does not: "
-            "kernel.at(step) is what it is at one step"
-        )
+    check_constant(who, kernel)
     messages = np.zeros(kernel.graph.n)
     probes = np.zeros(kernel.graph.n)
     powers: list[csr_array] = []

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save
-from freewalk.report.graph_map import draw_map, scale_of_stays
+from freewalk.report.graph_map import draw_map, scale_of_stays, shown_traps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
-    from freewalk.analysis.diagnosis import Diagnosis, Forecast
+    from freewalk.analysis.findings import Diagnosis, Forecast
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ JUMPING = "MHLJ, jump 0.1"
 BIASED, UNKNOWN = "biased", "—"
 
 _ON_TARGET = 1e-9  # a total variation this small is rounding
-_MOST_UPDATES = 1e6  # after which the analysis gives up in any case
+_SAME = 1e-6  # two total variations that differ by more are of different laws
 
 
 def diagnosis_table(found: "Diagnosis") -> "Table":
@@ -40,7 +40,8 @@ def diagnosis_table(found: "Diagnosis") -> "Table":
     -------
     Table
         For a terminal of 80 columns or more. "biased" stands where the limit itself is too far from the optimum,
-        "> 20 ×" where a design was given up, and — where nothing was computed.
+        "> 20 ×" where a design was given up, and — where nothing was computed; the columns about updates are left out
+        where that is so for all designs.
     """
     from rich import box
     from rich.table import Table
@@ -53,19 +54,19 @@ def diagnosis_table(found: "Diagnosis") -> "Table":
         collapse_padding=True,
     )
     shown.add_column("design", overflow="fold", min_width=12, vertical="bottom")
-    for heading in (
-        "visit\nto the\ntrap",
-        "law off\nits\ntarget",
-        "messages\nper\nupdate",
-        "step",
-        "updates\nto 1.5 ×\noptimum",
-        "messages\nuntil\nthen",
-        "× MH\nuniform",
-    ):
+    headings = ["visit\nto the\ntrap", "law off\nits\ntarget", "messages\nper\nupdate"]
+    if _is_raced(found):
+        headings += ["step", "updates\nto the\ngoal", "messages\nuntil\nthen", "× MH\nuniform"]
+    for heading in headings:
         shown.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
     for label, one in found.forecasts.items():
-        shown.add_row(*_cells(found, one), style="bold" if label == found.best else None)
+        shown.add_row(*_cells(found, one)[: 1 + len(headings)], style="bold" if label == found.best else None)
     return shown
+
+
+def _is_raced(found: "Diagnosis") -> bool:
+    """Whether updates were predicted, for one design at least."""
+    return any(one.race is not None for one in found.forecasts.values())
 
 
 def _caption(found: "Diagnosis") -> str:
@@ -75,11 +76,13 @@ def _caption(found: "Diagnosis") -> str:
     if found.entrapped:
         words.append(f"Visit: its mean length in updates, to {name_nodes(found.traps[0].nodes)}.")
     words.append("Law off its target: the total variation between the two, 0 is unbiased.")
-    if any(one.race is not None for one in found.forecasts.values()):
-        words.append(
-            "Step: the one that settles at 1.25 × the optimal loss. Updates: until the expected loss is 1.5 × the "
-            "optimum; the last column compares them."
-        )
+    if _is_raced(found):
+        goal = found.goal
+        if goal is not None:
+            words.append(
+                f"Step: the one that settles at {goal.in_words(goal.settle)}, or 1 / max w L where that is less. "
+                f"Updates: until the expected loss is {goal.in_words(goal.reach)}; the last column compares them."
+            )
     return " ".join(words)
 
 
@@ -122,7 +125,7 @@ def _outcome(one: "Forecast") -> str:
 
 def _ratio(found: "Diagnosis", one: "Forecast") -> float:
     """Updates over those of the uniform walk; NaN where one of them is not known, infinite where it was not reached."""
-    from freewalk.analysis.diagnosis import UNIFORM
+    from freewalk.analysis.findings import UNIFORM
 
     uniform = found.forecasts[UNIFORM].race
     if one.race is None or uniform is None or not np.isfinite(uniform.updates):
@@ -140,10 +143,11 @@ def _times(found: "Diagnosis", one: "Forecast") -> str:
 
 def _bound(found: "Diagnosis") -> float:
     """Up to which multiple of the updates of the uniform walk a design was followed."""
-    from freewalk.analysis.diagnosis import PATIENCE, UNIFORM
+    from freewalk.analysis.diagnosis import MOST_UPDATES, PATIENCE
+    from freewalk.analysis.findings import UNIFORM
 
     uniform = found.forecasts[UNIFORM].race
-    return PATIENCE if uniform is None else min(PATIENCE, _MOST_UPDATES / max(uniform.updates, 1.0))
+    return PATIENCE if uniform is None else min(PATIENCE, MOST_UPDATES / max(uniform.updates, 1.0))
 
 
 def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
@@ -187,14 +191,16 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
         _draw_bars(bars, found)
         words = "the larger a node, the larger its importance"
         if found.entrapped:
-            words += "   outlined: a trap, and how long a visit of the importance walk lasts"
+            words += "   ringed: the worst trap, and how long a visit of the importance walk lasts"
+        if len(shown_traps(found)) > 1:
+            words += "   paler: other traps"
         footnote(figure, words)
         draw_map(figure, picture, found)
         return save(figure, path)
 
 
 def _headline(found: "Diagnosis") -> str:
-    from freewalk.analysis.diagnosis import IMPORTANCE
+    from freewalk.analysis.findings import IMPORTANCE
 
     words = f"Importance sampling by Metropolis is {'' if found.entrapped else 'not '}entrapped on {found.graph.name}"
     if found.slower is None:
@@ -207,19 +213,25 @@ def _headline(found: "Diagnosis") -> str:
 
 def _draw_laws(axes: "Axes", found: "Diagnosis") -> None:
     """The law that a walk has in the long run against the one it is meant to have."""
-    from freewalk.analysis.diagnosis import DESIGNS, IMPORTANCE
+    from freewalk.analysis.diagnosis import DESIGNS
+    from freewalk.analysis.findings import IMPORTANCE, UNIFORM
     from freewalk.analysis.law import stationary
 
-    seen = []
-    for label, style in (
-        (IMPORTANCE, {"marker": "o", "s": 26, "facecolors": "none", "edgecolors": COLOURS[1], "linewidths": 1.0}),
-        (JUMPING, {"marker": "o", "s": 9, "color": COLOURS[0], "linewidths": 0}),
-    ):
+    seen: list[Floats] = []
+    others = [label for label in found.forecasts if label in DESIGNS and label not in (UNIFORM, IMPORTANCE)]
+    others = [JUMPING] if JUMPING in others else others[:1]
+    styles: list[dict[str, Any]] = [
+        {"marker": "o", "s": 26, "facecolors": "none", "edgecolors": COLOURS[1], "linewidths": 1.0},
+        {"marker": "o", "s": 9, "color": COLOURS[0], "linewidths": 0},
+    ]
+    for label, style in zip([IMPORTANCE, *others], styles, strict=False):
         kernel = DESIGNS[label].kernel(found.graph, found.importance)
         target, law = np.asarray(kernel.target), stationary(kernel)
         distance = 0.5 * float(np.abs(law - target).sum())
+        if abs(distance - found.forecasts[label].distance) > _SAME:  # another design by that name was compared
+            continue
         off = "on its target" if distance <= _ON_TARGET else f"{100 * distance:.2g} % off"
-        axes.scatter(target, law, alpha=0.75, label=f"{label}: {off}", zorder=3, **style)  # type: ignore[arg-type]
+        axes.scatter(target, law, alpha=0.75, label=f"{label}: {off}", zorder=3, **style)
         seen += [target, law]
     low, high = float(np.min(seen)) / 1.6, float(np.max(seen)) * 1.6
     axes.plot([low, high], [low, high], color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2)
@@ -231,8 +243,17 @@ def _draw_laws(axes: "Axes", found: "Diagnosis") -> None:
         _ticks(axis, (low, high), "{:.3g} %", 100.0)
     axes.set_xlabel("target of a node")
     axes.set_ylabel("time spent there")
-    axes.set_title("Does the walk sample its target?", loc="left")
-    axes.legend(loc="upper left", fontsize=9, handletextpad=0.2, borderaxespad=0.1)
+    # Above the panel, where no law can be: within it any corner may hold points.
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 1.0),
+        fontsize=9,
+        handletextpad=0.2,
+        borderaxespad=0.1,
+        borderpad=0.1,
+        labelspacing=0.25,
+    )
+    axes.set_title("Does the walk sample its target?", loc="left", pad=5.0 + 6.6 * len(seen))
 
 
 def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.0) -> None:
@@ -248,7 +269,7 @@ def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.
 
 def _draw_bars(axes: "Axes", found: "Diagnosis") -> None:
     """What each design needs; where that was not computed, how long the worst trap holds it, or what it sends."""
-    from freewalk.analysis.diagnosis import UNIFORM
+    from freewalk.analysis.findings import UNIFORM
 
     forecasts = list(found.forecasts.values())
     ratios = np.array([_ratio(found, one) for one in forecasts])

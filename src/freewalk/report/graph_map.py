@@ -1,4 +1,4 @@
-"""The graph of a diagnosis: nodes coloured by how long the importance walk stays, traps outlined and labelled."""
+"""The graph of a diagnosis: nodes coloured by how long the importance walk stays, traps ringed and labelled."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
-    from freewalk.analysis.diagnosis import Diagnosis
+    from freewalk.analysis.findings import Diagnosis
     from freewalk.analysis.sets import Trap
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-TRAP, TINT = COLOURS[1], "#fbe9df"
+TRAP, OTHER = COLOURS[1], "#edb98f"
 LABELLED = 4  # traps
 _CROWDED = 60  # nodes on a ring from which on neighbours cannot be told apart
 _BROAD = 20  # nodes of a trap that is seen without enlarging it
-_HALO = 3.5  # points between a node and the outline of its trap
+_ANCHORS = 6  # nodes of a trap at which the line from its label may end
+_HALO = 3.4  # points from the rim of a node to that of the ring around it
+_RING, _LINK = 2.0, 2.6  # widths, in points, of the ring around a node of a trap and of the edges between two
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,11 @@ def scale_of_stays(stays: Floats) -> "ScalarMappable":
     high = max(float(finite.max()) if finite.size else 1.0, 1.5 * low)
     colours = LinearSegmentedColormap.from_list("stays", ["#dceaf4", "#8fc1de", "#2f7fb8", "#08306b"])
     return ScalarMappable(LogNorm(low, high, clip=True), colours)
+
+
+def shown_traps(found: "Diagnosis") -> "tuple[Trap, ...]":
+    """The traps that the words count: the worst, and those that come near to it."""
+    return tuple(trap for trap in found.traps if trap.factor >= 0.1 * found.traps[0].factor)
 
 
 def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
@@ -73,7 +80,7 @@ def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
     crowded = placed.kind in ("ring", "path") and placed.nodes.size > _CROWDED
     if crowded and found.traps and len(found.traps[0].nodes) <= _BROAD:
         taken.append(_draw_close_up(axes, found, dots, unit))
-    for trap in found.traps[:LABELLED]:
+    for trap in shown_traps(found)[:LABELLED]:
         if np.isin(trap.nodes, dots.nodes).any():
             taken += _label(figure, axes, found, dots, trap, taken)
 
@@ -115,7 +122,7 @@ def _grown(found: "Diagnosis", nodes: Integers, usual: float, most: float) -> Fl
 
 
 def _draw_dots(axes: "Axes", found: "Diagnosis", dots: _Dots) -> None:
-    """Edges, outlines of traps, nodes."""
+    """Edges, rings around the nodes of traps, nodes."""
     from matplotlib.collections import LineCollection
 
     if dots.pairs.size:
@@ -123,8 +130,8 @@ def _draw_dots(axes: "Axes", found: "Diagnosis", dots: _Dots) -> None:
         alpha = float(np.clip(2.2 / crowd, 0.06, 0.9))
         lines = LineCollection(list(dots.places[dots.pairs]), colors="#b5b5b5", linewidths=0.8, alpha=alpha, zorder=1)
         axes.add_collection(lines, autolim=False)
-    for trap in reversed(found.traps):
-        _outline(axes, dots, np.flatnonzero(np.isin(dots.nodes, trap.nodes)))
+    for trap in reversed(shown_traps(found)):
+        _mark(axes, dots, np.flatnonzero(np.isin(dots.nodes, trap.nodes)), TRAP if trap is found.traps[0] else OTHER)
     shades = scale_of_stays(found.stays).to_rgba(found.stays[dots.nodes])
     order = np.argsort(found.stays[dots.nodes], kind="stable")  # long stays on top
     axes.scatter(
@@ -138,25 +145,20 @@ def _draw_dots(axes: "Axes", found: "Diagnosis", dots: _Dots) -> None:
     )
 
 
-def _outline(axes: "Axes", dots: _Dots, members: Integers) -> None:
-    """A line around some nodes and the edges between them: a broad stroke, and one that is less broad upon it."""
+def _mark(axes: "Axes", dots: _Dots, members: Integers, colour: str) -> None:
+    """A ring around each of some nodes, and broad edges between them: a line around all would enclose others too."""
     from matplotlib.collections import LineCollection
 
     if not members.size:
         return
     inside = dots.pairs[np.isin(dots.pairs, members).all(axis=1)] if dots.pairs.size else dots.pairs
-    for extra, colour, order in ((1.6, TRAP, 2), (0.0, TINT, 3)):
-        reach = dots.radii[members] + _HALO + extra
-        x, y = dots.places[members].T
-        axes.scatter(x, y, s=(2 * reach) ** 2, color=colour, linewidths=0, zorder=order)
-        if inside.size:
-            strokes = LineCollection(
-                list(dots.places[inside]),
-                colors=colour,
-                linewidths=2 * (np.minimum(*dots.radii[inside].T) + 0.6 * _HALO + extra),
-                zorder=order,
-            )
-            axes.add_collection(strokes, autolim=False)
+    if inside.size:
+        width = _LINK * float(np.clip(np.sqrt(30 / len(inside)), 0.4, 1.0))  # many would cover what they cross
+        strokes = LineCollection(list(dots.places[inside]), colors=colour, linewidths=width, zorder=2)
+        axes.add_collection(strokes, autolim=False)
+    reach = dots.radii[members] + _HALO - _RING / 2
+    x, y = dots.places[members].T
+    axes.scatter(x, y, s=(2 * reach) ** 2, facecolors="white", edgecolors=colour, linewidths=_RING, zorder=3)
 
 
 def _draw_close_up(axes: "Axes", found: "Diagnosis", dots: _Dots, unit: float) -> Floats:
@@ -202,11 +204,11 @@ def _label(
     """Say how long a visit lasts, where there is room; returns the boxes that the words and their line take."""
     members = np.flatnonzero(np.isin(dots.nodes, trap.nodes))
     centre = dots.places[members].mean(axis=0)
-    anchor = members[np.argmin(np.linalg.norm(dots.places[members] - centre, axis=1))]
-    halo = float(dots.radii[anchor]) + _HALO
+    inner = members[np.argsort(np.linalg.norm(dots.places[members] - centre, axis=1), kind="stable")][:_ANCHORS]
+    colour = TRAP if trap is found.traps[0] else OTHER
     text: Any = axes.annotate(
         f"{'worst trap: ' if trap is found.traps[0] else ''}{_updates(trap.stay)}",
-        tuple(dots.places[anchor]),
+        (0, 0),
         xytext=(0, 0),
         textcoords="offset points",
         ha="center",
@@ -215,14 +217,18 @@ def _label(
         color=INK,
         zorder=6,
         annotation_clip=False,
-        bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": TRAP, "linewidth": 0.8, "alpha": 0.93},
-        arrowprops={"arrowstyle": "-", "color": TRAP, "linewidth": 0.9, "shrinkA": 0.0, "shrinkB": halo},
+        bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": colour, "linewidth": 0.8, "alpha": 0.93},
+        arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.9, "shrinkA": 0.0},
     )
     pixel = figure.dpi / 72.0
     extent = text.get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
     half = np.array([extent.width, extent.height]) / 2 + 4 * pixel
+    tried = [_room(figure, axes, found, dots, anchor, half, taken) for anchor in inner]
+    best = int(np.argmin([cost for _, cost in tried]))
+    place, anchor = tried[best][0], inner[best]
     home = axes.transData.transform(dots.places[anchor])
-    place = _room(figure, axes, found, dots, home, half, (halo + 2) * pixel, taken)
+    text.xy = tuple(dots.places[anchor])
+    text.arrow_patch.shrinkB = float(dots.radii[anchor]) + _HALO
     text.set_position(tuple((place - home) / pixel))
     text.set_in_layout(False)
     points = home + np.linspace(0.25, 0.9, 5)[:, None] * (place - home)
@@ -234,16 +240,17 @@ def _room(
     axes: "Axes",
     found: "Diagnosis",
     dots: _Dots,
-    home: Floats,
+    anchor: int,
     half: Floats,
-    near: float,
     taken: list[Floats],
-) -> Floats:
-    """The middle of the place near `home`, in pixels, at which a box hides least."""
+) -> tuple[Floats, float]:
+    """The middle of the place near a node, in pixels, at which a box and its line hide least; and how much that is."""
     nodes = axes.transData.transform(dots.places)
-    held = np.isin(dots.nodes, np.concatenate([trap.nodes for trap in found.traps]))
+    home, near = nodes[anchor], (float(dots.radii[anchor]) + _HALO + 2) * figure.dpi / 72.0
+    held = np.isin(dots.nodes, np.concatenate([trap.nodes for trap in shown_traps(found)]))
     radii = (dots.radii + np.where(held, _HALO + 2.0, 0.0))[:, None] * figure.dpi / 72.0
     weights = np.where(held, 8.0, 2.0)
+    marked = np.flatnonzero(held & (np.arange(held.size) != anchor))
     frame = np.array(axes.get_window_extent().extents)
     outward = (home - nodes.mean(axis=0)) / max(float(np.linalg.norm(home - nodes.mean(axis=0))), 1e-9)
     best, least = home, np.inf
@@ -255,13 +262,14 @@ def _room(
             points = home + np.linspace(0.1, 0.9, 9)[:, None] * (place - home)
             line = np.hstack([points, points])
             hidden = weights[((nodes + radii > box[:2]) & (nodes - radii < box[2:])).all(axis=1)].sum()
-            cost = hidden + distance / 25.0 - 0.6 * float(direction @ outward)
+            crossed = np.linalg.norm(nodes[marked] - points[:, None], axis=2) < radii[marked, 0]
+            cost = hidden + 4.0 * crossed.any(axis=0).sum() + distance / 25.0 - 0.6 * float(direction @ outward)
             cost += 40.0 * sum(_overlap(box, other) for other in taken)
             cost += 20.0 * sum(any(_overlap(point, other) for point in line) for other in taken)
             cost += 60.0 * bool((box[:2] < frame[:2]).any() or (box[2:] > frame[2:]).any())
             if cost < least:
                 best, least = place, cost
-    return best
+    return best, float(least)
 
 
 def _updates(stay: float) -> str:

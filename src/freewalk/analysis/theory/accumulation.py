@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain import matrix_of
+from freewalk import checks
+from freewalk.analysis.chain import check_fit, matrix_of
 from freewalk.analysis.law import stationary
+from freewalk.analysis.mixing import MixingTime, mixing_time_of
 from freewalk.analysis.model import start_law
-from freewalk.analysis.theory.losses import Floats, check_count, check_fit, losses_of
+from freewalk.analysis.theory.losses import Floats, losses_of
 from freewalk.analysis.theory.perturbation import Pieces, pieces_of
-from freewalk.analysis.times import mixing_time
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
@@ -257,10 +258,10 @@ class _Terms:
     def __init__(self, who: str, problem: Objective, kernel: Kernel, mixing: float | None) -> None:
         losses = losses_of(who, problem)
         self.pieces: Pieces = pieces_of(who, kernel)
-        self.mixing = mixing_of(who, kernel, mixing)
+        self.mixing = float(mixing_of(who, kernel, mixing))
         self.sigma = losses.gradient_bound
         self.largest_weight = float(kernel.weights.max())
-        self.bias = bias_of(stationary(kernel), pulls_of(kernel, losses.gradients))
+        self.bias = bias_of(stationary(kernel, who=who), pulls_of(kernel, losses.gradients))
 
     def at(self, updates: int, exact: float) -> AccumulatedError:
         """Both bounds for so many updates."""
@@ -292,14 +293,14 @@ def bias_of(law: Floats, pulls: Floats) -> float:
     return float(((law @ pulls) ** 2).sum())
 
 
-def mixing_of(who: str, kernel: Kernel, mixing: float | None) -> float:
-    """The mixing time, given or computed; infinite for a periodic walk."""
+def mixing_of(who: str, kernel: Kernel, mixing: float | None) -> MixingTime:
+    """The mixing time, given or computed; infinite for a periodic walk, and where no bound is found."""
     if mixing is None:
-        return float(mixing_time(kernel))
+        return mixing_time_of(who, kernel)
     number = isinstance(mixing, (int, float, np.integer, np.floating)) and not isinstance(mixing, bool)
     if not number or not mixing >= 1:
         raise AnalysisError(f"{who}: mixing = {mixing!r}, expected a number of steps >= 1, or None to compute it")
-    return float(mixing)
+    return mixing if isinstance(mixing, MixingTime) else MixingTime(float(mixing))
 
 
 def conditional_errors(matrix: "csr_array", pulls: Floats) -> Iterator[tuple[Floats, Floats]]:
@@ -318,7 +319,7 @@ def first_law(who: str, kernel: Kernel, start: str | ArrayLike) -> Floats | None
     if isinstance(start, str) and start == "worst":
         return None
     if isinstance(start, str) and start == "stationary":
-        return stationary(kernel)
+        return stationary(kernel, who=who)
     return start_law(who, start, kernel.graph.n)
 
 
@@ -328,7 +329,7 @@ def over_starts(values: Floats, law: Floats | None) -> float:
 
 
 def _errors(who: str, problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike) -> Floats:
-    length = check_count(who, "length", length)
+    length = checks.count(f"{who}: length", length, AnalysisError)
     matrix = matrix_of(who, kernel)
     pulls = pulls_of(kernel, losses_of(who, problem).gradients)
     law = first_law(who, kernel, start)

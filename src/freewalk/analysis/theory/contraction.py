@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.analysis.theory.losses import Floats, Losses, check_fit, check_step, losses_of
+from freewalk.analysis.chain import check_fit
+from freewalk.analysis.theory.losses import Floats, Losses, check_step, losses_of
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 

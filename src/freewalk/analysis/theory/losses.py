@@ -1,12 +1,12 @@
 """The local losses as the theory reads them: their curvatures and their gradients at the optimum."""
 
+import reprlib
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import AnalysisError
-from freewalk.kernel import Kernel
 from freewalk.objectives import LeastSquares, Objective
 
 Floats = NDArray[np.float64]
@@ -48,8 +48,8 @@ def losses_of(who: str, problem: Objective) -> Losses:
     """
     if not isinstance(problem, LeastSquares):
         raise AnalysisError(
-            f"{who}: got {problem!r}, expected a fw.objectives.LeastSquares problem, whose curvatures are the same "
-            "everywhere and can be computed; for other losses run fw.learn and look"
+            f"{who}: got {reprlib.repr(problem)}, expected a fw.objectives.LeastSquares problem, whose "
+            "curvatures are the same everywhere and can be computed; for other losses run fw.learn and look"
         )
     optimum = problem.optimum()
     counts = np.diff(problem.offsets)
@@ -59,29 +59,12 @@ def losses_of(who: str, problem: Objective) -> Losses:
     return Losses(_curvatures(problem, counts), gradients, optimum)
 
 
-def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
-    """Raise unless a problem and a kernel are about the same nodes."""
-    if not isinstance(kernel, Kernel):
-        raise AnalysisError(f"{who}: got {kernel!r}, expected a kernel, as design.kernel(graph, importance) makes it")
-    if problem.n != kernel.graph.n:
-        raise AnalysisError(
-            f"{who}: the problem has {problem.n} nodes and the graph {kernel.graph.n}; expected the same number"
-        )
-
-
 def check_step(who: str, step: float) -> float:
     """A positive finite number."""
     number = isinstance(step, (int, float, np.integer, np.floating)) and not isinstance(step, bool)
     if not number or not 0 < step < np.inf:
         raise AnalysisError(f"{who}: step = {step!r}, expected a number above 0; take one step of a schedule")
     return float(step)
-
-
-def check_count(who: str, name: str, value: int) -> int:
-    """A whole number that is at least 1."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise AnalysisError(f"{who}: {name} = {value!r}, expected a whole number >= 1")
-    return int(value)
 
 
 def _curvatures(problem: LeastSquares, counts: NDArray[np.int64]) -> Floats:

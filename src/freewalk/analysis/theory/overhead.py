@@ -77,8 +77,8 @@ def remark_1(kernel: Kernel) -> Overhead:
     >>> print(remark_1(kernel))
     messages for each update: 0.4276 sent (0 probes); Remark 1 counts 1.057 and bounds it by 1.1
     """
-    sent, asked = messages_per_visit(kernel)
-    law = stationary(kernel)
+    sent, asked = messages_per_visit(kernel, who="remark_1")
+    law = stationary(kernel, who="remark_1")
     jumps = kernel.moves[1:]
     jump = float(sum(move.probability for move in jumps))
     hops = float(sum(move.probability * move.hops for move in jumps))

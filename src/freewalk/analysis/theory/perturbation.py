@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from freewalk.analysis.chain import matrix_of
+from freewalk.analysis.chain import check_constant
 from freewalk.analysis.law import stationary
 from freewalk.analysis.theory.losses import Floats
 from freewalk.errors import AnalysisError
@@ -49,7 +49,7 @@ def pieces_of(who: str, kernel: Kernel) -> Pieces:
     """
     from scipy.sparse import csr_array
 
-    matrix_of(who, kernel)  # a kernel, and one that does not change with the step
+    check_constant(who, kernel)  # a kernel, and one that does not change with the step
     first, rest = kernel.moves[0], kernel.moves[1:]
     remedy = (
         "fw.designs.MHLJ makes such kernels, Metropolis those without jumps; stationary, accumulated_error and "
@@ -170,7 +170,7 @@ def bias_identity(kernel: Kernel) -> BiasIdentity:
     """
     pieces = pieces_of("bias_identity", kernel)
     target = np.asarray(kernel.target)
-    law = stationary(kernel)
+    law = stationary(kernel, who="bias_identity")
     if pieces.levy is None:
         source = np.zeros_like(target)
     else:

@@ -1,5 +1,6 @@
 """When importance sampling pays, by the rates of centralized learning that the paper quotes."""
 
+import reprlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,9 +76,11 @@ def importance_pays(importance: ArrayLike) -> ImportanceRates:
         values = np.zeros(0)
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
         raise AnalysisError(
-            f"importance_pays: got {importance!r}, expected one positive number a node, such as problem.smoothness"
+            f"importance_pays: got {reprlib.repr(importance)}, expected one positive number a node, such as "
+            "problem.smoothness"
         )
-    mean, low, high = float(values.mean()), float(values.min()), float(values.max())
+    low, high = float(values.min()), float(values.max())
+    mean = float((values / values.size).sum())  # the sum itself may be more than a float holds
     spread, peak = mean / low, high / mean
     gain = peak / spread
     numbers = f"(mean/min = {spread:.3g}, max/mean = {peak:.3g})"
@@ -86,5 +89,5 @@ def importance_pays(importance: ArrayLike) -> ImportanceRates:
     elif gain > 1:
         verdict = f"importance sampling is promised to be {gain:.3g} times as fast {numbers}"
     else:
-        verdict = f"no gain is promised: uniform sampling is {1 / gain:.3g} times as fast by these rates {numbers}"
-    return ImportanceRates(high, mean**2 / low, gain, spread, peak, verdict)
+        verdict = f"no gain is promised: uniform sampling is {spread / peak:.3g} times as fast by these rates {numbers}"
+    return ImportanceRates(high, mean * spread, gain, spread, peak, verdict)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from freewalk import checks
 from freewalk.analysis.law import stationary
+from freewalk.analysis.mixing import EXACT, MixingTime
 from freewalk.analysis.theory.accumulation import bias_of, mixing_of, pulls_of
 from freewalk.analysis.theory.assumptions import Assumptions, assumptions_of
 from freewalk.analysis.theory.losses import Floats, Losses, losses_of
@@ -59,7 +60,7 @@ class Setting:
     pulls: Floats  # w_v ∇f_v(x*) by node
     offset: Floats  # x_0 − x*
     steps: int
-    mixing: float  # τ; infinite for a periodic walk
+    mixing: float  # τ; infinite for a periodic walk, and where no bound is known
     jumps: float  # p_J ‖P_IS − P_Lévy‖; NaN if the kernel is not of that form
     sharp: float  # Λ = max w_v L_v
     flat: float  # μ_w = min w_v μ_v
@@ -132,7 +133,7 @@ def setting_of(
         reasons.append(str(error))
     tau = mixing_of(who, kernel, mixing)
     if np.isinf(tau):
-        reasons.append("mixing: the walk is periodic and never mixes; its mixing time is infinite")
+        reasons.append(f"mixing: {_why_endless(tau, kernel, mixing)}")
     pulls = pulls_of(kernel, losses.gradients)
     curvatures = kernel.weights[:, None] * losses.curvatures
     setting = Setting(
@@ -141,14 +142,26 @@ def setting_of(
         pulls=pulls,
         offset=checks.models(initial, problem.dim, 1, "float64")[0] - losses.optimum,
         steps=steps,
-        mixing=tau,
+        mixing=float(tau),
         jumps=jumps,
         sharp=float(curvatures.max()),
         flat=float(curvatures.min()),
         largest=float(kernel.weights.max()) ** 2 * known.gradient_bound,
-        bias=bias_of(stationary(kernel), pulls),
+        bias=bias_of(stationary(kernel, who=who), pulls),
     )
     return setting, reasons
+
+
+def _why_endless(tau: MixingTime, kernel: Kernel, given: float | None) -> str:
+    """Why no finite mixing time is known."""
+    if tau.period > 1:
+        return f"the walk is periodic (period {tau.period}) and never mixes; its mixing time is infinite"
+    if given is not None:
+        return f"the mixing time was given as {given!r}, which bounds nothing; None computes it"
+    return (
+        f"no bound on the mixing time of {kernel.label} was found, for {kernel.graph.n} nodes (it is computed for up "
+        f"to {EXACT}); pass mixing=... if one is known"
+    )
 
 
 def _terms(step: float, rate: float, variance: float, gap: float, exact: float) -> Terms:

@@ -1,16 +1,19 @@
 """Theorem 1: the error after T updates, as printed, as its proof gives it, and as it is true."""
 
+import reprlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain import matrix_of
+from freewalk import checks
+from freewalk.analysis.chain import check_fit, matrix_of
 from freewalk.analysis.theory.accumulation import conditional_errors, first_law, over_starts
 from freewalk.analysis.theory.contraction import Contraction, contraction_of
-from freewalk.analysis.theory.losses import Floats, check_count, check_fit, check_step
+from freewalk.analysis.theory.losses import Floats, check_step
 from freewalk.analysis.theory.terms import Setting, Terms, setting_of
+from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 
@@ -148,13 +151,16 @@ def theorem_1(
     """
     who = "theorem_1"
     check_fit(who, problem, kernel)
-    setting, reasons = setting_of(who, problem, kernel, check_count(who, "steps", steps), initial, mixing)
-    truth = np.nan if exact is None else float(exact)
-    gamma = setting.corrected_step() if step is None else check_step(who, step)
+    updates = checks.count(f"{who}: steps", steps, AnalysisError)
+    given = None if step is None else check_step(who, step)
+    truth = np.nan if exact is None else _check_exact(who, exact)
+    setting, reasons = setting_of(who, problem, kernel, updates, initial, mixing)
+    law = first_law(who, kernel, start)
+    gamma = setting.corrected_step() if given is None else given
     certified = np.nan
     if not np.isnan(gamma):
         contraction = contraction_of(setting.losses, kernel.weights, gamma)
-        certified = _certified(matrix_of(who, kernel), setting, contraction, first_law(who, kernel, start))
+        certified = _certified(matrix_of(who, kernel), setting, contraction, law)
         if not setting.covers(gamma):
             reasons.append(f"step: {gamma:.4g} is above {contraction.largest_step:.4g}, to which the proof reaches")
     elif setting.flat > 0 and np.isfinite(setting.mixing):
@@ -174,6 +180,20 @@ def theorem_1(
         certified=certified,
         exact=truth,
     )
+
+
+def _check_exact(who: str, exact: float) -> float:
+    """A number ≥ 0; infinite for a walk that diverges."""
+    try:
+        value = np.nan if isinstance(exact, (str, bytes, bool)) else float(exact)
+    except (TypeError, ValueError, OverflowError):
+        value = np.nan
+    if not value >= 0:
+        raise AnalysisError(
+            f"{who}: exact = {reprlib.repr(exact)}, expected the squared distance as a number >= 0, or None where it "
+            "is not known"
+        )
+    return value
 
 
 def _certified(matrix: "csr_array", setting: Setting, contraction: Contraction, law: Floats | None) -> float:

@@ -1,0 +1,247 @@
+"""What does not fit is refused by the one who was asked, in words; nothing else comes out."""
+
+import math
+
+import numpy as np
+import pytest
+
+import freewalk as fw
+from freewalk.analysis import (
+    distance_to_target,
+    escape_time,
+    exact_curve,
+    messages_per_visit,
+    mixing_time,
+    spectral_gap,
+    stationary,
+)
+from freewalk.analysis.chain import check_fit
+from freewalk.analysis.mixing import MixingTime
+from freewalk.analysis.theory import (
+    accumulated_error,
+    bias_identity,
+    importance_pays,
+    lemma_1,
+    lemma_2,
+    remark_1,
+    smallest_constant,
+    terms,
+    theorem_1,
+)
+from freewalk.designs import MHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
+from freewalk.errors import AnalysisError, FreewalkError, KernelError
+from freewalk.objectives import LeastSquares
+
+RING = fw.graphs.ring(5)
+PROBLEM = LeastSquares.synthetic(5, dim=2, heavy=1, ridge=0.1, seed=1)
+KERNEL = MHLJ(0.1, 0.5, 3).kernel(RING, PROBLEM.smoothness)
+STUCK = FromMatrix(np.eye(5), target=np.ones(5)).kernel(RING)
+FADING = Decaying(MHLJ(0.5, 0.5, 3), fw.schedules.Inverse(1.0, scale=10)).kernel(RING, PROBLEM.smoothness)
+
+RAGGED = [[0], [1, 2]]
+
+
+# Sets of nodes, and where in them a walk begins.
+
+
+@pytest.mark.parametrize("nodes", [RAGGED, "ab", None, 1, 1.5, [], [[0, 1]], [0.0, 1.0], [True], {0, 1}, [10**30]])
+def test_what_is_no_set(nodes):
+    with pytest.raises(AnalysisError, match=r"^escape_time: nodes = .*expected a list of at least one node"):
+        escape_time(KERNEL, nodes)
+
+
+@pytest.mark.parametrize("start", [RAGGED, "x", math.nan, 1j, [1, 2, 3], [0, 0], [-1, 2], [1, math.inf], {}, 10**30])
+def test_what_is_no_place_to_be_in_a_set(start):
+    with pytest.raises(AnalysisError, match=r'^escape_time: start = .*expected None, "entry", one of the set'):
+        escape_time(KERNEL, [0, 1], start)
+
+
+def test_a_law_may_be_given_up_to_any_factor():
+    expected = escape_time(KERNEL, [0, 1], [1.0, 1.0])
+    assert escape_time(KERNEL, [0, 1], [1e308, 1e308]) == pytest.approx(expected, rel=1e-14)
+
+
+# Problems and kernels.
+
+
+THEORY = {
+    "theorem_1": lambda problem, kernel: theorem_1(problem, kernel, 10),
+    "lemma_1": lambda problem, kernel: lemma_1(problem, kernel, 0.1),
+    "lemma_2": lambda problem, kernel: lemma_2(problem, kernel, 10),
+    "smallest_constant": lambda problem, kernel: smallest_constant(problem, kernel, 10),
+    "accumulated_error": lambda problem, kernel: accumulated_error(problem, kernel, 10),
+}
+
+
+@pytest.mark.parametrize("who", THEORY)
+@pytest.mark.parametrize("problem", [None, np.ones(5), "problem", LeastSquares])
+def test_what_is_no_problem(who, problem):
+    with pytest.raises(AnalysisError, match=rf"^{who}: got .* as its problem, expected an objective such as"):
+        THEORY[who](problem, KERNEL)
+
+
+@pytest.mark.parametrize("who", THEORY)
+def test_what_does_not_fit_a_problem(who):
+    with pytest.raises(AnalysisError, match=rf"^{who}: got .*expected a fw\.objectives\.LeastSquares problem"):
+        THEORY[who](RING, KERNEL)  # it has nodes, but no losses
+    with pytest.raises(AnalysisError, match=rf"^{who}: got None, expected a kernel, as design\.kernel"):
+        THEORY[who](PROBLEM, None)
+    with pytest.raises(AnalysisError, match=rf"^{who}: the problem has 5 nodes and the graph 6; expected the same"):
+        THEORY[who](PROBLEM, SimpleWalk().kernel(fw.graphs.ring(6)))
+
+
+def test_the_fit_is_checked_for_anybody():
+    check_fit("somebody", PROBLEM, KERNEL)
+    with pytest.raises(AnalysisError, match=r"^somebody: got None as its problem"):
+        check_fit("somebody", None, KERNEL)
+
+
+# Numbers.
+
+
+@pytest.mark.parametrize("exact", ["a", "1", b"1", True, -1.0, math.nan, [1, 2], {}, 1j, np.ones(2)])
+def test_an_exact_error_is_a_number(exact):
+    with pytest.raises(AnalysisError, match=r"^theorem_1: exact = .*expected the squared distance"):
+        theorem_1(PROBLEM, KERNEL, 10, exact=exact)
+
+
+def test_an_exact_error_may_be_what_a_curve_holds():
+    curve = exact_curve(PROBLEM, KERNEL, fw.SGD(step=0.001), steps=10)
+    assert theorem_1(PROBLEM, KERNEL, 10, step=0.001, exact=curve.distance[-1]).exact == float(curve.distance[-1])
+    assert theorem_1(PROBLEM, KERNEL, 10, step=0.001, exact=math.inf).exact == math.inf
+
+
+@pytest.mark.parametrize("start", ["x", RAGGED, 5, -1, 1.5, [1, 2, 3, math.nan, 0]])
+@pytest.mark.parametrize("step", [None, 0.001])
+def test_a_start_is_checked_whatever_the_step(start, step):
+    assert math.isnan(theorem_1(PROBLEM, KERNEL, 1).step)  # so few updates leave it open
+    with pytest.raises(AnalysisError, match=r"^theorem_1: start"):
+        theorem_1(PROBLEM, KERNEL, 1, step=step, start=start)
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1.5, "a", None, True])
+def test_a_number_of_updates_is_a_count(steps):
+    with pytest.raises(AnalysisError, match=r"^theorem_1: steps: got .*expected a whole number >= 1"):
+        theorem_1(PROBLEM, KERNEL, steps)
+    with pytest.raises(AnalysisError, match=r"^lemma_2: length: got .*expected a whole number >= 1"):
+        lemma_2(PROBLEM, KERNEL, steps)
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, FADING], ids=["constant", "fading"])
+@pytest.mark.parametrize("step", ["x", None, math.nan, [1, 2], 10**30, 2**63, -1, 1.5, True, np.float64(1)])
+def test_a_step_is_a_whole_number(kernel, step):
+    with pytest.raises(KernelError, match=r"^.*: at\(.*\), expected the number of a step, whole and from 0"):
+        kernel.at(step)
+
+
+def test_every_step_there_is():
+    assert KERNEL.at(2**63 - 1) is KERNEL
+    assert FADING.at(np.int32(7)).label.endswith("at step 7")
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1.0, 1e160, 1e305])
+def test_rates_of_any_size(scale):
+    found, small = importance_pays([100 * scale, *[scale] * 4]), importance_pays([100.0, 1, 1, 1, 1])
+    assert found.verdict == small.verdict
+    assert found.importance / scale == pytest.approx(small.importance)
+
+
+def test_rates_that_are_far_apart():
+    assert importance_pays([1e300, 1e-300]).gain == 0
+    assert importance_pays([1e308] * 5 + [1.5e308]).largest_over_mean == pytest.approx(1.5 * 6 / 6.5)
+    with pytest.raises(AnalysisError, match=r"^importance_pays: got .*expected one positive number a node"):
+        importance_pays(RAGGED)
+
+
+# The mixing time at small tolerances.
+
+
+@pytest.mark.parametrize("tolerance", [1e-14, 9.9e-14, 1e-300, 5e-324])
+def test_distances_below_rounding_are_refused(tolerance):
+    with pytest.raises(AnalysisError, match=r"^mixing_time: tolerance = .*expected at least 1e-13: .* rounding"):
+        mixing_time(KERNEL, tolerance)
+
+
+@pytest.mark.parametrize("tolerance", ["a", None, 0, 1, -0.1, math.nan, True, [0.1]])
+def test_a_tolerance_is_a_number(tolerance):
+    with pytest.raises(AnalysisError, match=r"^mixing_time: tolerance = .*expected a number above 0 and below 1"):
+        mixing_time(KERNEL, tolerance)
+
+
+def test_small_tolerances_have_times_of_their_own():
+    kernel = Metropolis(power=1).kernel(fw.graphs.ring(101), [100.0, *[1.0] * 100])
+    tenfold = math.log(10) / -math.log1p(-spectral_gap(kernel, absolute=True))
+    times = [float(mixing_time(kernel, tolerance)) for tolerance in (1e-10, 1e-11, 1e-12, 1e-13)]
+    np.testing.assert_allclose(np.diff(times), tenfold, rtol=0.005)
+
+
+# Who objects.
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        stationary,
+        distance_to_target,
+        remark_1,
+        bias_identity,
+        mixing_time,
+    ],
+)
+def test_the_one_who_was_asked_names_a_walk_that_is_stuck(question):
+    with pytest.raises(KernelError, match=rf"^{question.__name__}: FromMatrix.* reducible \(5 strongly connected"):
+        question(STUCK)
+
+
+@pytest.mark.parametrize("who", ["theorem_1", "lemma_2", "smallest_constant", "accumulated_error"])
+def test_the_theory_names_itself_when_a_walk_is_stuck(who):
+    with pytest.raises(KernelError, match=rf"^{who}: FromMatrix.* reducible"):
+        THEORY[who](PROBLEM, STUCK)
+
+
+@pytest.mark.parametrize(
+    "question", [stationary, distance_to_target, remark_1, bias_identity, mixing_time, messages_per_visit]
+)
+def test_the_one_who_was_asked_names_a_walk_that_changes(question):
+    with pytest.raises(AnalysisError, match=rf"^{question.__name__}: .*changes with the step.*kernel\.at\(step\)"):
+        question(FADING)
+    with pytest.raises(AnalysisError, match=rf"^{question.__name__}: got None, expected a kernel"):
+        question(None)
+
+
+def test_others_can_be_named():
+    with pytest.raises(KernelError, match=r"^somebody: FromMatrix"):
+        stationary(STUCK, who="somebody")
+    with pytest.raises(AnalysisError, match=r"^somebody: got 3"):
+        messages_per_visit(3, who="somebody")
+
+
+def test_a_curve_names_itself():
+    other, rule = SimpleWalk().kernel(fw.graphs.ring(6)), fw.SGD(step=0.1)
+    with pytest.raises(FreewalkError, match=r"^exact_curve: the problem has 5 nodes and the graph 6"):
+        exact_curve(PROBLEM, other, rule)
+    with pytest.raises(FreewalkError, match=r"^exact_curve: got a list of phases and a rule"):
+        exact_curve(PROBLEM, [fw.Phase(None, KERNEL, rule)], rule)
+    with pytest.raises(FreewalkError, match=r"^learn: the problem has 5 nodes and the graph 6"):
+        fw.learn(PROBLEM, other, rule, steps=10)
+
+
+# Why a mixing time is not finite.
+
+
+def test_a_walk_that_never_mixes_is_called_periodic():
+    problem = LeastSquares.synthetic(6, dim=2, ridge=0.1, seed=1)
+    found = theorem_1(problem, SimpleWalk().kernel(fw.graphs.ring(6)), 10, step=0.001)
+    assert any("mixing: the walk is periodic (period 2)" in reason for reason in found.reasons)
+    given = theorem_1(PROBLEM, KERNEL, 10, step=0.001, mixing=math.inf)
+    assert any("mixing: the mixing time was given as inf" in reason for reason in given.reasons)
+
+
+def test_a_mixing_time_that_is_not_known_is_not_called_periodic(monkeypatch):
+    endless = MixingTime(math.inf, exact=False, at_least=10)
+    monkeypatch.setattr(terms, "mixing_of", lambda *_: endless)
+    found = theorem_1(PROBLEM, KERNEL, 10, step=0.001)
+    assert not found.applies
+    (reason,) = (reason for reason in found.reasons if reason.startswith("mixing:"))
+    assert "no bound on the mixing time of MHLJ" in reason
+    assert "periodic" not in reason
