@@ -42,7 +42,7 @@ def test_values_of_the_five_ring(name):
 
 
 @FIXED
-@given(weighted_graphs(most=100), st.floats(0.01, 1), st.integers(1, 4))
+@given(weighted_graphs(most=200), st.floats(0.01, 1), st.integers(1, 4))
 def test_kemeny_constant_in_three_ways(weighted, jump, hops):
     graph, importance = weighted
     kernel = MHLJ(jump, 0.5, hops).kernel(graph, importance)
