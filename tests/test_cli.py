@@ -1,6 +1,5 @@
 """The command line, as a user meets it."""
 
-import io
 import os
 import signal
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import freewalk as fw
-from freewalk import cli, designs, graphs, learning, objectives, runtimes, schedules
+from freewalk import cli, designs, graphs, learning, objectives, runtimes, schedules, terminal
 
 SPEC = """
 name = "small"
@@ -136,7 +135,7 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(here: Path, monkeypatc
 
     assert call("run", "small.toml", "--out", "whole").exit_code == 0
     with monkeypatch.context() as context:
-        context.setattr(cli, "_progress_bar", bar)
+        context.setattr(terminal, "progress_bar", bar)
         result = call("run", "small.toml", "--out", "my run")
     assert result.exit_code == 130
     assert "Go on with: freewalk resume 'my run'" in result.stderr
@@ -221,32 +220,3 @@ def test_a_process_is_quiet_and_light(here: Path) -> None:
     )
     light = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert light.stdout.splitlines() == [f"freewalk {fw.__version__}", "[]"]
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_progress_bar_appears_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    for patience, appears in ((60.0, False), (0.0, True)):
-        terminal = Terminal()
-        with monkeypatch.context() as context:
-            context.setattr(sys, "stderr", terminal)
-            context.setattr(cli, "PATIENCE", patience)
-            with cli._progress_bar() as tell:
-                assert tell is not None
-                tell("MHLJ [x]", 100, 400, 1000)
-                tell("MHLJ [x]", 200, 400, 1000)
-        shown = terminal.getvalue()
-        assert ("MHLJ [x]" in shown) == appears
-        assert ("updates/s" in shown) == appears
-        assert ("50%" in shown) == appears
-
-
-def test_no_bar_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with cli._progress_bar() as tell:
-        assert tell is None

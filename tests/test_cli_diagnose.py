@@ -1,10 +1,8 @@
 """`freewalk diagnose`, as a user and a script meet it."""
 
-import io
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -236,29 +234,6 @@ def test_help_explains_the_status() -> None:
     assert "0 where it is not, and 2 after an error" in words
     assert "phases, Decaying ones and Centralized ones are left out" in words
     assert "freewalk diagnose my.toml" in CliRunner().invoke(cli.app, ["--help"]).stdout
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_terminal_shows_the_design_under_way_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    for patience, appears in ((60.0, False), (0.0, True)):
-        terminal = Terminal()
-        with monkeypatch.context() as context:
-            context.setattr(sys, "stderr", terminal)
-            context.setattr(cli, "PATIENCE", patience)
-            with cli._status() as tell:
-                assert tell is not None
-                tell("MHLJ [x]")
-                time.sleep(0.4 if appears else 0.0)
-        assert ("diagnosing MHLJ [x]" in terminal.getvalue()) == appears
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with cli._status() as tell:
-        assert tell is None
 
 
 def test_a_process_keeps_its_output_clean(here: Path) -> None:

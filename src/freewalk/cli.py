@@ -5,10 +5,6 @@
 
 import json
 import shlex
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -16,17 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from freewalk import terminal
 from freewalk._version import __version__
 from freewalk.errors import FreewalkError, SpecError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from freewalk.designs import Design
     from freewalk.experiment import RunFolder
-    from freewalk.experiment.spec import Plan, Progress, Spec
+    from freewalk.experiment.spec import Plan, Spec
 
-PATIENCE = 2.0  # seconds before a progress bar appears
 ENTRAPPED, FAILED, INTERRUPTED = 1, 2, 130  # exit codes; the last is what shells give to a command that Ctrl-C ended
 
 
@@ -154,14 +148,14 @@ def diagnose(
         out = Path("runs") / f"{loaded.name}-diagnosis.png"
     if out is not None:
         check_format(out)
-    with _status() as tell:
+    with terminal.status_line() as tell:
         found = find(graph, plan.problem, start=first, designs=_designs(loaded, plan), progress=tell)
     if out is not None:
         diagnosis_figure(found, out)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     else:
-        console = _console()
+        console = terminal.console()
         console.print(str(found), markup=False, highlight=False)
         console.print(diagnosis_table(found))
         console.print(f"figure  {out}", markup=False, highlight=False, soft_wrap=True)
@@ -270,7 +264,7 @@ def list_() -> None:
         "runtime": "Runtimes: [run] runtime = …, in lower case",
     }
     kinds = families()
-    console = _console()
+    console = terminal.console()
     for family, heading in headings.items():
         console.print(Text(heading, style="bold"))
         for kind in kinds[family].values():
@@ -328,11 +322,11 @@ def _go_on(folder: "RunFolder") -> None:
     from freewalk.report import table
 
     try:
-        with _progress_bar() as progress:
+        with terminal.progress_bar() as progress:
             record = folder.run(progress)
     except KeyboardInterrupt:
         _stop(folder)
-    console = _console()
+    console = terminal.console()
     console.print(table(record))
     console.print(f"record  {folder.path / RECORD}\nfigure  {folder.path / CURVES}", markup=False, highlight=False)
     if record.partial:
@@ -341,105 +335,12 @@ def _go_on(folder: "RunFolder") -> None:
 
 def _stop(folder: "RunFolder") -> NoReturn:
     command = shlex.join(["freewalk", "resume", str(folder.path)])
-    _say(f"interrupted; what was done is in {folder.path}. Go on with: {command}", "yellow")
+    terminal.say(f"interrupted; what was done is in {folder.path}. Go on with: {command}", "yellow")
     raise typer.Exit(INTERRUPTED)
 
 
-@contextmanager
-def _progress_bar() -> "Iterator[Progress | None]":
-    """A bar on stderr, once a run has taken a while; nothing where nobody would see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[rate]}", markup=False),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    began = time.monotonic()
-    first: tuple[float, int] | None = None
-
-    def tell(label: str, done: int, total: int, walks: int) -> None:
-        nonlocal first
-        now = time.monotonic()
-        if now - began < PATIENCE:
-            return
-        if first is None:
-            first = now, done
-            bar.add_task(label, total=total, completed=done, rate="")
-            bar.start()
-        elapsed = now - first[0]
-        rate = f"{_short((done - first[1]) * walks / elapsed)} updates/s" if elapsed > 0 else ""
-        bar.update(bar.task_ids[0], description=label, completed=done, rate=rate)
-
-    try:
-        yield tell
-    finally:
-        if first is not None:
-            bar.stop()
-
-
-@contextmanager
-def _status() -> "Iterator[Callable[[str], None] | None]":
-    """What is under way, on stderr, once it has taken a while; nothing where nobody would see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from threading import Timer
-
-    from rich.console import Console
-    from rich.text import Text
-
-    status = Console(stderr=True).status(Text("diagnosing"))
-    # A timer, because the first design may itself take long.
-    timer = Timer(PATIENCE, status.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield lambda label: status.update(Text(f"diagnosing {label}"))
-    finally:
-        timer.cancel()
-        timer.join()
-        status.stop()
-
-
-def _short(number: float) -> str:
-    """A rate in three digits.
-
-    Examples
-    --------
-    >>> _short(43_210_000), _short(512)
-    ('43.2 M', '512')
-    """
-    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if number >= size:
-            return f"{number / size:.3g}{letter}"
-    return f"{number:.3g}"
-
-
-def _console() -> "Console":
-    """Standard output; wide enough for a table where it is not a terminal."""
-    from rich.console import Console
-
-    return Console() if sys.stdout.isatty() else Console(width=110, color_system=None)
-
-
-def _say(message: str, style: str) -> None:
-    from rich.console import Console
-
-    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
-
-
 def _fail(message: str) -> NoReturn:
-    _say(f"error: {message}", "red")
+    terminal.say(f"error: {message}", "red")
     raise typer.Exit(FAILED)
 
 

@@ -167,7 +167,7 @@ def _eliminate_narrow(leaving: "csr_array", place: NDArray[np.int64], width: int
     return np.asarray((law / law.sum())[place])
 
 
-def eliminate_band(band, law, width):  # type: ignore[no-untyped-def]  # compiled: annotations are not read
+def eliminate_band(band: Floats, law: Floats, width: int) -> None:
     """Eliminate in place; band[i, width + j − i] is the rate from node i to node j."""
     n = len(law)
     for last in range(n - 1, 0, -1):
