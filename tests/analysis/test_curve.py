@@ -5,6 +5,7 @@ import pytest
 
 import freewalk as fw
 from freewalk.analysis import exact_curve
+from freewalk.analysis.moments import LANES
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.errors import AnalysisError, FreewalkError
 
@@ -89,6 +90,16 @@ def test_the_recursion_is_that_of_the_formulas(data, design):
         curve = exact_curve(problem, kernel, rule, steps=12, start=1, initial=[0.3, -0.2, 0.5])
         expected = written_out(problem, kernel, rule, 12, 1, [0.3, -0.2, 0.5])
         assert np.column_stack([curve.loss, curve.distance]) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("rule", ["plain", "local steps", "schedule"])
+def test_nodes_that_learn_side_by_side_do_as_they_would_alone(rule):
+    graph = fw.graphs.watts_strogatz(2 * LANES + 5, 6, 0.2, seed=1)  # two blocks, and some nodes left over
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=4, heavy=3, noise=0.4, seed=2)
+    kernel = MHLJ(0.4, 0.5, 3).kernel(graph, problem.smoothness)
+    curve = exact_curve(problem, kernel, RULES[rule], steps=12, start=LANES - 1)
+    expected = written_out(problem, kernel, RULES[rule], 12, LANES - 1)
+    assert np.column_stack([curve.loss, curve.distance]) == pytest.approx(expected, rel=1e-10)
 
 
 def test_mse_is_twice_the_loss_without_ridge():

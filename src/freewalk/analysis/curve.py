@@ -114,7 +114,6 @@ def _run(
 ) -> None:
     """Advance the state to the end, block by block."""
     advance = model.compiled()
-    room = model.scratch(states.shape[2], quadratic.dim)
     step, place = 0, 1
     ready: tuple[Any, ...] | None = None
     while step < steps:
@@ -127,6 +126,7 @@ def _run(
             spread = model.spread_of(phase.kernel, times)
             ready = phase, quadratic.terms(rule.sampled), model.fixed(weights), spread
         _, terms, weights, spread = ready
+        room = model.scratch(terms, states.shape[2])
         last = int(np.searchsorted(marks, until, side="right"))
         part = Tally(tally.visits, tally.sent, tally.totals[place:last], tally.traffic[place:last])
         here = marks[place:last] - step

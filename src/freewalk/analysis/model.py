@@ -265,10 +265,13 @@ def start_law(who: str, start: str | ArrayLike, n: int) -> Floats:
 
 def compiled() -> Callable[..., None]:
     """The recursion, compiled."""
-    calls = ("learn_from_one", "learn_from_all", "spread_rows", "learn", "draw", "count")
+    calls = ("learn_from_one", "learn_from_all", "learn_together", "spread_rows", "learn", "draw", "count")
     return compile_functions({"advance": moments.advance}, "advance", calls=calls)
 
 
-def scratch(width: int, d: int) -> Floats:
-    """Room for the recursion to work in."""
-    return np.zeros((6 + d, max(width, d)))
+def scratch(terms: moments.Terms, width: int) -> moments.Scratch:
+    """Room for the recursion to work in; side by side go nodes of one sample each, without ridge."""
+    samples, d = terms.features.shape
+    alike = samples == len(terms.offsets) - 1 and terms.ridge == 0.0
+    lanes = np.zeros((4 * d + 4 + d * (d + 1) // 2, moments.LANES)) if alike else np.zeros((0, moments.LANES))
+    return moments.Scratch(np.zeros((6 + d, max(width, d))), lanes)

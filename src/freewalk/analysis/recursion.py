@@ -68,7 +68,7 @@ class Recursion:
         states = np.zeros((4, *state.shape))
         states[0] = state
         order = 1 if width == 1 + self.dim else 2
-        parts = (self._spread, tally, _NO_MARKS, states, model.scratch(width, self.dim), order)
+        parts = (self._spread, tally, _NO_MARKS, states, model.scratch(self._terms, width), order)
         with np.errstate(all="ignore"):
             self._advance(self._terms, self._weights, np.full(steps, rate), int(self.rule.local_steps), *parts)
         return np.asarray(states[steps % 2])
