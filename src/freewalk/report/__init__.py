@@ -1,7 +1,25 @@
-"""Tables and figures; they read records and diagnoses and nothing else."""
+"""Tables, figures and pages; they read records and diagnoses and nothing else."""
 
 from freewalk.report.diagnosis import diagnosis_figure, diagnosis_table
 from freewalk.report.figures import curves, escape, occupancy
+from freewalk.report.page import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
 from freewalk.report.summary import Row, summarize, table
 
-__all__ = ["Row", "curves", "diagnosis_figure", "diagnosis_table", "escape", "occupancy", "summarize", "table"]
+__all__ = [
+    "Chart",
+    "Page",
+    "Row",
+    "Section",
+    "Series",
+    "Verdict",
+    "Walks",
+    "curves",
+    "diagnosis_figure",
+    "diagnosis_table",
+    "escape",
+    "occupancy",
+    "section_of",
+    "summarize",
+    "table",
+    "write_page",
+]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
 from freewalk.record import Record
+from freewalk.report.statistics import is_spread, mean_and_band, values_of
 from freewalk.report.summary import by_design, measure, optimum
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ Floats = NDArray[np.float64]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # On a regular graph two designs can coincide: dashes let the one below show through.
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4, 3)), "-", (0, (1, 1.5)), (0, (5, 2, 1, 2)))
-QUANTILES = (0.1, 0.9)
 INK = "#222222"
 
 STYLE: dict[Any, Any] = {
@@ -81,15 +81,14 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto") -> Path:
     if scale not in get_args(Scale):
         raise RecordError(f"curves: scale = {scale!r}, expected one of {', '.join(get_args(Scale))}")
     parts, best = by_design(record), optimum(record)
-    statistics = {label: _statistics(_values(part)) for label, part in parts.items()}
-    halfway = [_halfway(part.step.values, statistics[label][0]) for label, part in parts.items()]
-    log = scale == "log" or (scale == "auto" and max(halfway) > 8 * min(halfway))
+    statistics = {label: mean_and_band(values_of(part)) for label, part in parts.items()}
+    log = scale == "log" or (scale == "auto" and is_spread(parts))
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9.6, 4.5)
         left, right = figure.subplots(1, 2, sharey=True)
         lowest, highest = _limits(statistics.values(), best)
         for number, (label, part) in enumerate(parts.items()):
-            diverged = int((~np.isfinite(_values(part)).all(axis=1)).sum())
+            diverged = int((~np.isfinite(values_of(part)).all(axis=1)).sum())
             name = f"{label} ({diverged} of {part.sizes['walk']} diverged)" if diverged else label
             line = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
             # Far outside the picture is as good as infinite, and no trouble on a log axis.
@@ -204,11 +203,6 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
         return save(figure, path)
 
 
-def _values(part: "xarray.Dataset") -> Floats:
-    """The shown loss, walks × checkpoints."""
-    return np.asarray(part[measure(part)].transpose("walk", "step").values, dtype=np.float64)
-
-
 def _limits(statistics: "Iterable[tuple[Floats, Floats, Floats]]", best: float | None) -> tuple[float, float]:
     """The limits of a log axis: all that is finite and near the matter, not where a walk has diverged to."""
     lows, highs = ([best], [best]) if best is not None and best > 0 else ([], [])
@@ -220,25 +214,6 @@ def _limits(statistics: "Iterable[tuple[Floats, Floats, Floats]]", best: float |
             lows += [seen.min(), max(low.min(), seen.min() / 30)]
             highs.append(min(max(seen.max(), high.max()), 10 * seen[0]))
     return (min(lows) / 1.25, max(highs) * 1.4) if lows else (0.1, 10.0)
-
-
-def _halfway(steps: NDArray[np.int64], mean: Floats) -> float:
-    """When a curve is halfway between its first and its least value, on a log scale."""
-    seen = mean[np.isfinite(mean) & (mean > 0)]
-    reached = np.flatnonzero(mean <= np.sqrt(seen[0]) * np.sqrt(seen.min())) if seen.size else np.empty(0, dtype=int)
-    return float(steps[reached[0]]) if reached.size else float(steps[-1])
-
-
-def _statistics(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean and quantiles over the walks; one that is not finite counts as infinite and never leaves the mean."""
-    bounded = np.where(np.isfinite(values), values, np.inf)
-    with np.errstate(all="ignore"):
-        mean = bounded.mean(axis=0)
-        # "lower" and "higher" take values of walks as they are: no infinity is interpolated.
-        low = np.quantile(bounded, QUANTILES[0], axis=0, method="lower")
-        high = np.quantile(bounded, QUANTILES[1], axis=0, method="higher")
-    tiny, huge = 1e-300, 1e300
-    return np.where(np.isfinite(mean), mean, np.nan), np.clip(low, tiny, huge), np.clip(high, tiny, huge)
 
 
 def _draw_paths(axes: "Axes", part: "xarray.Dataset", colour: str, updates: int | None) -> float | None:

@@ -172,11 +172,12 @@ def table(record: Record) -> "Table":
     ):
         shown.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
     for row in summarize(record):
-        shown.add_row(*_cells(row))
+        shown.add_row(*cells(row))
     return shown
 
 
-def _cells(row: Row) -> list[Any]:
+def cells(row: Row) -> list[Any]:
+    """A row as the table shows it."""
     from rich.text import Text
 
     diverged = f"{row.diverged} of {row.walks} diverged"

@@ -1,0 +1,211 @@
+// One chart: buttons, curves, a cursor that reads values.
+
+const KINDS = { mean: "mean of the walks", exact: "exact", published: "published", other: "other" };
+const MARGIN = { top: 30, right: 26, bottom: 44, left: 62 };
+
+function makeChart(figure, chart) {
+  const state = { axis: chart.axes[0], xLog: chart.xLog, yLog: chart.yLog, hidden: new Set(), without: new Set(), cursor: null };
+  const mount = figure.querySelector(".mount");
+  const stage = element("div", { class: "stage" });
+  const readout = element("div", { class: "readout", "aria-hidden": "true" });
+  const absent = element("p", { class: "note absent" });
+  const parts = { figure, chart, state, stage, readout, absent, view: null };
+  const redraw = () => drawChart(parts);
+  mount.append(controls(parts, redraw), legend(parts, redraw), stage, readout, absent);
+  keepDrawn(stage, redraw);
+}
+
+function controls({ chart, state }, redraw) {
+  const set = (name) => (value) => { state[name] = value; state.cursor = null; redraw(); };
+  const bar = element("div", { class: "controls" });
+  if (chart.axes.length > 1) bar.append(choice("Horizontal axis", chart.axes.map((name) => [name, name]), state.axis, set("axis")));
+  const scales = [["log", "log"], ["linear", "linear"]];
+  const log = (name) => (value) => set(name)(value === "log");
+  bar.append(element("span", { class: "scales" },
+    element("span", { class: "pair" }, "x ", choice("Scale of the horizontal axis", scales, state.xLog ? "log" : "linear", log("xLog"))),
+    element("span", { class: "pair" }, "y ", choice("Scale of the vertical axis", scales, state.yLog ? "log" : "linear", log("yLog"))),
+  ));
+  return bar;
+}
+
+function legend({ chart, state }, redraw) {
+  const switcher = (set, key) => function (on) {
+    if (on) set.delete(key); else set.add(key);
+    this.setAttribute("aria-pressed", on);
+    redraw();
+  };
+  const button = (children, set, key, attributes) => {
+    const made = toggle(children, true, (on) => switcher(set, key).call(made, on), attributes);
+    return made;
+  };
+  const box = element("div", { class: "legend" });
+  const designs = element("div", { class: "designs", role: "group", "aria-label": "Designs" });
+  for (const label of new Set(chart.series.map((one) => one.label))) {
+    const own = chart.series.filter((one) => one.label === label);
+    const notes = own.map((one) => one.note).filter(Boolean);
+    const name = notes.length ? `${label} (${notes.join("; ")})` : label;
+    designs.append(button([swatch(own[0].kind, own[0]), name], state.hidden, label, { "data-design": label }));
+  }
+  box.append(designs);
+  const kinds = Object.keys(KINDS).filter((kind) => chart.series.some((one) => one.kind === kind));
+  if (kinds.length > 1) {
+    const group = element("div", { class: "kinds", role: "group", "aria-label": "Kinds of curves" });
+    group.append(...kinds.map((kind) => button([swatch(kind, null), KINDS[kind]], state.without, kind, { "data-kind": kind })));
+    box.append(group);
+  }
+  return box;
+}
+
+function swatch(kind, series) {
+  const line = shape("path", { d: "M1 6H25", class: `curve ${kind}`, "stroke-dasharray": kind === "mean" && series ? series.dash || null : null });
+  line.style.setProperty("--own", series ? paint(series.colour) : "var(--ink)");
+  return shape("svg", { class: "swatch", width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true" }, line);
+}
+
+function drawChart(parts) {
+  const { figure, chart, state, stage, absent } = parts;
+  const chosen = chart.series.filter((one) => !state.hidden.has(one.label) && !state.without.has(one.kind));
+  const shown = chosen.filter((one) => one.x[state.axis]);
+  const width = Math.max(stage.clientWidth, 240);
+  const height = Math.round(Math.min(430, Math.max(270, width * 0.5)));
+  const frame = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
+  const x = horizontal(shown, state, frame);
+  const y = vertical(shown, chart.lines, state, frame);
+  const picture = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "slider", "aria-label": `${chart.title}: cursor along ${state.axis}`, "aria-valuemin": Math.round(x.low), "aria-valuemax": Math.round(x.high) });
+  const clip = `freewalk-clip-${figure.dataset.section}-${figure.dataset.chart}`;
+  picture.append(shape("clipPath", { id: clip }, shape("rect", { x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top })));
+  drawAxes(picture, x, y, frame, state.axis, chart.yLabel);
+  const plot = shape("g", { "clip-path": `url(#${clip})` });
+  for (const one of shown) if (one.low) plot.append(band(one, state, x, y));
+  drawLines(plot, chart.lines, state, y, frame);
+  // Exact and published curves lie on top: they are thin, and what the mean is compared with.
+  for (const kind of Object.keys(KINDS)) for (const one of shown) if (one.kind === kind) plot.append(curve(one, state, x, y));
+  const cursor = shape("g", { class: "cursor" });
+  picture.append(plot, cursor);
+  const focused = stage.contains(document.activeElement);
+  stage.replaceChildren(picture);
+  parts.view = { picture, cursor, shown, x, y, frame, width };
+  watch(parts);
+  if (focused) picture.focus({ preventScroll: true });
+  const missing = chosen.filter((one) => !one.x[state.axis]).map((one) => `${one.label} (${KINDS[one.kind]})`);
+  absent.textContent = missing.length ? `Not known against ${state.axis}, so not shown: ${missing.join(", ")}.` : "";
+  Object.assign(figure.dataset, { axis: state.axis, xScale: state.xLog ? "log" : "linear", yScale: state.yLog ? "log" : "linear", shown: shown.length });
+  readAt(parts, state.cursor);
+}
+
+function horizontal(shown, state, frame) {
+  const values = shown.flatMap((one) => one.x[state.axis]).filter((value) => value !== null);
+  const high = Math.max(...values, 0) || 1;
+  const first = Math.min(...values.filter((value) => value > 0), high);
+  return makeScale({ low: 0, high, from: frame.left, to: frame.right, log: state.xLog && first < high, first });
+}
+
+// All that is finite and near the matter, not where a walk has diverged to.
+function vertical(shown, lines, state, frame) {
+  const usable = (value) => value !== null && (!state.yLog || value > 0);
+  const lows = lines.map(([, value]) => value).filter(usable);
+  const highs = [...lows];
+  for (const one of shown) {
+    const seen = one.y.filter(usable);
+    if (!seen.length) continue;
+    const least = Math.min(...seen);
+    const most = Math.max(...seen);
+    const under = one.low ? Math.min(...one.low.filter(usable), least) : least;
+    const over = one.high ? Math.max(...one.high.filter(usable), most) : most;
+    // The lower end of a band may leave the picture, and so may a curve that explodes.
+    lows.push(least, state.yLog ? Math.max(under, least / 30) : under);
+    highs.push(Math.min(over, Math.max(10 * Math.abs(seen[0]), least)));
+  }
+  const ends = { from: frame.bottom, to: frame.top, log: state.yLog };
+  if (!lows.length) return makeScale({ low: state.yLog ? 0.1 : 0, high: 10, ...ends });
+  const low = Math.min(...lows);
+  const high = Math.max(...highs);
+  const below = Math.max(0.08, 24 / (frame.bottom - frame.top)); // the name of a line has room under it
+  if (state.yLog) {
+    const [bottom, top] = [Math.log10(low), Math.log10(high)];
+    const under = Math.max(0.04, below * (top - bottom));
+    const over = Math.max(0.04, 0.04 * (top - bottom));
+    return makeScale({ low: 10 ** Math.max(-300, bottom - under), high: 10 ** Math.min(300, top + over), ...ends }); // as far as numbers go
+  }
+  const room = 0.05 * (high - low || Math.abs(high) || 1);
+  const base = low >= 0 && low < 0.5 * high ? 0 : low - room;
+  return makeScale({ low: base, high: high + room, ...ends });
+}
+
+function drawAxes(picture, x, y, frame, axis, yLabel) {
+  const grid = shape("g", { class: "axes" });
+  for (const value of y.ticks(Math.max(2, Math.floor((frame.bottom - frame.top) / 44)))) {
+    const place = y.at(value);
+    if (place > frame.bottom + 1 || place < frame.top - 1) continue;
+    grid.append(
+      shape("line", { x1: frame.left, x2: frame.right, y1: place, y2: place, class: "grid" }),
+      shape("text", { x: frame.left - 8, y: place + 4, "text-anchor": "end" }, tickWords(value)),
+    );
+  }
+  for (const value of y.minor()) grid.append(shape("line", { x1: frame.left - 4, x2: frame.left, y1: y.at(value), y2: y.at(value), class: "minor" }));
+  let last = -Infinity;
+  for (const value of x.ticks(Math.max(2, Math.floor((frame.right - frame.left) / 72)))) {
+    const place = x.at(value);
+    const half = 3.6 * tickWords(value).length;
+    grid.append(shape("line", { x1: place, x2: place, y1: frame.bottom, y2: frame.bottom + 5, class: "tick" }));
+    if (place - half < last + 6) continue; // no label on another
+    last = place + half;
+    grid.append(shape("text", { x: place, y: frame.bottom + 19, "text-anchor": "middle" }, tickWords(value)));
+  }
+  for (const value of x.minor()) grid.append(shape("line", { x1: x.at(value), x2: x.at(value), y1: frame.bottom, y2: frame.bottom + 3, class: "minor" }));
+  grid.append(
+    shape("line", { x1: frame.left, x2: frame.right, y1: frame.bottom, y2: frame.bottom, class: "edge" }),
+    shape("line", { x1: frame.left, x2: frame.left, y1: frame.top, y2: frame.bottom, class: "edge" }),
+    shape("text", { x: frame.right, y: frame.bottom + 37, "text-anchor": "end", class: "name" }, axis),
+    shape("text", { x: 4, y: 14, class: "name" }, yLabel),
+  );
+  picture.append(grid);
+}
+
+function drawLines(plot, lines, state, y, frame) {
+  let taken = [];
+  for (const [name, value] of lines) {
+    if (state.yLog && value <= 0) continue;
+    const place = y.at(value);
+    const below = taken.every((other) => Math.abs(other - place - 14) > 14) && place + 16 < frame.bottom;
+    taken.push(below ? place + 14 : place - 5);
+    plot.append(
+      shape("line", { x1: frame.left, x2: frame.right, y1: place, y2: place, class: "level" }),
+      shape("text", { x: frame.left + 8, y: below ? place + 14 : place - 5, class: "level" }, `${name} ${words(value)}`),
+    );
+  }
+}
+
+function points(series, values, state, x, y) {
+  const axis = series.x[state.axis];
+  return values.map((value, place) => {
+    if (value === null || axis[place] === null || (state.yLog && value <= 0)) return null;
+    return [x.at(axis[place]), Math.max(-1e4, Math.min(1e4, y.at(value)))];
+  });
+}
+
+function curve(series, state, x, y) {
+  let d = "";
+  let drawing = false;
+  for (const point of points(series, series.y, state, x, y)) {
+    if (point) d += `${drawing ? "L" : "M"}${point[0].toFixed(1)} ${point[1].toFixed(1)}`;
+    drawing = point !== null;
+  }
+  if (/^M[^ML]*$/.test(d)) d += "h0.1"; // a single point is a dot
+  const made = shape("path", { d, class: `curve ${series.kind}`, "data-label": series.label, "data-kind": series.kind, "stroke-dasharray": series.kind === "mean" && series.dash ? series.dash : null });
+  made.style.setProperty("--own", paint(series.colour));
+  return made;
+}
+
+function band(series, state, x, y) {
+  const text = (point) => `${point[0].toFixed(1)} ${point[1].toFixed(1)}`;
+  // Where the lower end is 0 or less, a log axis has no place for it: the band goes on to the frame.
+  const lows = series.low.map((value) => (value !== null && state.yLog && value <= 0 ? y.low / 10 : value));
+  const low = points(series, lows, state, x, y);
+  const high = points(series, series.high, state, x, y);
+  const whole = low.map((point, place) => [point, high[place]]).filter(([a, b]) => a && b);
+  const d = whole.length > 1 ? `M${whole.map(([, b]) => text(b)).join("L")}L${whole.map(([a]) => text(a)).reverse().join("L")}Z` : "";
+  const made = shape("path", { d, class: "band" });
+  made.style.setProperty("--own", paint(series.colour));
+  return made;
+}

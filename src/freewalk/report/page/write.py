@@ -1,0 +1,83 @@
+"""A page as one file: markup, style, scripts and numbers together, and nothing to fetch."""
+
+import base64
+import hashlib
+import os
+import re
+from functools import cache
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+from freewalk.errors import RecordError
+from freewalk.report.figures import COLOURS
+from freewalk.report.page.encode import embed
+from freewalk.report.page.html import body, navigation
+from freewalk.report.page.model import Page
+from freewalk.report.page.payload import payload
+
+_SCRIPTS = ("tools.js", "scales.js", "chart.js", "cursor.js", "places.js", "visits.js", "walk.js", "page.js")
+
+
+def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
+    """Write a page to one HTML file that needs no network.
+
+    The same page gives the same bytes. The file is complete or absent: it is written beside its place first.
+
+    Parameters
+    ----------
+    page
+        What it shows.
+    path
+        The file, `.html` or `.htm`; an existing one is replaced.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    RecordError
+        If the file cannot be a page by its suffix, or this is no page.
+    """
+    target = Path(path)
+    if not isinstance(page, Page):
+        kind = type(page).__name__
+        raise RecordError(f"write_page: got something of type {kind}, expected a Page, such as Page(title, [section])")
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise RecordError(f"write_page: got the file {str(target)!r}, expected a name that ends in .html")
+    text = render(page)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(text.encode("utf-8"))
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return target
+
+
+def render(page: Page) -> str:
+    """The text of a page."""
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "\n})();\n"
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    palette = "".join(f"--c{number}:{colour};" for number, colour in enumerate(COLOURS))
+    parts = {
+        # Only this script runs, and nothing is fetched: whatever a label holds, the browser itself sees to it.
+        "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        "title": escape(page.title),
+        "style": f":root{{{palette}}}\n{_asset('page.css')}",
+        "navigation": navigation(page),
+        "body": body(page),
+        "data": embed(payload(page)),
+        "script": script,
+    }
+    return re.sub(r"@@(\w+)@@", lambda found: parts[found[1]], _asset("page.html"))
+
+
+@cache
+def _asset(name: str) -> str:
+    text = resources.files("freewalk.report.page").joinpath(name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")  # the digest is that of the text as the browser reads it

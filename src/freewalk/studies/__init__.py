@@ -1,0 +1,1 @@
+"""The paper's evaluation, figure by figure: specs, claims, verdicts."""

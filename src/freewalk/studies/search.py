@@ -1,0 +1,310 @@
+"""The search behind the `published` specs: which step, jump and draw of the data give the curves that the paper prints.
+
+Nothing of this is needed to reproduce a figure. It is here so that whoever doubts a fitted value can look for a better
+one: `freewalk reproduce FIGURE --search`.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from freewalk.analysis import exact_curve
+from freewalk.designs import MHLJ, Design, Metropolis
+from freewalk.errors import SpecError
+from freewalk.experiment import Spec, load
+from freewalk.experiment.catalogue import build
+from freewalk.graphs import Graph
+from freewalk.learning import SGD
+from freewalk.objectives import LeastSquares
+from freewalk.phases import Phase
+from freewalk.run import learn
+from freewalk.runtimes import CPU
+from freewalk.studies.files import spec_path
+from freewalk.studies.published import FIGURES, published
+
+#: Called with what is being done, how much of it is, and how much there is.
+Tell = Callable[[str, int, int], None]
+
+WALKS = 128  # enough to tell a good setting from a bad one; what wins is computed exactly
+SWITCH = 2000  # where the two printed curves of MHLJ in figure 6 part
+OTHERS = range(1_000_001, 1_000_051)  # data that no search looks at
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is tried for a figure: every step of the uniform walk with every other step and every jump probability.
+
+    Attributes
+    ----------
+    uniform
+        Steps of the uniform walk.
+    importance
+        Steps of importance MH, which MHLJ shares: that much the paper states.
+    jump
+        Jump probabilities; none where the figure has no MHLJ.
+    """
+
+    uniform: tuple[float, ...]
+    importance: tuple[float, ...]
+    jump: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+    def __len__(self) -> int:
+        """The number of settings."""
+        return len(self.uniform) * len(self.importance) * max(len(self.jump), 1)
+
+
+_SPARSE = Space(uniform=(4e-4, 5e-4, 6e-4, 7e-4), importance=(2e-3, 3e-3, 4e-3, 5e-3, 6e-3))
+SPACES = {
+    "3": Space(uniform=(7e-4, 8e-4, 1e-3, 1.2e-3), importance=(6e-3, 8e-3, 1e-2, 1.2e-2, 1.5e-2)),
+    "4a": Space(uniform=(4e-3, 5e-3, 6e-3, 7e-3), importance=(4e-3, 5e-3, 6e-3, 7e-3), jump=()),
+    "4b": replace(_SPARSE, jump=()),
+    "5a": _SPARSE,
+    "5b": _SPARSE,
+    "6": _SPARSE,
+}
+
+#: Other readings of what the paper leaves open: the same search, with one value of the spec changed.
+READINGS: dict[str, dict[str, Any]] = {
+    "as in the spec": {},
+    "first feature constant": {"constant": True},
+    "heavy nodes adjacent": {"adjacent": True},
+    "uniformly random start": {"start": "uniform"},
+}
+AS_FITTED, AS_STATED = "as in the spec", "jump probability as stated"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One choice of everything that is fitted."""
+
+    seed: int
+    uniform: float
+    importance: float
+    jump: float | None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a search has found.
+
+    Attributes
+    ----------
+    figure
+        Which figure.
+    seeds, settings
+        How many draws of the data were tried, and how many settings with each.
+    setting
+        The best of all.
+    distances
+        RMS of its exact curves to the printed ones, in decades, by label.
+    readings
+        By reading: the least that the worst curve of a figure came to (by simulation), over all seeds and settings, and
+        its median over the seeds; also with the jump probability that the paper states.
+    spread
+        By label: the 10, 50 and 90 % quantiles of the RMS over draws of the data that the search did not look at.
+    """
+
+    figure: str
+    seeds: int
+    settings: int
+    setting: Setting
+    distances: dict[str, float]
+    readings: dict[str, tuple[float, float]]
+    spread: dict[str, tuple[float, float, float]]
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def load(path: Path) -> "Fit":
+        """Read what `save` wrote."""
+        values = json.loads(path.read_text(encoding="utf-8"))
+        for name in ("readings", "spread"):
+            values[name] = {label: tuple(numbers) for label, numbers in values[name].items()}
+        return Fit(**{**values, "setting": Setting(**values["setting"])})
+
+
+def search(
+    figure: str,
+    seeds: int = 50,
+    *,
+    finalists: int = 8,
+    workers: int | None = None,
+    tell: Tell | None = None,
+) -> Fit:
+    """Look for the setting whose curves are nearest to the printed ones, by the worst curve of the figure.
+
+    Every setting is simulated with every draw of the data. The best few are computed exactly, and the best of those
+    wins.
+
+    Parameters
+    ----------
+    figure
+        "3", "4a", "4b", "5a", "5b" or "6".
+    seeds
+        How many draws of the data to try: seeds 1, 2, 3, …
+    finalists
+        How many settings, with different data, are computed exactly.
+    workers
+        How many processes; None: one for each core.
+    tell
+        Told about the progress.
+
+    Returns
+    -------
+    Fit
+        The winner, and how it compares.
+
+    Raises
+    ------
+    SpecError
+        If the paper prints no curves there, or a number is below 1.
+    """
+    if figure not in FIGURES:
+        raise SpecError(f"search: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
+    if seeds < 1 or finalists < 1:
+        raise SpecError(f"search: seeds = {seeds} and finalists = {finalists}, expected at least 1 of each")
+    heavy = "heavy" in _spec(figure).tables.problem
+    jobs = [(figure, seed, name) for name in READINGS for seed in range(1, seeds + 1) if heavy or name in _ANY_DATA]
+    with ProcessPoolExecutor(workers) as pool:
+        trials = dict(
+            zip(jobs, _told(pool.map(_try, *zip(*jobs, strict=True)), len(jobs), "trying", tell), strict=True)
+        )
+        ranked = sorted((trial[0] for job, trial in trials.items() if job[2] == AS_FITTED), key=_score)
+        best = [setting for *_, setting in ranked[:finalists]]
+        exact = list(_told(pool.map(distances, [figure] * len(best), best), len(best), "computing exactly", tell))
+        winner = int(np.argmin([max(found.values()) for found in exact]))
+        others = [replace(best[winner], seed=seed) for seed in OTHERS]
+        rest = list(_told(pool.map(distances, [figure] * len(others), others), len(others), "other data", tell))
+    spread = {label: np.quantile([found[label] for found in rest], (0.1, 0.5, 0.9)) for label in exact[winner]}
+    return Fit(
+        figure=figure,
+        seeds=seeds,
+        settings=len(SPACES[figure]),
+        setting=best[winner],
+        distances={label: round(value, 4) for label, value in exact[winner].items()},
+        readings=_compared(trials),
+        spread={label: tuple(values.round(4).tolist()) for label, values in spread.items()},
+    )
+
+
+_ANY_DATA = (AS_FITTED, "first feature constant")  # the readings that say nothing about heavy nodes
+
+Trial = list[tuple[float, float, Setting]]  # worst RMS of the curves, sum of all, setting; the least first
+
+
+def _score(trial: tuple[float, float, Setting]) -> tuple[float, float]:
+    return trial[:2]
+
+
+def _told(results: Iterable[Any], total: int, what: str, tell: Tell | None) -> Iterator[Any]:
+    for done, result in enumerate(results, start=1):
+        if tell is not None:
+            tell(what, done, total)
+        yield result
+
+
+def _compared(trials: dict[tuple[str, int, str], Trial]) -> dict[str, tuple[float, float]]:
+    """By reading: the least worst RMS over all seeds, and the median over the seeds of their least."""
+    rows: dict[str, list[float]] = {}
+    for (_, _, name), trial in trials.items():
+        rows.setdefault(name, []).append(trial[0][0])
+        stated = [worst for worst, _, setting in trial if setting.jump == 0.1]
+        if name == AS_FITTED and stated:
+            rows.setdefault(AS_STATED, []).append(stated[0])
+    return {name: (round(min(row), 4), round(float(np.median(row)), 4)) for name, row in rows.items()}
+
+
+@cache
+def _spec(figure: str) -> Spec:
+    return load(spec_path(figure, "published"))
+
+
+@cache
+def _graph(figure: str) -> Graph:
+    graph: Graph = build("graph", _spec(figure).tables.graph, f"figure {figure}: [graph]")
+    return graph
+
+
+def _problem(figure: str, seed: int, **change: Any) -> LeastSquares:
+    """The data of a figure's spec with another seed, and perhaps read otherwise."""
+    table = {**_spec(figure).tables.problem, "seed": seed, **change}
+    problem: LeastSquares = build("problem", table, f"figure {figure}: [problem]", n=_graph(figure).n)
+    return problem
+
+
+def _start(figure: str, problem: LeastSquares, given: str | None = None) -> Any:
+    start = given or _spec(figure).tables.run.start
+    return int(problem.smoothness.argmax()) if start == "heaviest" else start
+
+
+def _try(figure: str, seed: int, reading: str) -> Trial:
+    """Simulate every setting on one draw of the data."""
+    space, run, curves = SPACES[figure], _spec(figure).tables.run, published(figure)
+    change = dict(READINGS[reading])
+    start = change.pop("start", None)
+    problem = _problem(figure, seed, **change)
+    first = _start(figure, problem, start)
+
+    def distance(label: str, design: Design, step: float) -> float:
+        kernel = design.kernel(_graph(figure), problem.smoothness)
+        options: dict[str, Any] = {"steps": run.steps, "every": run.every, "start": first, "seed": run.seed}
+        data = learn(problem, kernel, SGD(step), walks=WALKS, runtime=CPU(threads=1), **options).data
+        return curves[label].distance(data.step.values, data.mse.mean("walk").values)
+
+    uniform = {step: distance("MH uniform", Metropolis(0), step) for step in space.uniform}
+    importance = {step: distance("MH importance", Metropolis(1), step) for step in space.importance}
+    jumping: dict[tuple[float | None, float], float] = {
+        (jump, step): distance("MHLJ", MHLJ(jump, 0.5, 3), step) for jump in space.jump for step in space.importance
+    } or {(None, step): 0.0 for step in space.importance}
+    trial = []
+    for slow, (jump, step) in product(uniform, jumping):
+        found = np.array([uniform[slow], importance[step], jumping[jump, step]])
+        found[~np.isfinite(found)] = np.inf
+        trial.append((float(found.max()), float(found.sum()), Setting(seed, slow, step, jump)))
+    return sorted(trial, key=_score)
+
+
+def distances(figure: str, setting: Setting) -> dict[str, float]:
+    """The RMS of the exact curves of a setting to the printed ones, in decades.
+
+    Parameters
+    ----------
+    figure
+        Which figure.
+    setting
+        What takes the place of the values in its published spec.
+
+    Returns
+    -------
+    dict
+        By label.
+    """
+    problem, graph, run = _problem(figure, setting.seed), _graph(figure), _spec(figure).tables.run
+
+    def phase(design: Design, step: float, until: int | None = None) -> Phase:
+        return Phase(until, design.kernel(graph, problem.smoothness), SGD(step))
+
+    walks = {
+        "MH uniform": [phase(Metropolis(0), setting.uniform)],
+        "MH importance": [phase(Metropolis(1), setting.importance)],
+    }
+    if setting.jump is not None:
+        jumping = MHLJ(setting.jump, 0.5, 3)
+        walks["MHLJ"] = [phase(jumping, setting.importance)]
+        switch = [phase(jumping, setting.importance, SWITCH), phase(Metropolis(0), setting.uniform)]
+        walks["MHLJ, then uniform"] = switch
+    found = {}
+    for label, curve in published(figure).items():
+        exact = exact_curve(problem, walks[label], steps=run.steps, every=run.every, start=_start(figure, problem))
+        found[label] = curve.distance(exact.step.values, exact.mse.values)
+    return found

@@ -1,0 +1,358 @@
+"""A page is one file that holds everything, shows what it was given, and runs nothing that it was not."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+import freewalk as fw
+from freewalk.errors import RecordError
+from freewalk.report import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
+from freewalk.report.page import Table
+from freewalk.report.page.encode import MOST_POINTS, thin
+from freewalk.report.page.payload import MOST_NODES, MOST_STEPS
+from freewalk.report.page.places import place
+
+HOSTILE = "</script><script>alert('x')</script> & \"quoted\" <!-- \u2028 @@data@@"
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+def learned(design: fw.Design, step: float = 0.01, graph: fw.Graph | None = None, **options: int) -> fw.Record:
+    graph = graph or fw.graphs.ring(20)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=2, heavy=2, seed=1)
+    kernel = design.kernel(graph, problem.smoothness)
+    settings = {"steps": 1000, "walks": 5, "every": 50, "start": 0, "paths": 2, "seed": 3} | options
+    return fw.learn(problem, kernel, fw.SGD(step=step), **settings)
+
+
+@pytest.fixture(scope="module")
+def both() -> fw.Record:
+    records = [learned(fw.designs.Metropolis(power=1)), learned(fw.designs.MHLJ(0.5, 0.5, 3))]
+    return fw.concat(records, ["MH importance", "MHLJ"])
+
+
+class Parsed(HTMLParser):
+    """What a browser would make of it: elements with their attributes, and all text outside of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self.inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.inside = tag if tag in self.raw else ""
+
+    def handle_endtag(self, tag):
+        self.inside = ""
+
+    def handle_data(self, data):
+        (self.raw[self.inside] if self.inside else self.words).append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def data(self):
+        return json.loads(self.raw["script"][0])
+
+
+def parsed(page: Page, folder: Path) -> Parsed:
+    return Parsed(write_page(page, folder / "page.html").read_text(encoding="utf-8"))
+
+
+def test_one_file_that_needs_nothing_else(both: fw.Record, tmp_path: Path) -> None:
+    section = section_of(both, graph=fw.graphs.ring(20))
+    path = write_page(Page("A page", [section, section]), tmp_path / "new" / "page.html")
+    text = path.read_text(encoding="utf-8")
+    assert path == tmp_path / "new" / "page.html"
+    assert list(path.parent.iterdir()) == [path]  # nothing is left of the writing
+    assert not re.search(r"https?://|@import|url\((?!#)|//\w+\.\w+/", text)
+    found = Parsed(text)
+    for tag, attributes in found.elements:
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+        assert attributes.get("src", "data:").startswith("data:")
+        assert attributes.get("href", "#").startswith("#")
+        assert not [name for name in attributes if name.startswith("on")]
+    (policy,) = [one["content"] for _, one in found.elements if one.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+
+
+def test_the_same_page_is_the_same_bytes(both: fw.Record, tmp_path: Path) -> None:
+    pages = [Page("A page", [section_of(both, graph=fw.graphs.ring(20))]) for _ in range(2)]
+    first, second = (write_page(page, tmp_path / f"{number}.html") for number, page in enumerate(pages))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_any_text_is_text(tmp_path: Path) -> None:
+    graph = fw.graphs.ring(4)
+    series = [Series(HOSTILE, {HOSTILE: [0, 1]}, [1.0, 2.0], note=HOSTILE)]
+    section = Section(
+        title=HOSTILE,
+        text=[HOSTILE],
+        charts=[Chart(HOSTILE, series, HOSTILE, lines={HOSTILE: 1.0}, note=HOSTILE)],
+        verdicts=[Verdict(HOSTILE, "pass", HOSTILE, HOSTILE, HOSTILE)],
+        walks=Walks(graph, [0], np.ones(4), {HOSTILE: [0, 1, 2]}, {HOSTILE: [1, 1, 1, 0]}),
+        images={HOSTILE: PNG},
+        details={HOSTILE: HOSTILE},
+        anchor=HOSTILE,
+        tables=[Table([HOSTILE], [[HOSTILE]], HOSTILE)],
+    )
+    found = parsed(Page(HOSTILE, [section, section], [HOSTILE]), tmp_path)
+    assert len(found.raw["script"]) == 2  # the data and the program: none came with a label
+    assert found.data[0]["charts"][0]["series"][0]["label"] == HOSTILE
+    assert found.data[0]["walks"]["designs"][0]["label"] == HOSTILE
+    assert found.text.count("alert('x')") > 20
+    anchors = [one["id"] for tag, one in found.elements if tag == "section"]
+    assert len(set(anchors)) == 2
+    assert all(re.fullmatch(r"[a-z0-9-]+", anchor) for anchor in anchors)
+    assert [one["alt"] for tag, one in found.elements if tag == "img"] == [HOSTILE, HOSTILE]
+
+
+def test_the_standard_section(both: fw.Record, tmp_path: Path) -> None:
+    steps = both.data.step.values
+    exact = xarray.Dataset(
+        {"mse": (("design", "step"), np.ones((1, steps.size))), "messages": (("design", "step"), 0.5 * steps[None])},
+        coords={"design": ["MHLJ"], "step": steps},
+    )
+    verdicts = [Verdict("MHLJ is faster", "pass", "3 ×", published="2.5 ×"), Verdict("It sings", "not testable", "—")]
+    section = section_of(
+        both,
+        graph=fw.graphs.ring(20),
+        exact=exact,
+        published={"MHLJ": ([100, 0], [0.5, 1.0]), "another": ([0], [1.0])},
+        verdicts=verdicts,
+        text=["What was done."],
+        title="A ring",
+    )
+    found = parsed(Page("A page", [section]), tmp_path)
+    (chart,), walks = found.data[0]["charts"], found.data[0]["walks"]
+    assert chart["axes"] == ["updates", "messages"]
+    assert [name for name, _ in chart["lines"]] == ["optimum"]
+    assert [(one["label"], one["kind"]) for one in chart["series"]] == [
+        ("MH importance", "mean"),
+        ("MHLJ", "mean"),
+        ("MHLJ", "exact"),
+        ("MHLJ", "published"),
+        ("another", "published"),
+    ]
+    mean, published = chart["series"][1], chart["series"][3]
+    assert mean["y"] == pytest.approx(both.data.mse.sel(design="MHLJ").mean("walk").values, rel=1e-4)
+    assert mean["x"]["messages"] == pytest.approx(both.data.messages.sel(design="MHLJ").mean("walk").values, rel=1e-4)
+    assert all(low <= high for low, high in zip(mean["low"], mean["high"], strict=True))
+    assert (published["x"], published["y"]) == ({"updates": [0, 100]}, [1, 0.5])
+    assert len({one["colour"] for one in chart["series"] if one["label"] == "MHLJ"}) == 1
+    assert chart["series"][0]["colour"] == walks["designs"][0]["colour"] != mean["colour"]
+    for words in ("What was done.", "A ring", "MHLJ is faster", "pass", "not testable", "2.5 ×", "final mse"):
+        assert words in found.text
+    assert "seed" in found.text
+
+
+def test_walks_are_those_of_the_record(both: fw.Record, tmp_path: Path) -> None:
+    walks = parsed(Page("A page", [section_of(both, graph=fw.graphs.ring(20))]), tmp_path).data[0]["walks"]
+    assert walks["heavy"] == [0, 1]
+    for number, design in enumerate(walks["designs"]):
+        path = np.frombuffer(base64.b64decode(design["path"]["data"]), dtype="<u2")
+        assert path.tolist() == both.data.path.values[number, 0].tolist()
+        visits = both.data.visits.values[number].sum(axis=0)
+        shares = np.frombuffer(base64.b64decode(design["visits"]), dtype="<f4")
+        assert shares == pytest.approx(visits / visits.sum(), rel=1e-6)
+
+
+def test_a_record_of_one_design_without_paths_and_without_its_graph(tmp_path: Path) -> None:
+    record = learned(fw.designs.SimpleWalk(), walks=1, paths=0)
+    found = parsed(Page("A page", [section_of(record)]), tmp_path)
+    (series,) = found.data[0]["charts"][0]["series"]
+    assert "low" not in series
+    assert found.data[0]["walks"]["designs"][0]["path"] is None
+    assert "paths = 5 under [run]" in found.text
+    assert not [one for tag, one in found.elements if tag == "nav"]
+
+
+def test_a_diverged_walk_ends_the_line_and_is_counted(tmp_path: Path) -> None:
+    record = learned(fw.designs.SimpleWalk(), step=50.0)
+    (series,) = parsed(Page("A page", [section_of(record)]), tmp_path).data[0]["charts"][0]["series"]
+    assert series["y"][-1] is None
+    assert series["note"] == "5 of 5 diverged"
+
+
+def test_an_interrupted_path_ends_where_it_ends(both: fw.Record, tmp_path: Path) -> None:
+    cut = fw.Record(both.data.copy(), both.provenance)
+    cut.data["path"] = cut.data.path.where((cut.data.time < 100) | (cut.data.design == "MHLJ"))
+    walks = parsed(Page("A page", [section_of(cut)]), tmp_path).data[0]["walks"]
+    assert [len(base64.b64decode(one["path"]["data"])) // 2 for one in walks["designs"]] == [100, 1001]
+
+
+def test_long_curves_and_paths_are_cut_down(tmp_path: Path) -> None:
+    count, graph = 100_000, fw.graphs.ring(2000)
+    series = Series("long", {"updates": np.arange(count)}, np.linspace(1, 2, count), np.zeros(count), np.ones(count))
+    walks = Walks(graph, [0, 1], np.ones(2000), {"long": np.arange(count) % 2000}, {"long": np.ones(2000)})
+    path = write_page(
+        Page("A page", [Section("One", charts=[Chart("A", [series], "y")], walks=walks)]), tmp_path / "p.html"
+    )
+    data = Parsed(path.read_text(encoding="utf-8")).data[0]
+    kept = data["charts"][0]["series"][0]
+    assert len(kept["y"]) == len(kept["low"]) == len(kept["x"]["updates"]) <= MOST_POINTS
+    assert kept["x"]["updates"][-1] == count - 1
+    assert (data["walks"]["steps"], data["walks"]["length"]) == (MOST_STEPS, count - 1)
+    assert path.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("size", [1, 2, 399, 400, 401, 5000])
+def test_thinning_keeps_both_ends_and_the_beginning(size: int) -> None:
+    kept = thin(size)
+    assert kept[0] == 0
+    assert kept[-1] == size - 1
+    assert len(kept) <= MOST_POINTS
+    assert (np.diff(kept) > 0).all()
+    assert set(range(min(size, 20))) <= set(kept.tolist())
+
+
+def test_numbers_have_few_digits(tmp_path: Path) -> None:
+    series = Series("a", {"updates": [0, 1, 2]}, [1 / 3, np.nan, np.inf])
+    found = parsed(Page("A page", [Section("One", charts=[Chart("A", [series], "y")])]), tmp_path)
+    assert found.data[0]["charts"][0]["series"][0]["y"] == [0.33333, None, None]
+
+
+GRAPHS = {
+    "ring": fw.graphs.ring(1000),
+    "path": fw.graphs.path(300),
+    "grid": fw.graphs.grid(25, 40),
+    "star": fw.graphs.star(30),
+    "small world": fw.graphs.watts_strogatz(1000, 4, 0.1, seed=1),
+    "dense": fw.graphs.erdos_renyi(1000, 0.1, seed=1),
+    "sparse": fw.graphs.barabasi_albert(60, 2, seed=1),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_graph_has_a_place_for_every_node(name: str) -> None:
+    graph = GRAPHS[name]
+    found = place(graph, [0, 1], np.arange(graph.n, 0, -1.0))
+    assert found.positions.shape == (graph.n, 2)
+    assert np.abs(found.positions).max() <= 1 + 1e-9
+    assert len(np.unique(found.positions.round(9), axis=0)) == graph.n
+    assert found.circle == (name in ("ring", "path", "small world"))
+    assert len(found.pairs) == (0 if name == "dense" else graph.edges)
+
+
+def test_a_crowded_circle_is_magnified_near_the_heavy_nodes_and_says_so() -> None:
+    found = place(fw.graphs.ring(1000), [0, 1], np.ones(1000))
+    steps = np.linalg.norm(np.diff(found.positions[:502], axis=0), axis=1)
+    assert steps[1] > 20 * steps[400]
+    assert (np.diff(steps[1:501]) <= 1e-12).all()
+    assert "magnified" in found.words
+    assert "magnified" not in place(fw.graphs.ring(20), [0], np.ones(20)).words
+
+
+def test_of_a_large_graph_the_nodes_that_matter_are_shown(tmp_path: Path) -> None:
+    n = 30_000
+    visits = np.zeros(n)
+    visits[:10] = 5
+    walks = Walks(fw.graphs.ring(n), [n - 1], np.ones(n), {"a": [0, 29_001]}, {"a": visits})
+    data = parsed(Page("A page", [Section("One", walks=walks)]), tmp_path).data[0]["walks"]
+    assert {0, 9, 29_001, n - 1} <= set(data["names"])
+    assert data["nodes"] <= MOST_NODES
+    assert "30,000" in data["words"]
+
+
+def test_several_sections_are_linked_and_counted(tmp_path: Path) -> None:
+    outcomes = (["pass", "pass", "fail"], ["not testable"], [])
+    sections = [
+        Section(f"Part {number}", verdicts=[Verdict("A claim", outcome, "1") for outcome in part])
+        for number, part in enumerate(outcomes)
+    ]
+    found = parsed(Page("A page", sections), tmp_path)
+    links = [one["href"] for tag, one in found.elements if tag == "a"]
+    anchors = [f"#{one['id']}" for tag, one in found.elements if tag == "section"]
+    assert links == anchors * 2  # the bar, and the table
+    assert "Part 0 2 1 0 Part 1 0 0 1 Part 2 0 0 0 all 2 1 1" in found.text
+
+
+def test_images_are_part_of_the_page(tmp_path: Path) -> None:
+    svg = b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>'
+    found = parsed(Page("A page", [Section("One", images={"a": PNG, "b": svg})]), tmp_path)
+    sources = [one["src"] for tag, one in found.elements if tag == "img"]
+    assert [source.split(";")[0] for source in sources] == ["data:image/png", "data:image/svg+xml"]
+    assert base64.b64decode(sources[1].split(",")[1]) == svg
+
+
+def series(**changes):
+    return Series(**({"label": "a", "x": {"updates": [0, 1]}, "y": [1.0, 2.0]} | changes))
+
+
+def walks(**changes):
+    parts = {
+        "graph": fw.graphs.ring(4),
+        "heavy": [0],
+        "importance": np.ones(4),
+        "paths": {},
+        "visits": {"a": np.ones(4)},
+    }
+    return Walks(**(parts | changes))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda both: series(kind="guess"), ["Series 'a'", "'guess'", "'published'"]),
+        (lambda both: series(x={}), ["Series 'a'", "x is empty", "updates"]),
+        (lambda both: series(x={"updates": [0]}), ["x['updates']", "has 1", "expected 2"]),
+        (lambda both: series(x={"updates": [1, 0]}), ["goes back", "sort"]),
+        (lambda both: series(x={"updates": [0, np.nan]}), ["nan", "finite"]),
+        (lambda both: series(y="none"), ["Series 'a'", "numbers"]),
+        (lambda both: series(low=[0, 0]), ["band", "low and high"]),
+        (lambda both: series(colour="red;}"), ["colour", "#0072B2"]),
+        (lambda both: Chart("c", [], "y"), ["Chart 'c'", "empty", "Series"]),
+        (lambda both: Chart("c", [1], "y"), ["Chart 'c'", "int", "Series"]),
+        (lambda both: Chart("c", [series()], "y", lines={"top": np.inf}), ["lines['top']", "inf"]),
+        (lambda both: Verdict("it holds", "maybe", "1"), ["it holds", "'maybe'", "'not testable'"]),
+        (lambda both: Table(["a", "b"], [["1"]]), ["Table", "has 1", "expected 2"]),
+        (lambda both: walks(heavy=[4]), ["Walks", "holds 4", "0 to 3"]),
+        (lambda both: walks(paths={"a": [0, 0.5]}), ["paths['a']", "0.5", "0 to 3"]),
+        (lambda both: walks(visits={}), ["visits", "empty"]),
+        (lambda both: walks(visits={"a": [1, 2]}), ["visits['a']", "has 2", "expected 4"]),
+        (lambda both: walks(importance=[1]), ["importance", "has 1", "expected 4"]),
+        (lambda both: Section("s", text="one text"), ["Section 's'", "str", "paragraphs"]),
+        (lambda both: Section("s", images={"a": b"GIF89a"}), ["images['a']", "PNG or SVG"]),
+        (lambda both: Page("p", []), ["Page 'p'", "empty", "Section"]),
+        (lambda both: section_of("run.npz"), ["section_of", "str", "Record", "fw.load"]),
+        (lambda both: section_of(both, graph=fw.graphs.ring(5)), ["section_of", "5 nodes", "expected 20"]),
+        (lambda both: section_of(both, exact=both.data.mse.isel(design=0, walk=0).to_dataset()), ["'design'"]),
+        (lambda both: section_of(both, exact=both.data.isel(walk=0).assign_coords(design=["x", "y"])), ["['x', 'y']"]),
+        (lambda both: section_of(both, exact=both.data[["loss"]].isel(walk=0)), ["['loss']", "'mse'"]),
+        (lambda both: section_of(both, published={"a": [1, 2, 3]}), ["published['a']", "updates and values"]),
+        (lambda both: section_of(both, published={"a": ([0, 1], [1])}), ["published['a']", "updates and values"]),
+        (lambda both: section_of(fw.walk(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5)), steps=10)), ["fw.learn"]),
+        (lambda both: write_page(Page("p", [Section("s")]), "page.txt"), ["write_page", "page.txt", ".html"]),
+        (lambda both: write_page(Section("s"), "page.html"), ["write_page", "Section", "Page"]),
+    ],
+)
+def test_bad_input_says_what_to_do(both: fw.Record, make, words) -> None:
+    with pytest.raises(RecordError) as caught:
+        make(both)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_page_of_the_size_of_the_demo_is_small(tmp_path: Path) -> None:
+    graph, rng = fw.graphs.ring(1000), np.random.default_rng(1)
+    labels, steps = [f"design {number}" for number in range(6)], np.arange(0, 40_001, 200)
+    curves = [
+        Series(one, {"updates": steps, "messages": steps * 0.83}, *(rng.random((3, steps.size)) * 0.1))
+        for one in labels
+    ]
+    paths = {one: rng.integers(0, 1000, 40_001) for one in labels}
+    section = Section("A ring", charts=[Chart("Curves", curves, "mse")], walks=Walks(
+        graph, [0, 1], rng.random(1000), paths, {one: rng.integers(1, 99_999, 1000) for one in labels}
+    ))  # fmt: skip
+    assert write_page(Page("A page", [section]), tmp_path / "page.html").stat().st_size < 500_000

@@ -1,0 +1,386 @@
+"""The page on where the paper and the package differ: facts that no other test shows, and its citations.
+
+A test is named after the fact. Where the paper can be read in two ways both are computed, and the other reading fails.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import freewalk as fw
+from freewalk import analysis
+from freewalk.analysis import theory
+from freewalk.designs import MHLJ, ClosedFormMHLJ, Decaying, Metropolis
+from freewalk.objectives import LeastSquares, Logistic
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "explanation" / "paper-differences.md"
+CITATION = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
+
+FIVE = fw.graphs.ring(5)
+IMPORTANCE = np.array([100.0, 1, 1, 1, 1])
+
+
+def dense(kernel):
+    return kernel.matrix().toarray()
+
+
+def pair_of(heavy, n):
+    """Two neighbours of a constant `heavy`, all others 1."""
+    return np.where(np.arange(n) < 2, heavy, 1.0)
+
+
+# Row 1.
+
+
+def as_algorithm_1_is_written(jump, stop, hops, graph, importance):
+    """`while d >= 0` makes d + 1 hops."""
+    kernel = MHLJ(jump, stop, hops).kernel(graph, importance)
+    jumps = [fw.Move(move.probability, hops=move.hops + 1) for move in kernel.moves[1:]]
+    return fw.Kernel(graph, [kernel.moves[0], *jumps], kernel.target)
+
+
+def test_jumps_of_d_hops_keep_remark_1_and_one_hop_more_breaks_it():
+    ours = MHLJ(0.1, 0.5, 3).kernel(FIVE, IMPORTANCE)
+    literal = as_algorithm_1_is_written(0.1, 0.5, 3, FIVE, IMPORTANCE)
+    bound = 1 + 0.1 * (1 / 0.5 - 1)
+    found = theory.remark_1(ours)
+    assert (found.printed, found.printed_bound) == pytest.approx((0.9 + 0.1 * 11 / 7, bound))
+    assert found.printed < bound
+    assert theory.remark_1(literal).printed == pytest.approx(1.157, abs=5e-4)
+    assert theory.remark_1(literal).printed > bound
+    # A jump of one hop ends at a neighbour, as one transfer must; with a hop more it never does.
+    assert dense(MHLJ(1.0, 0.5, 1).kernel(FIVE, IMPORTANCE))[0, [1, 4]].sum() == pytest.approx(1)
+    assert dense(as_algorithm_1_is_written(1.0, 0.5, 1, FIVE, IMPORTANCE))[0, [1, 4]].sum() == 0
+
+
+# Row 2.
+
+
+@pytest.mark.parametrize(
+    ("graph", "distance"),
+    [
+        (fw.graphs.watts_strogatz(200, 4, 0.1, seed=1), 0.0457),
+        (fw.graphs.barabasi_albert(200, 2, seed=1), 0.1897),
+        (fw.graphs.grid(10, 20), 0.0241),
+        (fw.graphs.ring(200), 0.0),
+        (fw.graphs.star(200), 0.0),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_how_far_the_closed_form_is_from_hops(graph, distance):
+    hops, paths = (dense(design(1.0, 0.5, 3).kernel(graph, np.ones(graph.n))) for design in (MHLJ, ClosedFormMHLJ))
+    assert np.abs(hops - paths).sum(axis=1).max() / 2 == pytest.approx(distance, abs=5e-5)
+
+
+# Row 3.
+
+
+def test_degrees_that_count_a_self_loop_do_not_give_the_papers_chain():
+    """Fig. 2 has 1/2 between light nodes and about 0 on their loops: degree 2, not 3."""
+    ours = dense(Metropolis(power=1).kernel(FIVE, IMPORTANCE))
+    assert (ours[1, 2], ours[1, 1]) == pytest.approx((1 / 2, 0))
+    assert ours[0, 1] == pytest.approx(1 / 200)
+    with_loops = (FIVE.adjacency().toarray() + np.eye(5)) / 3
+    looped = dense(Metropolis(power=1, proposal=with_loops).kernel(FIVE, IMPORTANCE))
+    assert (looped[1, 2], looped[1, 1]) == pytest.approx((1 / 3, 1 / 3))
+    assert looped[0, 1] == pytest.approx(1 / 300)
+    # A loop in a list of edges changes nothing, and without one an even ring is periodic.
+    assert fw.graphs.from_edges([(0, 0), (0, 1), (1, 2), (2, 0)]).degrees.tolist() == [2, 2, 2]
+    even = fw.graphs.ring(6)
+    loops = (even.adjacency().toarray() + np.eye(6)) / 3
+    assert analysis.period(Metropolis().kernel(even)) == 2
+    assert analysis.mixing_time(Metropolis(proposal=loops).kernel(even)) == 3
+
+
+# Row 4.
+
+
+def test_the_drawing_of_the_five_ring_is_that_of_51():
+    drawn = dense(Metropolis(power=1).kernel(FIVE, [51, 1, 1, 1, 1]))[0]
+    assert drawn == pytest.approx([50 / 51, 1 / 102, 0, 0, 1 / 102], abs=1e-15)
+    stated = dense(Metropolis(power=1).kernel(FIVE, IMPORTANCE))[0]
+    assert stated == pytest.approx([99 / 100, 1 / 200, 0, 0, 1 / 200], abs=1e-15)
+
+
+# Rows 5 to 8: losses and weights. Small problems on the plain runtime.
+
+
+def models(problem, kernel, rule):
+    return fw.learn(problem, kernel, rule, steps=200, walks=3, every=200, seed=3, runtime="reference").data.final.values
+
+
+def scaled(problem, factors):
+    """The problem with every f_v multiplied by its factor."""
+    roots = np.sqrt(np.broadcast_to(factors, problem.n))
+    return LeastSquares(roots[:, None] * problem.features, roots * problem.targets)
+
+
+def test_a_node_needs_its_own_constant_and_one_scalar_for_all():
+    """γ (L̄/L_v) ∇f_v = (γL̄) ∇f_v / L_v: no node has to know L̄ itself."""
+    problem = LeastSquares.synthetic(20, dim=3, heavy=2, seed=1)
+    kernel = MHLJ(0.3, 0.5, 3).kernel(fw.graphs.ring(20), problem.smoothness)
+    step, mean = 2e-3, problem.smoothness.mean()
+    expected = models(problem, kernel, fw.SGD(step))
+    own = scaled(problem, 1 / problem.smoothness)
+    assert models(own, kernel, fw.SGD(step * mean, weighted=False)) == pytest.approx(expected, rel=1e-9)
+    assert models(own, kernel, fw.SGD(step, weighted=False)) != pytest.approx(expected, rel=0.1)
+    # Nor does the walk: all L_v may be known up to a common factor only.
+    assert dense(MHLJ(0.3, 0.5, 3).kernel(fw.graphs.ring(20), 7 * problem.smoothness)) == pytest.approx(dense(kernel))
+
+
+def test_the_printed_logistic_loss_has_no_minimum():
+    """Printed: y aᵀx − log(1 + exp(aᵀx)), which is concave and falls for ever; ours is its negative."""
+
+    def printed(score, label):
+        return label * score - np.log1p(np.exp(score))
+
+    scores = np.linspace(-6, 6, 25)
+    for label in (0.0, 1.0):
+        ours = np.array([Logistic.value(score, label) for score in scores])
+        assert ours == pytest.approx(-printed(scores, label))
+        assert (np.diff(ours, 2) > 0).all()
+        assert (np.diff(printed(scores, label), 2) < 0).all()
+    problem = Logistic([[1.0], [1.0], [1.0]], [1, 1, 0])
+    best = problem.optimum()
+    assert problem.loss(best) < min(problem.loss(best + 1), problem.loss(best - 1))
+
+
+def test_without_the_half_the_step_is_half_as_large():
+    """The appendix's (y − aᵀx)² is ours of √2 a and √2 y: L_v doubles, and half the step makes the same models."""
+    problem = LeastSquares.synthetic(20, dim=3, heavy=2, seed=1)
+    appendix = scaled(problem, 2.0)
+    assert appendix.smoothness == pytest.approx(2 * problem.smoothness)
+    assert problem.smoothness == pytest.approx((problem.features**2).sum(axis=1))
+    graph = fw.graphs.ring(20)
+    ours, theirs = (MHLJ(0.3, 0.5, 3).kernel(graph, each.smoothness) for each in (problem, appendix))
+    expected = models(problem, ours, fw.SGD(2e-3))
+    assert models(appendix, theirs, fw.SGD(1e-3)) == pytest.approx(expected, rel=1e-9)
+    assert models(appendix, theirs, fw.SGD(2e-3)) != pytest.approx(expected, rel=0.1)
+    assert appendix.loss(expected[0]) == pytest.approx(problem.mse(expected[0]))
+
+
+def test_weights_upside_down_leave_a_pull_at_the_optimum():
+    """Under π ∝ L the mean of w_v ∇f_v(x*) is 0 for w = L̄/L_v, and not for the L_v/L̄ of the main text."""
+    problem = LeastSquares.synthetic(50, dim=3, heavy=2, noise=0.5, seed=1)
+    kernel = Metropolis(power=1).kernel(fw.graphs.ring(50), problem.smoothness)
+    pulls = np.array([problem.gradient(node, problem.optimum()) for node in range(50)])
+    right = problem.smoothness.mean() / problem.smoothness
+    assert kernel.weights == pytest.approx(right)
+    size = np.linalg.norm(pulls, axis=1).mean()
+    assert np.linalg.norm(kernel.target @ (right[:, None] * pulls)) < 1e-12 * size
+    assert np.linalg.norm(kernel.target @ (pulls / right[:, None])) > size
+
+
+# Rows 9 and 10: what the axes of the figures can show.
+
+
+def test_with_unit_noise_no_model_has_an_mse_far_below_1():
+    """The least squares optimum of n samples and d features has 1 − d/n of the noise variance in the mean."""
+    floors = []
+    for seed in range(20):
+        problem = LeastSquares.synthetic(1000, dim=10, heavy_probability=0.002, noise=1.0, seed=seed)
+        best = np.linalg.lstsq(problem.features, problem.targets, rcond=None)[0]
+        floors.append(np.mean((problem.targets - problem.features @ best) ** 2))
+        assert problem.mse(problem.optimum()) == pytest.approx(floors[-1])
+    assert 0.85 < min(floors) < max(floors) < 1.06
+    assert abs(np.mean(floors) - 0.99) < 5 * np.sqrt(2 / 1000 / 20)
+
+
+def test_least_squares_has_no_scale_of_its_own():
+    """Targets times c: the same walk, every MSE times c². Only noise²/‖x⁰ − x*‖² can be read off a curve."""
+    problem = LeastSquares.synthetic(30, dim=3, heavy=2, noise=1.0, distance=9.0, seed=1)
+    small = LeastSquares(problem.features, problem.targets / 100)
+    kernel = MHLJ(0.1, 0.5, 3).kernel(fw.graphs.ring(30), problem.smoothness)
+    curves = [
+        fw.learn(each, kernel, fw.SGD(2e-3), steps=300, every=50, seed=1, runtime="reference").data.mse.values
+        for each in (problem, small)
+    ]
+    assert curves[1] == pytest.approx(curves[0] / 1e4, rel=1e-9, abs=0)
+
+
+def test_floors_of_the_mse_nearly_coincide_and_those_of_the_distance_do_not():
+    graph = fw.graphs.watts_strogatz(200, 4, 0.1, seed=1)
+    problem = LeastSquares.synthetic(200, dim=4, heavy=2, noise=0.04, distance=0.22, constant=True, seed=1)
+    floors = {
+        name: analysis.steady_state(problem, design.kernel(graph, problem.smoothness), fw.SGD(step))
+        for name, design, step in (
+            ("uniform", Metropolis(0), 5e-4),
+            ("importance", Metropolis(1), 5e-3),
+            ("MHLJ", MHLJ(0.1, 0.5, 3), 5e-3),
+        )
+    }
+    uniform = floors.pop("uniform")
+    assert (uniform.mse, uniform.distance) == pytest.approx((1.48e-3, 7.2e-6), rel=0.01)
+    for other in floors.values():
+        assert other.mse / uniform.mse < 1.1
+        assert other.distance / uniform.distance > 14
+
+
+# Row 12.
+
+
+def heavy_and_light(heavy):
+    """Three nodes with Hessians diag(heavy, 1), I and I: μ = 1, L̄ = (heavy + 2)/3, and w μ_v = L̄/heavy at node 0."""
+    rows = np.sqrt(2 * np.array([[heavy, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]]))
+    problem = LeastSquares(rows, [1.0, 2.0, 0.0, 1.0, -1.0, 3.0], nodes=[0, 0, 1, 1, 2, 2])
+    return problem, Metropolis(power=1).kernel(fw.graphs.ring(3), problem.smoothness)
+
+
+@pytest.mark.parametrize(("heavy", "holds"), [(1.5, True), (3.0, False), (10.0, False)])
+def test_the_printed_lemma_1_holds_down_to_a_little_more_than_half_of_mu(heavy, holds):
+    """Down to w_v μ_v = L̄ (1 − √(1 − μ/L̄)), where the steps are small; below, it fails for every step."""
+    problem, kernel = heavy_and_light(heavy)
+    mean = problem.smoothness.mean()
+    threshold = mean * (1 - np.sqrt(1 - 1 / mean))
+    assert threshold > 0.5
+    assert bool(mean / heavy > threshold) == holds
+    if heavy == 3.0:
+        assert mean / heavy > 0.5  # so that half of μ is not the limit
+    for step in (1e-6, 1e-3, 1e-1):
+        found = theory.lemma_1(problem, kernel, step)
+        assert found.holds
+        assert found.printed_holds is holds
+
+
+def test_the_printed_variance_and_logarithm_have_the_wrong_units():
+    """Losses times 10 and the step by 10 are the same walk; a squared distance must not change, and a step must."""
+    problem = LeastSquares.synthetic(5, dim=2, samples=20, heavy=1, heavy_variance=4.0, noise=1e-4, seed=2)
+    times_ten = LeastSquares(np.sqrt(10) * problem.features, np.sqrt(10) * problem.targets, problem.nodes)
+    kernel = MHLJ(0.1, 0.5, 3).kernel(FIVE, problem.smoothness)
+    once, tenfold = (theory.theorem_1(each, kernel, 2000) for each in (problem, times_ten))
+    assert tenfold.corrected.variance == pytest.approx(once.corrected.variance, rel=1e-6)
+    assert tenfold.certified == pytest.approx(once.certified, rel=1e-6)
+    assert tenfold.step == pytest.approx(once.step / 10)
+    assert tenfold.printed.variance == pytest.approx(1000 * once.printed.variance, rel=1e-6)
+    assert once.printed.step / 10 - tenfold.printed.step == pytest.approx(
+        np.log(10) / (2000 * theory.assumptions(times_ten).convexity)
+    )
+
+
+# Row 14.
+
+
+@cache
+def ring_of_1000(seed=1):
+    problem = LeastSquares.synthetic(1000, dim=10, heavy=2, seed=seed)
+    return problem, fw.graphs.ring(1000)
+
+
+def test_the_escape_time_depends_on_the_data():
+    """A visit to m neighbours of constant h among ones lasts m·h updates; to those of drawn data more or less."""
+    graph = fw.graphs.ring(200)
+    for m in (1, 2, 5):
+        kernel = Metropolis(power=1).kernel(graph, np.where(np.arange(200) < m, 100.0, 1.0))
+        assert analysis.escape_time(kernel, range(m), "entry") == pytest.approx(100 * m)
+    times = []
+    for seed in range(1, 9):
+        problem, ring = ring_of_1000(seed)
+        times.append(analysis.escape_time(Metropolis(power=1).kernel(ring, problem.smoothness), [0, 1]))
+    assert (min(times), max(times)) == pytest.approx((143.6, 384.5), abs=0.1)
+
+
+def test_mixing_and_hitting_times_do_not_order_the_designs():
+    """By either, importance is hardly slower than MHLJ; by mixing time the uniform walk is slower. Neither is so."""
+    problem, graph = ring_of_1000()
+    importance, jumps = (design.kernel(graph, problem.smoothness) for design in (Metropolis(1), MHLJ(0.1, 0.5, 3)))
+    mixing, hitting = (
+        (measure(importance), measure(jumps))
+        for measure in (analysis.mixing_time, lambda kernel: analysis.hitting_times(kernel).max())
+    )
+    assert mixing == (106_086, 86_945)
+    assert hitting == pytest.approx((5.44e5, 4.69e5), rel=2e-3)
+    assert analysis.escape_time(importance, [0, 1]) > 20 * analysis.escape_time(jumps, [0, 1])
+
+    small, odd = LeastSquares.synthetic(201, dim=4, heavy=2, seed=1), fw.graphs.ring(201)
+    best = small.loss(small.optimum())
+    kernels = [design.kernel(odd, small.smoothness) for design in (Metropolis(0), MHLJ(0.1, 0.5, 3))]
+    assert [analysis.mixing_time(kernel) for kernel in kernels] == [7666, 5208]
+    updates = [analysis.race(small, kernel, settle=best / 4, reach=best / 2, start=0).updates for kernel in kernels]
+    assert updates == pytest.approx([1213, 2500], rel=0.01)
+
+
+# Row 16.
+
+
+def test_fewer_jumps_lead_back_into_the_trap_and_a_switch_does_not():
+    graph, importance = fw.graphs.ring(200), pair_of(100.0, 200)
+    shrinking = Decaying(MHLJ(0.5, 0.5, 3), fw.schedules.Exponential(1.0, half_life=1000)).kernel(graph, importance)
+    uniform = Metropolis(power=0).kernel(graph)
+    first, late = (analysis.escape_time(shrinking.at(step), [0, 1]) for step in (0, 50_000))
+    assert first == pytest.approx(3.825, abs=1e-3)
+    assert late == pytest.approx(200)
+    assert analysis.escape_time(uniform, [0, 1]) == pytest.approx(2)
+
+
+# Row 17.
+
+
+@pytest.mark.parametrize(
+    ("graph", "shift", "excess", "share"),
+    [
+        # of the loss, without jumps and with p_J = .1; the share of bias in it
+        ("ring", 0.0, (2.49e-3, 2.33e-3), (0.027, 0.007)),
+        ("ring", 0.3, (6.02e-3, 4.23e-3), (0.068, 0.412)),
+        ("Watts–Strogatz", 0.0, (5.29e-4, 5.06e-4), (0.004, 0.011)),
+        ("Watts–Strogatz", 0.3, (3.34e-3, 2.15e-3), (0.060, 0.710)),
+    ],
+)
+def test_the_plateau_is_as_high_without_jumps(graph, shift, excess, share):
+    graph = fw.graphs.ring(1000) if graph == "ring" else fw.graphs.watts_strogatz(1000, 4, 0.1, seed=1)
+    problem = LeastSquares.synthetic(1000, dim=10, heavy=2, noise=0.1, shift=shift, seed=1)
+    limits = [
+        analysis.steady_state(problem, MHLJ(jump, 0.5, 3).kernel(graph, problem.smoothness), fw.SGD(2.5e-3))
+        for jump in (0.0, 0.1)
+    ]
+    assert [limit.excess for limit in limits] == pytest.approx(excess, rel=5e-3)
+    assert [limit.bias / limit.excess for limit in limits] == pytest.approx(share, abs=1e-3)
+
+
+def test_on_few_data_noise_alone_gives_jumps_a_bias():
+    graph = fw.graphs.watts_strogatz(200, 4, 0.1, seed=1)
+    problem = LeastSquares.synthetic(200, dim=4, heavy=2, noise=0.1, seed=1)
+    limit = analysis.steady_state(problem, MHLJ(0.5, 0.5, 3).kernel(graph, problem.smoothness), fw.SGD(2.5e-3))
+    assert limit.bias / limit.excess == pytest.approx(0.51, abs=5e-3)
+
+
+# The page.
+
+
+def functions(path):
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+def sections(page):
+    """The text under each heading `## number. topic`, and what comes before the first of them as number 0."""
+    parts = re.split(r"^## (\d+)\. .*$", page, flags=re.MULTILINE)
+    return {0: parts[0], **{int(number): text for number, text in zip(parts[1::2], parts[2::2], strict=True)}}
+
+
+def test_every_cited_test_exists():
+    page = PAGE.read_text()
+    for file, name in CITATION.findall(page):
+        assert (ROOT / file).exists(), file
+        assert name in functions(ROOT / file), f"{file}::{name}"
+    # Names in the table stand alone; each is cited with its file below.
+    cited = {name for _, name in CITATION.findall(page)}
+    assert set(re.findall(r"`(test_\w+)`", page)) <= cited
+
+
+def test_every_row_has_a_section_and_every_section_a_test():
+    found = sections(PAGE.read_text())
+    assert sorted(found) == list(range(19))
+    assert [int(number) for number in re.findall(r"^\| \[?(\d+)", found[0], flags=re.MULTILINE)] == list(range(1, 19))
+    for number, text in found.items():
+        assert number == 0 or CITATION.search(text), number
+
+
+def test_every_fact_of_this_file_is_on_the_page():
+    here = Path(__file__)
+    cited = {name for file, name in CITATION.findall(PAGE.read_text()) if ROOT / file == here}
+    about_the_page = {name for name in functions(here) if name.startswith("test_every_")}
+    assert cited == {name for name in functions(here) if name.startswith("test_")} - about_the_page
