@@ -174,7 +174,7 @@ def _optimal(job: Job) -> dict[str, float]:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     packages = {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")}
     return {"freewalk": __version__, "python": platform.python_version(), **packages}
 
@@ -198,6 +198,6 @@ def _provenance(run: Continuation) -> dict[str, Any]:
         "started": run.started,
         "seconds": round(run.seconds, 3),
         "interruptions": run.interruptions,
-        "versions": dict(_versions()),
+        "versions": dict(versions()),
         "platform": platform.platform(),
     }

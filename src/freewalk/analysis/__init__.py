@@ -11,6 +11,7 @@ from freewalk.analysis.diagnosis import diagnose
 from freewalk.analysis.findings import Diagnosis
 from freewalk.analysis.law import distance_to_target, period, stationary
 from freewalk.analysis.limits import SteadyState, stability_limit, steady_state
+from freewalk.analysis.matching import MatchedSteps, matched_steps
 from freewalk.analysis.mixing import MixingTime, mixing_time
 from freewalk.analysis.race import Race, race
 from freewalk.analysis.sets import Trap, find_traps
@@ -21,6 +22,7 @@ from freewalk.analysis.traffic import messages_per_visit
 
 __all__ = [
     "Diagnosis",
+    "MatchedSteps",
     "MixingTime",
     "Race",
     "SmallStepLaw",
@@ -34,6 +36,7 @@ __all__ = [
     "fundamental_matrix",
     "hitting_times",
     "kemeny_constant",
+    "matched_steps",
     "messages_per_visit",
     "mixing_time",
     "period",

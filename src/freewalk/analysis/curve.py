@@ -1,6 +1,6 @@
 """Exact learning curves: the expected loss at every checkpoint, with no random number drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ def exact_curve(
     every: int = 1,
     start: str | ArrayLike = "uniform",
     initial: ArrayLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> "xarray.Dataset":
     """The expected error of a walk that learns least squares, at every checkpoint, exactly.
 
@@ -50,6 +51,8 @@ def exact_curve(
         A node, several nodes in equal shares, a law over the nodes, or "uniform".
     initial
         The first model; None is the zero model.
+    progress
+        Called after every few hundred updates with their number so far and in all; what it raises ends the computation.
 
     Returns
     -------
@@ -103,14 +106,20 @@ def exact_curve(
     tally = Tally(np.zeros(n), np.zeros(2), np.zeros((len(marks), width)), np.zeros((len(marks), 2)))
     tally.totals[0] = states[0].sum(axis=0)
     with np.errstate(all="ignore"):
-        _run(quadratic, phases, steps, marks, states, tally)
+        _run(quadratic, phases, steps, marks, states, tally, progress)
         outside = float(error @ error - inside @ inside) if d < problem.dim else 0.0
         measures = quadratic.measures(tally.totals, max(outside, 0.0))
     return _dataset(measures, marks, tally, phases, problem)
 
 
 def _run(
-    quadratic: model.Quadratic, phases: Sequence[Phase], steps: int, marks: Any, states: Floats, tally: Tally
+    quadratic: model.Quadratic,
+    phases: Sequence[Phase],
+    steps: int,
+    marks: Any,
+    states: Floats,
+    tally: Tally,
+    progress: Callable[[int, int], None] | None,
 ) -> None:
     """Advance the state to the end, block by block."""
     advance = model.compiled()
@@ -135,6 +144,8 @@ def _run(
         if len(times) % 2:
             states[[0, 1]] = states[[1, 0]]
         step, place = until, last
+        if progress is not None:
+            progress(step, steps)
 
 
 def _dataset(

@@ -101,7 +101,7 @@ def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any 
     >>> bool(limit.bias > limit.variance)
     True
     """
-    recursion = _ready("steady_state", problem, kernel, rule)
+    recursion = ready("steady_state", problem, kernel, rule)
     rate = model.constant_step("steady_state", rule)
     first = checks.models(initial, problem.dim, 1, "float64")[0]
     radius = spectral_radius(recursion, rate) if rate >= recursion.safe_step else 0.0
@@ -147,10 +147,11 @@ def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = No
     >>> round(stability_limit(problem, fw.designs.SimpleWalk().kernel(graph)), 5)
     2.0
     """
-    return limit_of(_ready("stability_limit", problem, kernel, SGD(1.0) if rule is None else rule))
+    return limit_of(ready("stability_limit", problem, kernel, SGD(1.0) if rule is None else rule))
 
 
-def _ready(who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> Recursion:
+def ready(who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> Recursion:
+    """The recursion whose limit is asked for, once it is sure that it has one to ask about."""
     recursion = Recursion(who, problem, kernel, rule)
     check_dense(who, recursion.n, "Beyond, run exact_curve until it is flat, or until it has grown")
     check_irreducible(leaving_rates(recursion.matrix), f"{who}: {kernel.label}")

@@ -101,7 +101,7 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto") -> Path:
             axes.set_yscale("log")
             axes.set_ylim(lowest, highest)
             axes.set_xlabel(heading)
-            _axis_of_counts(axes, log)
+            axis_of_counts(axes, log)
             if best is not None and best > 0:
                 axes.axhline(best, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2, label="optimum")
         left.set_ylabel("mean squared error" if measure(record.data) == "mse" else "loss")
@@ -155,7 +155,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
             words = label if share is None else f"{label}\n{100 * share:.0f} % of the updates on a heavy node"
             axes.set_title(words, parse_math=False)
             axes.set_xlabel("updates")
-            _axis_of_counts(axes)
+            axis_of_counts(axes)
         reach = max(abs(limit) for limit in panels[0].get_ylim())
         panels[0].set_ylim(-reach, reach)
         middle = "heaviest" if "smoothness" in record.data else "most visited"
@@ -251,7 +251,7 @@ def new_figure(width: float, height: float) -> "Figure":
     return figure
 
 
-def _axis_of_counts(axes: "Axes", log: bool = False) -> None:
+def axis_of_counts(axes: "Axes", log: bool = False) -> None:
     """A horizontal axis of counts from 0, few enough that their labels keep apart."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 

@@ -24,6 +24,7 @@ from freewalk.graphs import Graph
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
 from freewalk.phases import Phase
+from freewalk.report.page import Table
 from freewalk.run import learn
 from freewalk.runtimes import CPU
 from freewalk.studies.files import spec_path
@@ -131,6 +132,27 @@ class Fit:
         for name in ("readings", "spread"):
             values[name] = {label: tuple(numbers) for label, numbers in values[name].items()}
         return Fit(**{**values, "setting": Setting(**values["setting"])})
+
+    def tables(self) -> list[Table]:
+        """What it says, for people."""
+        tried = f"{self.seeds} draws of the data × {self.settings} settings of steps and jump probability were tried"
+        rows = [
+            [label, f"{self.distances[label]:.3f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"]
+            for label, (low, middle, high) in self.spread.items()
+        ]
+        near = Table(
+            ["curve", "RMS, decades", "other data: median", "10 to 90 %"],
+            rows,
+            f"How far the exact curve is from the printed one. {tried}; the best one is data seed {self.setting.seed}. "
+            f"Other data: the same setting with {len(OTHERS)} draws that the search did not look at.",
+        )
+        readings = Table(
+            ["reading", "best", "median over the data"],
+            [[name, f"{best:.3f}", f"{middle:.3f}"] for name, (best, middle) in self.readings.items()],
+            f"The RMS of the worst curve of the figure, in decades, with other readings of what the paper leaves open; "
+            f"by simulation, with {WALKS} walks.",
+        )
+        return [near, readings]
 
 
 def search(

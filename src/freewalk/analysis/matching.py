@@ -1,0 +1,105 @@
+"""The paper's way to choose steps: the largest for the uniform walk, then one as accurate for another design."""
+
+from dataclasses import dataclass
+
+from freewalk.analysis.law import stationary
+from freewalk.analysis.limits import limit_of, ready, solve_limit
+from freewalk.analysis.race import settling_step
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel
+from freewalk.learning import SGD
+from freewalk.objectives import LeastSquares
+
+
+@dataclass(frozen=True)
+class MatchedSteps:
+    """Two steps with the same steady error.
+
+    Attributes
+    ----------
+    limit
+        The largest step at which the first design converges at all.
+    first
+        Its step, a fraction of that.
+    excess
+        Where its expected loss settles with it, above the optimum.
+    second
+        The step of the second design.
+    settled
+        Where that one settles: `excess`, or less where the largest step that is tried, 1 / max w_v L_v, settles lower,
+        or more where its bias alone is more.
+    """
+
+    limit: float
+    first: float
+    excess: float
+    second: float
+    settled: float
+
+    def __str__(self) -> str:
+        """One line."""
+        return (
+            f"first: step {self.first:.3g} of at most {self.limit:.3g}, settles {self.excess:.3g} above the optimum; "
+            f"second: step {self.second:.3g}, settles {self.settled:.3g} above it"
+        )
+
+
+def matched_steps(
+    problem: LeastSquares, first: Kernel, second: Kernel, *, fraction: float = 0.5, rule: SGD | None = None
+) -> MatchedSteps:
+    """Choose the steps of two designs as the paper's appendix does, by computation instead of trial.
+
+    "The largest step such that uniform sampling converges, then the step such that importance sampling converges to the
+    same accuracy." At the stability limit itself an error neither shrinks nor settles, so that there is no accuracy to
+    match: the first step is a fraction of the limit.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    first, second
+        For the paper: the uniform walk, and importance sampling by Metropolis. MHLJ then takes the step of the second.
+        Neither may change with time.
+    fraction
+        The first step, as a fraction of the largest at which it converges.
+    rule
+        `fw.SGD`, whose step is not looked at; None is plain weighted SGD.
+
+    Returns
+    -------
+    MatchedSteps
+        Both steps, and where they settle.
+
+    Raises
+    ------
+    AnalysisError
+        If the fraction is not between 0 and 1, or the problem, a kernel, the rule or the size does not allow it.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, seed=1)
+    >>> uniform, importance = (fw.designs.Metropolis(power).kernel(graph, problem.smoothness) for power in (0, 1))
+    >>> print(matched_steps(problem, uniform, importance))
+    first: step ...
+
+    References
+    ----------
+    Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning*, appendix, "Step size".
+    """
+    who = "matched_steps"
+    number = isinstance(fraction, (int, float)) and not isinstance(fraction, bool)
+    if not number or not 0 < fraction < 1:
+        raise AnalysisError(f"{who}: fraction = {fraction!r}, expected a number between 0 and 1: at 1 nothing settles")
+    slow, fast = (ready(who, problem, kernel, SGD(1.0) if rule is None else rule) for kernel in (first, second))
+    limit = limit_of(slow)
+    step = fraction * limit
+    excess = solve_limit(slow, step, stationary(first, who=who)).excess
+    if not excess > 0:
+        raise AnalysisError(
+            f"{who}: the data have no noise, so that every step settles at the optimum; none is matched"
+        )
+    law = stationary(second, who=who)
+    match = settling_step(fast, law, excess)
+    return MatchedSteps(limit, step, excess, match, solve_limit(fast, match, law).excess)

@@ -1,0 +1,195 @@
+"""Claims of the paper, each a sentence with a number behind it, and the verdict that the number gives."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from freewalk.report.page import Verdict
+from freewalk.studies.evidence import Count, Curve, Evidence
+from freewalk.studies.files import Variant
+
+#: How far a curve may be from the printed one, in decades RMS.
+NEAR = 0.15
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was measured for a claim.
+
+    Attributes
+    ----------
+    holds
+        Whether the claim holds; None where it cannot be tested.
+    number
+        The number behind it, in words.
+    reason
+        Why it cannot be tested.
+    """
+
+    holds: bool | None
+    number: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that can be wrong.
+
+    Attributes
+    ----------
+    text
+        The statement.
+    measure
+        What is found out about it.
+    printed
+        The same for the printed curves, as a number in words; "" where there are none.
+    why
+        By variant: why it fails, where it does.
+    only
+        The variant that it is about; None: every one.
+    """
+
+    text: str
+    measure: Callable[[Evidence], Finding]
+    printed: Callable[[Evidence], str] = field(default=lambda _: "")
+    why: Mapping[Variant, str] = field(default_factory=dict)
+    only: Variant | None = None
+
+    def judge(self, evidence: Evidence) -> Verdict:
+        """The verdict, with the number and, where the claim fails, a sentence."""
+        found = self.measure(evidence)
+        if found.holds is None:
+            return Verdict(self.text, "not testable", found.number, found.reason, self.printed(evidence))
+        if found.holds:
+            return Verdict(self.text, "pass", found.number, "", self.printed(evidence))
+        return Verdict(self.text, "fail", found.number, self.why.get(evidence.variant, ""), self.printed(evidence))
+
+
+def sooner(
+    label: str,
+    than: str,
+    level: float,
+    factor: float = 1.0,
+    by: Count = "updates",
+    text: str = "",
+    why: Mapping[Variant, str] | None = None,
+) -> Claim:
+    """A claim that one design reaches `level` × the optimum in at most `factor` times what another needs.
+
+    Parameters
+    ----------
+    label, than
+        The designs.
+    level
+        In multiples of the optimal mean squared error.
+    factor
+        At most so many times the other's updates or messages.
+    by
+        What is counted.
+    text
+        The claim in words; if not given, it is made of the others.
+    why
+        By variant: why it fails.
+
+    Returns
+    -------
+    Claim
+        Not testable where the walks begin below the level, or none of the two reaches it.
+    """
+    words = text or f"{label} reaches {level:g} × the optimum in at most {factor:.2g} × the {by} that {than} needs"
+
+    def measure(evidence: Evidence) -> Finding:
+        one, other = evidence.curve(label), evidence.curve(than)
+        if max(one.mse[0], other.mse[0]) <= level * evidence.optimum:
+            begun = max(one.mse[0], other.mse[0]) / evidence.optimum
+            return Finding(None, "—", f"the walks begin at {begun:.3g} × the optimum, below the level")
+        return _ratio(one, other, level * evidence.optimum, factor, by)
+
+    def printed(evidence: Evidence) -> str:
+        one, other = evidence.printed(label), evidence.printed(than)
+        if one is None or other is None or by == "messages":
+            return ""
+        return _ratio(one, other, level * evidence.printed_floor, factor, by).number
+
+    return Claim(words, measure, printed, why or {})
+
+
+def _ratio(one: Curve, other: Curve, level: float, factor: float, by: Count) -> Finding:
+    first, second = one.reached(level, by), other.reached(level, by)
+    last = float((other.updates if by == "updates" else other.messages)[-1])
+    if not np.isfinite(first) and not np.isfinite(second):
+        return Finding(None, "—", f"neither of the two reaches it in {last:,.0f} {by}")
+    if not np.isfinite(first):
+        own = float((one.updates if by == "updates" else one.messages)[-1])
+        return Finding(False, f"more than {own / second:.3g} × (not reached in {own:,.0f}, against {second:,.0f})")
+    if not np.isfinite(second):
+        # All that is known is that the ratio is below this.
+        bound = first / last
+        words = f"less than {bound:.3g} × ({first:,.0f}, against not reached in {last:,.0f})"
+        return Finding(True, words) if bound <= factor else Finding(None, words, "the run is too short to tell")
+    return Finding(first <= factor * second, f"{first / second:.3g} × ({first:,.0f} against {second:,.0f})")
+
+
+def alike(label: str, other: str, level: float, within: float, why: Mapping[Variant, str] | None = None) -> Claim:
+    """A claim that two designs reach `level` × the optimum within a factor of each other."""
+
+    def compare(one: Curve | None, two: Curve | None, bar: float) -> Finding:
+        if one is None or two is None:
+            return Finding(None, "")
+        first, second = one.reached(bar), two.reached(bar)
+        if not np.isfinite(first) or not np.isfinite(second):
+            return Finding(None, "—", f"not both of them reach it in {one.updates[-1]:,.0f} updates")
+        ratio = first / second
+        return Finding(1 / within <= ratio <= within, f"{ratio:.3g} × ({first:,.0f} against {second:,.0f})")
+
+    def measure(evidence: Evidence) -> Finding:
+        one, two = evidence.curve(label), evidence.curve(other)
+        if max(one.mse[0], two.mse[0]) <= level * evidence.optimum:
+            return Finding(None, "—", f"the walks begin below {level:g} × the optimum")
+        return compare(one, two, level * evidence.optimum)
+
+    def printed(evidence: Evidence) -> str:
+        found = compare(evidence.printed(label), evidence.printed(other), level * evidence.printed_floor)
+        return found.number
+
+    text = f"{label} and {other} reach {level:g} × the optimum within {within:g} × of each other's updates"
+    return Claim(text, measure, printed, why or {})
+
+
+def ends(
+    label: str,
+    other: str,
+    least: float = 0.0,
+    most: float = np.inf,
+    text: str = "",
+    why: Mapping[Variant, str] | None = None,
+) -> Claim:
+    """A claim about the error at the end of the run: between `least` and `most` times that of another design."""
+    if not text:
+        bounds = [f"at least {least:g} ×"] * (least > 0) + [f"at most {most:g} ×"] * bool(np.isfinite(most))
+        text = f"{label} ends {' and '.join(bounds)} where {other} ends"
+
+    def ratio(one: Curve | None, two: Curve | None) -> Finding:
+        if one is None or two is None:
+            return Finding(None, "")
+        share = float(one.mse[-1] / two.mse[-1])
+        return Finding(least <= share <= most, f"{share:.4g} × ({one.mse[-1]:.4g} against {two.mse[-1]:.4g})")
+
+    return Claim(
+        text,
+        lambda evidence: ratio(evidence.curve(label), evidence.curve(other)),
+        lambda evidence: ratio(evidence.printed(label), evidence.printed(other)).number,
+        why or {},
+    )
+
+
+def near_the_print(label: str) -> Claim:
+    """A claim that the expected curve is the printed one, up to `NEAR` decades RMS."""
+
+    def measure(evidence: Evidence) -> Finding:
+        own = evidence.curve(label)
+        distance = evidence.published[label].distance(own.updates, own.mse)
+        return Finding(distance <= NEAR, f"{distance:.3f} decades RMS")
+
+    return Claim(f"the curve of {label} is within {NEAR:g} decades RMS of the printed one", measure, only="published")

@@ -1,0 +1,115 @@
+"""What claims are judged by: the expected curves of a figure, and the printed ones beside them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.experiment.spec import Plan
+from freewalk.record import Record
+from freewalk.report.summary import by_design
+from freewalk.studies.files import Variant
+from freewalk.studies.published import PublishedCurve
+
+if TYPE_CHECKING:
+    import xarray
+
+Floats = NDArray[np.float64]
+Count = Literal["updates", "messages"]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The expected error of one design.
+
+    Attributes
+    ----------
+    updates, messages
+        The checkpoints, and the expected messages until then.
+    mse
+        The expected mean squared error there.
+    """
+
+    updates: Floats
+    messages: Floats
+    mse: Floats
+
+    def reached(self, level: float, by: Count = "updates") -> float:
+        """When the curve is first at most `level`, interpolated on a log scale; inf where it never is.
+
+        Examples
+        --------
+        >>> curve = Curve(np.array([0.0, 100.0]), np.array([0.0, 50.0]), np.array([1.0, 0.01]))
+        >>> curve.reached(0.1), curve.reached(0.1, "messages"), curve.reached(0.001)
+        (50.0, 25.0, inf)
+        """
+        where = self.updates if by == "updates" else self.messages
+        below = np.flatnonzero(self.mse <= level)
+        if not below.size:
+            return float("inf")
+        first = int(below[0])
+        if first == 0:
+            return float(where[0])
+        high, low = np.log(self.mse[first - 1]), np.log(self.mse[first])
+        part = (high - np.log(level)) / (high - low)
+        return float(where[first - 1] + part * (where[first] - where[first - 1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that is known about a figure once it has been run.
+
+    Attributes
+    ----------
+    plan
+        What was run.
+    record
+        What the walks did.
+    exact
+        The exact curves by design, or None: then the mean over the walks takes their place.
+    published
+        The printed curves by label; empty where none are printed.
+    variant
+        Whose parameters these are.
+    """
+
+    plan: Plan
+    record: Record
+    exact: "xarray.Dataset | None"
+    published: Mapping[str, PublishedCurve]
+    variant: Variant
+
+    @property
+    def optimum(self) -> float:
+        """The least mean squared error that any model has."""
+        return float(self.record.data.attrs["optimal_mse"])
+
+    def curves(self) -> dict[str, Curve]:
+        """The expected curve of each design."""
+        parts = by_design(self.record)
+        return {label: self._curve(label, part) for label, part in parts.items()}
+
+    def curve(self, label: str) -> Curve:
+        """The expected curve of one design."""
+        return self._curve(label, by_design(self.record)[label])
+
+    def _curve(self, label: str, part: "xarray.Dataset") -> Curve:
+        if self.exact is None:
+            mean = part[["mse", "messages"]].mean("walk")
+            return Curve(part.step.values.astype(np.float64), mean.messages.values, mean.mse.values)
+        one = self.exact.sel(design=label)
+        return Curve(one.step.values.astype(np.float64), one.messages.values, one.mse.values)
+
+    def printed(self, label: str) -> Curve | None:
+        """The printed curve of a design, if there is one; its messages are those of the walk that stands for it."""
+        if label not in self.published:
+            return None
+        curve, own = self.published[label], self.curve(label)
+        return Curve(curve.updates, np.interp(curve.updates, own.updates, own.messages), curve.mse)
+
+    @property
+    def printed_floor(self) -> float:
+        """The least value of all printed curves: what stands for the optimum of data that are not known."""
+        return min(float(curve.mse.min()) for curve in self.published.values())

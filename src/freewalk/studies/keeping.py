@@ -1,0 +1,56 @@
+"""What a reproduction keeps on disk, and when it may be used again.
+
+The folder of a figure holds its spec, the record of its walks and its exact curves. A file is used again where it says
+that it was made from the same spec by the same versions. Nothing in it depends on when or how fast it was made, so that
+the same spec gives the same bytes on the same machine.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from freewalk.errors import RecordError
+from freewalk.loop import versions
+from freewalk.record import Record
+
+if TYPE_CHECKING:
+    import xarray
+
+SPEC, RECORD, EXACT, FIGURE, VERDICTS = "spec.toml", "record.npz", "exact", "figure.png", "verdicts.json"
+_WHEN = ("started", "seconds", "interruptions")
+
+
+def stored(path: Path, spec: str) -> Record | None:
+    """The record in a file, if it was made from this spec by these versions; else None."""
+    if not path.is_file():
+        return None
+    try:
+        record = Record.load(path)
+    except RecordError:  # half a file, or something else: made anew
+        return None
+    story = record.provenance
+    return record if story.get("spec") == spec and story.get("versions") == versions() and not record.partial else None
+
+
+def keep(path: Path, spec: str, record: Record) -> Record:
+    """Write a record with its spec and without the hour; returns what a reader of the file will see."""
+    story = {**_timeless(record.provenance), "spec": spec, "versions": versions()}
+    kept = Record(record.data, story)
+    kept.save(path)
+    return kept
+
+
+def keep_data(path: Path, spec: str, data: "xarray.Dataset") -> Record:
+    """Write numbers that no walk made."""
+    return keep(path, spec, Record(data))
+
+
+def digest(path: Path) -> str:
+    """The first characters of the SHA-256 of a file, by which a figure names the record behind it."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def _timeless(story: Any) -> Any:
+    if isinstance(story, dict):
+        return {key: _timeless(value) for key, value in story.items() if key not in _WHEN}
+    return story

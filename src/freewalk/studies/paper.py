@@ -1,0 +1,216 @@
+"""The learning curves of the paper, and what it claims about each of them.
+
+The claims follow the paper's words; their levels and factors are round numbers read off its printed curves, the same
+for both variants. None is tuned to pass: what fails says so, and why.
+"""
+
+from freewalk.studies.claims import alike, ends, near_the_print, sooner
+from freewalk.studies.study import Study
+
+UNIFORM, IMPORTANCE, MHLJ = "MH uniform", "MH importance", "MHLJ"
+SWITCH, DECAYING = "MHLJ, then uniform", "MHLJ, decaying"
+
+_NOISE = (
+    "With unit noise the error is noise before it is anything else. Importance sampling gives a light node the weight "
+    "L̄/L_v > 1, which takes in more of its noise, so that for the same accuracy it needs a smaller step, not a larger"
+)
+_SMALL_STEP = (
+    "Unit noise asks for small steps: MHLJ has that of importance MH, about half of the uniform walk's. And from a "
+    "uniform start there is little entrapment to escape from"
+)
+_NO_GAP = "At steps that settle at the same error there is no gap to see: what is left is the variance of the step"
+
+RING = Study(
+    "3",
+    "The ring: importance sampling is entrapped, jumps free it",
+    (
+        "A ring of 1000 nodes, of which a few hold features with a hundred times the variance. Metropolis–Hastings for "
+        "the uniform law, for the importance law, and MHLJ.",
+        'The paper: MHLJ "can break the entrapment and significantly speed up the convergence rate", and "exhibits '
+        'asymptotically an error gap".',
+    ),
+    (
+        sooner(
+            MHLJ,
+            UNIFORM,
+            20,
+            1 / 5,
+            text="MHLJ reaches 20 × the optimum in at most a fifth of the updates that MH uniform needs",
+        ),
+        sooner(
+            MHLJ,
+            UNIFORM,
+            3,
+            1 / 2,
+            text="MHLJ reaches 3 × the optimum in at most half of the updates that MH uniform needs",
+            why={"stated": _SMALL_STEP},
+        ),
+        sooner(
+            MHLJ,
+            UNIFORM,
+            3,
+            1.0,
+            "messages",
+            text="MHLJ reaches 3 × the optimum with no more messages than MH uniform needs",
+            why={"stated": "It sends fewer messages an update, but needs more updates by more than that"},
+        ),
+        sooner(UNIFORM, IMPORTANCE, 3, text="MH importance is slower than MH uniform, to 3 × the optimum"),
+        sooner(
+            MHLJ,
+            IMPORTANCE,
+            3,
+            1 / 2,
+            text="MHLJ needs at most half of the updates of MH importance, to 3 ×",
+            why={"stated": "From a uniform start few walks are entrapped, so that there is less to gain"},
+        ),
+        ends(
+            MHLJ,
+            UNIFORM,
+            least=1.05,
+            text="MHLJ has an error gap: it ends at least 1.05 × above MH uniform",
+            why={"stated": _NO_GAP},
+        ),
+        near_the_print(UNIFORM),
+        near_the_print(IMPORTANCE),
+        near_the_print(MHLJ),
+    ),
+)
+
+HOMOGENEOUS = Study(
+    "4a",
+    "Erdős–Rényi, homogeneous data: importance sampling changes nothing",
+    (
+        "An Erdős–Rényi graph (1000, 0.1), all features of the same variance.",
+        'The paper: the two walks "have similar convergence rates".',
+    ),
+    (
+        alike(UNIFORM, IMPORTANCE, 2, 1.25),
+        ends(IMPORTANCE, UNIFORM, least=0.95, most=1.05, text="the two end within 5 % of each other"),
+        near_the_print(UNIFORM),
+        near_the_print(IMPORTANCE),
+    ),
+)
+
+HETEROGENEOUS = Study(
+    "4b",
+    "Erdős–Rényi, heterogeneous data: importance sampling pays on a dense graph",
+    (
+        "The same graph, with a few heavy nodes. Each node has about a hundred neighbours, so that a walk leaves a "
+        "heavy node as soon as it is accepted elsewhere.",
+        'The paper: "importance sampling beats uniform sampling".',
+    ),
+    (
+        sooner(
+            IMPORTANCE,
+            UNIFORM,
+            2,
+            1 / 2,
+            text="MH importance reaches 2 × the optimum in at most half of the updates that MH uniform needs",
+            why={"stated": _NOISE},
+        ),
+        ends(IMPORTANCE, UNIFORM, most=1.05, text="MH importance ends at most 5 % above MH uniform"),
+        near_the_print(UNIFORM),
+        near_the_print(IMPORTANCE),
+    ),
+)
+
+
+def _sparse(key: str, title: str, graph: str) -> Study:
+    return Study(
+        key,
+        title,
+        (
+            f"{graph}, with a few heavy nodes.",
+            'The paper: "the entrapment problem happens on these sparse graphs and our MHLJ algorithm can overcome the '
+            'entrapment problem and speed up the convergence".',
+        ),
+        (
+            sooner(
+                MHLJ,
+                UNIFORM,
+                2,
+                1 / 3,
+                text="MHLJ reaches 2 × the optimum in at most a third of the updates that MH uniform needs",
+                why={"stated": _SMALL_STEP},
+            ),
+            sooner(
+                MHLJ,
+                IMPORTANCE,
+                2,
+                1 / 2,
+                text="MHLJ reaches 2 × the optimum in at most half of the updates that MH importance needs",
+                why={"stated": "The step is the same and few walks start in a trap: jumps gain something, not half"},
+            ),
+            sooner(
+                MHLJ,
+                UNIFORM,
+                2,
+                1.0,
+                "messages",
+                text="MHLJ reaches 2 × the optimum with no more messages than MH uniform needs",
+                why={"stated": "It sends fewer messages an update, but needs more updates by more than that"},
+            ),
+            sooner(
+                UNIFORM,
+                IMPORTANCE,
+                2,
+                1.0,
+                text="entrapment: MH importance needs at least as many updates as MH uniform, to 2 × the optimum",
+                why={
+                    "published": "Entrapment costs importance MH most of its advantage here, not all of it: its larger "
+                    "step still brings it to this level a little sooner"
+                },
+            ),
+            near_the_print(UNIFORM),
+            near_the_print(IMPORTANCE),
+            near_the_print(MHLJ),
+        ),
+    )
+
+
+GRID = _sparse("5a", "A 2-d grid: entrapped, and freed", "A grid of 25 × 40 nodes (its sides are not stated)")
+SMALL_WORLD = _sparse("5b", "Watts–Strogatz: entrapped, and freed", "A Watts–Strogatz graph (1000, 4, 0.1)")
+
+GAP = Study(
+    "6",
+    "Removing the error gap: a switch, and jumps that die out",
+    (
+        "The ring again. MHLJ for 2,000 updates and the uniform walk from then on, which the legend calls a switch; "
+        "and a jump probability that is halved every 2,000 updates, which is what the text says.",
+        'The paper: "shrinking the jump probability towards zero eliminates the error gap […] without losing the '
+        'convergence speed".',
+    ),
+    (
+        ends(
+            MHLJ,
+            UNIFORM,
+            least=1.05,
+            text="without the switch there is a gap: MHLJ ends 1.05 × above MH uniform or more",
+            why={"stated": _NO_GAP},
+        ),
+        ends(SWITCH, UNIFORM, most=1.05, text="after the switch the error falls to the floor of MH uniform, up to 5 %"),
+        ends(
+            DECAYING,
+            UNIFORM,
+            most=1.05,
+            text="with jumps that die out the error falls to the floor of MH uniform, up to 5 %",
+            why={
+                "published": "The gap is not the jumps' bias but the variance of a step five times as large, which "
+                "stays when the jumps are gone; the switch removes it because it changes the step as well"
+            },
+        ),
+        sooner(
+            SWITCH,
+            UNIFORM,
+            2,
+            1 / 3,
+            text="the speed is not lost: with the switch 2 × the optimum takes at most a third of MH uniform's updates",
+            why={"stated": _SMALL_STEP},
+        ),
+        sooner(UNIFORM, IMPORTANCE, 3, text="MH importance is slower than MH uniform, to 3 × the optimum"),
+        near_the_print(UNIFORM),
+        near_the_print(IMPORTANCE),
+        near_the_print(MHLJ),
+        near_the_print(SWITCH),
+    ),
+)

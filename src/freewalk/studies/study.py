@@ -1,0 +1,46 @@
+"""A study: one figure or statement of the paper, with its claims."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from freewalk.report.page import Chart, Verdict
+from freewalk.studies.claims import Claim
+from freewalk.studies.evidence import Evidence
+from freewalk.studies.files import VARIANTS, Variant
+
+
+@dataclass(frozen=True)
+class Study:
+    """A figure of learning curves.
+
+    Attributes
+    ----------
+    key
+        How it is called on the command line.
+    title
+        In a few words.
+    text
+        What the paper shows with it.
+    claims
+        What it says, in numbers.
+    variants
+        Those that have a spec.
+    extra
+        More charts, made of the same evidence.
+    """
+
+    key: str
+    title: str
+    text: Sequence[str]
+    claims: Sequence[Claim]
+    variants: Sequence[Variant] = VARIANTS
+    extra: Callable[[Evidence], Sequence[Chart]] = field(default=lambda _: ())
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"Figure {self.key}" if self.key[:1].isdigit() else self.key.replace("-", " ").capitalize()
+
+    def judge(self, evidence: Evidence) -> list[Verdict]:
+        """The verdict on each claim that is about this variant."""
+        return [claim.judge(evidence) for claim in self.claims if claim.only in (None, evidence.variant)]

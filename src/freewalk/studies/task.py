@@ -1,0 +1,248 @@
+"""One study in one variant: run what is missing, then judge, draw and describe it."""
+
+import json
+import threading
+import tomllib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from freewalk.analysis import exact_curve
+from freewalk.experiment.spec import Plan, Spec, load
+from freewalk.objectives import LeastSquares
+from freewalk.record import Record
+from freewalk.report.page import Section, Series, Table, Verdict, section_of
+from freewalk.studies import chain, drawing, keeping, messages
+from freewalk.studies.evidence import Evidence
+from freewalk.studies.files import Variant, fit_path, spec_path
+from freewalk.studies.published import FIGURES, published
+from freewalk.studies.search import Fit
+from freewalk.studies.study import Study
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Called with what is under way.
+Tell = Callable[[str], None]
+
+QUICK_WALKS = 100
+
+
+class Stopped(Exception):
+    """Somebody pressed Ctrl-C while a curve was computed in another thread."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a study.
+
+    Attributes
+    ----------
+    key, name, variant
+        Which study.
+    verdicts
+        On its claims.
+    section
+        Its part of the page.
+    folder
+        Where its files are.
+    """
+
+    key: str
+    name: str
+    variant: Variant
+    verdicts: Sequence[Verdict]
+    section: Section
+    folder: Path
+
+
+@dataclass
+class Curves:
+    """A study of learning curves, in one variant."""
+
+    study: Study
+    variant: Variant
+    folder: Path
+    quick: bool = False
+    _futures: "list[Future[Record]]" = field(default_factory=list)
+
+    @cached_property
+    def spec(self) -> Spec:
+        """What is run."""
+        spec = load(spec_path(self.study.key, self.variant))
+        return spec.replaced(walks=QUICK_WALKS) if self.quick else spec
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The same, made."""
+        return self.spec.plan()
+
+    def begin(self, pool: Executor, stop: threading.Event) -> None:
+        """Hand the exact curves that are missing to other threads; each is kept as soon as it is there."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / keeping.SPEC).write_bytes(self.spec.text.encode())
+        if not self.quick:
+            self._futures = [pool.submit(self._exact, number, label, stop) for number, label in self._labels()]
+
+    def _labels(self) -> list[tuple[int, str]]:
+        return list(enumerate(self.plan.walks))
+
+    def _exact(self, number: int, label: str, stop: threading.Event) -> Record:
+        path = self.folder / keeping.EXACT / f"{number:02d}.npz"
+        found = keeping.stored(path, self.spec.text)
+        if found is not None:
+            return found
+
+        def look(_: int, __: int) -> None:
+            if stop.is_set():
+                raise Stopped
+
+        options, problem = self.plan.options, self.plan.problem
+        if stop.is_set() or not isinstance(problem, LeastSquares):
+            raise Stopped
+        curve = exact_curve(
+            problem,
+            self.plan.walks[label],
+            steps=options["steps"],
+            every=options["every"],
+            start=options["start"],
+            progress=look,
+        )
+        return keeping.keep_data(path, self.spec.text, curve[["mse", "messages"]].assign_attrs(label=label))
+
+    def finish(self, tell: Tell) -> Outcome:
+        """Run the walks if need be, wait for the exact curves, judge, and write figure and verdicts."""
+        tell(f"{self.study.name}, {self.variant}")
+        path = self.folder / keeping.RECORD
+        record = keeping.stored(path, self.spec.text)
+        if record is None:
+            record = keeping.keep(path, self.spec.text, self.spec.run(plan=self.plan))
+            if record.partial:
+                path.unlink()
+                raise KeyboardInterrupt
+        printed = published(self.study.key) if self.study.key in FIGURES else {}
+        evidence = Evidence(self.plan, record, self._collect(), printed, self.variant)
+        verdicts = self.study.judge(evidence)
+        sources = {"spec": keeping.digest(self.folder / keeping.SPEC), "record": keeping.digest(path)}
+        title = f"{self.study.name}: {self.study.title} ({self.variant})"
+        drawing.draw(evidence, self.folder / keeping.FIGURE, title, _footer(sources))
+        _write_verdicts(self.folder, verdicts, sources)
+        return Outcome(
+            self.study.key,
+            self.study.name,
+            self.variant,
+            verdicts,
+            self._section(evidence, verdicts, title, sources),
+            self.folder,
+        )
+
+    def _collect(self) -> "xarray.Dataset | None":
+        import xarray
+
+        if not self._futures:
+            return None
+        curves = [future.result().data for future in self._futures]
+        together = xarray.concat(curves, dim="design", join="outer", combine_attrs="drop")
+        return together.assign_coords(design=np.array(list(self.plan.walks)))
+
+    def _section(self, evidence: Evidence, verdicts: list[Verdict], title: str, sources: dict[str, str]) -> Section:
+        section = section_of(
+            evidence.record,
+            graph=next(iter(self.plan.walks.values()))[0].kernel.graph,
+            exact=evidence.exact,
+            verdicts=verdicts,
+            title=title,
+            text=self.study.text,
+        )
+        chart, printed = section.charts[0], []
+        for label in evidence.published:
+            curve = drawing.scaled(evidence, label)
+            if curve is not None:
+                axes = {"updates": curve.updates, "messages": curve.messages}
+                printed.append(Series(label, axes, curve.mse, kind="published"))
+        note = chart.note
+        if printed:
+            note += " The paper prints no messages: a printed curve has those of the walk that stands for it."
+        if printed and self.variant == "stated":
+            note += " Nor does it state the scale of the data: printed curves are scaled to our optimum."
+        chart = replace(chart, series=[*chart.series, *printed], note=note)
+        digests = {f"SHA-256 of the {name}": value for name, value in sources.items()}
+        return replace(
+            section,
+            charts=[chart, *self.study.extra(evidence)],
+            details={**digests, **section.details},
+            anchor=f"{self.study.key}-{self.variant}",
+            tables=[*section.tables, *self._fit()],
+        )
+
+    def _fit(self) -> list[Table]:
+        """What the search says about the fitted values."""
+        if self.variant != "published" or not fit_path(self.study.key).is_file():
+            return []
+        return Fit.load(fit_path(self.study.key)).tables()
+
+
+@dataclass
+class Numbers:
+    """A study whose numbers are computed without a walk: figure 2 and Remark 1."""
+
+    key: str
+    name: str
+    variant: Variant
+    folder: Path
+    module: Any
+
+    @cached_property
+    def text(self) -> str:
+        """The spec."""
+        return spec_path(self.key, self.variant).read_text(encoding="utf-8")
+
+    def begin(self, pool: Executor, stop: threading.Event) -> None:
+        """Make the folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / keeping.SPEC).write_bytes(self.text.encode())
+
+    def finish(self, tell: Tell) -> Outcome:
+        """Compute if need be, judge, and write figure and verdicts."""
+        tell(f"{self.name}, {self.variant}")
+        path, spec = self.folder / keeping.RECORD, tomllib.loads(self.text)
+        record = keeping.stored(path, self.text)
+        if record is None:
+            record = keeping.keep_data(path, self.text, self.module.numbers(spec))
+        sources = {"spec": keeping.digest(self.folder / keeping.SPEC), "record": keeping.digest(path)}
+        verdicts = self.module.judge(record.data)
+        image = self.folder / keeping.FIGURE
+        self.module.draw(record.data, image, _footer(sources))
+        _write_verdicts(self.folder, verdicts, sources)
+        section = Section(
+            title=f"{self.name}: {self.module.TITLE} ({self.variant})",
+            text=self.module.TEXT,
+            verdicts=verdicts,
+            images={self.module.TITLE: image.read_bytes()},
+            details={f"SHA-256 of the {name}": value for name, value in sources.items()},
+            anchor=f"{self.key}-{self.variant}",
+            tables=[self.module.table(spec if self.module is chain else record.data)],
+        )
+        return Outcome(self.key, self.name, self.variant, verdicts, section, self.folder)
+
+
+def _footer(sources: dict[str, str]) -> str:
+    names = "   ".join(f"{name} {value}" for name, value in sources.items())
+    return f"line: mean over the walks   band: from the 10 % to the 90 % quantile   {names}"
+
+
+def _write_verdicts(folder: Path, verdicts: Sequence[Verdict], sources: dict[str, str]) -> None:
+    values = {**sources, "verdicts": [asdict(verdict) for verdict in verdicts]}
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    (folder / keeping.VERDICTS).write_text(text + "\n", encoding="utf-8")
+
+
+def computed(key: str, variant: Variant, folder: Path) -> Numbers:
+    """Figure 2 or Remark 1."""
+    module, name = {"2": (chain, "Figure 2"), "remark-1": (messages, "Remark 1")}[key]
+    return Numbers(key, name, variant, folder, module)
