@@ -41,7 +41,7 @@ def test_a_progress_bar_appears_after_a_while(monkeypatch, patience, appears):
 @pytest.mark.parametrize(("patience", "appears"), [(60.0, False), (0.0, True)])
 def test_a_status_line_names_what_is_under_way_after_a_while(monkeypatch, patience, appears):
     def use():
-        with terminal.status_line() as tell:
+        with terminal.status_line("diagnosing") as tell:
             assert tell is not None
             tell("MHLJ [x]")
             time.sleep(0.4 if appears else 0.0)
@@ -49,7 +49,7 @@ def test_a_status_line_names_what_is_under_way_after_a_while(monkeypatch, patien
     assert ("diagnosing MHLJ [x]" in shown(monkeypatch, patience, use)) == appears
 
 
-@pytest.mark.parametrize("show", [terminal.progress_bar, terminal.status_line])
+@pytest.mark.parametrize("show", [terminal.progress_bar, lambda: terminal.status_line("diagnosing")])
 def test_nothing_is_shown_where_nobody_looks(monkeypatch, show):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with show() as tell:

@@ -175,6 +175,7 @@ def _optimal(job: Job) -> dict[str, float]:
 
 @cache
 def versions() -> dict[str, str]:
+    """Of freewalk, Python, and the packages that numbers depend on."""
     packages = {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")}
     return {"freewalk": __version__, "python": platform.python_version(), **packages}
 

@@ -57,7 +57,7 @@ def progress_bar() -> "Iterator[Progress | None]":
 
 
 @contextmanager
-def status_line() -> "Iterator[Callable[[str], None] | None]":
+def status_line(doing: str) -> "Iterator[Callable[[str], None] | None]":
     """What is under way, on stderr, once it has taken a while; nothing where nobody would see it."""
     if not sys.stderr.isatty():
         yield None
@@ -67,13 +67,13 @@ def status_line() -> "Iterator[Callable[[str], None] | None]":
     from rich.console import Console
     from rich.text import Text
 
-    status = Console(stderr=True).status(Text("diagnosing"))
+    status = Console(stderr=True).status(Text(doing))
     # A timer, because the first design may itself take long.
     timer = Timer(PATIENCE, status.start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda label: status.update(Text(f"diagnosing {label}"))
+        yield lambda label: status.update(Text(f"{doing} {label}"))
     finally:
         timer.cancel()
         timer.join()

@@ -68,13 +68,12 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
             axis_of_counts(axes, log)
             axes.axhline(evidence.optimum, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=2)
         left.set_ylabel("mean squared error")
-        _legend(figure, left, evidence)
-        figure.suptitle(title, fontsize=12, parse_math=False)
+        _legend(figure, left, evidence, title)
         footnote(figure, footer)
         save(figure, path)
 
 
-def _legend(figure: "Figure", axes: "Axes", evidence: Evidence) -> None:
+def _legend(figure: "Figure", axes: "Axes", evidence: Evidence, title: str) -> None:
     from matplotlib.lines import Line2D
 
     lines, names = axes.get_legend_handles_labels()
@@ -88,4 +87,5 @@ def _legend(figure: "Figure", axes: "Axes", evidence: Evidence) -> None:
         names.append("printed" if evidence.variant == "published" else "printed, scaled to our optimum")
     lines.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=(0, (1, 2))))
     names.append("optimum")
-    figure.legend(lines, names, loc="outside upper center", ncols=4, handlelength=2.2)
+    options: dict[str, Any] = {"title": title, "title_fontsize": 12, "ncols": 4, "handlelength": 2.2}
+    figure.legend(lines, names, loc="outside upper center", **options)

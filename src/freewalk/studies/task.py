@@ -20,8 +20,8 @@ from freewalk.report.page import Section, Series, Table, Verdict, section_of
 from freewalk.studies import chain, drawing, keeping, messages
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import Variant, fit_path, spec_path
+from freewalk.studies.fitting import Fit
 from freewalk.studies.published import FIGURES, published
-from freewalk.studies.search import Fit
 from freewalk.studies.study import Study
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Outcome:
         Its part of the page.
     folder
         Where its files are.
+    fit
+        What the search has found out about the fitted values, where there are some.
     """
 
     key: str
@@ -59,6 +61,7 @@ class Outcome:
     verdicts: Sequence[Verdict]
     section: Section
     folder: Path
+    fit: Sequence[Table] = ()
 
 
 @dataclass
@@ -139,6 +142,7 @@ class Curves:
             verdicts,
             self._section(evidence, verdicts, title, sources),
             self.folder,
+            self._fit(),
         )
 
     def _collect(self) -> "xarray.Dataset | None":

@@ -1,0 +1,5 @@
+"""`python -m freewalk.cli` is `freewalk`."""
+
+from freewalk.cli import main
+
+main()
