@@ -54,7 +54,7 @@ def test_several_traps_come_worst_first_and_do_not_overlap():
 
 
 def test_single_nodes_and_hitting_times_miss_what_the_set_shows():
-    """Row 14 of the notes: two adjacent heavy nodes hand the walk to and fro; only their set holds it."""
+    """Two adjacent heavy nodes hand the walk to and fro; only their set holds it."""
     problem = fw.objectives.LeastSquares.synthetic(1000, dim=10, heavy=2, seed=1)
     graph = fw.graphs.ring(1000)
     importance, jumps, uniform = (

@@ -228,7 +228,7 @@ def test_tolerances_that_are_none(tolerance):
 
 
 def test_the_escape_from_two_heavy_nodes_of_a_ring():
-    """Row 14 of the notes: no single node is a trap, the pair is; jumps open it, and uniform sampling has none."""
+    """No single node is a trap, the pair is; jumps open it, and uniform sampling has none."""
     problem = fw.objectives.LeastSquares.synthetic(1000, dim=10, heavy=2, seed=1)
     pair = np.argsort(-problem.smoothness)[:2]
     times = {}

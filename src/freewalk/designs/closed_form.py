@@ -14,10 +14,10 @@ from freewalk.kernel import Move
 class ClosedFormMHLJ(Design):
     """MHLJ whose jumps choose uniformly among *paths*: P_Lévy = Σ_i w_i diag(A^i 1)⁻¹ A^i.
 
-    The paper prints this matrix beside an algorithm that hops uniformly; the two agree on regular graphs only. The
-    first hop of a jump of i hops goes from v to u with probability c_(i−1)(u) / c_i(v), and so on, where c_k = A^k 1
-    counts the paths of k hops: one matrix a hop, each on the edges of the graph, though its numbers need global
-    knowledge.
+    The paper prints this matrix beside an algorithm that hops uniformly; the two agree where the neighbours of every
+    node have equal degrees. The first hop of a jump of i hops goes from v to u with probability c_(i−1)(u) / c_i(v),
+    and so on, where c_k = A^k 1 counts the paths of k hops: one matrix a hop, each on the edges of the graph, though
+    its numbers need global knowledge.
 
     Parameters
     ----------

@@ -4,30 +4,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from freewalk.analysis import escape_time, mixing_time, steady_state
-from freewalk.analysis.limits import SteadyState
-from freewalk.errors import SpecError
-from freewalk.learning import SGD
-from freewalk.objectives import LeastSquares
+from freewalk.analysis import escape_time, mixing_time
 from freewalk.report.page import Chart, Series
 from freewalk.studies.claims import Claim, Finding, ends, sooner
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.paper import DECAYING, MHLJ, SWITCH, UNIFORM
+from freewalk.studies.steady import limit, mostly_bias
 from freewalk.studies.study import Study
-
-
-def limit(evidence: Evidence, label: str) -> SteadyState:
-    """Where a design settles in the end, split into bias and variance."""
-    problem, phase = evidence.plan.problem, evidence.plan.walks[label][-1]
-    if not isinstance(problem, LeastSquares) or not isinstance(phase.rule, SGD):
-        raise SpecError(f"{label}: got {problem!r} and {phase.rule!r}, expected least squares and SGD")
-    return steady_state(problem, phase.kernel, phase.rule)
-
-
-def _share_of_bias(evidence: Evidence) -> Finding:
-    found = limit(evidence, MHLJ)
-    return Finding(found.bias >= found.excess / 2, f"{100 * found.bias / found.excess:.0f} % of {found.excess:.3g}")
-
 
 SHIFTED = Study(
     "6-shift",
@@ -40,7 +23,7 @@ SHIFTED = Study(
     ),
     (
         ends(MHLJ, UNIFORM, least=1.05, text="there is a gap: MHLJ ends 1.05 × above MH uniform or more"),
-        Claim("at least half of what MHLJ settles at above the optimum is bias", _share_of_bias),
+        mostly_bias(MHLJ, "at least half of what MHLJ settles at above the optimum is bias"),
         ends(SWITCH, UNIFORM, most=1.05, text="after the switch the error falls to the floor of MH uniform, up to 5 %"),
         ends(
             DECAYING,
@@ -105,7 +88,7 @@ def _charts(evidence: Evidence) -> list[Chart]:
 
 TRADE_OFF = Study(
     "theorem-1",
-    "Theorem 1's trade-off: jumps free the walk and bias it",
+    "Jumps free the walk, and bias it",
     (
         "MHLJ with jump probabilities from 0 (importance MH) to 0.9, all with one step, from a heavy node; the heavy "
         "nodes have an optimum of their own.",

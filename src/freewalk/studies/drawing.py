@@ -1,10 +1,12 @@
 """The figure of a study: our mean and band, the exact curve and the printed one, by updates and by messages."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, footnote, new_figure, save
+from freewalk.report.page import Chart
 from freewalk.report.statistics import is_spread, mean_and_band, values_of
 from freewalk.report.summary import by_design
 from freewalk.studies.evidence import Curve, Evidence
@@ -69,6 +71,25 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
             axes.axhline(evidence.optimum, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=2)
         left.set_ylabel("mean squared error")
         _legend(figure, left, evidence, title)
+        footnote(figure, footer)
+        save(figure, path)
+
+
+def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
+    """Draw charts side by side that are not curves of walks."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(4.8 * len(charts), 4.2)
+        for axes, chart in zip(np.atleast_1d(figure.subplots(1, len(charts))), charts, strict=True):
+            for number, series in enumerate(chart.series):
+                (name, where), *_ = series.x.items()
+                axes.plot(where, series.y, marker="o", markersize=4, color=COLOURS[number], label=series.label)
+                axes.set_xlabel(name)
+            axes.set_yscale("log" if chart.y_log else "linear")
+            axes.set_ylabel(chart.y_label)
+            axes.set_title(chart.title, fontsize=10.5)
+            axes.legend()
         footnote(figure, footer)
         save(figure, path)
 

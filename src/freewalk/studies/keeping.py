@@ -16,7 +16,8 @@ from freewalk.record import Record
 if TYPE_CHECKING:
     import xarray
 
-SPEC, RECORD, EXACT, FIGURE, VERDICTS = "spec.toml", "record.npz", "exact", "figure.png", "verdicts.json"
+SPEC, RECORD, EXACT, VERDICTS = "spec.toml", "record.npz", "exact", "verdicts.json"
+FIGURE, CHARTS = "figure.png", "charts.png"
 _WHEN = ("started", "seconds", "interruptions")
 
 

@@ -13,7 +13,7 @@ from freewalk.report.page import Table, Verdict
 if TYPE_CHECKING:
     import xarray
 
-TITLE = "Remark 1: what jumps cost in messages"
+TITLE = "What jumps cost in messages"
 TEXT = (
     "The paper counts (1 − p_J) · 1 + p_J E[d] transitions for each update, at most 1 + p_J (1/p_d − 1) = 1.1, and "
     'concludes "at most 10 % increase in the average communication cost". It counts a refused move as a transition. A '

@@ -16,7 +16,7 @@ from freewalk.analysis import exact_curve
 from freewalk.experiment.spec import Plan, Spec, load
 from freewalk.objectives import LeastSquares
 from freewalk.record import Record
-from freewalk.report.page import Section, Series, Table, Verdict, section_of
+from freewalk.report.page import Chart, Section, Series, Table, Verdict, section_of
 from freewalk.studies import chain, drawing, keeping, messages
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import Variant, fit_path, spec_path
@@ -133,14 +133,17 @@ class Curves:
         verdicts = self.study.judge(evidence)
         sources = {"spec": keeping.digest(self.folder / keeping.SPEC), "record": keeping.digest(path)}
         title = f"{self.study.name}: {self.study.title} ({self.variant})"
-        drawing.draw(evidence, self.folder / keeping.FIGURE, title, _footer(sources))
+        drawing.draw(evidence, self.folder / keeping.FIGURE, title, f"{_BAND}   {_named(sources)}")
+        charts = self.study.extra(evidence)
+        if charts:
+            drawing.draw_charts(charts, self.folder / keeping.CHARTS, _named(sources))
         _write_verdicts(self.folder, verdicts, sources)
         return Outcome(
             self.study.key,
             self.study.name,
             self.variant,
             verdicts,
-            self._section(evidence, verdicts, title, sources),
+            self._section(evidence, verdicts, title, sources, charts),
             self.folder,
             self._fit(),
         )
@@ -154,7 +157,14 @@ class Curves:
         together = xarray.concat(curves, dim="design", join="outer", combine_attrs="drop")
         return together.assign_coords(design=np.array(list(self.plan.walks)))
 
-    def _section(self, evidence: Evidence, verdicts: list[Verdict], title: str, sources: dict[str, str]) -> Section:
+    def _section(
+        self,
+        evidence: Evidence,
+        verdicts: list[Verdict],
+        title: str,
+        sources: dict[str, str],
+        charts: Sequence[Chart],
+    ) -> Section:
         section = section_of(
             evidence.record,
             graph=next(iter(self.plan.walks.values()))[0].kernel.graph,
@@ -178,9 +188,10 @@ class Curves:
         digests = {f"SHA-256 of the {name}": value for name, value in sources.items()}
         return replace(
             section,
-            charts=[chart, *self.study.extra(evidence)],
+            charts=[chart, *charts],
             details={**digests, **section.details},
             anchor=f"{self.study.key}-{self.variant}",
+            short=f"{self.study.name}, {self.variant}",
             tables=[*section.tables, *self._fit()],
         )
 
@@ -221,7 +232,7 @@ class Numbers:
         sources = {"spec": keeping.digest(self.folder / keeping.SPEC), "record": keeping.digest(path)}
         verdicts = self.module.judge(record.data)
         image = self.folder / keeping.FIGURE
-        self.module.draw(record.data, image, _footer(sources))
+        self.module.draw(record.data, image, _named(sources))
         _write_verdicts(self.folder, verdicts, sources)
         section = Section(
             title=f"{self.name}: {self.module.TITLE} ({self.variant})",
@@ -230,14 +241,18 @@ class Numbers:
             images={self.module.TITLE: image.read_bytes()},
             details={f"SHA-256 of the {name}": value for name, value in sources.items()},
             anchor=f"{self.key}-{self.variant}",
+            short=f"{self.name}, {self.variant}",
             tables=[self.module.table(spec if self.module is chain else record.data)],
         )
         return Outcome(self.key, self.name, self.variant, verdicts, section, self.folder)
 
 
-def _footer(sources: dict[str, str]) -> str:
-    names = "   ".join(f"{name} {value}" for name, value in sources.items())
-    return f"line: mean over the walks   band: from the 10 % to the 90 % quantile   {names}"
+_BAND = "line: mean over the walks   band: from the 10 % to the 90 % quantile"
+
+
+def _named(sources: dict[str, str]) -> str:
+    """What a figure is made from, for its footer."""
+    return "   ".join(f"{name} {value}" for name, value in sources.items())
 
 
 def _write_verdicts(folder: Path, verdicts: Sequence[Verdict], sources: dict[str, str]) -> None:

@@ -33,7 +33,7 @@ def navigation(page: Page) -> str:
     if len(page.sections) < 2:
         return ""
     pairs = zip(page.sections, anchors_of(page.sections), strict=True)
-    links = "".join(f'<li><a href="#{anchor}">{escape(one.title)}</a></li>' for one, anchor in pairs)
+    links = "".join(f'<li><a href="#{anchor}">{escape(one.short or one.title)}</a></li>' for one, anchor in pairs)
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
 
 

@@ -231,6 +231,8 @@ class Section:
         A small table at the end, folded: where the numbers come from.
     anchor
         The end of its address; by default made from the title.
+    short
+        What the bar of links calls it; by default the title.
     """
 
     title: str
@@ -242,6 +244,7 @@ class Section:
     details: Mapping[str, str] = field(default_factory=dict)
     anchor: str = ""
     tables: Sequence[Table] = ()
+    short: str = ""
 
     def __post_init__(self) -> None:
         owner = f"Section {self.title!r}"
