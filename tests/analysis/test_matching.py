@@ -11,10 +11,11 @@ from freewalk.analysis import matched_steps, stability_limit, steady_state
 from freewalk.designs import MHLJ, Decaying, FromMatrix, Metropolis
 from freewalk.errors import AnalysisError
 
+IMPORTANCE = Metropolis(1.0)
 FEW = settings(derandomize=True, deadline=None, database=None, max_examples=10)
 
 
-def setting(kind="ring", n=16, seed=4, second=Metropolis(1.0), **options):
+def setting(kind="ring", n=16, seed=4, second=IMPORTANCE, **options):
     graph = random_graph(kind, n, seed)
     problem = fw.objectives.LeastSquares.synthetic(
         graph.n, **{"dim": 3, "heavy": 2, "heavy_variance": 10.0, "noise": 0.3, "seed": seed, **options}
@@ -44,10 +45,12 @@ def test_both_settle_at_the_same_error_or_the_cap_is_met(kind, n, seed, fraction
         assert found.settled <= found.excess
 
 
-@pytest.mark.parametrize("second", [Metropolis(1.0), Metropolis(0.5), MHLJ(0.3, 0.5, 3)], ids=str)
+@pytest.mark.parametrize(
+    "second", [IMPORTANCE, Metropolis(0.5), MHLJ(0.3, 0.5, 3, corrected=True)], ids=["1", "half", "jumps"]
+)
 @pytest.mark.parametrize("kind", ["ring", "grid", "small world", "hubs"])
 def test_the_match_is_a_match_where_there_is_one(kind, second):
-    """A small first step leaves room below the cap for all of these."""
+    """A small first step leaves room below the cap for all of these, and none is biased."""
     problem, uniform, other = setting(kind, second=second)
     found = matched_steps(problem, uniform, other, fraction=0.02)
     assert found.second < 0.99 / (other.weights * problem.smoothness).max()
@@ -114,7 +117,7 @@ def test_a_fraction_is_between_0_and_1(fraction):
 @pytest.mark.parametrize("seed", range(4))
 def test_without_noise_there_is_nothing_to_match(seed):
     problem, uniform, importance = setting(noise=0.0, seed=seed)
-    with pytest.raises(AnalysisError, match="matched_steps: the data have no noise.*none is matched"):
+    with pytest.raises(AnalysisError, match=r"matched_steps: the data have no noise.*none is matched"):
         matched_steps(problem, uniform, importance)
 
 

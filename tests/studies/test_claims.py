@@ -82,7 +82,6 @@ def test_what_never_arrives_is_not_sooner() -> None:
     assert verdict.comment == "because it is stated"
 
 
-@pytest.mark.xfail(strict=True, reason="claims._ratio says fail whatever the factor; see the report")
 def test_what_has_not_arrived_may_still_be_within_the_factor() -> None:
     """600 messages and not there, against 800: no more than that is known, and 600 is less than 800."""
     found = unfinished(messages={"slow": [0.0, 60.0, 600.0], "fast": [0.0, 800.0, 8000.0]})
@@ -104,7 +103,6 @@ def test_the_printed_curves_are_measured_by_their_own_floor() -> None:
     assert ends("fast", "slow", most=2).judge(curves(printed=PRINTED)).published == "0.5 × (0.01 against 0.02)"
 
 
-@pytest.mark.xfail(strict=True, reason="claims._ratio and alike divide by a second time of 0", raises=ZeroDivisionError)
 def test_a_printed_curve_may_begin_below_the_level() -> None:
     verdict = sooner("fast", "slow", 150).judge(curves(optimum=0.1, printed=PRINTED))
     assert verdict.outcome == "pass"
@@ -126,13 +124,12 @@ def test_alike_is_a_bound_on_both_sides(slow: float, outcome: str) -> None:
 def test_alike_is_not_testable_below_the_level_or_where_one_never_arrives() -> None:
     verdict = alike("fast", "slow", 20, 1.25).judge(curves(printed=PRINTED, optimum=5.5))
     assert verdict.outcome == "not testable"
-    assert verdict.comment == "the walks begin below 20 × the optimum"
+    assert verdict.comment.endswith("× the optimum, below the level")
     verdict = alike("fast", "slow", 10, 1.25).judge(unfinished(printed=PRINTED))
     assert verdict.outcome == "not testable"
     assert verdict.comment == "not both of them reach it in 1,000 updates"
 
 
-@pytest.mark.xfail(strict=True, reason="alike asks for the floor of no curves", raises=ValueError)
 def test_alike_needs_no_printed_curves() -> None:
     verdict = alike("fast", "slow", 10, 10).judge(curves())
     assert (verdict.outcome, verdict.published) == ("pass", "")

@@ -116,12 +116,13 @@ def _table(outcome: "Outcome") -> "Table":
 
 def _search(figures: list[str], seeds: int, folder: Path) -> None:
     """Search, print what was found, and write it beside the others."""
-    from freewalk.studies import search
+    from freewalk.studies import KEYS, search
+    from freewalk.studies.files import key_of
     from freewalk.studies.published import FIGURES
 
     console = terminal.console()
     with terminal.status_line("searching") as tell:
-        for figure in figures or list(FIGURES):
+        for figure in [key_of(name, KEYS) for name in figures] or list(FIGURES):
 
             def progress(what: str, done: int, total: int, figure: str = figure) -> None:
                 if tell is not None:

@@ -99,62 +99,67 @@ def sooner(
     """
     words = text or f"{label} reaches {level:g} × the optimum in at most {factor:.2g} × the {by} that {than} needs"
 
-    def measure(evidence: Evidence) -> Finding:
-        one, other = evidence.curve(label), evidence.curve(than)
-        if max(one.mse[0], other.mse[0]) <= level * evidence.optimum:
-            begun = max(one.mse[0], other.mse[0]) / evidence.optimum
-            return Finding(None, "—", f"the walks begin at {begun:.3g} × the optimum, below the level")
-        return _ratio(one, other, level * evidence.optimum, factor, by)
+    def judge(one: Curve, other: Curve, optimum: float) -> Finding:
+        return _begun(one, other, level, optimum) or _ratio(one, other, level * optimum, factor, by)
 
-    def printed(evidence: Evidence) -> str:
-        one, other = evidence.printed(label), evidence.printed(than)
-        if one is None or other is None or by == "messages":
-            return ""
-        return _ratio(one, other, level * evidence.printed_floor, factor, by).number
-
-    return Claim(words, measure, printed, why or {})
-
-
-def _ratio(one: Curve, other: Curve, level: float, factor: float, by: Count) -> Finding:
-    first, second = one.reached(level, by), other.reached(level, by)
-    last = float((other.updates if by == "updates" else other.messages)[-1])
-    if not np.isfinite(first) and not np.isfinite(second):
-        return Finding(None, "—", f"neither of the two reaches it in {last:,.0f} {by}")
-    if not np.isfinite(first):
-        own = float((one.updates if by == "updates" else one.messages)[-1])
-        return Finding(False, f"more than {own / second:.3g} × (not reached in {own:,.0f}, against {second:,.0f})")
-    if not np.isfinite(second):
-        # All that is known is that the ratio is below this.
-        bound = first / last
-        words = f"less than {bound:.3g} × ({first:,.0f}, against not reached in {last:,.0f})"
-        return Finding(True, words) if bound <= factor else Finding(None, words, "the run is too short to tell")
-    return Finding(first <= factor * second, f"{first / second:.3g} × ({first:,.0f} against {second:,.0f})")
+    # The paper prints no messages.
+    return Claim(words, *_both(label, than, judge, printed=by == "updates"), why or {})
 
 
 def alike(label: str, other: str, level: float, within: float, why: Mapping[Variant, str] | None = None) -> Claim:
     """A claim that two designs reach `level` × the optimum within a factor of each other."""
 
-    def compare(one: Curve | None, two: Curve | None, bar: float) -> Finding:
-        if one is None or two is None:
-            return Finding(None, "")
-        first, second = one.reached(bar), two.reached(bar)
+    def judge(one: Curve, two: Curve, optimum: float) -> Finding:
+        first, second = one.reached(level * optimum), two.reached(level * optimum)
+        if begun := _begun(one, two, level, optimum):
+            return begun
         if not np.isfinite(first) or not np.isfinite(second):
             return Finding(None, "—", f"not both of them reach it in {one.updates[-1]:,.0f} updates")
         ratio = first / second
         return Finding(1 / within <= ratio <= within, f"{ratio:.3g} × ({first:,.0f} against {second:,.0f})")
 
-    def measure(evidence: Evidence) -> Finding:
-        one, two = evidence.curve(label), evidence.curve(other)
-        if max(one.mse[0], two.mse[0]) <= level * evidence.optimum:
-            return Finding(None, "—", f"the walks begin below {level:g} × the optimum")
-        return compare(one, two, level * evidence.optimum)
-
-    def printed(evidence: Evidence) -> str:
-        found = compare(evidence.printed(label), evidence.printed(other), level * evidence.printed_floor)
-        return found.number
-
     text = f"{label} and {other} reach {level:g} × the optimum within {within:g} × of each other's updates"
-    return Claim(text, measure, printed, why or {})
+    return Claim(text, *_both(label, other, judge), why or {})
+
+
+def _both(
+    label: str, other: str, judge: Callable[[Curve, Curve, float], Finding], printed: bool = True
+) -> tuple[Callable[[Evidence], Finding], Callable[[Evidence], str]]:
+    """What a comparison of two designs finds in our curves, and in the printed ones."""
+
+    def measure(evidence: Evidence) -> Finding:
+        return judge(evidence.curve(label), evidence.curve(other), evidence.optimum)
+
+    def read_off(evidence: Evidence) -> str:
+        one, two = evidence.printed(label), evidence.printed(other)
+        if not printed or one is None or two is None:
+            return ""
+        return judge(one, two, evidence.printed_floor).number
+
+    return measure, read_off
+
+
+def _begun(one: Curve, other: Curve, level: float, optimum: float) -> Finding | None:
+    """Why nothing can be said about a level at which a curve begins."""
+    begun = min(one.mse[0], other.mse[0]) / optimum
+    reason = f"the walks begin at {begun:.3g} × the optimum, below the level"
+    return Finding(None, "—", reason) if begun <= level else None
+
+
+def _ratio(one: Curve, other: Curve, level: float, factor: float, by: Count) -> Finding:
+    """Whether the first needs at most `factor` × what the second needs to reach a level."""
+    first, second = one.reached(level, by), other.reached(level, by)
+    own, last = (float((curve.updates if by == "updates" else curve.messages)[-1]) for curve in (one, other))
+    if not np.isfinite(first) and not np.isfinite(second):
+        return Finding(None, "—", f"neither of the two reaches it in {last:,.0f} {by}")
+    short = "the run is too short to tell"
+    if not np.isfinite(first):  # the ratio is above this, and no more is known
+        words = f"more than {own / second:.3g} × (not reached in {own:,.0f}, against {second:,.0f})"
+        return Finding(False, words) if own > factor * second else Finding(None, words, short)
+    if not np.isfinite(second):  # it is below this
+        words = f"less than {first / last:.3g} × ({first:,.0f}, against not reached in {last:,.0f})"
+        return Finding(True, words) if first <= factor * last else Finding(None, words, short)
+    return Finding(first <= factor * second, f"{first / second:.3g} × ({first:,.0f} against {second:,.0f})")
 
 
 def ends(
@@ -170,18 +175,11 @@ def ends(
         bounds = [f"at least {least:g} ×"] * (least > 0) + [f"at most {most:g} ×"] * bool(np.isfinite(most))
         text = f"{label} ends {' and '.join(bounds)} where {other} ends"
 
-    def ratio(one: Curve | None, two: Curve | None) -> Finding:
-        if one is None or two is None:
-            return Finding(None, "")
+    def judge(one: Curve, two: Curve, _: float) -> Finding:
         share = float(one.mse[-1] / two.mse[-1])
         return Finding(least <= share <= most, f"{share:.4g} × ({one.mse[-1]:.4g} against {two.mse[-1]:.4g})")
 
-    return Claim(
-        text,
-        lambda evidence: ratio(evidence.curve(label), evidence.curve(other)),
-        lambda evidence: ratio(evidence.printed(label), evidence.printed(other)).number,
-        why or {},
-    )
+    return Claim(text, *_both(label, other, judge), why or {})
 
 
 def near_the_print(label: str) -> Claim:

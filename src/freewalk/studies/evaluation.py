@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freewalk.errors import SpecError
-from freewalk.experiment.catalogue import suggestion
 from freewalk.report.page import Page, write_page
 from freewalk.studies import bias, paper
-from freewalk.studies.files import VARIANTS, Variant
+from freewalk.studies.files import VARIANTS, Variant, key_of
 from freewalk.studies.study import Study
 from freewalk.studies.task import Curves, Numbers, Outcome, Tell, computed
 
@@ -106,11 +105,7 @@ def reproduce(
 
 
 def _chosen(figures: Sequence[str]) -> list[str]:
-    keys = [name.lower().removeprefix("figure-").removeprefix("fig") for name in figures] or list(KEYS)
-    for given, key in zip(figures, keys, strict=False):
-        if key not in KEYS:
-            raise SpecError(f"reproduce: there is no figure {given!r}; {suggestion(key, KEYS, 'there are')}")
-    return list(dict.fromkeys(keys))
+    return list(dict.fromkeys(key_of(name, KEYS) for name in figures)) or list(KEYS)
 
 
 def _variants(key: str, variant: Variant | None) -> list[Variant]:

@@ -1,10 +1,13 @@
 """Where the specs of the studies are, and what the search has found for them."""
 
+import re
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal, get_args
 
 from freewalk.errors import SpecError
+from freewalk.experiment.catalogue import suggestion
 
 Variant = Literal["stated", "published"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
@@ -27,6 +30,26 @@ def spec_path(figure: str, variant: Variant) -> Path:
     if not path.is_file():
         raise SpecError(f"figure {figure!r}: has no spec for the variant {variant!r}")
     return path
+
+
+def key_of(name: str, keys: Iterable[str]) -> str:
+    """The key of a figure, as people may write it.
+
+    Raises
+    ------
+    SpecError
+        If there is none.
+
+    Examples
+    --------
+    >>> [key_of(name, ("3", "4a")) for name in ("3", "fig3", "Figure 4A")]
+    ['3', '3', '4a']
+    """
+    known = list(keys)
+    key = re.sub(r"^fig(ure)?[\s_.-]*", "", name.lower())
+    if key not in known:
+        raise SpecError(f"reproduce: there is no figure {name!r}; {suggestion(key, known, 'there are')}")
+    return key
 
 
 def fit_path(figure: str) -> Path:

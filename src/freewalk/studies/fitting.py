@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,7 @@ def search(
     """Look for the setting whose curves are nearest to the printed ones, by the worst curve of the figure.
 
     Every setting is simulated with every draw of the data. The best few are computed exactly, and the best of those
-    wins.
+    wins. It works in other processes, so a script that calls it does so under `if __name__ == "__main__":`.
 
     Parameters
     ----------
@@ -197,7 +198,8 @@ def search(
         raise SpecError(f"search: seeds = {seeds} and finalists = {finalists}, expected at least 1 of each")
     heavy = "heavy" in _spec(figure).tables.problem
     jobs = [(figure, seed, name) for name in READINGS for seed in range(1, seeds + 1) if heavy or name in _ANY_DATA]
-    with ProcessPoolExecutor(workers) as pool:
+    # Not forked: a status line has a thread of its own.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         trials = dict(
             zip(jobs, _told(pool.map(_try, *zip(*jobs, strict=True)), len(jobs), "trying", tell), strict=True)
         )

@@ -46,9 +46,9 @@ def keep_data(path: Path, spec: str, data: "xarray.Dataset") -> Record:
     return keep(path, spec, Record(data))
 
 
-def digest(path: Path) -> str:
-    """The first characters of the SHA-256 of a file, by which a figure names the record behind it."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+def digest(*paths: Path) -> str:
+    """The first characters of the SHA-256 of files one after the other, by which a figure names what is behind it."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 
 def _timeless(story: Any) -> Any:

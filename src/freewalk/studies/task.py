@@ -124,14 +124,18 @@ class Curves:
         path = self.folder / keeping.RECORD
         record = keeping.stored(path, self.spec.text)
         if record is None:
-            record = keeping.keep(path, self.spec.text, self.spec.run(plan=self.plan))
-            if record.partial:
-                path.unlink()
+            made = self.spec.run(plan=self.plan)
+            if not made.partial:
+                record = keeping.keep(path, self.spec.text, made)
+            # Ctrl-C in the last moment of a run leaves it complete.
+            if record is None or any(part["interruptions"] for part in made.provenance["parts"].values()):
                 raise KeyboardInterrupt
         printed = published(self.study.key) if self.study.key in FIGURES else {}
         evidence = Evidence(self.plan, record, self._collect(), printed, self.variant)
         verdicts = self.study.judge(evidence)
         sources = {"spec": keeping.digest(self.folder / keeping.SPEC), "record": keeping.digest(path)}
+        if self._futures:
+            sources["exact curves"] = keeping.digest(*sorted((self.folder / keeping.EXACT).glob("*.npz")))
         title = f"{self.study.name}: {self.study.title} ({self.variant})"
         drawing.draw(evidence, self.folder / keeping.FIGURE, title, f"{_BAND}   {_named(sources)}")
         charts = self.study.extra(evidence)
