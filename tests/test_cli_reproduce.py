@@ -81,8 +81,8 @@ def counted(monkeypatch: pytest.MonkeyPatch, at: int = 0, progress=None) -> list
 
 def test_a_figure_leaves_its_folders_and_a_page(whole: Path) -> None:
     files = ("spec.toml", "record.npz", "figure.png", "verdicts.json")
-    assert set(contents(whole)) == {f"{run}/{file}" for run in RUNS for file in files} | {"reproduction.html"}
-    titles = re.findall(r"<h2>([^<]*)</h2>", (whole / "reproduction.html").read_text(encoding="utf-8"))
+    assert set(contents(whole)) == {f"{run}/{file}" for run in RUNS for file in files} | {"reproduction-4a-2.html"}
+    titles = re.findall(r"<h2>([^<]*)</h2>", (whole / "reproduction-4a-2.html").read_text(encoding="utf-8"))
     assert [title.split(":")[0] for title in titles if title.startswith("Figure")] == [
         "Figure 4a",
         "Figure 4a",
@@ -144,7 +144,7 @@ def test_ctrl_c_in_the_last_moment_of_a_study_is_not_overlooked(here: Path, monk
 def test_one_variant_alone(here: Path, whole: Path) -> None:
     result = call(*CHEAP, "--variant", "published", "--out", "out")
     assert result.exit_code == 0, result.output
-    assert {path.name for path in (here / "out").iterdir()} == {"published", "reproduction.html"}
+    assert {path.name for path in (here / "out").iterdir()} == {"published", "reproduction-4a-2-published.html"}
     assert "stated" not in re.findall(r"Figure \S+, (\w+)", result.stdout)
     assert contents(here / "out/published") == contents(whole / "published")
 
@@ -152,7 +152,7 @@ def test_one_variant_alone(here: Path, whole: Path) -> None:
 def test_quick_runs_have_a_folder_of_their_own(here: Path) -> None:
     result = call("reproduce", "2", "--quick")
     assert result.exit_code == 0, result.output
-    assert "page     runs/reproduce-quick/reproduction.html\n" in result.stdout
+    assert "page     runs/reproduce-quick/reproduction-2.html\n" in result.stdout
     assert call("reproduce", "2").exit_code == 0
     assert (here / "runs/reproduce/stated/figure-2/figure.png").exists()
 
@@ -278,7 +278,7 @@ def test_report_of_a_figure_that_was_reproduced(here: Path, whole: Path) -> None
     [
         (["nowhere"], "error: nowhere: there is no such file"),
         (["nowhere.npz"], "error: nowhere.npz: there is no such file"),
-        (["empty"], "error: empty: has no record.npz; if the run was interrupted, go on with: freewalk resume empty"),
+        (["empty"], "error: empty: is not the folder of a run"),
         (["small.toml"], "error: small.toml: not a record of freewalk"),
         (["walked.npz"], "error: report: the record has no loss"),
         (["learned.npz", "--out", "page.txt"], "error: write_page: got the file 'page.txt', expected a name that ends"),

@@ -11,7 +11,7 @@ from PIL import Image
 
 from freewalk.studies import KEYS, Fit
 from freewalk.studies.evaluation import STUDIES
-from freewalk.studies.files import VARIANTS, fit_path
+from freewalk.studies.files import VARIANTS, fit_path, folder_name
 
 RUNS = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/reproduce")
 DOCS = Path(__file__).parents[1]
@@ -38,7 +38,7 @@ def smaller(file: Path, variant: str) -> str:
 
 
 def section(key: str, variant: str) -> str | None:
-    folder = RUNS / variant / (f"figure-{key}" if key[0].isdigit() else key)
+    folder = RUNS / variant / folder_name(key)
     if not folder.is_dir():
         return None
     found = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))

@@ -144,7 +144,7 @@ def test_axes_switch(visit: Visit) -> None:
     visit.press("figure.chart button[data-choice='messages']")
     assert visit.page.locator("figure.chart").get_attribute("data-axis") == "messages"
     assert ("MHLJ", "published") not in visit.curves()
-    assert "MHLJ (published)" in visit.page.locator("figure.chart .absent").inner_text()
+    assert "MHLJ (printed)" in visit.page.locator("figure.chart .absent").inner_text()
     visit.press("figure.chart button[data-choice='updates']")
     assert visit.plot() == before
     assert visit.page.locator("figure.chart .absent").inner_text() == ""
@@ -159,7 +159,8 @@ def test_axes_switch(visit: Visit) -> None:
 def test_a_cursor_reads_values(visit: Visit) -> None:
     chart, readout = visit.page.locator("figure.chart .stage svg"), visit.page.locator("figure.chart .readout")
     chart.hover(position={"x": 500, "y": 150})
-    assert readout.locator("tr").count() == 5
+    assert readout.locator("tr").count() == 1 + 3  # a heading, and a row a design
+    assert readout.locator("th").all_inner_texts() == ["", "", "mean", "band", "exact", "printed"]
     assert "updates" in readout.inner_text()
     visit.page.mouse.move(0, 0)
     assert readout.locator("tr").count() == 0
@@ -236,7 +237,7 @@ def test_a_telephone_in_the_dark(browser, example: Path) -> None:
     assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 27)"
     assert visit.colours("figure.walk canvas") > 5
     visit.page.locator("figure.chart .stage svg").tap(position={"x": 180, "y": 120})
-    assert visit.page.locator("figure.chart .readout tr").count() == 5
+    assert visit.page.locator("figure.chart .readout tr").count() == 1 + 3
     assert fits(visit)
     dark = visit.page.locator("figure.visits canvas").first.evaluate("one => one.toDataURL()")
     visit.page.emulate_media(color_scheme="light")

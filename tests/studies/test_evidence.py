@@ -56,12 +56,12 @@ def test_without_exact_curves_the_mean_over_the_walks_takes_their_place() -> Non
     sent = {"a": [0.0, 3.0, 9.0]}
     found = evidence(points, messages=sent, optimum=1.5)
     assert found.optimum == 1.5
-    assert list(found.curves()) == ["a", "b"]
+    assert list(found.parts) == ["a", "b"]
     curve = found.curve("a")
     np.testing.assert_allclose(curve.mse, [8, 4, 2])  # the walks have half and three halves of it
     np.testing.assert_allclose(curve.messages, [0, 3, 9])
     np.testing.assert_array_equal(curve.updates, [0, 10, 20])
-    np.testing.assert_allclose(found.curves()["b"].mse, [8, 7, 6])
+    np.testing.assert_allclose(found.curve("b").mse, [8, 7, 6])
 
 
 def test_where_there_are_exact_curves_they_count() -> None:
@@ -70,7 +70,7 @@ def test_where_there_are_exact_curves_they_count() -> None:
     assert found.exact is not None
     found.exact.mse[:] = found.exact.mse / 2
     np.testing.assert_allclose(found.curve("a").mse, [4, 2, 1])
-    np.testing.assert_allclose(found.curves()["a"].mse, [4, 2, 1])
+    np.testing.assert_allclose(found.curve("a").mse, [4, 2, 1])
 
 
 def test_a_printed_curve_has_the_messages_of_the_walk_that_stands_for_it() -> None:

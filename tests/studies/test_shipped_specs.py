@@ -11,7 +11,7 @@ from freewalk.experiment import load, parse
 from freewalk.studies import KEYS, STUDIES, Fit, chain, messages
 from freewalk.studies.claims import NEAR
 from freewalk.studies.evaluation import reproduce
-from freewalk.studies.files import VARIANTS, fit_path, spec_path
+from freewalk.studies.files import OF_THE_PAPER, fit_path, spec_path
 from freewalk.studies.fitting import AS_FITTED, AS_STATED, READINGS, SPACES
 from freewalk.studies.published import FIGURES, published
 
@@ -45,7 +45,7 @@ def test_learning_curves_have_a_spec_that_says_what_it_is(key: str, variant: str
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", OF_THE_PAPER)
 def test_every_printed_curve_has_a_walk_that_stands_for_it(figure: str, variant: str) -> None:
     labels = labels_of(figure, variant)
     assert set(published(figure)) <= set(labels)
@@ -59,7 +59,7 @@ def test_what_is_computed_has_a_spec_as_well(key: str, module: object) -> None:
     spec = tomllib.loads(spec_path(key, "stated").read_text(encoding="utf-8"))
     assert spec["jumps"] == {"jump": 0.1, "stop": 0.5, "hops": 3}
     if module is messages:
-        assert list(spec["graphs"]) == ["ring", "2-d grid", "Watts-Strogatz", "Erdos-Renyi"]
+        assert list(spec["graphs"]) == ["ring", "2-d grid", "Watts–Strogatz", "Erdős–Rényi"]
         return
     assert list(chain.kernels(spec)) == ["MH uniform", "MH importance", "MHLJ"]
     drawn = tomllib.loads(spec_path(key, "published").read_text(encoding="utf-8"))

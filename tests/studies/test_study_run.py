@@ -13,6 +13,7 @@ from matplotlib.image import imread
 
 import freewalk as fw
 from freewalk.analysis import exact_curve
+from freewalk.errors import SpecError
 from freewalk.experiment import Spec
 from freewalk.learning import SGD
 from freewalk.report.page import Chart, Series
@@ -197,9 +198,12 @@ def test_names_of_figures_are_taken_as_people_write_them(tiny: Path) -> None:
     assert told == ["Figure 4a, stated"]
 
 
-def test_a_study_of_one_variant_is_that_one_whatever_is_asked_for(tmp_path: Path) -> None:
+def test_a_variant_leaves_out_what_does_not_have_it(tmp_path: Path) -> None:
     made = reproduce(["2", "remark-1"], "published", tmp_path)
-    assert [(one.key, one.variant) for one in made.outcomes] == [("2", "published"), ("remark-1", "stated")]
+    assert [(one.key, one.variant) for one in made.outcomes] == [("2", "published")]
+    assert made.page.name == "reproduction-2-remark-1-published.html"
+    with pytest.raises(SpecError, match="remark-1 has no variant 'published'"):
+        reproduce(["remark-1"], "published", tmp_path)
 
 
 class Interrupted:

@@ -137,7 +137,7 @@ def test_what_is_computed_has_the_verdicts_that_it_must_have(whole: Whole) -> No
     assert outcomes(whole, "2", "stated") == ["fail", "fail", "pass", "pass", "pass"]
     assert outcomes(whole, "2", "published") == ["pass"] * 5
     assert outcomes(whole, "remark-1", "stated") == ["pass", "pass", "fail"]
-    assert outcomes(whole, "theorem-1", "stated") == ["pass"] * 5
+    assert outcomes(whole, "theorem-1", "own") == ["pass"] * 5
     leave, stay = said(whole, "2", "published")["verdicts"][:2]
     assert (float(leave["measured"]), float(stay["measured"])) == pytest.approx((1 / 102, 50 / 51), rel=1e-3)
     leave, stay = said(whole, "2", "stated")["verdicts"][:2]

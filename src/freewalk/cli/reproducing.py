@@ -25,6 +25,7 @@ class Parameters(StrEnum):
 
     stated = "stated"
     published = "published"
+    own = "own"
 
 
 @app.command(
@@ -46,7 +47,7 @@ def reproduce(
     variant: Annotated[
         Parameters | None,
         typer.Option(
-            help="The parameters the paper prints, or those that give its printed curves; if not given, both."
+            help="The parameters the paper prints, those that give its printed curves, our own companions; else all."
         ),
     ] = None,
     quick: Annotated[
@@ -56,7 +57,8 @@ def reproduce(
         Path | None, typer.Option(help="The folder; runs/reproduce if not given. What is there is used again.")
     ] = None,
     search: Annotated[
-        bool, typer.Option("--search", help="Search for the fitted parameters instead: minutes to an hour a figure.")
+        bool,
+        typer.Option("--search", help="Search for the fitted parameters instead: some 20 minutes a figure."),
     ] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="For --search: how many draws of the data; 50.")] = None,
 ) -> None:
@@ -120,9 +122,13 @@ def _search(figures: list[str], seeds: int, folder: Path) -> None:
     from freewalk.studies.files import key_of
     from freewalk.studies.published import FIGURES
 
+    chosen = [key_of(name, KEYS) for name in figures] or list(FIGURES)
+    for figure in chosen:
+        if figure not in FIGURES:
+            raise SpecError(f"search: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
     console = terminal.console()
     with terminal.status_line("searching") as tell:
-        for figure in [key_of(name, KEYS) for name in figures] or list(FIGURES):
+        for figure in chosen:
 
             def progress(what: str, done: int, total: int, figure: str = figure) -> None:
                 if tell is not None:

@@ -78,10 +78,10 @@ def report(
     from freewalk.experiment.catalogue import build
     from freewalk.experiment.folder import record_of
     from freewalk.report import Page, section_of, write_page
-    from freewalk.report.summary import measure
+    from freewalk.report.summary import by_design, measure
 
     record = record_of(source)
-    measure(record.data)  # what has learned nothing has no curves to show
+    by_design(record), measure(record.data)  # what has no walks, or learned nothing, has no curves to show
     graph = None
     if "spec" in record.provenance:  # a record made from Python does not know its graph; the page then shows no edges
         spec = parse(record.provenance["spec"], f"{source}: spec")

@@ -141,6 +141,8 @@ def record_of(path: Path) -> Record:
     RecordError
         If there is none.
     """
+    if path.is_dir() and not (path / SPEC).is_file() and not (path / RECORD).exists():
+        raise RecordError(f"{path}: is not the folder of a run (there is neither {RECORD} nor {SPEC} in it)")
     if path.is_dir() and not (path / RECORD).exists():
         raise RecordError(f"{path}: has no {RECORD}; if the run was interrupted, go on with: freewalk resume {path}")
     return Record.load(path / RECORD if path.is_dir() else path)

@@ -2,7 +2,7 @@
 
 from freewalk.report.diagnosis import diagnosis_figure, diagnosis_table
 from freewalk.report.figures import curves, escape, occupancy
-from freewalk.report.page import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
+from freewalk.report.page import Chart, Page, Section, Series, Table, Verdict, Walks, section_of, write_page
 from freewalk.report.summary import Row, summarize, table
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Row",
     "Section",
     "Series",
+    "Table",
     "Verdict",
     "Walks",
     "curves",

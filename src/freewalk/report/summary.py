@@ -68,6 +68,8 @@ def measure(data: "xarray.Dataset") -> str:
 def by_design(record: Record) -> "dict[str, xarray.Dataset]":
     """The measurements of each design, without the checkpoints that an interrupted one did not reach."""
     data = record.data
+    if not {"walk", "step"} <= set(data.dims):
+        raise RecordError("report: there are no walks in the record, expected one made by fw.learn or a spec")
     if "design" not in data.dims:
         return {record.label: data}
     parts = {str(label): data.sel(design=label) for label in data.design.values}

@@ -48,8 +48,8 @@ def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
 def judge(data: "xarray.Dataset") -> list[Verdict]:
     """The paper's numbers against the exact ones."""
     chain = data.probability.sel(design="MH importance").values
-    heavy = np.array(data.attrs["importance"])
-    ratio = float(np.max(np.abs(heavy[:, None] * chain - (heavy[:, None] * chain).T)))
+    flow = np.array(data.attrs["importance"])[:, None] * chain
+    imbalance = float(np.max(np.abs(flow - flow.T)))
     why = "The drawn numbers are those of L₁ = 51; with L₁ = 100 they are 1/200 and 99/100"
     leave, stay = chain[0, 1], chain[0, 0]
     other = chain[1]
@@ -61,7 +61,7 @@ def judge(data: "xarray.Dataset") -> list[Verdict]:
         ),
         _verdict("node 1 keeps it with probability 50/51", abs(stay - _STAY) < 0.002, stay, why),
         _verdict("node 2 passes it on with probability 1/2 to either side and never keeps it", half < 1e-12, half),
-        _verdict("L_i / L_j = P(j, i) / P(i, j), detailed balance (the largest difference)", ratio < 1e-9, ratio),
+        _verdict("L_i / L_j = P(j, i) / P(i, j): detailed balance (largest difference)", imbalance < 1e-9, imbalance),
         Verdict(
             "with jumps (0.1, 0.5, 3) node 1 keeps the model for a shorter time",
             "pass" if jumping[0, 0] < chain[0, 0] else "fail",
@@ -74,7 +74,7 @@ def _verdict(claim: str, holds: bool, number: float, why: str = "") -> Verdict:
     return Verdict(claim, "pass" if holds else "fail", f"{number:.4g}", "" if holds else why)
 
 
-def table(spec: dict[str, Any]) -> Table:
+def table(spec: dict[str, Any], _: "xarray.Dataset") -> Table:
     """What the three chains are like."""
     rows = []
     for label, kernel in kernels(spec).items():
@@ -98,7 +98,7 @@ def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
     import matplotlib
 
     with matplotlib.rc_context({**STYLE, "axes.grid": False}):
-        figure = new_figure(9.6, 4.9)
+        figure = new_figure(9.6, 4.5)
         for axes, label in zip(figure.subplots(1, 2), ("MH importance", "MHLJ"), strict=True):
             _draw(axes, data.probability.sel(design=label).values, data.attrs["importance"])
             axes.set_title(label)
@@ -119,7 +119,7 @@ def _draw(axes: "Axes", chain: Any, importance: Any) -> None:
         axes.annotate("", end, start, arrowprops={**arrow, "connectionstyle": "arc3,rad=0.22"}, zorder=2 if step else 1)
         if step:
             side = np.array([start[1] - end[1], end[0] - start[0]])
-            middle = (start + end) / 2 - 0.13 * side / np.linalg.norm(side)
+            middle = (start + end) / 2 - 0.16 * side / np.linalg.norm(side)
             back = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
             words = f"{chain[i, j]:.3g}"
             axes.text(

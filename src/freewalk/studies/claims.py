@@ -122,6 +122,35 @@ def alike(label: str, other: str, level: float, within: float, why: Mapping[Vari
     return Claim(text, *_both(label, other, judge), why or {})
 
 
+def slower(label: str, than: str, level: float, text: str = "", why: Mapping[Variant, str] | None = None) -> Claim:
+    """A claim that one design needs at least as many updates as another to reach `level` × the optimum."""
+
+    def judge(one: Curve, other: Curve, optimum: float) -> Finding:
+        if begun := _begun(one, other, level, optimum):
+            return begun
+        found = _ratio(one, other, level * optimum, 1.0, "updates")
+        first, second = one.reached(level * optimum), other.reached(level * optimum)
+        if np.isfinite(first) == np.isfinite(second):
+            return Finding(first >= second if np.isfinite(first) else None, found.number, found.reason)
+        return Finding(None if found.holds is None else not found.holds, found.number, found.reason)
+
+    words = text or f"{label} needs at least as many updates as {than}, to {level:g} × the optimum"
+    return Claim(words, *_both(label, than, judge), why or {})
+
+
+def closed(label: str, gap: str, floor: str, text: str, why: Mapping[Variant, str] | None = None) -> Claim:
+    """A claim that a design ends at most 5 % above `floor`; not testable where the design `gap` shows no gap."""
+
+    def measure(evidence: Evidence) -> Finding:
+        open_, bottom = evidence.curve(gap).mse[-1], evidence.curve(floor).mse[-1]
+        if open_ < 1.05 * bottom:
+            return Finding(None, "—", f"there is no gap to close: {gap} ends at {open_ / bottom:.4g} × {floor}")
+        return within.measure(evidence)
+
+    within = ends(label, floor, most=1.05)
+    return Claim(text, measure, within.printed, why or {})
+
+
 def _both(
     label: str, other: str, judge: Callable[[Curve, Curve, float], Finding], printed: bool = True
 ) -> tuple[Callable[[Evidence], Finding], Callable[[Evidence], str]]:

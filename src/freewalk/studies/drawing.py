@@ -8,7 +8,6 @@ import numpy as np
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, footnote, new_figure, save
 from freewalk.report.page import Chart
 from freewalk.report.statistics import is_spread, mean_and_band, values_of
-from freewalk.report.summary import by_design
 from freewalk.studies.evidence import Curve, Evidence
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
     """
     import matplotlib
 
-    parts = by_design(evidence.record)
+    parts = evidence.parts
     log = is_spread(parts)
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9.6, 5.2)
@@ -55,6 +54,8 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
                 axes.fill_between(where, low, high, color=colour, alpha=0.13, linewidth=0)
                 axes.plot(where, mean, color=colour, linewidth=1.9, label=label, zorder=3)
             exact, printed = evidence.curve(label), scaled(evidence, label)
+            if printed is not None:
+                lowest, highest = min(lowest, printed.mse.min()), max(highest, printed.mse.max())
             for axes, by in ((left, "updates"), (right, "messages")):
                 if evidence.exact is not None:
                     axes.plot(getattr(exact, by), exact.mse, color=INK, linewidth=0.8, linestyle=(0, (5, 3)), zorder=4)

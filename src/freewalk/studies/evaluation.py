@@ -10,7 +10,7 @@ from pathlib import Path
 from freewalk.errors import SpecError
 from freewalk.report.page import Page, write_page
 from freewalk.studies import bias, paper
-from freewalk.studies.files import VARIANTS, Variant, key_of
+from freewalk.studies.files import OF_THE_PAPER, VARIANTS, Variant, folder_name, key_of
 from freewalk.studies.study import Study
 from freewalk.studies.task import Curves, Numbers, Outcome, Tell, computed
 
@@ -27,10 +27,9 @@ STUDIES: dict[str, Study] = {
         bias.TRADE_OFF,
     )
 }
-_COMPUTED: dict[str, Sequence[Variant]] = {"2": VARIANTS, "remark-1": ("stated",)}
+_COMPUTED: dict[str, Sequence[Variant]] = {"2": OF_THE_PAPER, "remark-1": ("stated",)}
 #: All that can be asked for, in the order of the paper.
 KEYS = ("2", "3", "4a", "4b", "5a", "5b", "6", "6-shift", "remark-1", "theorem-1")
-PAGE = "reproduction.html"
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,8 @@ def reproduce(
     figures
         Some of `KEYS`; none: all of them.
     variant
-        "stated": the parameters that the paper prints; "published": those that give its printed curves. None: both.
+        "stated": the parameters that the paper prints; "published": those that give its printed curves; "own": our
+        companions. None: all of them.
     folder
         Where to write: a folder for each variant and figure, and the page.
     quick
@@ -90,7 +90,10 @@ def reproduce(
     KeyboardInterrupt
         After Ctrl-C; what is complete has been kept.
     """
-    tasks = [_task(key, one, folder, quick) for key in _chosen(figures) for one in _variants(key, variant)]
+    keys = _chosen(figures)
+    tasks = [_task(key, one, folder, quick) for key in keys for one in _variants(key, variant)]
+    if not tasks:
+        raise SpecError(f"reproduce: {', '.join(keys)} has no variant {variant!r}; leave it out to run what there is")
     stop = threading.Event()
     pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
     try:
@@ -100,7 +103,7 @@ def reproduce(
     finally:
         stop.set()  # after an error or Ctrl-C nobody waits for curves that are under way
         pool.shutdown(wait=True, cancel_futures=True)
-    page = write_page(_page(outcomes, quick), folder / PAGE)
+    page = write_page(_page(outcomes, quick), folder / _page_name(keys, variant))
     return Reproduction(outcomes, page)
 
 
@@ -112,12 +115,17 @@ def _variants(key: str, variant: Variant | None) -> list[Variant]:
     has = _COMPUTED[key] if key in _COMPUTED else STUDIES[key].variants
     if variant is not None and variant not in VARIANTS:
         raise SpecError(f"reproduce: variant = {variant!r}, expected one of {', '.join(VARIANTS)}")
-    # What has nothing to fit, or nothing that is stated, is the same in both.
-    return [one for one in has if variant in (None, one)] or list(has)
+    return [one for one in has if variant in (None, one)]
+
+
+def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
+    """A page of a part does not replace that of the whole."""
+    parts = [*(() if list(keys) == list(KEYS) else keys), *(() if variant is None else (variant,))]
+    return "-".join(["reproduction", *parts]) + ".html"
 
 
 def _task(key: str, variant: Variant, folder: Path, quick: bool) -> Curves | Numbers:
-    place = folder / variant / (f"figure-{key}" if key[0].isdigit() else key)
+    place = folder / variant / folder_name(key)
     return computed(key, variant, place) if key in _COMPUTED else Curves(STUDIES[key], variant, place, quick)
 
 
@@ -126,7 +134,7 @@ def _page(outcomes: Sequence[Outcome], quick: bool) -> Page:
         "The evaluation of “The Entrapment Problem in Random Walk Decentralized Learning” (Liu, El Rouayheb, Dwyer), "
         "run anew. Each claim of the paper has a verdict with the number behind it.",
         "“stated” takes the parameters that the paper prints, as far as it prints them. “published” takes those that "
-        "give its printed curves: they are fitted, and said to be.",
+        "give its printed curves: they are fitted, and said to be. “own” are companions that are not in the paper.",
     ]
     if quick:
         intro.append("This is the quick version: few walks and no exact curves, so that numbers carry sampling noise.")

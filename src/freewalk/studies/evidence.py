@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -86,16 +87,14 @@ class Evidence:
         """The least mean squared error that any model has."""
         return float(self.record.data.attrs["optimal_mse"])
 
-    def curves(self) -> dict[str, Curve]:
-        """The expected curve of each design."""
-        parts = by_design(self.record)
-        return {label: self._curve(label, part) for label, part in parts.items()}
+    @cached_property
+    def parts(self) -> "dict[str, xarray.Dataset]":
+        """The measurements of each design."""
+        return by_design(self.record)
 
     def curve(self, label: str) -> Curve:
         """The expected curve of one design."""
-        return self._curve(label, by_design(self.record)[label])
-
-    def _curve(self, label: str, part: "xarray.Dataset") -> Curve:
+        part = self.parts[label]
         if self.exact is None:
             mean = part[["mse", "messages"]].mean("walk")
             return Curve(part.step.values.astype(np.float64), mean.messages.values, mean.mse.values)

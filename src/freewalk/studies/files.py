@@ -9,8 +9,11 @@ from typing import Literal, get_args
 from freewalk.errors import SpecError
 from freewalk.experiment.catalogue import suggestion
 
-Variant = Literal["stated", "published"]
+#: "stated": what the paper prints; "published": what gives its printed curves; "own": our companions to it.
+Variant = Literal["stated", "published", "own"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
+#: The variants of what is in the paper.
+OF_THE_PAPER: tuple[Variant, ...] = ("stated", "published")
 
 
 def spec_path(figure: str, variant: Variant) -> Path:
@@ -26,7 +29,7 @@ def spec_path(figure: str, variant: Variant) -> Path:
     >>> spec_path("3", "published").name
     'figure-3.toml'
     """
-    path = _folder() / variant / f"{_name(figure)}.toml"
+    path = _folder() / variant / f"{folder_name(figure)}.toml"
     if not path.is_file():
         raise SpecError(f"figure {figure!r}: has no spec for the variant {variant!r}")
     return path
@@ -54,12 +57,19 @@ def key_of(name: str, keys: Iterable[str]) -> str:
 
 def fit_path(figure: str) -> Path:
     """What the search has found for a figure whose curves are printed."""
-    return _folder() / "published" / f"{_name(figure)}.json"
+    return _folder() / "published" / f"{folder_name(figure)}.json"
 
 
 def _folder() -> Path:
     return Path(str(files("freewalk.studies"))) / "specs"
 
 
-def _name(figure: str) -> str:
+def folder_name(figure: str) -> str:
+    """How files and folders call a figure.
+
+    Examples
+    --------
+    >>> folder_name("3"), folder_name("remark-1")
+    ('figure-3', 'remark-1')
+    """
     return f"figure-{figure}" if figure[:1].isdigit() else figure

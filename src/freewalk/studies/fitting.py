@@ -29,7 +29,7 @@ from freewalk.report.page import Table
 from freewalk.run import learn
 from freewalk.runtimes import CPU
 from freewalk.studies.files import spec_path
-from freewalk.studies.published import FIGURES, published
+from freewalk.studies.published import FIGURES, LABELS, published
 
 #: Called with what is being done, how much of it is, and how much there is.
 Tell = Callable[[str, int, int], None]
@@ -64,7 +64,7 @@ class Space:
 
 _SPARSE = Space(uniform=(4e-4, 5e-4, 6e-4, 7e-4), importance=(2e-3, 3e-3, 4e-3, 5e-3, 6e-3))
 SPACES = {
-    "3": Space(uniform=(7e-4, 8e-4, 1e-3, 1.2e-3), importance=(6e-3, 8e-3, 1e-2, 1.2e-2, 1.5e-2)),
+    "3": Space(uniform=(7e-4, 8e-4, 9e-4, 1e-3, 1.2e-3), importance=(8e-3, 1e-2, 1.2e-2, 1.5e-2, 2e-2, 2.5e-2, 3e-2)),
     "4a": Space(uniform=(4e-3, 5e-3, 6e-3, 7e-3), importance=(4e-3, 5e-3, 6e-3, 7e-3), jump=()),
     "4b": replace(_SPARSE, jump=()),
     "5a": _SPARSE,
@@ -80,6 +80,9 @@ READINGS: dict[str, dict[str, Any]] = {
     "uniformly random start": {"start": "uniform"},
 }
 AS_FITTED, AS_STATED = "as in the spec", "jump probability as stated"
+
+
+_ORDER = list(LABELS.values())
 
 
 @dataclass(frozen=True)
@@ -134,13 +137,21 @@ class Fit:
             values[name] = {label: tuple(numbers) for label, numbers in values[name].items()}
         return Fit(**{**values, "setting": Setting(**values["setting"])})
 
+    def _at_the_edge(self, name: str) -> bool:
+        """Whether a value is the least or the largest that was tried, so that a better one may lie beyond."""
+        tried = getattr(SPACES[self.figure], name)
+        return bool(tried) and getattr(self.setting, name) in (min(tried), max(tried))
+
     def tables(self) -> list[Table]:
         """What it says, for people."""
         tried = f"{self.seeds} draws of the data × {self.settings} settings of steps and jump probability were tried"
         rows = [
             [label, f"{self.distances[label]:.3f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"]
-            for label, (low, middle, high) in self.spread.items()
+            for label, (low, middle, high) in sorted(self.spread.items(), key=lambda item: _ORDER.index(item[0]))
         ]
+        edges = [name for name in ("uniform", "importance", "jump") if self._at_the_edge(name)]
+        if edges:
+            tried += f" (at the edge of what was tried: {', '.join(edges)})"
         near = Table(
             ["curve", "RMS, decades", "other data: median", "10 to 90 %"],
             rows,
@@ -150,8 +161,8 @@ class Fit:
         readings = Table(
             ["reading", "best", "median over the data"],
             [[name, f"{best:.3f}", f"{middle:.3f}"] for name, (best, middle) in self.readings.items()],
-            f"The RMS of the worst curve of the figure, in decades, with other readings of what the paper leaves open; "
-            f"by simulation, with {WALKS} walks.",
+            "The worst RMS of MH uniform, MH importance and MHLJ, in decades, with other readings of what the paper "
+            f"leaves open; by simulation, with {WALKS} walks.",
         )
         return [near, readings]
 
@@ -215,7 +226,7 @@ def search(
         seeds=seeds,
         settings=len(SPACES[figure]),
         setting=best[winner],
-        distances={label: round(value, 4) for label, value in exact[winner].items()},
+        distances={label: round(value, 6) for label, value in exact[winner].items()},
         readings=_compared(trials),
         spread={label: tuple(values.round(4).tolist()) for label, values in spread.items()},
     )

@@ -68,7 +68,7 @@ def judge(data: "xarray.Dataset") -> list[Verdict]:
     ]
 
 
-def table(data: "xarray.Dataset") -> Table:
+def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
     """Messages for each update."""
     designs = [str(name) for name in data.design.values]
     rows = [

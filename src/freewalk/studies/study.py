@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from freewalk.report.page import Chart, Verdict
 from freewalk.studies.claims import Claim
 from freewalk.studies.evidence import Evidence
-from freewalk.studies.files import VARIANTS, Variant
+from freewalk.studies.files import OF_THE_PAPER, Variant
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Study:
     title: str
     text: Sequence[str]
     claims: Sequence[Claim]
-    variants: Sequence[Variant] = VARIANTS
+    variants: Sequence[Variant] = OF_THE_PAPER
     extra: Callable[[Evidence], Sequence[Chart]] = field(default=lambda _: ())
 
     @property

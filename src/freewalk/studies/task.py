@@ -8,11 +8,13 @@ from concurrent.futures import Executor, Future
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from freewalk.analysis import exact_curve
+from freewalk.errors import SpecError
 from freewalk.experiment.spec import Plan, Spec, load
 from freewalk.objectives import LeastSquares
 from freewalk.record import Record
@@ -106,8 +108,10 @@ class Curves:
                 raise Stopped
 
         options, problem = self.plan.options, self.plan.problem
-        if stop.is_set() or not isinstance(problem, LeastSquares):
+        if stop.is_set():
             raise Stopped
+        if not isinstance(problem, LeastSquares):
+            raise SpecError(f"{self.spec.source}: [problem] is {problem!r}, expected least squares")
         curve = exact_curve(
             problem,
             self.plan.walks[label],
@@ -214,7 +218,7 @@ class Numbers:
     name: str
     variant: Variant
     folder: Path
-    module: Any
+    module: ModuleType
 
     @cached_property
     def text(self) -> str:
@@ -246,7 +250,7 @@ class Numbers:
             details={f"SHA-256 of the {name}": value for name, value in sources.items()},
             anchor=f"{self.key}-{self.variant}",
             short=f"{self.name}, {self.variant}",
-            tables=[self.module.table(spec if self.module is chain else record.data)],
+            tables=[self.module.table(spec, record.data)],
         )
         return Outcome(self.key, self.name, self.variant, verdicts, section, self.folder)
 

@@ -1,6 +1,6 @@
 // One chart: buttons, curves, a cursor that reads values.
 
-const KINDS = { mean: "mean of the walks", exact: "exact", published: "published", other: "other" };
+const KINDS = { mean: "mean of the walks", exact: "exact", published: "printed", other: "other" };
 const MARGIN = { top: 30, right: 26, bottom: 44, left: 62 };
 
 function makeChart(figure, chart) {

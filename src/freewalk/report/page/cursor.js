@@ -1,5 +1,6 @@
 // The cursor of a chart: hover, touch or arrow keys read the values of every visible curve.
 
+const SHORT = { mean: "mean", exact: "exact", published: "printed", other: "" };
 const BESIDE = 620; // pixels of width from which on the values float beside the cursor
 
 function watch(parts) {
@@ -81,18 +82,26 @@ function readAt(parts, where) {
     view.cursor.append(dot);
   }
   rows.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity)); // as the curves lie above each other
-  const heading = `${words(where)} ${state.axis}`;
-  const lines = rows.map(({ one, value, band }) => {
-    const name = one.kind === "mean" ? one.label : `${one.label}, ${KINDS[one.kind]}`;
+  const heading = `${words(where < 1e6 ? Math.round(where) : where)} ${state.axis}`;
+  // One row a design, one column a kind of curve: a row a curve would hide the chart.
+  const kinds = Object.keys(KINDS).filter((kind) => rows.some(({ one }) => one.kind === kind));
+  const lines = [...new Set(rows.map(({ one }) => one.label))].map((label) => {
+    const own = rows.filter(({ one }) => one.label === label);
+    const values = kinds.map((kind) => own.filter(({ one }) => one.kind === kind).map(({ value }) => (value === null ? "—" : words(value))).join(" "));
+    const band = own.find((row) => row.band)?.band;
     const range = band && band[0] !== null && band[1] !== null && band[1] < 1e100 ? `${words(band[0], 3)} – ${words(band[1], 3)}` : "";
-    return { one, name, value: value === null ? "—" : words(value), range };
+    return { one: own[0].one, name: label, values, range };
   });
-  const table = element("table", {}, ...lines.map((line) => element("tr", {},
+  const ranged = lines.some((line) => line.range);
+  const head = kinds.length > 1 ? [element("tr", {}, element("th", {}), element("th", {}),
+    ...kinds.flatMap((kind) => [element("th", {}, SHORT[kind]), ...(kind === "mean" && ranged ? [element("th", { class: "range" }, "band")] : [])]))] : [];
+  const table = element("table", {}, ...head, ...lines.map((line) => element("tr", {},
     element("td", {}, swatch(line.one.kind, line.one)), element("td", {}, line.name),
-    element("td", {}, line.value), element("td", { class: "range" }, line.range))));
+    ...kinds.flatMap((kind, place) => [element("td", {}, line.values[place]),
+      ...(kind === "mean" && ranged ? [element("td", { class: "range" }, line.range)] : [])]))));
   readout.replaceChildren(element("strong", {}, heading), table);
   view.picture.setAttribute("aria-valuenow", Math.round(where));
-  view.picture.setAttribute("aria-valuetext", `${heading}: ${lines.map((line) => `${line.name} ${line.value}`).join("; ")}`);
+  view.picture.setAttribute("aria-valuetext", `${heading}: ${lines.map((line) => `${line.name} ${line.values.filter(Boolean).join(", ")}`).join("; ")}`);
   const floats = view.width >= BESIDE;
   readout.className = floats ? "readout floating" : "readout";
   readout.style.left = readout.style.right = "";

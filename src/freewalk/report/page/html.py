@@ -24,7 +24,7 @@ def body(page: Page) -> str:
     parts = [f"<h1>{escape(page.title)}</h1>", *map(_paragraph, page.intro), *map(_table, page.summary)]
     if len(page.sections) > 1:
         parts.append(_overview(page.sections, anchors))
-    parts += [_section(number, one, anchors[number]) for number, one in enumerate(page.sections)]
+    parts += [_section(number, one, anchors[number], _alone(page)) for number, one in enumerate(page.sections)]
     return "\n".join(part for part in parts if part)
 
 
@@ -35,6 +35,11 @@ def navigation(page: Page) -> str:
     pairs = zip(page.sections, anchors_of(page.sections), strict=True)
     links = "".join(f'<li><a href="#{anchor}">{escape(one.short or one.title)}</a></li>' for one, anchor in pairs)
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+
+
+def _alone(page: Page) -> bool:
+    """Whether the heading of the page says all that the heading of its section would."""
+    return len(page.sections) == 1 and page.sections[0].title == page.title
 
 
 def anchors_of(sections: Sequence[Section]) -> list[str]:
@@ -50,8 +55,9 @@ def anchors_of(sections: Sequence[Section]) -> list[str]:
     return found
 
 
-def _section(number: int, section: Section, anchor: str) -> str:
-    parts = [f"<h2>{escape(section.title)}</h2>", *map(_paragraph, section.text)]
+def _section(number: int, section: Section, anchor: str, alone: bool) -> str:
+    parts = [] if alone else [f"<h2>{escape(section.title)}</h2>"]
+    parts += map(_paragraph, section.text)
     if section.verdicts:
         parts.append(_claims(section.verdicts))
     for place, chart in enumerate(section.charts):
@@ -106,7 +112,7 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
     columns: list[tuple[str, str]] = [("claim", "Claim"), ("outcome", "Verdict"), ("measured", "Measured")]
     columns += [
         (name, heading)
-        for name, heading in (("published", "Published"), ("comment", "Comment"))
+        for name, heading in (("published", "Printed"), ("comment", "Comment"))
         if any(getattr(one, name) for one in verdicts)
     ]
     head = "".join(f'<th scope="col" role="columnheader">{heading}</th>' for _, heading in columns)
