@@ -27,8 +27,11 @@ def milliseconds(graph, dim, design, samples=1, steps=200, repeats=5):
 
 def main():
     print("milliseconds a step, n = 1000, d = 10")
-    for graph in (fw.graphs.ring(1000), fw.graphs.watts_strogatz(1000, 4, 0.1, seed=1)):
-        for name, design in DESIGNS.items():
+    graphs = (fw.graphs.ring(1000), fw.graphs.watts_strogatz(1000, 4, 0.1, seed=1), fw.graphs.erdos_renyi(1000, 0.1, 1))
+    for graph in graphs:
+        # On a dense graph the rows of corrected jumps are nearly full: they have no place here.
+        dense = graph.edges > 10 * graph.n
+        for name, design in list(DESIGNS.items())[: 2 if dense else None]:
             print(f"  {graph.name[:24]:24s} {name:16s} {milliseconds(graph, 10, design):8.3f}", flush=True)
     print("against n, MHLJ on a ring, d = 10")
     for n in (250, 500, 1000, 2000, 4000, 8000):

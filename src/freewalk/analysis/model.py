@@ -272,6 +272,7 @@ def compiled() -> Callable[..., None]:
 def scratch(terms: moments.Terms, width: int) -> moments.Scratch:
     """Room for the recursion to work in; side by side go nodes of one sample each, without ridge."""
     samples, d = terms.features.shape
-    alike = samples == len(terms.offsets) - 1 and terms.ridge == 0.0
+    # With many features the lanes leave the fastest cache, and are slower than one node after the other.
+    alike = samples == len(terms.offsets) - 1 and terms.ridge == 0.0 and d <= 16
     lanes = np.zeros((4 * d + 4 + d * (d + 1) // 2, moments.LANES)) if alike else np.zeros((0, moments.LANES))
     return moments.Scratch(np.zeros((6 + d, max(width, d))), lanes)
