@@ -90,15 +90,15 @@ function readAt(parts, where) {
     const values = kinds.map((kind) => own.filter(({ one }) => one.kind === kind).map(({ value }) => (value === null ? "—" : words(value))).join(" "));
     const band = own.find((row) => row.band)?.band;
     const range = band && band[0] !== null && band[1] !== null && band[1] < 1e100 ? `${words(band[0], 3)} – ${words(band[1], 3)}` : "";
-    return { one: own[0].one, name: label, values, range };
+    return { one: (own.find(({ one }) => one.kind === "mean") ?? own[0]).one, name: label, values, range };
   });
-  const ranged = lines.some((line) => line.range);
-  const head = kinds.length > 1 ? [element("tr", {}, element("th", {}), element("th", {}),
-    ...kinds.flatMap((kind) => [element("th", {}, SHORT[kind]), ...(kind === "mean" && ranged ? [element("th", { class: "range" }, "band")] : [])]))] : [];
+  // The band has room where there is nothing to compare the mean with.
+  const alone = kinds.length === 1;
+  const head = alone ? [] : [element("tr", {}, element("th", {}), element("th", {}), ...kinds.map((kind) => element("th", {}, SHORT[kind])))];
   const table = element("table", {}, ...head, ...lines.map((line) => element("tr", {},
     element("td", {}, swatch(line.one.kind, line.one)), element("td", {}, line.name),
-    ...kinds.flatMap((kind, place) => [element("td", {}, line.values[place]),
-      ...(kind === "mean" && ranged ? [element("td", { class: "range" }, line.range)] : [])]))));
+    ...line.values.map((value) => element("td", {}, value)),
+    ...(alone ? [element("td", { class: "range" }, line.range)] : []))));
   readout.replaceChildren(element("strong", {}, heading), table);
   view.picture.setAttribute("aria-valuenow", Math.round(where));
   view.picture.setAttribute("aria-valuetext", `${heading}: ${lines.map((line) => `${line.name} ${line.values.filter(Boolean).join(", ")}`).join("; ")}`);
