@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import freewalk as fw
 from freewalk import cli, studies
 from freewalk.experiment import Spec
-from freewalk.studies import Fit
-from freewalk.studies.files import fit_path
+from freewalk.studies import KEYS, Fit
+from freewalk.studies.files import VARIANTS, fit_path
 
 #: Two cheap figures in both variants, the second with no walk in it.
 CHEAP = ["reproduce", "4a", "2", "--quick"]
@@ -298,3 +298,9 @@ def test_errors_of_report_are_one_line_each(here: Path, arguments: list[str], me
     assert result.stderr.startswith(message)
     assert result.stderr.count("\n") == 1
     assert contents(here) == before
+
+
+def test_the_command_offers_every_variant_and_every_figure() -> None:
+    assert [one.value for one in cli.reproducing.Parameters] == list(VARIANTS)
+    words = " ".join(call("reproduce", "--help").output.replace("│", " ").split())
+    assert ", ".join(KEYS) in words

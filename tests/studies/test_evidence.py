@@ -81,5 +81,6 @@ def test_a_printed_curve_has_the_messages_of_the_walk_that_stands_for_it() -> No
     assert curve is not None
     np.testing.assert_allclose(curve.messages, [0, 2, 8])
     np.testing.assert_allclose(curve.mse, [0.8, 0.5, 0.2])
-    assert found.printed("b") is None
+    with pytest.raises(KeyError):  # claims and drawings look first
+        found.printed("b")
     assert found.printed_floor == 0.1

@@ -128,11 +128,9 @@ def slower(label: str, than: str, level: float, text: str = "", why: Mapping[Var
     def judge(one: Curve, other: Curve, optimum: float) -> Finding:
         if begun := _begun(one, other, level, optimum):
             return begun
-        found = _ratio(one, other, level * optimum, 1.0, "updates")
-        first, second = one.reached(level * optimum), other.reached(level * optimum)
-        if np.isfinite(first) == np.isfinite(second):
-            return Finding(first >= second if np.isfinite(first) else None, found.number, found.reason)
-        return Finding(None if found.holds is None else not found.holds, found.number, found.reason)
+        shown = _ratio(one, other, level * optimum, 1.0, "updates")
+        reverse = _ratio(other, one, level * optimum, 1.0, "updates")  # that the other needs at most as many
+        return Finding(reverse.holds, shown.number, reverse.reason)
 
     words = text or f"{label} needs at least as many updates as {than}, to {level:g} × the optimum"
     return Claim(words, *_both(label, than, judge), why or {})
@@ -160,10 +158,9 @@ def _both(
         return judge(evidence.curve(label), evidence.curve(other), evidence.optimum)
 
     def read_off(evidence: Evidence) -> str:
-        one, two = evidence.printed(label), evidence.printed(other)
-        if not printed or one is None or two is None:
+        if not printed or not {label, other} <= set(evidence.published):
             return ""
-        return judge(one, two, evidence.printed_floor).number
+        return judge(evidence.printed(label), evidence.printed(other), evidence.printed_floor).number
 
     return measure, read_off
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def scaled(evidence: Evidence, label: str) -> Curve | None:
-    """The printed curve of a design; where the scale of its data is not stated, with its floor moved to our optimum."""
+def scaled(evidence: Evidence, label: str) -> Curve:
+    """A printed curve; where the scale of its data is not stated, with its floor moved to our optimum."""
     curve = evidence.printed(label)
-    if curve is None or evidence.variant == "published":
+    if evidence.variant == "published":
         return curve
     return Curve(curve.updates, curve.messages, curve.mse * (evidence.optimum / evidence.printed_floor))
 
@@ -53,7 +53,8 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
             for axes, where in ((left, part.step.values), (right, messages)):
                 axes.fill_between(where, low, high, color=colour, alpha=0.13, linewidth=0)
                 axes.plot(where, mean, color=colour, linewidth=1.9, label=label, zorder=3)
-            exact, printed = evidence.curve(label), scaled(evidence, label)
+            exact = evidence.curve(label)
+            printed = scaled(evidence, label) if label in evidence.published else None
             if printed is not None:
                 lowest, highest = min(lowest, printed.mse.min()), max(highest, printed.mse.max())
             for axes, by in ((left, "updates"), (right, "messages")):

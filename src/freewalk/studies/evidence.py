@@ -101,10 +101,8 @@ class Evidence:
         one = self.exact.sel(design=label)
         return Curve(one.step.values.astype(np.float64), one.messages.values, one.mse.values)
 
-    def printed(self, label: str) -> Curve | None:
-        """The printed curve of a design, if there is one; its messages are those of the walk that stands for it."""
-        if label not in self.published:
-            return None
+    def printed(self, label: str) -> Curve:
+        """The printed curve of a design that has one; its messages are those of the walk that stands for it."""
         curve, own = self.published[label], self.curve(label)
         return Curve(curve.updates, np.interp(curve.updates, own.updates, own.messages), curve.mse)
 

@@ -72,15 +72,14 @@ SPACES = {
     "6": _SPARSE,
 }
 
+AS_FITTED, AS_STATED = "as in the spec", "jump probability as stated"
 #: Other readings of what the paper leaves open: the same search, with one value of the spec changed.
 READINGS: dict[str, dict[str, Any]] = {
-    "as in the spec": {},
+    AS_FITTED: {},
     "first feature constant": {"constant": True},
     "heavy nodes adjacent": {"adjacent": True},
     "uniformly random start": {"start": "uniform"},
 }
-AS_FITTED, AS_STATED = "as in the spec", "jump probability as stated"
-
 
 _ORDER = list(LABELS.values())
 

@@ -18,7 +18,7 @@ from freewalk.errors import SpecError
 from freewalk.experiment.spec import Plan, Spec, load
 from freewalk.objectives import LeastSquares
 from freewalk.record import Record
-from freewalk.report.page import Chart, Section, Series, Table, Verdict, section_of
+from freewalk.report.page import Chart, Section, Table, Verdict, section_of
 from freewalk.studies import chain, drawing, keeping, messages
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import Variant, fit_path, spec_path
@@ -173,30 +173,26 @@ class Curves:
         sources: dict[str, str],
         charts: Sequence[Chart],
     ) -> Section:
+        curves = {label: drawing.scaled(evidence, label) for label in evidence.published}
         section = section_of(
             evidence.record,
             graph=next(iter(self.plan.walks.values()))[0].kernel.graph,
             exact=evidence.exact,
+            published={label: (curve.updates, curve.messages, curve.mse) for label, curve in curves.items()},
             verdicts=verdicts,
             title=title,
             text=self.study.text,
         )
-        chart, printed = section.charts[0], []
-        for label in evidence.published:
-            curve = drawing.scaled(evidence, label)
-            if curve is not None:
-                axes = {"updates": curve.updates, "messages": curve.messages}
-                printed.append(Series(label, axes, curve.mse, kind="published"))
+        chart = section.charts[0]
         note = chart.note
-        if printed:
+        if curves:
             note += " The paper prints no messages: a printed curve has those of the walk that stands for it."
-        if printed and self.variant == "stated":
+        if curves and self.variant == "stated":
             note += " Nor does it state the scale of the data: printed curves are scaled to our optimum."
-        chart = replace(chart, series=[*chart.series, *printed], note=note)
         digests = {f"SHA-256 of the {name}": value for name, value in sources.items()}
         return replace(
             section,
-            charts=[chart, *charts],
+            charts=[replace(chart, note=note), *charts],
             details={**digests, **section.details},
             anchor=f"{self.study.key}-{self.variant}",
             short=f"{self.study.name}, {self.variant}",

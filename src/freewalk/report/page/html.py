@@ -21,7 +21,7 @@ _NO_PATHS = (
 def body(page: Page) -> str:
     """All that stands between the header and the scripts."""
     anchors = anchors_of(page.sections)
-    parts = [f"<h1>{escape(page.title)}</h1>", *map(_paragraph, page.intro), *map(_table, page.summary)]
+    parts = [f"<h1>{escape(page.title)}</h1>", *map(_paragraph, page.intro)]
     if len(page.sections) > 1:
         parts.append(_overview(page.sections, anchors))
     parts += [_section(number, one, anchors[number], _alone(page)) for number, one in enumerate(page.sections)]

@@ -268,17 +268,13 @@ class Page:
         One an experiment. Several get a bar of links, and where they have claims a table that counts the verdicts.
     intro
         Paragraphs at the top.
-    summary
-        Tables below them.
     """
 
     title: str
     sections: Sequence[Section]
     intro: Sequence[str] = ()
-    summary: Sequence[Table] = ()
 
     def __post_init__(self) -> None:
         owner = f"Page {self.title!r}"
         check_items(owner, "sections", self.sections, "a list of at least one Section", Section, empty=False)
         check_items(owner, "intro", self.intro, "a list of paragraphs", str)
-        check_items(owner, "summary", self.summary, "a list of Table", Table)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray
 
 Floats = NDArray[np.float64]
-Curve = tuple[ArrayLike, ArrayLike]
+Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
 def section_of(
@@ -43,7 +43,8 @@ def section_of(
         Exact curves by (design, step), or by step for a record of one design: the measure that the record shows, "mse"
         or "loss", and "messages".
     published
-        Published curves by design: updates and values. A name that is not in the record is a curve of its own.
+        Published curves by design: updates and values, or updates, messages and values. A name that is not in the
+        record is a curve of its own.
     verdicts
         The rows of the table of claims.
     title, text
@@ -125,12 +126,13 @@ def _exact_one(label: str, one: "xarray.Dataset", name: str) -> Series:
 
 def _published(label: str, curve: Curve) -> Series:
     try:
-        updates, values = (np.asarray(one, dtype=np.float64) for one in curve)
+        updates, *messages, values = (np.asarray(one, dtype=np.float64) for one in curve)
         order = np.argsort(updates, kind="stable")
-        return Series(str(label), {"updates": updates[order]}, values[order], kind="published")
+        axes = dict(zip(("updates", "messages"), (axis[order] for axis in (updates, *messages)), strict=False))
+        return Series(str(label), axes, values[order], kind="published")
     except (TypeError, ValueError, IndexError) as error:
         raise RecordError(
-            f"section_of: published[{label!r}] cannot be used ({error}), expected two arrays alike: updates and values"
+            f"section_of: published[{label!r}] cannot be used ({error}), expected arrays alike: updates and values"
         ) from error
 
 
