@@ -28,7 +28,7 @@ from freewalk.errors import FreewalkError
 # Compiled functions do not allocate, so they need not count references to the arrays they are handed, which would cost
 # more than most of them do.
 _OPTIONS = "nogil=True, error_model='numpy', _nrt=False"
-_ENTRY = f"@numba.njit(cache=True, {_OPTIONS})"
+_ENTRY = f"@numba.njit(cache=True, pipeline_class=Vectorizing, {_OPTIONS})"
 _CALL = f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
 # Inlined by force: a call inside a loop keeps the compiler from using vector registers.
 _PART = f"@numba.njit(inline='always', {_OPTIONS})"
@@ -76,6 +76,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
     """The text of the module that holds the functions, what they call and the constants they use."""
     imports: dict[str, str] = {"numba": "numba", "np": "numpy"}
     constants: dict[str, str] = {}
+    imported: dict[str, str] = {}
     sources: dict[str, str] = {}
     visited: dict[str, Callable[..., Any]] = {}
     engine = (getattr(functions[entry], "__module__", None) or "").rpartition(".")[0]
@@ -84,6 +85,9 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
         if visited.setdefault(name, function) is not function:
             raise FreewalkError(f"compile: two different functions are called {name!r}; rename one")
         if name in sources:
+            return
+        if type(function).__name__ == "_Intrinsic":  # numba's own kind of function; it need not be imported for that
+            imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"  # type: ignore
             return
         if not isinstance(function, FunctionType):
             raise FreewalkError(f"{name}: got {function!r}, expected a function made with def (no method, no builtin)")
@@ -134,6 +138,8 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
     return "\n".join(
         [
             *(f"import {module} as {alias}" for alias, module in sorted(imports.items())),
+            "from freewalk.native import Vectorizing",
+            *imported.values(),
             *(f"{name} = {value}" for name, value in sorted(constants.items())),
             *sources.values(),  # in any order: numba binds them when it compiles
             "",

@@ -24,15 +24,16 @@ MOVE = np.uint64(0)
 SAMPLE = np.uint64(1)
 START = np.uint64(2)
 
-_LOW = np.uint64(0xFFFFFFFF)
+LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 _STREAM = np.uint64(30)
-_HALF = np.uint64(32)
+HALF = np.uint64(32)
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
 _MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 _WEYL_0 = np.uint64(0x9E3779B9)
 _WEYL_1 = np.uint64(0xBB67AE85)
 _TWO_64 = 18446744073709551616.0
+_BELOW_TWO_64 = 18446744073709549568.0  # the largest float that is
 LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # On words the types are numpy's or numba's unsigned integers, alone or as arrays: one source serves them all.
@@ -51,19 +52,19 @@ def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[
     for _ in range(10):
         first = _MULTIPLIER_0 * c0
         second = _MULTIPLIER_1 * c2
-        c0 = (second >> _HALF) ^ c1 ^ k0
-        c1 = second & _LOW
-        c2 = (first >> _HALF) ^ c3 ^ k1
-        c3 = first & _LOW
-        k0 = (k0 + _WEYL_0) & _LOW
-        k1 = (k1 + _WEYL_1) & _LOW
+        c0 = (second >> HALF) ^ c1 ^ k0
+        c1 = second & LOW
+        c2 = (first >> HALF) ^ c3 ^ k1
+        c3 = first & LOW
+        k0 = (k0 + _WEYL_0) & LOW
+        k1 = (k1 + _WEYL_1) & LOW
     return c0, c1, c2, c3
 
 
 def word_pair(seed: Word, stream: Word, walk: Word, step: Word, block: Word) -> tuple[Word, Word]:
     """The words 2·block and 2·block + 1 of a stream at one step of one walk."""
-    a, b, c, d = philox((stream << _STREAM) | block, walk, step & _LOW, step >> _HALF, seed & _LOW, seed >> _HALF)
-    return (a << _HALF) | b, (c << _HALF) | d
+    a, b, c, d = philox((stream << _STREAM) | block, walk, step & LOW, step >> HALF, seed & LOW, seed >> HALF)
+    return (a << HALF) | b, (c << HALF) | d
 
 
 def word(seed: Word, stream: Word, walk: Word, step: Word, index: Word) -> Word:
@@ -82,7 +83,7 @@ def pick(draw: Word, count: Word) -> Word:
     >>> int(pick(np.uint64(2**63), np.uint64(10)))
     5
     """
-    return ((draw >> _HALF) * count + (((draw & _LOW) * count) >> _HALF)) >> _HALF
+    return ((draw >> HALF) * count + (((draw & LOW) * count) >> HALF)) >> HALF
 
 
 def accepts(offset: Word, width: Any, start: Any, end: Any) -> Any:
@@ -92,6 +93,23 @@ def accepts(offset: Word, width: Any, start: Any, end: Any) -> Any:
     the same everywhere. An offset of 0 is always accepted, so that no probability is ever rounded down to nothing.
     """
     return np.float64(offset) <= width * (end / start)
+
+
+def largest_accepted(width: float, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """The largest offset that `accepts` takes, by start and end: an integer to compare with in its place.
+
+    `accepts` compares the offset as a float, so it also takes offsets above the bound that are rounded down to it.
+
+    Examples
+    --------
+    >>> [int(limit) for limit in largest_accepted(100.0, np.array([1.0, 2.0, 3.0]), np.array([0.5, 4.0, 0.0]))]
+    [50, 200, 0]
+    """
+    bound = np.minimum(width * (end / start), _TWO_64)
+    whole = np.minimum(bound, _BELOW_TWO_64).astype(np.uint64)
+    gap = np.maximum(np.spacing(bound), 1.0).astype(np.uint64)  # floats above 2^53 skip integers
+    rounded_down = gap // np.uint64(2) - (whole // gap & _ONE & np.uint64(gap > _ONE))  # a tie goes to the even float
+    return np.where(bound >= _TWO_64, LAST, whole + rounded_down)
 
 
 def widths(probabilities: ArrayLike) -> NDArray[np.uint64]:

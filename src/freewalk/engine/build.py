@@ -9,14 +9,20 @@ from numpy.typing import NDArray
 from freewalk import rng
 from freewalk.compiling import compile_functions
 from freewalk.engine import cpu, step
-from freewalk.engine.table import Table, compile_kernel
+from freewalk.engine.table import HOPS, Table, compile_kernel
 from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
 from freewalk.learning import Rule
-from freewalk.objectives import Predictor
+from freewalk.native import choose
+from freewalk.objectives import LeastSquares, Predictor
 
+_ROWS = 2**14
 _CALLS = ("draw_block", "walk_block", "learn_block", "measure_block", "word")
-_APPLY = (step.apply_alone, step.apply_with_one, step.apply_with_two)
+_APPLY = (
+    (step.apply_alone, step.apply_four_alone),
+    (step.apply_with_one, step.apply_four_with_one),
+    (step.apply_with_two, step.apply_four_with_two),
+)
 
 
 class Program(NamedTuple):
@@ -32,7 +38,7 @@ def program(
     problem: Predictor | None, kernel: Kernel, rule: Rule | None, optimum: NDArray[np.float64], precision: str
 ) -> Program:
     """Make a phase ready."""
-    walk = compile_functions({"walk_slab": cpu.walk_slab}, "walk_slab", calls=_CALLS)
+    walk = compile_functions({"walk_slab": cpu.walk_slab, "choose": choose}, "walk_slab", calls=_CALLS)
     table = compile_kernel(kernel)
     if problem is None or rule is None:
         return Program(walk, None, table, None)
@@ -46,7 +52,8 @@ def program(
         "slope": type(problem).slope,
         "value": type(problem).value,
         "update": rule.update,
-        "apply": _APPLY[rule.carries],
+        "apply": _APPLY[rule.carries][0],
+        "apply_four": _APPLY[rule.carries][1],
     }
     learn = compile_functions(functions, "learn_slab", calls=_CALLS)
     weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
@@ -69,17 +76,38 @@ def _try(who: str, function: Callable[..., Any], expected: int, *arguments: floa
 def _samples(
     problem: Predictor, weights: NDArray[np.float64], optimum: NDArray[np.float64], precision: str
 ) -> cpu.Data:
-    features = np.zeros((problem.targets.size, -(-problem.dim // 4) * 4), dtype=precision)
-    features[:, : problem.dim] = problem.features
+    curvature, pull, least = _expansion(problem, optimum)
     return cpu.Data(
-        features=_fixed(features),
-        targets=_fixed(problem.targets.astype(precision)),
+        features=_fixed(problem.features.astype(precision, copy=False)),
+        targets=_fixed(problem.targets.astype(precision, copy=False)),
         offsets=_fixed(problem.offsets),
+        alone=bool(problem.targets.size == problem.n),
         sample_weights=_fixed(problem.sample_weights),
         weights=_fixed(weights),
         ridge=float(problem.ridge),
         optimum=_fixed(optimum),
+        curvature=_fixed(curvature),
+        pull=_fixed(pull),
+        least=least,
     )
+
+
+def _expansion(
+    problem: Predictor, optimum: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Second derivative, derivative and value at the optimum, where they are the whole loss and fewer numbers."""
+    dim = problem.dim
+    if not isinstance(problem, LeastSquares) or dim > problem.targets.size or np.isnan(optimum).any():
+        return np.empty((0, 0)), np.empty(0), 0.0
+    curvature, pull, least = np.zeros((dim, dim)), np.zeros(dim), 0.0
+    for first in range(0, problem.targets.size, _ROWS):  # in pieces: a large problem has no room for a second one
+        rows = slice(first, first + _ROWS)
+        features, weights = problem.features[rows], problem.sample_weights[rows, None]
+        errors = features @ optimum - problem.targets[rows]
+        curvature += features.T @ (weights * features)
+        pull += features.T @ (weights[:, 0] * errors)
+        least += float(0.5 * weights[:, 0] @ errors**2)
+    return curvature, pull, least
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
@@ -89,11 +117,18 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def route(seed: int, kernel: Kernel, start: int, until: int, marks: NDArray[np.int64], walks: int) -> cpu.Route:
+def route(
+    seed: int, kernel: Kernel, table: Table, start: int, until: int, marks: NDArray[np.int64], walks: int
+) -> cpu.Route:
     """How to move between two steps: thresholds made on the host, one row a step only where they change."""
     times = np.arange(start, max(until, start + 1) if kernel.fade is not None else start + 1)
+    ends = rng.ends(kernel.probabilities(times))
+    near = ends[:, 0] if table.limits.size else np.zeros(ends.shape[0], dtype=np.uint64)
+    longer = np.flatnonzero(table.moves[:, HOPS] > 1)
+    starts = np.hstack([np.zeros((ends.shape[0], 1), dtype=np.uint64), ends])
+    far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
     counts = (np.empty((walks, marks.size), dtype=np.int64) for _ in range(2))
-    return cpu.Route(np.uint64(seed), start, rng.ends(kernel.probabilities(times)), marks, *counts)
+    return cpu.Route(np.uint64(seed), start, ends, np.ascontiguousarray(near), np.ascontiguousarray(far), marks, *counts)
 
 
 def lesson(
@@ -112,10 +147,3 @@ def lesson(
         marks,
         *(np.empty((walks, marks.size)) for _ in range(3)),
     )
-
-
-def padded(models: NDArray[Any], width: int) -> NDArray[Any]:
-    """Models with zeros behind their coordinates, as wide as the features."""
-    result = np.zeros((*models.shape[:-1], width), dtype=models.dtype)
-    result[..., : models.shape[-1]] = models
-    return result

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from freewalk.engine.step import learn_at, make_move, value
+from freewalk.engine.step import far_move, learn_from_all, learn_from_one, near_move, value
 from freewalk.rng import MOVE, SAMPLE, pick, word, word_pair
 
 LANES = 16  # walks that take turns
@@ -33,21 +33,27 @@ class Route(NamedTuple):
     seed: Any
     step: Any
     ends: Any  # where the intervals of the moves end: one row, or one a step
+    near: Any  # by row: words 0 below this make a `near_move`
+    far: Any  # by row: words 0 from this on may need words 2 and 3
     marks: Any
     messages: Any  # by walk and mark
     probes: Any
 
 
 class Data(NamedTuple):
-    """An objective's samples, padded with zero features to a multiple of four, and the weights of the nodes."""
+    """An objective's samples and the weights of the nodes."""
 
     features: Any
     targets: Any
-    offsets: Any
+    offsets: Any  # by node: its first sample
+    alone: Any  # whether every node has one sample, its own number
     sample_weights: Any
     weights: Any
     ridge: Any
     optimum: Any
+    curvature: Any  # a quadratic loss: its second derivative, else empty
+    pull: Any  # its derivative at the optimum
+    least: Any  # its value there
 
 
 class Lesson(NamedTuple):
@@ -67,10 +73,14 @@ class Lesson(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Room for the words of a block."""
+    """Room for the words of a block: one of each a step and lane, and the few that a longer move needs."""
 
     decisions: Any
     firsts: Any
+    steps: Any  # of the longer moves
+    lanes: Any
+    seconds: Any
+    thirds: Any
 
 
 class Sums(NamedTuple):
@@ -78,23 +88,16 @@ class Sums(NamedTuple):
 
     gradient: Any
     reported: Any
-    prediction: Any
-    losses: Any
 
 
 def words() -> Words:
     """Room for the words of a block."""
-    return Words(*(np.empty((BLOCK, LANES), dtype=np.uint64) for _ in range(2)))
+    return Words(*(np.empty(BLOCK * LANES + 1, dtype=np.uint64) for _ in range(6)))
 
 
-def sums(width: int, precision: str) -> Sums:
-    """Room for what is computed from models `width` wide."""
-    return Sums(
-        gradient=np.empty(width, dtype=precision),
-        reported=np.empty((width, LANES), dtype=precision),
-        prediction=np.empty(LANES, dtype=precision),
-        losses=np.empty(LANES),
-    )
+def sums(dim: int, precision: str) -> Sums:
+    """Room for what is computed from models of `dim` coordinates."""
+    return Sums(gradient=np.empty(dim, dtype=precision), reported=np.empty((dim, LANES)))
 
 
 def walk_slab(
@@ -136,14 +139,35 @@ def walk_slab(
 
 
 def draw_block(route: Any, room: Any, base: int, lanes: int, now: int, count: int) -> None:
-    """Words 0 and 1 of every step and lane: the words that nearly every step needs."""
+    """Words 0 and 1 of every step and lane, which nearly every step needs, and words 2 and 3 of those that may."""
     decisions, firsts, seed = room.decisions, room.firsts, route.seed
-    for t in range(count):
-        step = np.uint64(now + t)
+    if lanes > 4:  # the inner loop is the one that fills vector registers
+        for t in range(count):
+            for lane in range(lanes):
+                draw_pair(decisions, firsts, seed, base, lane, now, t, t * lanes + lane)
+    else:
         for lane in range(lanes):
-            even, odd = word_pair(seed, MOVE, np.uint64(base + lane), step, np.uint64(0))
-            decisions[t, lane] = even
-            firsts[t, lane] = odd
+            for t in range(count):
+                draw_pair(decisions, firsts, seed, base, lane, now, t, t * lanes + lane)
+    steps, lanes_of, seconds, thirds, far = room.steps, room.lanes, room.seconds, room.thirds, route.far
+    found = np.uint64(0)
+    for t in range(count):
+        least = far[min(now + t - route.step, far.size - 1)]
+        for lane in range(lanes):  # no branch: what does not count is overwritten
+            steps[found] = np.uint64(now + t)
+            lanes_of[found] = np.uint64(base + lane)
+            found += np.uint64(decisions[t * lanes + lane] >= least)
+    for index in range(found):
+        even, odd = word_pair(seed, MOVE, lanes_of[index], steps[index], np.uint64(1))
+        seconds[index] = even
+        thirds[index] = odd
+
+
+def draw_pair(decisions: Any, firsts: Any, seed: Any, base: int, lane: int, now: int, t: int, index: int) -> None:
+    """Words 0 and 1 of one step and lane."""
+    even, odd = word_pair(seed, MOVE, np.uint64(base + lane), np.uint64(now + t), np.uint64(0))
+    decisions[index] = even
+    firsts[index] = odd
 
 
 def walk_block(
@@ -161,41 +185,53 @@ def walk_block(
     count: int,
 ) -> None:
     """Walk `count` steps, writing the node of every step and lane."""
-    indptr, indices, moves, ratios, row_indptr, row_indices, row_ends, law_ends = table
+    spans, tails, limits, moves, ratios, row_indptr, row_indices, row_ends, law_ends = table
     nodes, messages, probes, visits = walkers.nodes, walkers.messages, walkers.probes, walkers.visits
-    decisions, firsts = room.decisions, room.firsts
+    decisions, firsts, seconds, thirds = room.decisions, room.firsts, room.seconds, room.thirds
     ends, seed, chunk_start = route.ends, route.seed, route.step
+    longer = np.uint64(0)
     for t in range(count):
-        time = min(now + t - chunk_start, ends.shape[0] - 1)
-        step = np.uint64(now + t)
+        time = np.uint64(min(now + t - chunk_start, ends.shape[0] - 1))
+        near = route.near[time]
+        far = route.far[time]
         for lane in range(lanes):
-            walk = base + lane
-            node: Any = np.int64(nodes[walk])
+            walk = np.uint64(base + lane)
+            node = np.uint32(nodes[walk])
             path[row + t, column + lane] = node
-            end, sent, probed = make_move(
-                indptr,
-                indices,
-                moves,
-                ratios,
-                row_indptr,
-                row_indices,
-                row_ends,
-                law_ends,
-                ends,
-                time,
-                seed,
-                np.uint64(walk),
-                step,
-                node,
-                decisions[t, lane],
-                firsts[t, lane],
-            )
-            nodes[walk] = end
-            messages[walk] += sent
-            probes[walk] += probed
-    for t in range(count):
-        for lane in range(lanes):
-            visits[base + lane if visit_row < 0 else visit_row, path[row + t, column + lane]] += 1
+            visits[walk if visit_row < 0 else np.uint64(visit_row), node] += 1
+            decision = decisions[t * lanes + lane]
+            first = firsts[t * lanes + lane]
+            if decision < near:
+                end, taken = near_move(spans, tails, limits, node, decision, first)
+                nodes[walk] = end
+                messages[walk] += taken
+            else:
+                second = seconds[longer]
+                third = thirds[longer]
+                longer += np.uint64(decision >= far)
+                end, sent, probed = far_move(
+                    spans,
+                    tails,
+                    moves,
+                    ratios,
+                    row_indptr,
+                    row_indices,
+                    row_ends,
+                    law_ends,
+                    ends,
+                    time,
+                    seed,
+                    walk,
+                    np.uint64(now + t),
+                    node,
+                    decision,
+                    first,
+                    second,
+                    third,
+                )
+                nodes[walk] = end
+                messages[walk] += sent
+                probes[walk] += probed
     path_of, paths = walkers.path_of, walkers.paths
     for lane in range(lanes):
         kept = path_of[base + lane]
@@ -253,56 +289,114 @@ def learn_block(
     count: int,
 ) -> None:
     """Learn at `count` nodes of every lane."""
-    features, targets, offsets, weights, ridge = data.features, data.targets, data.offsets, data.weights, data.ridge
+    features, targets, offsets, weights, alone = data.features, data.targets, data.offsets, data.weights, data.alone
     rates, chunk_start, seed, sampled = lesson.rates, lesson.step, lesson.seed, lesson.sampled
-    dim = data.optimum.size
+    dim, ridge = features.shape[1], features.dtype.type(data.ridge)
     local_steps, counted_from, gradient = lesson.local_steps, lesson.counted_from, room.gradient
     for t in range(count):
         rate = rates[min(now + t - chunk_start, rates.size - 1)]
         done = (now + t - counted_from) * local_steps
         for lane in range(lanes):
-            walk = base + lane
-            node = path[row + t, column + lane]
-            step = rate * weights[node]
+            walk = np.uint64(base + lane)
+            node = np.uint64(path[row + t, column + lane])
+            step = features.dtype.type(rate * weights[node])
             for local in range(local_steps):
-                first = offsets[node]
-                last = offsets[node + 1]
-                if sampled:
-                    draw = word(seed, SAMPLE, np.uint64(walk), np.uint64(now + t), np.uint64(local))
-                    first += np.int64(pick(draw, np.uint64(last - first)))
-                    last = first + 1
-                learn_at(
-                    features, targets, ridge, dim, first, last, step, done + local, models, carried, walk, gradient
-                )
+                first = node
+                if not alone:
+                    first = np.uint64(offsets[node])
+                    last = np.uint64(offsets[node + np.uint64(1)])
+                    if not sampled and last - first != np.uint64(1):
+                        learn_from_all(
+                            features,
+                            targets,
+                            ridge,
+                            dim,
+                            first,
+                            last,
+                            step,
+                            done + local,
+                            models,
+                            carried,
+                            walk,
+                            gradient,
+                        )
+                        continue
+                    if sampled:
+                        draw = word(seed, SAMPLE, walk, np.uint64(now + t), np.uint64(local))
+                        first += pick(draw, last - first)
+                learn_from_one(features, targets, ridge, dim, first, step, done + local, models, carried, walk)
 
 
 def measure_block(
     data: Any, lesson: Any, models: Any, carried: Any, room: Any, base: int, lanes: int, mark: int
 ) -> None:
-    """Losses and distances; the samples go in a fixed order, with the lanes side by side."""
-    features, targets, sample_weights, optimum = data.features, data.targets, data.sample_weights, data.optimum
-    reported, prediction, losses = room.reported, room.prediction, room.losses
+    """Losses and distances of the models that are reported."""
+    optimum, reported = data.optimum, room.reported
     for lane in range(lanes):
-        losses[lane] = 0.0
-        for j in range(features.shape[1]):
-            if lesson.reported < 0:
-                reported[j, lane] = models[base + lane, j]
-            else:
-                reported[j, lane] = carried[lesson.reported, base + lane, j]
-    for sample in range(features.shape[0]):
-        for lane in range(lanes):
-            prediction[lane] = 0.0
-        for j in range(features.shape[1]):
-            for lane in range(lanes):
-                prediction[lane] += features[sample, j] * reported[j, lane]
-        for lane in range(lanes):
-            losses[lane] += sample_weights[sample] * value(prediction[lane], targets[sample])
-    for lane in range(lanes):
+        walk = base + lane
         squared = 0.0
         distance = 0.0
         for j in range(optimum.size):
-            squared += reported[j, lane] ** 2
-            distance += (reported[j, lane] - optimum[j]) ** 2
-        lesson.loss[base + lane, mark] = losses[lane]
-        lesson.penalty[base + lane, mark] = 0.5 * data.ridge * squared
-        lesson.distance[base + lane, mark] = distance
+            x = np.float64(models[walk, j] if lesson.reported < 0 else carried[lesson.reported, walk, j])
+            reported[j, lane] = x
+            squared += x * x
+            distance += (x - optimum[j]) ** 2
+        lesson.penalty[walk, mark] = 0.5 * data.ridge * squared
+        lesson.distance[walk, mark] = distance
+    for lane in range(lanes, LANES):
+        for j in range(optimum.size):
+            reported[j, lane] = 0.0
+    for lane in range(0, lanes, 4):
+        if data.curvature.size:
+            a, b, c, d = quadratic_losses(data.curvature, data.pull, data.least, optimum, reported, lane)
+        else:
+            a, b, c, d = losses(data.features, data.targets, data.sample_weights, reported, lane)
+        for index, loss in enumerate((a, b, c, d)):
+            if lane + index < lanes:
+                lesson.loss[base + lane + index, mark] = loss
+
+
+def losses(features: Any, targets: Any, sample_weights: Any, reported: Any, lane: int) -> Any:
+    """The loss of four lanes, sample by sample."""
+    total_a = 0.0
+    total_b = 0.0
+    total_c = 0.0
+    total_d = 0.0
+    for sample in range(features.shape[0]):
+        a = 0.0
+        b = 0.0
+        c = 0.0
+        d = 0.0
+        for j in range(features.shape[1]):
+            a += features[sample, j] * reported[j, lane]
+            b += features[sample, j] * reported[j, lane + 1]
+            c += features[sample, j] * reported[j, lane + 2]
+            d += features[sample, j] * reported[j, lane + 3]
+        total_a += sample_weights[sample] * value(a, targets[sample])
+        total_b += sample_weights[sample] * value(b, targets[sample])
+        total_c += sample_weights[sample] * value(c, targets[sample])
+        total_d += sample_weights[sample] * value(d, targets[sample])
+    return total_a, total_b, total_c, total_d
+
+
+def quadratic_losses(curvature: Any, pull: Any, least: Any, optimum: Any, reported: Any, lane: int) -> Any:
+    """The loss of four lanes from the value, derivative and second derivative at the optimum: d² numbers, not n·d."""
+    total_a = least
+    total_b = least
+    total_c = least
+    total_d = least
+    for i in range(optimum.size):
+        a = 0.0
+        b = 0.0
+        c = 0.0
+        d = 0.0
+        for j in range(optimum.size):
+            a += curvature[i, j] * (reported[j, lane] - optimum[j])
+            b += curvature[i, j] * (reported[j, lane + 1] - optimum[j])
+            c += curvature[i, j] * (reported[j, lane + 2] - optimum[j])
+            d += curvature[i, j] * (reported[j, lane + 3] - optimum[j])
+        total_a += (pull[i] + 0.5 * a) * (reported[i, lane] - optimum[i])
+        total_b += (pull[i] + 0.5 * b) * (reported[i, lane + 1] - optimum[i])
+        total_c += (pull[i] + 0.5 * c) * (reported[i, lane + 2] - optimum[i])
+        total_d += (pull[i] + 0.5 * d) * (reported[i, lane + 3] - optimum[i])
+    return total_a, total_b, total_c, total_d

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from freewalk import rng
-from freewalk.engine.table import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP
+from freewalk.engine.table import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
 MOVE = rng.MOVE
+HALF = rng.HALF
+LOW = rng.LOW
 accepts = rng.accepts
 pick = rng.pick
 word = rng.word
@@ -45,15 +47,30 @@ def search(ends: Any, row: int, first: int, last: int, draw: Any) -> int:
     return first
 
 
-def uniform_hop(indptr: Any, indices: Any, node: int, draw: Any) -> Any:
-    """A neighbour, uniformly."""
-    first = indptr[node]
-    return np.int64(indices[first + np.int64(pick(draw, np.uint64(indptr[node + 1] - first)))])
+def choose(condition: Any, yes: Any, no: Any) -> Any:
+    """One of two numbers. On a processor a compiler intrinsic takes this place, which never becomes a branch."""
+    return yes if condition else no
 
 
-def make_move(
-    indptr: Any,
-    indices: Any,
+def edge_drawn(spans: Any, node: Any, draw: Any) -> Any:
+    """An edge of the node, uniformly. A span holds the first edge and the number of edges: one load."""
+    span = spans[node]
+    return (span >> HALF) + pick(draw, span & LOW)
+
+
+def near_move(spans: Any, tails: Any, limits: Any, node: Any, decision: Any, first: Any) -> Any:
+    """The move that is made nearly always, one uniform hop, and whether its end is accepted.
+
+    `limits` holds the largest word that accepts an edge: a comparison of integers instead of `accepts`.
+    """
+    edge = edge_drawn(spans, node, first)
+    taken = decision <= limits[edge]
+    return choose(taken, tails[edge], node), taken
+
+
+def far_move(
+    spans: Any,
+    tails: Any,
     moves: Any,
     ratios: Any,
     row_indptr: Any,
@@ -65,80 +82,131 @@ def make_move(
     seed: Any,
     walk: Any,
     step: Any,
-    node: int,
+    node: Any,
     decision: Any,
     first: Any,
-) -> tuple[int, int, int]:
-    """One move from a node: where it ends, the models sent and the probes sent on the way.
+    second: Any,
+    third: Any,
+) -> Any:
+    """Any move from a node: where it ends, the models sent and the probes sent on the way.
 
-    `decision` and `first` are words 0 and 1 of the step: the one decides between the moves (whose intervals end at
-    `ends[time]`) and on the acceptance, the other makes the first hop. Further hops draw their own words.
+    `decision` is word 0 of the step and decides between the moves (whose intervals end at `ends[time]`) and on the
+    acceptance; `first`, `second` and `third` are words 1 to 3 and make the hops. Further hops draw their own words.
     """
     move = 0
     start = np.uint64(0)
     while move < ends.shape[1] - 1 and decision >= ends[time, move]:
         start = ends[time, move]
         move += 1
+    hops = moves[move, HOPS]
+    if moves[move, PLAIN]:
+        end = node
+        if hops > 0:
+            end = tails[edge_drawn(spans, node, first)]
+        if hops > 1:
+            end = tails[edge_drawn(spans, end, second)]
+        if hops > 2:
+            end = tails[edge_drawn(spans, end, third)]
+        for index in range(3, hops):
+            draw = word(seed, MOVE, walk, step, np.uint64(index + 1))
+            end = tails[edge_drawn(spans, end, draw)]
+        return end, hops, 0  # a uniform hop always leaves its node
     law = moves[move, LAW]
     if law >= 0:
-        drawn = search(law_ends, law, 0, law_ends.shape[1], first)
+        drawn = np.uint32(search(law_ends, law, 0, law_ends.shape[1], first))
         return drawn, int(drawn != node), 0
-    hops = moves[move, HOPS]
     matrix = moves[move, ROWS]
-    end: Any = node
-    sent = hops  # a uniform hop always leaves its node
+    end = node
     if matrix >= 0:
         sent = 0
         for index in range(hops):
-            draw = first if index == 0 else word(seed, MOVE, walk, step, np.uint64(index + 1))
+            draw = word_of_hop(seed, walk, step, index, first, second, third)
             entry = search(row_ends, 0, row_indptr[matrix, end], row_indptr[matrix, end + 1], draw)
             sent += int(row_indices[entry] != end)
-            end = np.int64(row_indices[entry])
+            end = row_indices[entry]
             matrix += moves[move, ROWS_A_HOP]
-    elif hops > 0:
-        end = uniform_hop(indptr, indices, node, first)
-        for index in range(1, hops):
-            end = uniform_hop(indptr, indices, end, word(seed, MOVE, walk, step, np.uint64(index + 1)))
-    ratio = moves[move, RATIO]
-    if ratio < 0:
         return end, sent, 0
+    for index in range(hops):
+        end = tails[edge_drawn(spans, end, word_of_hop(seed, walk, step, index, first, second, third))]
     # A single hop is decided at its start, which knows its neighbours' ratios. A longer one sends a probe along the
     # way and its answer back, and only then the model.
+    left = int(end != node)
     probes = 0
     if hops > 1:
-        probes = hops + hops * int(end != node)
+        probes = hops + hops * left
     width = np.float64(ends[time, move] - start)
-    taken = int(accepts(decision - start, width, ratios[ratio, node], ratios[ratio, end])) * int(end != node)
-    return node + taken * (end - node), taken * sent, probes  # no branch: whether it is taken cannot be foreseen
+    ratio = moves[move, RATIO]
+    taken = left * int(accepts(decision - start, width, ratios[ratio, node], ratios[ratio, end]))
+    return choose(taken > 0, end, node), taken * hops, probes
 
 
-def predict(features: Any, sample: int, models: Any, walk: int) -> float:
-    """aᵀx in four partial sums: a fixed order that vector registers can follow."""
-    a = 0.0
-    b = 0.0
-    c = 0.0
-    d = 0.0
-    for j in range(0, features.shape[1], 4):
+def word_of_hop(seed: Any, walk: Any, step: Any, index: int, first: Any, second: Any, third: Any) -> Any:
+    """The word of a hop: one of those at hand, or drawn for it."""
+    if index == 0:
+        return first
+    if index == 1:
+        return second
+    if index == 2:
+        return third
+    return word(seed, MOVE, walk, step, np.uint64(index + 1))
+
+
+def predict(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
+    """aᵀx in four partial sums and a rest: a fixed order that vector registers can follow."""
+    # -0.0 is the number to which adding changes nothing at all: the compiler can leave the first addition out.
+    none = features.dtype.type(-0.0)
+    a, b, c, d, rest = none, none, none, none, none
+    whole = dim - dim % 4
+    for j in range(0, whole, 4):
         a += features[sample, j] * models[walk, j]
         b += features[sample, j + 1] * models[walk, j + 1]
         c += features[sample, j + 2] * models[walk, j + 2]
         d += features[sample, j + 3] * models[walk, j + 3]
-    return (a + b) + (c + d)
+    for j in range(whole, dim):
+        rest += features[sample, j] * models[walk, j]
+    return ((a + c) + (b + d)) + rest
 
 
-def apply_alone(models: Any, carried: Any, walk: int, j: int, gradient: float, step: float, count: int) -> None:
+# An update of four coordinates reads all it needs before it writes: then the compiler need not fear that what it
+# writes is what it reads next, and takes the four together.
+
+
+def apply_alone(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
     """Update one coordinate by a rule that carries nothing."""
     models[walk, j] = update(models[walk, j], gradient, step, count)
 
 
-def apply_with_one(models: Any, carried: Any, walk: int, j: int, gradient: float, step: float, count: int) -> None:
+def apply_four_alone(
+    models: Any, carried: Any, walk: Any, j: int, g0: Any, g1: Any, g2: Any, g3: Any, step: Any, count: Any
+) -> None:
+    """Update four coordinates by a rule that carries nothing."""
+    x0 = update(models[walk, j], g0, step, count)
+    x1 = update(models[walk, j + 1], g1, step, count)
+    x2 = update(models[walk, j + 2], g2, step, count)
+    x3 = update(models[walk, j + 3], g3, step, count)
+    write_four(models, walk, j, x0, x1, x2, x3)
+
+
+def apply_with_one(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
     """Update one coordinate by a rule that carries one number."""
     x, first = update(models[walk, j], gradient, step, count, carried[0, walk, j])  # type: ignore[call-arg]
     models[walk, j] = x
     carried[0, walk, j] = first
 
 
-def apply_with_two(models: Any, carried: Any, walk: int, j: int, gradient: float, step: float, count: int) -> None:
+def apply_four_with_one(
+    models: Any, carried: Any, walk: Any, j: int, g0: Any, g1: Any, g2: Any, g3: Any, step: Any, count: Any
+) -> None:
+    """Update four coordinates by a rule that carries one number."""
+    x0, a0 = update(models[walk, j], g0, step, count, carried[0, walk, j])  # type: ignore[call-arg]
+    x1, a1 = update(models[walk, j + 1], g1, step, count, carried[0, walk, j + 1])  # type: ignore[call-arg]
+    x2, a2 = update(models[walk, j + 2], g2, step, count, carried[0, walk, j + 2])  # type: ignore[call-arg]
+    x3, a3 = update(models[walk, j + 3], g3, step, count, carried[0, walk, j + 3])  # type: ignore[call-arg]
+    write_four(models, walk, j, x0, x1, x2, x3)
+    write_four(carried[0], walk, j, a0, a1, a2, a3)
+
+
+def apply_with_two(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
     """Update one coordinate by a rule that carries two numbers."""
     x, first, second = update(  # type: ignore[call-arg]
         models[walk, j], gradient, step, count, carried[0, walk, j], carried[1, walk, j]
@@ -148,36 +216,77 @@ def apply_with_two(models: Any, carried: Any, walk: int, j: int, gradient: float
     carried[1, walk, j] = second
 
 
-apply = apply_alone  # the one that fits the rule takes this place (`build.program`)
+def apply_four_with_two(
+    models: Any, carried: Any, walk: Any, j: int, g0: Any, g1: Any, g2: Any, g3: Any, step: Any, count: Any
+) -> None:
+    """Update four coordinates by a rule that carries two numbers."""
+    a, b = carried[0], carried[1]
+    x0, a0, b0 = update(models[walk, j], g0, step, count, a[walk, j], b[walk, j])  # type: ignore[call-arg]
+    x1, a1, b1 = update(models[walk, j + 1], g1, step, count, a[walk, j + 1], b[walk, j + 1])  # type: ignore[call-arg]
+    x2, a2, b2 = update(models[walk, j + 2], g2, step, count, a[walk, j + 2], b[walk, j + 2])  # type: ignore[call-arg]
+    x3, a3, b3 = update(models[walk, j + 3], g3, step, count, a[walk, j + 3], b[walk, j + 3])  # type: ignore[call-arg]
+    write_four(models, walk, j, x0, x1, x2, x3)
+    write_four(a, walk, j, a0, a1, a2, a3)
+    write_four(b, walk, j, b0, b1, b2, b3)
 
 
-def learn_at(
+def write_four(models: Any, walk: Any, j: int, x0: Any, x1: Any, x2: Any, x3: Any) -> None:
+    """Write four coordinates."""
+    models[walk, j] = x0
+    models[walk, j + 1] = x1
+    models[walk, j + 2] = x2
+    models[walk, j + 3] = x3
+
+
+apply = apply_alone  # those that fit the rule take these places (`build.program`)
+apply_four = apply_four_alone
+
+
+def learn_from_one(
     features: Any,
     targets: Any,
-    ridge: float,
+    ridge: Any,
     dim: int,
-    first: int,
-    last: int,
-    step: float,
-    count: int,
+    sample: Any,
+    step: Any,
+    count: Any,
     models: Any,
     carried: Any,
-    walk: int,
+    walk: Any,
+) -> None:
+    """One gradient step on one sample."""
+    pull = slope(predict(features, sample, models, walk, dim), targets[sample])
+    whole = dim - dim % 4
+    for j in range(0, whole, 4):
+        g0 = pull * features[sample, j] + ridge * models[walk, j]
+        g1 = pull * features[sample, j + 1] + ridge * models[walk, j + 1]
+        g2 = pull * features[sample, j + 2] + ridge * models[walk, j + 2]
+        g3 = pull * features[sample, j + 3] + ridge * models[walk, j + 3]
+        apply_four(models, carried, walk, j, g0, g1, g2, g3, step, count)
+    for j in range(whole, dim):
+        apply(models, carried, walk, j, pull * features[sample, j] + ridge * models[walk, j], step, count)
+
+
+def learn_from_all(
+    features: Any,
+    targets: Any,
+    ridge: Any,
+    dim: int,
+    first: Any,
+    last: Any,
+    step: Any,
+    count: Any,
+    models: Any,
+    carried: Any,
+    walk: Any,
     gradient: Any,
 ) -> None:
-    """One gradient step on the samples first..last-1; `gradient` is room for their mean.
-
-    A rule sees the `dim` coordinates that exist; the zeros behind them are for `predict` alone.
-    """
-    if last - first == 1:
-        pull = slope(predict(features, first, models, walk), targets[first])
-        for j in range(dim):
-            apply(models, carried, walk, j, pull * features[first, j] + ridge * models[walk, j], step, count)
-        return
+    """One gradient step on the mean over the samples first..last-1; `gradient` is room for it."""
     for j in range(dim):
         gradient[j] = 0.0
+    share = gradient.dtype.type(last - first)
     for sample in range(first, last):
-        pull = slope(predict(features, sample, models, walk), targets[sample]) / (last - first)
+        pull = slope(predict(features, sample, models, walk, dim), targets[sample]) / share
         for j in range(dim):
             gradient[j] += pull * features[sample, j]
     for j in range(dim):

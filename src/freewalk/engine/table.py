@@ -12,34 +12,36 @@ Ints = NDArray[np.int64]
 
 
 # The columns of `Table.moves`.
-HOPS, RATIO, ROWS, ROWS_A_HOP, LAW = range(5)
+HOPS, RATIO, ROWS, ROWS_A_HOP, LAW, PLAIN = range(6)
 
 
 class Table(NamedTuple):
     """The graph and the moves; the probabilities of the moves travel apart, since they may change with the step."""
 
-    indptr: Ints  # the graph
-    indices: NDArray[np.int32]
-    moves: Ints  # by move: its hops, then where its ratio, its first matrix and its law are found, or -1
+    spans: NDArray[np.uint64]  # the graph, by node: its first edge (upper half) and how many it has
+    tails: NDArray[np.uint32]  # by edge: where it leads
+    limits: NDArray[np.uint64]  # by edge: the largest word 0 that takes it; empty where `near_move` does not apply
+    moves: Ints  # by move: its hops, where its ratio, its first matrix and its law are found (or -1), if none of them
     ratios: NDArray[np.float64]
     row_indptr: Ints  # by matrix and node; matrices lie one behind the other
-    row_indices: NDArray[np.int32]
+    row_indices: NDArray[np.uint32]
     row_ends: NDArray[np.uint64]  # one row, searched like `law_ends`
     law_ends: NDArray[np.uint64]
 
 
 def compile_kernel(kernel: Kernel) -> Table:
     """Flatten a kernel."""
-    n = kernel.graph.n
+    graph, n = kernel.graph, kernel.graph.n
     ratios: list[NDArray[np.float64]] = []
     laws: list[NDArray[np.uint64]] = []
     indptr: list[Ints] = []
-    indices: list[NDArray[np.int32]] = []
+    indices: list[NDArray[np.uint32]] = []
     ends: list[NDArray[np.uint64]] = []
-    moves = np.full((len(kernel.moves), 5), -1, dtype=np.int64)
+    moves = np.full((len(kernel.moves), 6), -1, dtype=np.int64)
     stored = 0
     for row, move in zip(moves, kernel.moves, strict=True):
         row[HOPS] = move.hops
+        row[PLAIN] = int(move.ratio is None and move.law is None and move.rows is None)
         row[ROWS_A_HOP] = int(move.rows is not None and len(move.rows) > 1)
         if move.ratio is not None:
             row[RATIO] = _place(ratios, np.asarray(move.ratio))
@@ -51,19 +53,36 @@ def compile_kernel(kernel: Kernel) -> Table:
             row[ROWS] = len(indptr)
             for matrix in move.rows:
                 indptr.append(matrix.indptr.astype(np.int64) + stored)
-                indices.append(matrix.indices.astype(np.int32))
+                indices.append(matrix.indices.astype(np.uint32))
                 ends.append(_row_ends(matrix.data, matrix.indptr))
                 stored += matrix.nnz
     return Table(
-        indptr=kernel.graph.indptr,
-        indices=kernel.graph.indices,
+        spans=(graph.indptr[:-1].astype(np.uint64) << rng.HALF) | graph.degrees.astype(np.uint64),
+        tails=graph.indices.view(np.uint32),
+        limits=_limits(kernel),
         moves=moves,
         ratios=np.array(ratios, dtype=np.float64).reshape(len(ratios), n),
         row_indptr=np.array(indptr, dtype=np.int64).reshape(len(indptr), n + 1),
-        row_indices=np.concatenate([np.empty(0, dtype=np.int32), *indices]),
+        row_indices=np.concatenate([np.empty(0, dtype=np.uint32), *indices]),
         row_ends=np.concatenate([np.empty(0, dtype=np.uint64), *ends])[None],
         law_ends=np.array(laws, dtype=np.uint64).reshape(len(laws), n),
     )
+
+
+def _limits(kernel: Kernel) -> NDArray[np.uint64]:
+    """The largest word 0 that takes each edge by the first move, if that is one uniform hop that stays as it is."""
+    graph, move = kernel.graph, kernel.moves[0]
+    fades = kernel.fade is not None and move.ratio is not None
+    if move.hops != 1 or move.rows is not None or move.law is not None or fades:
+        return np.empty(0, dtype=np.uint64)
+    if move.ratio is None:
+        return np.full(graph.indices.size, rng.LAST)
+    width = rng.ends(kernel.probabilities(0))[0, 0]
+    if width == 0:  # never made
+        return np.zeros(graph.indices.size, dtype=np.uint64)
+    ratio = np.asarray(move.ratio, dtype=np.float64)
+    limits = rng.largest_accepted(float(width), np.repeat(ratio, graph.degrees), ratio[graph.indices])
+    return np.minimum(limits, width - np.uint64(1))
 
 
 def _place(ratios: list[NDArray[np.float64]], ratio: NDArray[np.float64]) -> int:

@@ -84,17 +84,14 @@ class CPUEngine(Engine):
         from freewalk.engine import build, cpu
 
         program, seed, walks = self.programs[id(phase)], self.job.seed, state.walks
-        route = build.route(seed, phase.kernel, state.step, until, marks, walks)
+        route = build.route(seed, phase.kernel, program.table, state.step, until, marks, walks)
         route.messages[:], route.probes[:] = state.messages[:, None], state.probes[:, None]
         summed = state.visits_are_summed
         visits = np.zeros((self.threads, state.visits.shape[1]), dtype=np.int64) if summed else state.visits
         walkers = cpu.Walkers(state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
-        lesson = models = carried = None
-        width = 0
+        lesson = None
         if program.data is not None and phase.rule is not None:
-            width = program.data.features.shape[1]
             lesson = build.lesson(seed, phase.rule, state.step, until, marks, walks, began)
-            models, carried = build.padded(state.models, width), build.padded(state.carried, width)
         free_rows: SimpleQueue[int] = SimpleQueue()  # each thread counts visits in a row of its own
         for row in range(self.threads):
             free_rows.put(row)
@@ -109,14 +106,14 @@ class CPUEngine(Engine):
         def advance_walks(first: int, last: int, row: int) -> None:
             length = max(1, min(_SLAB // (last - first), until - state.step))
             path = np.empty((length, last - first), dtype=np.int32)
-            words, sums = cpu.words(), cpu.sums(width, self.job.precision)
+            words, sums = cpu.words(), cpu.sums(state.models.shape[1], self.job.precision)
             start, mark = state.step, 0
             while True:
                 stop = min(start + length, until)
                 span = (first, last, start, stop, mark)
                 program.walk(program.table, route, walkers, words, path, row if summed else -1, *span)
                 if program.learn is not None:
-                    program.learn(program.data, lesson, models, carried, sums, path, *span)
+                    program.learn(program.data, lesson, state.models, state.carried, sums, path, *span)
                 start, mark = stop, int(np.searchsorted(marks, stop, side="right"))
                 if start >= until:
                     break
@@ -139,9 +136,7 @@ class CPUEngine(Engine):
             state.visits += visits.sum(axis=0, keepdims=True)
         state.step = until
         columns: Measures = {"messages": route.messages, "probes": route.probes}
-        if lesson is not None and models is not None and carried is not None:
-            state.models[:] = models[:, : state.models.shape[1]]
-            state.carried[:] = carried[..., : state.models.shape[1]]
+        if lesson is not None:
             columns |= {"loss": lesson.loss + lesson.penalty, "distance": lesson.distance}
             if isinstance(self.job.problem, LeastSquares):
                 columns["mse"] = 2.0 * lesson.loss
