@@ -125,7 +125,7 @@ def models(initial: ArrayLike | None, dim: int, walks: int, kind: str) -> NDArra
         raise FreewalkError(f"initial: got shape {values.shape}, expected ({dim},) or ({walks}, {dim})")
     if not np.isfinite(values).all():
         raise FreewalkError("initial: got values that are not finite, expected a model to start from")
-    return np.array(np.broadcast_to(values, (walks, dim)))
+    return np.array(np.broadcast_to(values, (walks, dim)), order="C")
 
 
 def start(value: str | ArrayLike, seed_: int, walks: int, n: int) -> NDArray[np.int32]:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -32,18 +32,22 @@ _ENTRY = f"@numba.njit(cache=True, pipeline_class=Vectorizing, {_OPTIONS})"
 _CALL = f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
 # Inlined by force: a call inside a loop keeps the compiler from using vector registers.
 _PART = f"@numba.njit(inline='always', {_OPTIONS})"
+_BESIDE = ("native.py", "engine/arrays.py")
+_NUMBERS = (bool, int, float, np.generic)
 _MODULES = ("math", "numpy")
+_INTRINSIC = "_Intrinsic"  # numba's kind of function that writes its own code; by name, since numba is slow to import
 
 
 def compile_functions(
-    functions: Mapping[str, Callable[..., Any]], entry: str, calls: Sequence[str] = ()
+    functions: Mapping[str, Any], entry: str, calls: Sequence[str] = ()
 ) -> Callable[..., Any]:
     """Compile functions, and all that they call, as one module.
 
     Parameters
     ----------
     functions
-        Functions by the name under which the others call them; they take the place of globals of that name.
+        Functions and numbers by the name under which the engine's functions use them; they take the place of globals
+        of that name.
     entry
         Which of them to return, compiled. None of them may allocate an array.
     calls
@@ -72,7 +76,7 @@ def compile_functions(
     return compiled
 
 
-def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls: Sequence[str]) -> str:
+def module_source(functions: Mapping[str, Any], entry: str, calls: Sequence[str]) -> str:
     """The text of the module that holds the functions, what they call and the constants they use."""
     imports: dict[str, str] = {"numba": "numba", "np": "numpy"}
     constants: dict[str, str] = {}
@@ -86,7 +90,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
             raise FreewalkError(f"compile: two different functions are called {name!r}; rename one")
         if name in sources:
             return
-        if type(function).__name__ == "_Intrinsic":  # numba's own kind of function; it need not be imported for that
+        if type(function).__name__ == _INTRINSIC:
             imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"  # type: ignore
             return
         if not isinstance(function, FunctionType):
@@ -97,7 +101,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
         for used in sorted(_names(function.__code__)):
             # A helper of a user's that happens to be called `update` is not replaced: it is an error, by `visit`.
             if used in functions and (function.__module__ or "").startswith(engine):
-                visit(used, functions[used])
+                gather(used, functions[used], function)
             elif used in function.__globals__:
                 gather(used, function.__globals__[used], function)
         for used, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -106,7 +110,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
         sources[name] = f"{decorator}\n{_definition(name, function)}\n"
 
     def gather(name: str, value: Any, user: FunctionType) -> None:
-        if isinstance(value, FunctionType):
+        if isinstance(value, FunctionType) or type(value).__name__ == _INTRINSIC:
             visit(name, value)
         elif isinstance(value, ModuleType):
             # Numbers of any other module would be compiled in without being part of the text: a stale cache.
@@ -117,7 +121,7 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
                 )
             if imports.setdefault(name, value.__name__) != value.__name__:
                 raise FreewalkError(f"{user.__qualname__}: another module is called {name!r} elsewhere; rename one")
-        elif isinstance(value, (bool, int, float, np.generic)):
+        elif isinstance(value, _NUMBERS):
             plain = value.item() if isinstance(value, np.generic) else value
             text = f"float({str(plain)!r})" if isinstance(plain, float) else repr(plain)
             text = f"np.{type(value).__name__}({text})" if isinstance(value, np.generic) else text
@@ -130,14 +134,16 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
                 f"{user.__qualname__}: uses {name!r} = {value!r}, expected numbers, modules such as math, or functions"
             )
 
-    for name, function in functions.items():
-        visit(name, function)
+    for name, value in functions.items():
+        if not isinstance(value, _NUMBERS):
+            visit(name, value)
     for name in sources:
         if name in constants or name in imports:
             raise FreewalkError(f"compile: {name!r} is a function here and a constant or module elsewhere; rename one")
     return "\n".join(
         [
             *(f"import {module} as {alias}" for alias, module in sorted(imports.items())),
+            f"# with the files beside it as they are now: {_fingerprint_of_files()}",
             "from freewalk.native import Vectorizing",
             *imported.values(),
             *(f"{name} = {value}" for name, value in sorted(constants.items())),
@@ -145,6 +151,12 @@ def module_source(functions: Mapping[str, Callable[..., Any]], entry: str, calls
             "",
         ]
     )
+
+
+@cache
+def _fingerprint_of_files() -> str:
+    """Of the files that compiled modules use without holding their text."""
+    return hashlib.sha256(b"".join((Path(__file__).parent / name).read_bytes() for name in _BESIDE)).hexdigest()[:20]
 
 
 @lru_cache(maxsize=256)

@@ -1,9 +1,13 @@
-"""What numba has to be told to make good code for a processor. Compiled modules import it; nothing else needs to."""
+"""What numba has to be told to make good code for a processor: a compiler with one more pass, and three intrinsics.
 
+Each intrinsic takes the place of a plain function in `engine/step.py` that says what it computes.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import config, types
+from numba.core import cgutils, config, types
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
@@ -26,7 +30,7 @@ class Vectorizing(Compiler):  # type: ignore[misc]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def choose(context: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """`yes` if the condition holds, else `no`; takes the place of the engine's `choose`.
+    """`yes` if the condition holds, else `no`; takes the place of `step.choose`.
 
     Whether a walk takes a step cannot be foreseen, and a processor that guesses wrong throws away what it has begun
     for the other walks. Compilers make a branch all the same, unless they are told.
@@ -38,3 +42,107 @@ def choose(context: Any, condition: Any, yes: Any, no: Any) -> Any:
         return chosen
 
     return yes(types.boolean, yes, yes), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def read(context: Any, features: Any, sample: Any, j: Any) -> Any:
+    """features[sample, j]; takes the place of `step.read`.
+
+    Told that features never change, the compiler may read several before it writes the model: several coordinates
+    in one instruction.
+    """
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Instruction:
+        pointer = _row(context, builder, signature.args[0], arguments[0], arguments[1])
+        loaded = builder.load(builder.gep(pointer, [arguments[2]]))
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return loaded
+
+    _check_rows(features)
+    return features.dtype(features, sample, j), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def predict(context: Any, features: Any, sample: Any, models: Any, walk: Any, dim: Any) -> Any:
+    """aᵀx; takes the place of `step.predict`.
+
+    The order of the sum depends on the number of coordinates alone: blocks of four vectors of 32 bytes, then single
+    vectors, half a vector, and one by one what is left. The vectors are added and folded in half until one number
+    remains. They are as wide as those that the compiler writes: reading what was written in other pieces is slow.
+    """
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Instruction:
+        left = _row(context, builder, signature.args[0], arguments[0], arguments[1])
+        right = _row(context, builder, signature.args[2], arguments[2], arguments[3])
+        return _dot(builder, left, right, arguments[4])
+
+    _check_rows(features, models)
+    return features.dtype(features, sample, models, walk, types.intp), generate
+
+
+def _check_rows(*kinds: Any) -> None:
+    for kind in kinds:
+        if kind.layout != "C":
+            raise TypeError(f"got an array of layout {kind.layout}, expected rows that lie one behind the other")
+
+
+def _row(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, index: ir.Value) -> ir.Value:
+    """Where the row of a matrix begins, whose rows lie one behind the other."""
+    matrix = context.make_array(kind)(context, builder, array)
+    width = cgutils.unpack_tuple(builder, matrix.shape, 2)[1]
+    return builder.gep(matrix.data, [builder.mul(index, width)])
+
+
+def _dot(builder: ir.IRBuilder, left: ir.Value, right: ir.Value, dim: ir.Value) -> ir.Value:
+    number = left.type.pointee
+    whole = dim.type
+
+    def load(pointer: ir.Value, j: ir.Value, width: int) -> ir.Value:
+        place = builder.bitcast(builder.gep(pointer, [j]), ir.VectorType(number, width).as_pointer())
+        loaded = builder.load(place)
+        loaded.align = 8 if isinstance(number, ir.DoubleType) else 4
+        return loaded
+
+    def add_products(total: ir.Value, j: ir.Value, width: int) -> None:
+        product = builder.fmul(load(left, j, width), load(right, j, width))
+        builder.store(builder.fadd(builder.load(total), product), total)
+
+    def total_of(width: int) -> ir.Value:
+        # -0.0 is the number to which adding changes nothing at all: the compiler can leave the first addition out.
+        kind = ir.VectorType(number, width)
+        total = cgutils.alloca_once(builder, kind)
+        builder.store(ir.Constant(kind, [-0.0] * width), total)
+        return total
+
+    def up_to(multiple: int) -> ir.Value:
+        return builder.and_(dim, ir.Constant(whole, -multiple))
+
+    def loop(start: ir.Value, stop: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
+        with cgutils.for_range_slice(builder, start, stop, ir.Constant(whole, step), whole) as (j, _):
+            body(j)
+
+    def block(j: ir.Value) -> None:
+        for index, total in enumerate(totals):
+            add_products(total, builder.add(j, ir.Constant(whole, full * index)), full)
+
+    full = 4 if isinstance(number, ir.DoubleType) else 8
+    totals = [total_of(full) for _ in range(4)]
+    half, rest = total_of(full // 2), total_of(1)
+    loop(ir.Constant(whole, 0), up_to(4 * full), 4 * full, block)
+    loop(up_to(4 * full), up_to(full), full, lambda j: add_products(totals[0], j, full))
+    loop(up_to(full), up_to(full // 2), full // 2, lambda j: add_products(half, j, full // 2))
+    loop(up_to(full // 2), dim, 1, lambda j: add_products(rest, j, 1))
+    first, second, third, fourth = (builder.load(total) for total in totals)
+    folded = _fold(builder, builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth)))
+    folded = builder.fadd(folded, builder.load(half))
+    while folded.type.count > 1:
+        folded = _fold(builder, folded)
+    return builder.extract_element(builder.fadd(folded, builder.load(rest)), ir.Constant(ir.IntType(32), 0))
+
+
+def _fold(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+    """The lower half of a vector plus its upper half."""
+    width = vector.type.count // 2
+    index = ir.VectorType(ir.IntType(32), width)
+    halves = (ir.Constant(index, list(range(first, first + width))) for first in (0, width))
+    return builder.fadd(*(builder.shuffle_vector(vector, vector, half) for half in halves))

@@ -34,8 +34,9 @@ def test_moves_point_to_their_ratios_matrices_and_laws():
     assert table.moves[:, ROWS_A_HOP].tolist() == [0, 0, 1, 1]
     assert table.moves[:, LAW].tolist() == [-1] * 4
     assert table.row_indptr.shape == (6, 7)
-    assert np.array_equal(table.indptr, graph.indptr)
-    assert np.array_equal(table.indices, graph.indices)
+    assert np.array_equal(table.spans >> np.uint64(32), graph.indptr[:-1])
+    assert np.array_equal(table.spans & np.uint64(0xFFFFFFFF), graph.degrees)
+    assert np.array_equal(table.tails, graph.indices)
     assert compile_kernel(Centralized().kernel(graph)).moves[0, LAW] == 0
 
 
@@ -138,7 +139,9 @@ def test_a_word_at_the_edge_between_two_moves_chooses_alike_everywhere():
     graph = fw.graphs.ring(7)
     kernel = fw.Kernel(graph, [fw.Move(0.25, hops=0), fw.Move(0.5, hops=1), fw.Move(0.25, hops=2)], np.ones(7))
     table, ends = compile_kernel(kernel), rng.ends(kernel.probabilities(0))
-    key = np.uint64(1), np.uint64(2), np.uint64(3)
+    table = table._replace(limits=None)
+    far = [array for array in table if array is not None]
+    words = np.uint64(1), np.uint64(2), np.uint64(3)
     for decision in edges_of(ends[0]):
-        _, sent, _ = step.make_move(*table, ends, 0, *key, 0, decision, np.uint64(0))
+        _, sent, _ = step.far_move(*far, ends, 0, *words, np.uint32(0), decision, *words)
         assert sent == kernel.moves[choose(ends[0], decision)[0]].hops

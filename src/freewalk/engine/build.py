@@ -6,23 +6,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk import rng
+from freewalk import native, rng
 from freewalk.compiling import compile_functions
-from freewalk.engine import cpu, step
-from freewalk.engine.table import HOPS, Table, compile_kernel
+from freewalk.engine import arrays, cpu, step
+from freewalk.engine.table import HOPS, PLAIN, Table, compile_kernel
 from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
 from freewalk.learning import Rule
-from freewalk.native import choose
 from freewalk.objectives import LeastSquares, Predictor
 
 _ROWS = 2**14
+_LINE = 64  # bytes
+_UNROLLED = 32  # up to so many coordinates, their number is compiled in
 _CALLS = ("draw_block", "walk_block", "learn_block", "measure_block", "word")
-_APPLY = (
-    (step.apply_alone, step.apply_four_alone),
-    (step.apply_with_one, step.apply_four_with_one),
-    (step.apply_with_two, step.apply_four_with_two),
-)
+_APPLY = (step.apply_alone, step.apply_with_one, step.apply_with_two)
 
 
 class Program(NamedTuple):
@@ -31,14 +28,14 @@ class Program(NamedTuple):
     walk: Callable[..., None]
     learn: Callable[..., None] | None
     table: Table
-    data: cpu.Data | None
+    data: arrays.Data | None
 
 
 def program(
     problem: Predictor | None, kernel: Kernel, rule: Rule | None, optimum: NDArray[np.float64], precision: str
 ) -> Program:
     """Make a phase ready."""
-    walk = compile_functions({"walk_slab": cpu.walk_slab, "choose": choose}, "walk_slab", calls=_CALLS)
+    walk = compile_functions({"walk_slab": cpu.walk_slab, "choose": native.choose}, "walk_slab", calls=_CALLS)
     table = compile_kernel(kernel)
     if problem is None or rule is None:
         return Program(walk, None, table, None)
@@ -47,13 +44,16 @@ def program(
     _try(f"value of {type(problem).__name__}", type(problem).value, 1, 0.5, 1.0)
     _try(f"slope of {type(problem).__name__}", type(problem).slope, 1, 0.5, 1.0)
     _try(f"update of {type(rule).__name__}", rule.update, 1 + rule.carries, 0.5, 0.5, 0.1, 0, *[0.5] * rule.carries)
-    functions: dict[str, Callable[..., Any]] = {
+    functions: dict[str, Any] = {
+        "RIDGE": problem.ridge != 0,
+        "DIM": problem.dim if problem.dim <= _UNROLLED else 0,
         "learn_slab": cpu.learn_slab,
         "slope": type(problem).slope,
         "value": type(problem).value,
         "update": rule.update,
-        "apply": _APPLY[rule.carries][0],
-        "apply_four": _APPLY[rule.carries][1],
+        "apply": _APPLY[rule.carries],
+        "read": native.read,
+        "predict": native.predict,
     }
     learn = compile_functions(functions, "learn_slab", calls=_CALLS)
     weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
@@ -75,10 +75,10 @@ def _try(who: str, function: Callable[..., Any], expected: int, *arguments: floa
 
 def _samples(
     problem: Predictor, weights: NDArray[np.float64], optimum: NDArray[np.float64], precision: str
-) -> cpu.Data:
+) -> arrays.Data:
     curvature, pull, least = _expansion(problem, optimum)
-    return cpu.Data(
-        features=_fixed(problem.features.astype(precision, copy=False)),
+    return arrays.Data(
+        features=_fixed(aligned(problem.features.astype(precision, copy=False))),
         targets=_fixed(problem.targets.astype(precision, copy=False)),
         offsets=_fixed(problem.offsets),
         alone=bool(problem.targets.size == problem.n),
@@ -112,31 +112,47 @@ def _expansion(
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     """The array, read-only: numba compiles anew for an array that may be written, so all of them must be alike."""
-    view = np.ascontiguousarray(array)
+    view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
 
 
+def aligned(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, or a copy whose rows lie one behind the other and begin where a line of the cache does.
+
+    A row that fills lines then touches no others.
+    """
+    if array.flags.c_contiguous and array.ctypes.data % _LINE == 0:
+        return array
+    room = np.empty(array.nbytes + _LINE, dtype=np.uint8)
+    first = -room.ctypes.data % _LINE
+    copy = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 def route(
     seed: int, kernel: Kernel, table: Table, start: int, until: int, marks: NDArray[np.int64], walks: int
-) -> cpu.Route:
+) -> arrays.Route:
     """How to move between two steps: thresholds made on the host, one row a step only where they change."""
     times = np.arange(start, max(until, start + 1) if kernel.fade is not None else start + 1)
     ends = rng.ends(kernel.probabilities(times))
-    near = ends[:, 0] if table.limits.size else np.zeros(ends.shape[0], dtype=np.uint64)
-    longer = np.flatnonzero(table.moves[:, HOPS] > 1)
     starts = np.hstack([np.zeros((ends.shape[0], 1), dtype=np.uint64), ends])
+    plain = (table.moves[1:, HOPS] == 1) & (table.moves[1:, PLAIN] == 1)
+    nearby = 1 + int(np.argmin(np.append(plain, False))) if table.limits.size else 0  # so many moves are one hop
+    longer = np.flatnonzero(table.moves[:, HOPS] > 1)
     far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
     counts = (np.empty((walks, marks.size), dtype=np.int64) for _ in range(2))
-    return cpu.Route(np.uint64(seed), start, ends, np.ascontiguousarray(near), np.ascontiguousarray(far), marks, *counts)
+    near, free, far = (np.ascontiguousarray(words) for words in (starts[:, nearby], starts[:, min(nearby, 1)], far))
+    return arrays.Route(np.uint64(seed), start, ends, near, free, far, marks, *counts)
 
 
 def lesson(
     seed: int, rule: Rule, start: int, until: int, marks: NDArray[np.int64], walks: int, began: int
-) -> cpu.Lesson:
+) -> arrays.Lesson:
     """How to learn between two steps: step sizes made on the host, one a step only where they change."""
     rates = rule.rates(np.arange(start, max(until, start + 1)))
-    return cpu.Lesson(
+    return arrays.Lesson(
         np.uint64(seed),
         start,
         rates[:1] if (rates == rates[0]).all() else rates,

@@ -5,89 +5,17 @@ compiled by itself, and handed slabs of walks × steps. Inside a slab, blocks of
 waits for memory or for a sum, the others compute.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from freewalk.engine.step import far_move, learn_from_all, learn_from_one, near_move, value
+from freewalk.engine.arrays import Sums, Words
+from freewalk.engine.step import far_move, learn_from_all, learn_from_one, measure, near_move
 from freewalk.rng import MOVE, SAMPLE, pick, word, word_pair
 
+DIM = 0  # the number of coordinates where it is small and compiled in (`build.program`), else 0
 LANES = 16  # walks that take turns
 BLOCK = 128  # steps whose words are drawn ahead
-
-
-class Walkers(NamedTuple):
-    """Where the walks are and what they have counted, each by walk."""
-
-    nodes: Any
-    messages: Any
-    probes: Any
-    visits: Any  # by walk and node, or by thread and node
-    path_of: Any  # the row in `paths`, or -1
-    paths: Any
-
-
-class Route(NamedTuple):
-    """How the walks move from a step on, and when to write the counts down."""
-
-    seed: Any
-    step: Any
-    ends: Any  # where the intervals of the moves end: one row, or one a step
-    near: Any  # by row: words 0 below this make a `near_move`
-    far: Any  # by row: words 0 from this on may need words 2 and 3
-    marks: Any
-    messages: Any  # by walk and mark
-    probes: Any
-
-
-class Data(NamedTuple):
-    """An objective's samples and the weights of the nodes."""
-
-    features: Any
-    targets: Any
-    offsets: Any  # by node: its first sample
-    alone: Any  # whether every node has one sample, its own number
-    sample_weights: Any
-    weights: Any
-    ridge: Any
-    optimum: Any
-    curvature: Any  # a quadratic loss: its second derivative, else empty
-    pull: Any  # its derivative at the optimum
-    least: Any  # its value there
-
-
-class Lesson(NamedTuple):
-    """How the walks learn from a step on, and when to measure."""
-
-    seed: Any
-    step: Any
-    rates: Any  # the step sizes: one, or one a step
-    counted_from: Any  # the step at which the rule began
-    local_steps: Any
-    sampled: Any
-    reported: Any
-    marks: Any
-    loss: Any  # by walk and mark, without the ridge term
-    penalty: Any  # the ridge term
-    distance: Any
-
-
-class Words(NamedTuple):
-    """Room for the words of a block: one of each a step and lane, and the few that a longer move needs."""
-
-    decisions: Any
-    firsts: Any
-    steps: Any  # of the longer moves
-    lanes: Any
-    seconds: Any
-    thirds: Any
-
-
-class Sums(NamedTuple):
-    """Room for what is computed from the models of a block."""
-
-    gradient: Any
-    reported: Any
 
 
 def words() -> Words:
@@ -97,7 +25,7 @@ def words() -> Words:
 
 def sums(dim: int, precision: str) -> Sums:
     """Room for what is computed from models of `dim` coordinates."""
-    return Sums(gradient=np.empty(dim, dtype=precision), reported=np.empty((dim, LANES)))
+    return Sums(gradient=np.empty(dim, dtype=precision), differences=np.empty((1, dim)))
 
 
 def walk_slab(
@@ -141,10 +69,9 @@ def walk_slab(
 def draw_block(route: Any, room: Any, base: int, lanes: int, now: int, count: int) -> None:
     """Words 0 and 1 of every step and lane, which nearly every step needs, and words 2 and 3 of those that may."""
     decisions, firsts, seed = room.decisions, room.firsts, route.seed
-    if lanes > 4:  # the inner loop is the one that fills vector registers
-        for t in range(count):
-            for lane in range(lanes):
-                draw_pair(decisions, firsts, seed, base, lane, now, t, t * lanes + lane)
+    if lanes == LANES:  # one long loop fills vector registers best
+        for index in range(count * LANES):
+            draw_pair(decisions, firsts, seed, base, index % LANES, now, index // LANES, index)
     else:
         for lane in range(lanes):
             for t in range(count):
@@ -193,6 +120,7 @@ def walk_block(
     for t in range(count):
         time = np.uint64(min(now + t - chunk_start, ends.shape[0] - 1))
         near = route.near[time]
+        free = route.free[time]
         far = route.far[time]
         for lane in range(lanes):
             walk = np.uint64(base + lane)
@@ -202,7 +130,7 @@ def walk_block(
             decision = decisions[t * lanes + lane]
             first = firsts[t * lanes + lane]
             if decision < near:
-                end, taken = near_move(spans, tails, limits, node, decision, first)
+                end, taken = near_move(spans, tails, limits, free, node, decision, first)
                 nodes[walk] = end
                 messages[walk] += taken
             else:
@@ -291,14 +219,15 @@ def learn_block(
     """Learn at `count` nodes of every lane."""
     features, targets, offsets, weights, alone = data.features, data.targets, data.offsets, data.weights, data.alone
     rates, chunk_start, seed, sampled = lesson.rates, lesson.step, lesson.seed, lesson.sampled
-    dim, ridge = features.shape[1], features.dtype.type(data.ridge)
+    dim = DIM if DIM > 0 else features.shape[1]
+    ridge = features.dtype.type(data.ridge)
     local_steps, counted_from, gradient = lesson.local_steps, lesson.counted_from, room.gradient
     for t in range(count):
         rate = rates[min(now + t - chunk_start, rates.size - 1)]
         done = (now + t - counted_from) * local_steps
         for lane in range(lanes):
             walk = np.uint64(base + lane)
-            node = np.uint64(path[row + t, column + lane])
+            node = np.uint64(path[np.uint64(row + t), np.uint64(column + lane)])
             step = features.dtype.type(rate * weights[node])
             for local in range(local_steps):
                 first = node
@@ -331,72 +260,10 @@ def measure_block(
     data: Any, lesson: Any, models: Any, carried: Any, room: Any, base: int, lanes: int, mark: int
 ) -> None:
     """Losses and distances of the models that are reported."""
-    optimum, reported = data.optimum, room.reported
-    for lane in range(lanes):
-        walk = base + lane
-        squared = 0.0
-        distance = 0.0
-        for j in range(optimum.size):
-            x = np.float64(models[walk, j] if lesson.reported < 0 else carried[lesson.reported, walk, j])
-            reported[j, lane] = x
-            squared += x * x
-            distance += (x - optimum[j]) ** 2
-        lesson.penalty[walk, mark] = 0.5 * data.ridge * squared
+    dim = DIM if DIM > 0 else data.features.shape[1]
+    for walk in range(base, base + lanes):
+        reported = models if lesson.reported < 0 else carried[lesson.reported]
+        loss, penalty, distance = measure(data, reported, walk, room.differences, 0, dim)
+        lesson.loss[walk, mark] = loss
+        lesson.penalty[walk, mark] = penalty
         lesson.distance[walk, mark] = distance
-    for lane in range(lanes, LANES):
-        for j in range(optimum.size):
-            reported[j, lane] = 0.0
-    for lane in range(0, lanes, 4):
-        if data.curvature.size:
-            a, b, c, d = quadratic_losses(data.curvature, data.pull, data.least, optimum, reported, lane)
-        else:
-            a, b, c, d = losses(data.features, data.targets, data.sample_weights, reported, lane)
-        for index, loss in enumerate((a, b, c, d)):
-            if lane + index < lanes:
-                lesson.loss[base + lane + index, mark] = loss
-
-
-def losses(features: Any, targets: Any, sample_weights: Any, reported: Any, lane: int) -> Any:
-    """The loss of four lanes, sample by sample."""
-    total_a = 0.0
-    total_b = 0.0
-    total_c = 0.0
-    total_d = 0.0
-    for sample in range(features.shape[0]):
-        a = 0.0
-        b = 0.0
-        c = 0.0
-        d = 0.0
-        for j in range(features.shape[1]):
-            a += features[sample, j] * reported[j, lane]
-            b += features[sample, j] * reported[j, lane + 1]
-            c += features[sample, j] * reported[j, lane + 2]
-            d += features[sample, j] * reported[j, lane + 3]
-        total_a += sample_weights[sample] * value(a, targets[sample])
-        total_b += sample_weights[sample] * value(b, targets[sample])
-        total_c += sample_weights[sample] * value(c, targets[sample])
-        total_d += sample_weights[sample] * value(d, targets[sample])
-    return total_a, total_b, total_c, total_d
-
-
-def quadratic_losses(curvature: Any, pull: Any, least: Any, optimum: Any, reported: Any, lane: int) -> Any:
-    """The loss of four lanes from the value, derivative and second derivative at the optimum: d² numbers, not n·d."""
-    total_a = least
-    total_b = least
-    total_c = least
-    total_d = least
-    for i in range(optimum.size):
-        a = 0.0
-        b = 0.0
-        c = 0.0
-        d = 0.0
-        for j in range(optimum.size):
-            a += curvature[i, j] * (reported[j, lane] - optimum[j])
-            b += curvature[i, j] * (reported[j, lane + 1] - optimum[j])
-            c += curvature[i, j] * (reported[j, lane + 2] - optimum[j])
-            d += curvature[i, j] * (reported[j, lane + 3] - optimum[j])
-        total_a += (pull[i] + 0.5 * a) * (reported[i, lane] - optimum[i])
-        total_b += (pull[i] + 0.5 * b) * (reported[i, lane + 1] - optimum[i])
-        total_c += (pull[i] + 0.5 * c) * (reported[i, lane + 2] - optimum[i])
-        total_d += (pull[i] + 0.5 * d) * (reported[i, lane + 3] - optimum[i])
-    return total_a, total_b, total_c, total_d

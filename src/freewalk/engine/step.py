@@ -12,6 +12,7 @@ import numpy as np
 from freewalk import rng
 from freewalk.engine.table import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
+RIDGE = True  # whether the objective has a ridge term; compiled in (`build.program`)
 MOVE = rng.MOVE
 HALF = rng.HALF
 LOW = rng.LOW
@@ -58,13 +59,14 @@ def edge_drawn(spans: Any, node: Any, draw: Any) -> Any:
     return (span >> HALF) + pick(draw, span & LOW)
 
 
-def near_move(spans: Any, tails: Any, limits: Any, node: Any, decision: Any, first: Any) -> Any:
-    """The move that is made nearly always, one uniform hop, and whether its end is accepted.
+def near_move(spans: Any, tails: Any, limits: Any, free: Any, node: Any, decision: Any, first: Any) -> Any:
+    """One uniform hop, the move that is made nearly always, and whether its end is taken.
 
-    `limits` holds the largest word that accepts an edge: a comparison of integers instead of `accepts`.
+    `limits` holds the largest word that accepts an edge: a comparison of integers instead of `accepts`. Words from
+    `free` on belong to hops that nothing refuses.
     """
     edge = edge_drawn(spans, node, first)
-    taken = decision <= limits[edge]
+    taken = (decision <= limits[edge]) | (decision >= free)
     return choose(taken, tails[edge], node), taken
 
 
@@ -151,24 +153,17 @@ def word_of_hop(seed: Any, walk: Any, step: Any, index: int, first: Any, second:
     return word(seed, MOVE, walk, step, np.uint64(index + 1))
 
 
+def read(features: Any, sample: Any, j: int) -> Any:
+    """A feature. On a processor an intrinsic takes this place that promises the compiler that features never change."""
+    return features[sample, j]
+
+
 def predict(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
-    """aᵀx in four partial sums and a rest: a fixed order that vector registers can follow."""
-    # -0.0 is the number to which adding changes nothing at all: the compiler can leave the first addition out.
-    none = features.dtype.type(-0.0)
-    a, b, c, d, rest = none, none, none, none, none
-    whole = dim - dim % 4
-    for j in range(0, whole, 4):
-        a += features[sample, j] * models[walk, j]
-        b += features[sample, j + 1] * models[walk, j + 1]
-        c += features[sample, j + 2] * models[walk, j + 2]
-        d += features[sample, j + 3] * models[walk, j + 3]
-    for j in range(whole, dim):
-        rest += features[sample, j] * models[walk, j]
-    return ((a + c) + (b + d)) + rest
-
-
-# An update of four coordinates reads all it needs before it writes: then the compiler need not fear that what it
-# writes is what it reads next, and takes the four together.
+    """aᵀx. On a processor an intrinsic takes this place that sums in vector registers, in an order of its own."""
+    total = models.dtype.type(0.0)
+    for j in range(dim):
+        total += read(features, sample, j) * models[walk, j]
+    return total
 
 
 def apply_alone(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
@@ -176,34 +171,11 @@ def apply_alone(models: Any, carried: Any, walk: Any, j: int, gradient: Any, ste
     models[walk, j] = update(models[walk, j], gradient, step, count)
 
 
-def apply_four_alone(
-    models: Any, carried: Any, walk: Any, j: int, g0: Any, g1: Any, g2: Any, g3: Any, step: Any, count: Any
-) -> None:
-    """Update four coordinates by a rule that carries nothing."""
-    x0 = update(models[walk, j], g0, step, count)
-    x1 = update(models[walk, j + 1], g1, step, count)
-    x2 = update(models[walk, j + 2], g2, step, count)
-    x3 = update(models[walk, j + 3], g3, step, count)
-    write_four(models, walk, j, x0, x1, x2, x3)
-
-
 def apply_with_one(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
     """Update one coordinate by a rule that carries one number."""
     x, first = update(models[walk, j], gradient, step, count, carried[0, walk, j])  # type: ignore[call-arg]
     models[walk, j] = x
     carried[0, walk, j] = first
-
-
-def apply_four_with_one(
-    models: Any, carried: Any, walk: Any, j: int, g0: Any, g1: Any, g2: Any, g3: Any, step: Any, count: Any
-) -> None:
-    """Update four coordinates by a rule that carries one number."""
-    x0, a0 = update(models[walk, j], g0, step, count, carried[0, walk, j])  # type: ignore[call-arg]
-    x1, a1 = update(models[walk, j + 1], g1, step, count, carried[0, walk, j + 1])  # type: ignore[call-arg]
-    x2, a2 = update(models[walk, j + 2], g2, step, count, carried[0, walk, j + 2])  # type: ignore[call-arg]
-    x3, a3 = update(models[walk, j + 3], g3, step, count, carried[0, walk, j + 3])  # type: ignore[call-arg]
-    write_four(models, walk, j, x0, x1, x2, x3)
-    write_four(carried[0], walk, j, a0, a1, a2, a3)
 
 
 def apply_with_two(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
@@ -216,30 +188,7 @@ def apply_with_two(models: Any, carried: Any, walk: Any, j: int, gradient: Any, 
     carried[1, walk, j] = second
 
 
-def apply_four_with_two(
-    models: Any, carried: Any, walk: Any, j: int, g0: Any, g1: Any, g2: Any, g3: Any, step: Any, count: Any
-) -> None:
-    """Update four coordinates by a rule that carries two numbers."""
-    a, b = carried[0], carried[1]
-    x0, a0, b0 = update(models[walk, j], g0, step, count, a[walk, j], b[walk, j])  # type: ignore[call-arg]
-    x1, a1, b1 = update(models[walk, j + 1], g1, step, count, a[walk, j + 1], b[walk, j + 1])  # type: ignore[call-arg]
-    x2, a2, b2 = update(models[walk, j + 2], g2, step, count, a[walk, j + 2], b[walk, j + 2])  # type: ignore[call-arg]
-    x3, a3, b3 = update(models[walk, j + 3], g3, step, count, a[walk, j + 3], b[walk, j + 3])  # type: ignore[call-arg]
-    write_four(models, walk, j, x0, x1, x2, x3)
-    write_four(a, walk, j, a0, a1, a2, a3)
-    write_four(b, walk, j, b0, b1, b2, b3)
-
-
-def write_four(models: Any, walk: Any, j: int, x0: Any, x1: Any, x2: Any, x3: Any) -> None:
-    """Write four coordinates."""
-    models[walk, j] = x0
-    models[walk, j + 1] = x1
-    models[walk, j + 2] = x2
-    models[walk, j + 3] = x3
-
-
-apply = apply_alone  # those that fit the rule take these places (`build.program`)
-apply_four = apply_four_alone
+apply = apply_alone  # the one that fits the rule takes this place (`build.program`)
 
 
 def learn_from_one(
@@ -256,15 +205,11 @@ def learn_from_one(
 ) -> None:
     """One gradient step on one sample."""
     pull = slope(predict(features, sample, models, walk, dim), targets[sample])
-    whole = dim - dim % 4
-    for j in range(0, whole, 4):
-        g0 = pull * features[sample, j] + ridge * models[walk, j]
-        g1 = pull * features[sample, j + 1] + ridge * models[walk, j + 1]
-        g2 = pull * features[sample, j + 2] + ridge * models[walk, j + 2]
-        g3 = pull * features[sample, j + 3] + ridge * models[walk, j + 3]
-        apply_four(models, carried, walk, j, g0, g1, g2, g3, step, count)
-    for j in range(whole, dim):
-        apply(models, carried, walk, j, pull * features[sample, j] + ridge * models[walk, j], step, count)
+    for j in range(dim):
+        gradient = pull * read(features, sample, j)
+        if RIDGE:
+            gradient += ridge * models[walk, j]
+        apply(models, carried, walk, j, gradient, step, count)
 
 
 def learn_from_all(
@@ -288,6 +233,42 @@ def learn_from_all(
     for sample in range(first, last):
         pull = slope(predict(features, sample, models, walk, dim), targets[sample]) / share
         for j in range(dim):
-            gradient[j] += pull * features[sample, j]
+            gradient[j] += pull * read(features, sample, j)
     for j in range(dim):
         apply(models, carried, walk, j, gradient[j] + ridge * models[walk, j], step, count)
+
+
+def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: int) -> Any:
+    """The loss of a model without its ridge term, the ridge term, and its squared distance from the optimum.
+
+    `differences` has a row of room for what separates the model from the optimum.
+    """
+    squared = 0.0
+    distance = 0.0
+    for j in range(dim):
+        x = np.float64(models[walk, j])
+        difference = x - data.optimum[j]
+        differences[row, j] = difference
+        squared += x * x
+        distance += difference * difference
+    if data.curvature.size > 0:
+        loss = quadratic_loss(data.curvature, data.pull, data.least, differences, row, dim)
+    else:
+        loss = sum_of_losses(data.features, data.targets, data.sample_weights, models, walk, dim)
+    return loss, 0.5 * data.ridge * squared, distance
+
+
+def quadratic_loss(curvature: Any, pull: Any, least: Any, differences: Any, row: Any, dim: int) -> Any:
+    """A loss from its value and derivatives at the optimum, which are the whole of it: d² numbers, not n·d."""
+    loss = least
+    for i in range(dim):
+        loss += (pull[i] + 0.5 * predict(curvature, i, differences, row, dim)) * differences[row, i]
+    return loss
+
+
+def sum_of_losses(features: Any, targets: Any, sample_weights: Any, models: Any, walk: Any, dim: int) -> Any:
+    """A loss sample by sample, in a fixed order."""
+    loss = 0.0
+    for sample in range(targets.size):
+        loss += sample_weights[sample] * value(predict(features, sample, models, walk, dim), targets[sample])
+    return loss

@@ -1,11 +1,10 @@
 """A kernel as flat arrays, for compiled code."""
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
+from freewalk.engine.arrays import Table
 from freewalk.kernel import Kernel
 
 Ints = NDArray[np.int64]
@@ -13,20 +12,6 @@ Ints = NDArray[np.int64]
 
 # The columns of `Table.moves`.
 HOPS, RATIO, ROWS, ROWS_A_HOP, LAW, PLAIN = range(6)
-
-
-class Table(NamedTuple):
-    """The graph and the moves; the probabilities of the moves travel apart, since they may change with the step."""
-
-    spans: NDArray[np.uint64]  # the graph, by node: its first edge (upper half) and how many it has
-    tails: NDArray[np.uint32]  # by edge: where it leads
-    limits: NDArray[np.uint64]  # by edge: the largest word 0 that takes it; empty where `near_move` does not apply
-    moves: Ints  # by move: its hops, where its ratio, its first matrix and its law are found (or -1), if none of them
-    ratios: NDArray[np.float64]
-    row_indptr: Ints  # by matrix and node; matrices lie one behind the other
-    row_indices: NDArray[np.uint32]
-    row_ends: NDArray[np.uint64]  # one row, searched like `law_ends`
-    law_ends: NDArray[np.uint64]
 
 
 def compile_kernel(kernel: Kernel) -> Table:

@@ -64,18 +64,19 @@ class Logistic(Predictor):
     @staticmethod
     def value(prediction: float, target: float) -> float:
         """Return log(1 + exp(prediction)) − target · prediction, without overflow."""
-        if prediction >= 0.0:
-            return math.log1p(math.exp(-prediction)) + (1.0 - target) * prediction
-        return math.log1p(math.exp(prediction)) - target * prediction
+        # The sign of a prediction cannot be foreseen: no branch on it. log1p, by a logarithm that is twice as fast.
+        small = math.exp(-abs(prediction))
+        above = 1.0 + small
+        tail = small if above == 1.0 else math.log(above) * (small / (above - 1.0))
+        return tail + (max(prediction, 0.0) - target * prediction)
 
     @staticmethod
     def slope(prediction: float, target: float) -> float:
         """Return 1/(1 + exp(−prediction)) − target, without overflow or cancellation."""
-        if prediction >= 0.0:
-            small = math.exp(-prediction)
-            return ((1.0 - target) - target * small) / (1.0 + small)
-        small = math.exp(prediction)
-        return ((1.0 - target) * small - target) / (1.0 + small)
+        small = math.exp(-abs(prediction))
+        yes = 1.0 if prediction >= 0.0 else small
+        no = small if prediction >= 0.0 else 1.0
+        return ((1.0 - target) * yes - target * no) / (1.0 + small)
 
     # `value` and `slope` of every sample at once: the optimum takes many of them.
 

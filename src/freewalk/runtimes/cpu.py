@@ -1,7 +1,7 @@
 """The walks on all cores, compiled."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from queue import SimpleQueue
@@ -16,7 +16,8 @@ from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, kno
 
 _TASKS_A_THREAD = 4  # smaller tasks even out cores that are not equally free
 _SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
-_WIDEST = 2**12  # walks in a slab
+_SLAB_AHEAD = 2**14  # the same where one thread walks ahead of the one that learns: short, so that both begin soon
+_NARROW, _WIDEST = 2**6, 2**12  # walks in a slab
 
 
 @dataclass(frozen=True)
@@ -81,46 +82,68 @@ class CPUEngine(Engine):
     def _run(self, phase: Phase, state: State, until: int, marks: NDArray[np.int64], began: int) -> Measures:
         from numba.core.errors import NumbaError
 
-        from freewalk.engine import build, cpu
+        from freewalk.engine import arrays, build, cpu
 
         program, seed, walks = self.programs[id(phase)], self.job.seed, state.walks
         route = build.route(seed, phase.kernel, program.table, state.step, until, marks, walks)
         route.messages[:], route.probes[:] = state.messages[:, None], state.probes[:, None]
         summed = state.visits_are_summed
         visits = np.zeros((self.threads, state.visits.shape[1]), dtype=np.int64) if summed else state.visits
-        walkers = cpu.Walkers(state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
+        walkers = arrays.Walkers(state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
         lesson = None
         if program.data is not None and phase.rule is not None:
             lesson = build.lesson(seed, phase.rule, state.step, until, marks, walks, began)
+            state.models, state.carried = build.aligned(state.models), build.aligned(state.carried)
         free_rows: SimpleQueue[int] = SimpleQueue()  # each thread counts visits in a row of its own
         for row in range(self.threads):
             free_rows.put(row)
 
-        def work(task: tuple[int, int]) -> None:
+        def work(task: tuple[int, int], ahead: Executor | None = None) -> None:
             row = free_rows.get()
             try:
-                advance_walks(*task, row)
+                advance_walks(*task, row, ahead)
             finally:  # a task that fails (code that cannot be compiled) must not keep the others waiting for its row
                 free_rows.put(row)
 
-        def advance_walks(first: int, last: int, row: int) -> None:
-            length = max(1, min(_SLAB // (last - first), until - state.step))
-            path = np.empty((length, last - first), dtype=np.int32)
+        def advance_walks(first: int, last: int, row: int, ahead: Executor | None) -> None:
+            size = _SLAB if ahead is None else _SLAB_AHEAD
+            length = max(1, min(size // (last - first), until - state.step))
+            starts = range(state.step, max(until, state.step + 1), length)
+            paths = [np.empty((length, last - first), dtype=np.int32) for _ in range(1 if ahead is None else 2)]
             words, sums = cpu.words(), cpu.sums(state.models.shape[1], self.job.precision)
-            start, mark = state.step, 0
-            while True:
-                stop = min(start + length, until)
-                span = (first, last, start, stop, mark)
-                program.walk(program.table, route, walkers, words, path, row if summed else -1, *span)
-                if program.learn is not None:
-                    program.learn(program.data, lesson, state.models, state.carried, sums, path, *span)
-                start, mark = stop, int(np.searchsorted(marks, stop, side="right"))
-                if start >= until:
-                    break
 
-        tasks = _ranges(walks, cpu.LANES, self.threads)
+            def span(index: int) -> tuple[int, int, int, int, int]:
+                start = starts[index]
+                mark = int(np.searchsorted(marks, start, side="right")) if index else 0
+                return first, last, start, min(start + length, until), mark
+
+            def walk(index: int) -> None:
+                path = paths[index % len(paths)]
+                program.walk(program.table, route, walkers, words, path, row if summed else -1, *span(index))
+
+            def learn(index: int) -> None:
+                path = paths[index % len(paths)]
+                if program.learn is not None:
+                    program.learn(program.data, lesson, state.models, state.carried, sums, path, *span(index))
+
+            if ahead is None:
+                for index in range(len(starts)):
+                    walk(index)
+                    learn(index)
+                return
+            walked = ahead.submit(walk, 0)
+            for index in range(len(starts)):
+                walked.result()
+                if index + 1 < len(starts):
+                    walked = ahead.submit(walk, index + 1)
+                learn(index)
+
+        tasks = _ranges(walks, until - state.step, cpu.LANES, self.threads)
         try:
-            if len(tasks) == 1:
+            if len(tasks) == 1 and self.threads > 1 and program.learn is not None:
+                with ThreadPoolExecutor(1) as ahead:  # a walk does not wait for what is learned: it goes ahead
+                    work(tasks[0], ahead)
+            elif len(tasks) == 1:
                 work(tasks[0])
             else:
                 with ThreadPoolExecutor(self.threads) as pool:
@@ -143,9 +166,13 @@ class CPUEngine(Engine):
         return columns
 
 
-def _ranges(walks: int, lanes: int, threads: int) -> list[tuple[int, int]]:
-    """The walks in ranges of whole blocks: a few for each thread, and none so wide that its slab is short."""
+def _ranges(walks: int, steps: int, lanes: int, threads: int) -> list[tuple[int, int]]:
+    """The walks in ranges of whole blocks: narrow, since what belongs to a walk should stay in the cache for long.
+
+    But not so narrow that a few steps make a slab of next to nothing, and enough of them for all threads.
+    """
+    width = max(_NARROW, min(_WIDEST, _SLAB // max(steps, 1)))
     blocks = -(-walks // lanes)
-    parts = min(blocks, max(_TASKS_A_THREAD * threads if threads > 1 else 1, -(-blocks * lanes // _WIDEST)))
+    parts = min(blocks, max(_TASKS_A_THREAD * threads if threads > 1 else 1, -(-walks // width)))
     edges = np.linspace(0, blocks, parts + 1).astype(int) * lanes
     return [(int(a), int(min(b, walks))) for a, b in pairwise(edges)]
