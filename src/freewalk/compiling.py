@@ -7,6 +7,7 @@ another name, hence another compilation; editing a comment does not.
 """
 
 import ast
+import copy
 import dis
 import hashlib
 import importlib.util
@@ -19,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,18 +29,44 @@ from freewalk.errors import FreewalkError
 # Compiled functions do not allocate, so they need not count references to the arrays they are handed, which would cost
 # more than most of them do.
 _OPTIONS = "nogil=True, error_model='numpy', _nrt=False"
-_ENTRY = f"@numba.njit(cache=True, pipeline_class=Vectorizing, {_OPTIONS})"
-_CALL = f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})"
-# Inlined by force: a call inside a loop keeps the compiler from using vector registers.
-_PART = f"@numba.njit(inline='always', {_OPTIONS})"
+
+
+class Target(NamedTuple):
+    """How the functions of a module are decorated, by their part in it, and what the module imports for that."""
+
+    entry: str
+    call: str
+    part: str
+    imports: str
+
+
+CPU = Target(
+    entry=f"@numba.njit(cache=True, pipeline_class=Vectorizing, {_OPTIONS})",
+    call=f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})",
+    # Inlined by force: a call inside a loop keeps the compiler from using vector registers.
+    part=f"@numba.njit(inline='always', {_OPTIONS})",
+    imports="import numba\nfrom freewalk.native import Vectorizing",
+)
+CUDA = Target(
+    entry="@cuda.jit(cache=True)",
+    call="@cuda.jit(device=True)",
+    part="@cuda.jit(device=True, forceinline=True)",
+    imports="from numba import cuda",
+)
+# numba's simulator of a graphics card runs the functions as they are, but for the kernel.
+SIMULATOR = Target(entry="@cuda.jit", call="", part="", imports="from numba import cuda")
 _BESIDE = ("native.py", "engine/arrays.py")
 _NUMBERS = (bool, int, float, np.generic)
 _MODULES = ("math", "numpy")
-_INTRINSIC = "_Intrinsic"  # numba's kind of function that writes its own code; by name, since numba is slow to import
+_CUDA = "numba.cuda"
 
 
 def compile_functions(
-    functions: Mapping[str, Any], entry: str, calls: Sequence[str] = ()
+    functions: Mapping[str, Any],
+    entry: str,
+    calls: Sequence[str] = (),
+    target: Target = CPU,
+    unroll: Mapping[str, int] | None = None,
 ) -> Callable[..., Any]:
     """Compile functions, and all that they call, as one module.
 
@@ -52,6 +79,11 @@ def compile_functions(
         Which of them to return, compiled. None of them may allocate an array.
     calls
         The functions that stay calls; all others are inlined where they are called.
+    target
+        What to compile for.
+    unroll
+        Loops over range(name) are written out, so many times, for the names in here: arrays that are indexed by
+        numbers alone can live in registers.
 
     Returns
     -------
@@ -70,15 +102,21 @@ def compile_functions(
     >>> int(compiled(np.uint64(2**63), np.uint64(10)))
     5
     """
-    text = module_source(functions, entry, calls)
+    text = module_source(functions, entry, calls, target, unroll)
     name = "freewalk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
     compiled: Callable[..., Any] = getattr(_load(name, text), entry)
     return compiled
 
 
-def module_source(functions: Mapping[str, Any], entry: str, calls: Sequence[str]) -> str:
+def module_source(
+    functions: Mapping[str, Any],
+    entry: str,
+    calls: Sequence[str],
+    target: Target = CPU,
+    unroll: Mapping[str, int] | None = None,
+) -> str:
     """The text of the module that holds the functions, what they call and the constants they use."""
-    imports: dict[str, str] = {"numba": "numba", "np": "numpy"}
+    imports: dict[str, str] = {"np": "numpy"}
     constants: dict[str, str] = {}
     imported: dict[str, str] = {}
     sources: dict[str, str] = {}
@@ -90,7 +128,7 @@ def module_source(functions: Mapping[str, Any], entry: str, calls: Sequence[str]
             raise FreewalkError(f"compile: two different functions are called {name!r}; rename one")
         if name in sources:
             return
-        if type(function).__name__ == _INTRINSIC:
+        if _is_intrinsic(function):
             imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"  # type: ignore
             return
         if not isinstance(function, FunctionType):
@@ -106,13 +144,16 @@ def module_source(functions: Mapping[str, Any], entry: str, calls: Sequence[str]
                 gather(used, function.__globals__[used], function)
         for used, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             gather(used, cell.cell_contents, function)
-        decorator = _ENTRY if name == entry else _CALL if name in calls else _PART
-        sources[name] = f"{decorator}\n{_definition(name, function)}\n"
+        decorator = target.entry if name == entry else target.call if name in calls else target.part
+        text = _definition(name, function)
+        sources[name] = f"{decorator}\n{_unrolled(text, unroll) if unroll else text}\n"
 
     def gather(name: str, value: Any, user: FunctionType) -> None:
-        if isinstance(value, FunctionType) or type(value).__name__ == _INTRINSIC:
+        if isinstance(value, FunctionType) or _is_intrinsic(value):
             visit(name, value)
         elif isinstance(value, ModuleType):
+            if value.__name__ == _CUDA:  # imported for the decorators
+                return
             # Numbers of any other module would be compiled in without being part of the text: a stale cache.
             if value.__name__ not in _MODULES:
                 raise FreewalkError(
@@ -134,8 +175,9 @@ def module_source(functions: Mapping[str, Any], entry: str, calls: Sequence[str]
                 f"{user.__qualname__}: uses {name!r} = {value!r}, expected numbers, modules such as math, or functions"
             )
 
-    for name, value in functions.items():
-        if not isinstance(value, _NUMBERS):
+    visit(entry, functions[entry])
+    for name, value in functions.items():  # a mistake is one, used or not
+        if name not in visited and not isinstance(value, (*_NUMBERS, FunctionType)) and not _is_intrinsic(value):
             visit(name, value)
     for name in sources:
         if name in constants or name in imports:
@@ -144,13 +186,18 @@ def module_source(functions: Mapping[str, Any], entry: str, calls: Sequence[str]
         [
             *(f"import {module} as {alias}" for alias, module in sorted(imports.items())),
             f"# with the files beside it as they are now: {_fingerprint_of_files()}",
-            "from freewalk.native import Vectorizing",
+            target.imports,
             *imported.values(),
             *(f"{name} = {value}" for name, value in sorted(constants.items())),
             *sources.values(),  # in any order: numba binds them when it compiles
             "",
         ]
     )
+
+
+def _is_intrinsic(value: Any) -> bool:
+    """Whether it is numba's kind of function that writes its own code; by name, since numba is slow to import."""
+    return type(value).__name__ == "_Intrinsic"
 
 
 @cache
@@ -190,8 +237,34 @@ def _definition(name: str, function: FunctionType) -> str:
     for argument in [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]:
         argument.annotation = None
     if ast.get_docstring(tree) is not None:
-        tree.body = tree.body[1:]
+        tree.body = tree.body[1:] or [ast.Pass()]
     return ast.unparse(tree)
+
+
+def _unrolled(text: str, counts: Mapping[str, int]) -> str:
+    """A function with its loops over range(name) written out."""
+
+    class Loops(ast.NodeTransformer):
+        def visit_For(self, node: ast.For) -> Any:
+            self.generic_visit(node)
+            if not isinstance(node.target, ast.Name):
+                return node
+            name = ast.unparse(node.iter).removeprefix("range(").removesuffix(")")
+            if ast.unparse(node.iter) != f"range({name})" or name not in counts:
+                return node
+            return [statement for j in range(counts[name]) for statement in _with_number(node, j)]
+
+    return ast.unparse(Loops().visit(ast.parse(text)))
+
+
+def _with_number(loop: ast.For, number: int) -> list[ast.stmt]:
+    """The body of a loop with a number in place of its variable."""
+
+    class Variable(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> Any:
+            return ast.Constant(number) if node.id == loop.target.id else node  # type: ignore[attr-defined]
+
+    return [Variable().visit(statement) for statement in copy.deepcopy(loop.body)]
 
 
 def _is_unchanged(function: FunctionType) -> bool:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from freewalk._version import __version__
 from freewalk.objectives import LeastSquares
 from freewalk.record import Record
-from freewalk.runtimes import Job, Runtime, State
+from freewalk.runtimes import Engine, Job, Runtime, State
 from freewalk.runtimes.runtime import known_optimum
 
 Progress = Callable[[int, int], None]
@@ -63,7 +63,7 @@ def go_on(run: Continuation, progress: Progress | None) -> Record:
     chunk = 1.0
     with _interruptible() as interrupted:
         while state.step < run.steps and not interrupted.is_set():
-            _enter_phase(run.job, state)
+            _enter_phase(run.job, engine, state)
             _, end_of_phase, _ = run.job.phase_at(state.step)
             limit = state.step + min(int(chunk), _CHUNK_STEPS)
             until = min(limit, run.steps, run.steps if end_of_phase is None else end_of_phase)
@@ -75,6 +75,7 @@ def go_on(run: Continuation, progress: Progress | None) -> Record:
             chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
             if progress is not None:
                 progress(state.step, run.steps)
+        engine.settle(state)
         run.seconds += time.perf_counter() - clock
         run.interruptions += interrupted.is_set()  # also in the last chunk: whoever runs more must know
         return _record(run)  # a Ctrl-C that comes too late must not cost the result
@@ -103,10 +104,11 @@ def _mark_as_infinite(measures: dict[str, NDArray[Any]]) -> None:
                 measures[name][diverged & np.isnan(measures[name])] = np.inf
 
 
-def _enter_phase(job: Job, state: State) -> None:
+def _enter_phase(job: Job, engine: Engine, state: State) -> None:
     """Where a new rule begins, so do the numbers that it carries."""
     phase, _, began = job.phase_at(state.step)
     if began == state.step and phase.rule is not None:
+        engine.settle(state)
         state.carried = phase.rule.begin(state.models)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from freewalk import native, rng
 from freewalk.compiling import compile_functions
 from freewalk.engine import arrays, cpu, step
-from freewalk.engine.table import HOPS, PLAIN, Table, compile_kernel
+from freewalk.engine.table import HOPS, PLAIN, compile_kernel
 from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
 from freewalk.learning import Rule
@@ -27,37 +27,43 @@ class Program(NamedTuple):
 
     walk: Callable[..., None]
     learn: Callable[..., None] | None
-    table: Table
+    table: arrays.Table
     data: arrays.Data | None
 
 
 def program(
     problem: Predictor | None, kernel: Kernel, rule: Rule | None, optimum: NDArray[np.float64], precision: str
 ) -> Program:
-    """Make a phase ready."""
+    """Make a phase ready for a processor."""
     walk = compile_functions({"walk_slab": cpu.walk_slab, "choose": native.choose}, "walk_slab", calls=_CALLS)
     table = compile_kernel(kernel)
     if problem is None or rule is None:
         return Program(walk, None, table, None)
+    functions = {
+        "learn_slab": cpu.learn_slab,
+        "DIM": problem.dim if problem.dim <= _UNROLLED else 0,
+        "read": native.read,
+        "predict": native.predict,
+        **functions_of(problem, rule),
+    }
+    learn = compile_functions(functions, "learn_slab", calls=_CALLS)
+    return Program(walk, learn, table, samples(problem, kernel, rule, optimum, precision))
+
+
+def functions_of(problem: Predictor, rule: Rule) -> dict[str, Any]:
+    """What an objective and a rule put in place of the functions and numbers of `step`."""
     if not 0 <= rule.carries < len(_APPLY):
         raise FreewalkError(f"{type(rule).__name__}: carries {rule.carries} numbers a coordinate, expected 0, 1 or 2")
     _try(f"value of {type(problem).__name__}", type(problem).value, 1, 0.5, 1.0)
     _try(f"slope of {type(problem).__name__}", type(problem).slope, 1, 0.5, 1.0)
     _try(f"update of {type(rule).__name__}", rule.update, 1 + rule.carries, 0.5, 0.5, 0.1, 0, *[0.5] * rule.carries)
-    functions: dict[str, Any] = {
-        "RIDGE": problem.ridge != 0,
-        "DIM": problem.dim if problem.dim <= _UNROLLED else 0,
-        "learn_slab": cpu.learn_slab,
+    return {
         "slope": type(problem).slope,
         "value": type(problem).value,
         "update": rule.update,
         "apply": _APPLY[rule.carries],
-        "read": native.read,
-        "predict": native.predict,
+        "RIDGE": bool(problem.ridge != 0),
     }
-    learn = compile_functions(functions, "learn_slab", calls=_CALLS)
-    weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
-    return Program(walk, learn, table, _samples(problem, weights, optimum, precision))
 
 
 def _try(who: str, function: Callable[..., Any], expected: int, *arguments: float) -> None:
@@ -73,9 +79,11 @@ def _try(who: str, function: Callable[..., Any], expected: int, *arguments: floa
         raise FreewalkError(f"{who}: returns {got} number(s), expected {expected}: the new x and all that it carries")
 
 
-def _samples(
-    problem: Predictor, weights: NDArray[np.float64], optimum: NDArray[np.float64], precision: str
+def samples(
+    problem: Predictor, kernel: Kernel, rule: Rule, optimum: NDArray[np.float64], precision: str
 ) -> arrays.Data:
+    """The samples of an objective as compiled code reads them."""
+    weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
     curvature, pull, least = _expansion(problem, optimum)
     return arrays.Data(
         features=_fixed(aligned(problem.features.astype(precision, copy=False))),
@@ -132,7 +140,7 @@ def aligned(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def route(
-    seed: int, kernel: Kernel, table: Table, start: int, until: int, marks: NDArray[np.int64], walks: int
+    seed: int, kernel: Kernel, table: arrays.Table, start: int, until: int, marks: NDArray[np.int64], walks: int
 ) -> arrays.Route:
     """How to move between two steps: thresholds made on the host, one row a step only where they change."""
     times = np.arange(start, max(until, start + 1) if kernel.fade is not None else start + 1)

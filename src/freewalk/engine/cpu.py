@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from freewalk.engine.arrays import Sums, Words
-from freewalk.engine.step import far_move, learn_from_all, learn_from_one, measure, near_move
-from freewalk.rng import MOVE, SAMPLE, pick, word, word_pair
+from freewalk.engine.step import far_move, learn_visit, measure, near_move
+from freewalk.rng import MOVE, word_pair
 
 DIM = 0  # the number of coordinates where it is small and compiled in (`build.program`), else 0
 LANES = 16  # walks that take turns
@@ -217,43 +217,15 @@ def learn_block(
     count: int,
 ) -> None:
     """Learn at `count` nodes of every lane."""
-    features, targets, offsets, weights, alone = data.features, data.targets, data.offsets, data.weights, data.alone
-    rates, chunk_start, seed, sampled = lesson.rates, lesson.step, lesson.seed, lesson.sampled
-    dim = DIM if DIM > 0 else features.shape[1]
-    ridge = features.dtype.type(data.ridge)
-    local_steps, counted_from, gradient = lesson.local_steps, lesson.counted_from, room.gradient
+    rates, chunk_start, gradient = lesson.rates, lesson.step, room.gradient
+    dim = DIM if DIM > 0 else data.features.shape[1]
     for t in range(count):
         rate = rates[min(now + t - chunk_start, rates.size - 1)]
-        done = (now + t - counted_from) * local_steps
+        done = (now + t - lesson.counted_from) * lesson.local_steps
         for lane in range(lanes):
             walk = np.uint64(base + lane)
             node = np.uint64(path[np.uint64(row + t), np.uint64(column + lane)])
-            step = features.dtype.type(rate * weights[node])
-            for local in range(local_steps):
-                first = node
-                if not alone:
-                    first = np.uint64(offsets[node])
-                    last = np.uint64(offsets[node + np.uint64(1)])
-                    if not sampled and last - first != np.uint64(1):
-                        learn_from_all(
-                            features,
-                            targets,
-                            ridge,
-                            dim,
-                            first,
-                            last,
-                            step,
-                            done + local,
-                            models,
-                            carried,
-                            walk,
-                            gradient,
-                        )
-                        continue
-                    if sampled:
-                        draw = word(seed, SAMPLE, walk, np.uint64(now + t), np.uint64(local))
-                        first += pick(draw, last - first)
-                learn_from_one(features, targets, ridge, dim, first, step, done + local, models, carried, walk)
+            learn_visit(data, lesson, rate, done, models, carried, gradient, walk, walk, node, now + t, dim)
 
 
 def measure_block(

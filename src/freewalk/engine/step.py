@@ -14,6 +14,7 @@ from freewalk.engine.table import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
 RIDGE = True  # whether the objective has a ridge term; compiled in (`build.program`)
 MOVE = rng.MOVE
+SAMPLE = rng.SAMPLE
 HALF = rng.HALF
 LOW = rng.LOW
 accepts = rng.accepts
@@ -153,6 +154,19 @@ def word_of_hop(seed: Any, walk: Any, step: Any, index: int, first: Any, second:
     return word(seed, MOVE, walk, step, np.uint64(index + 1))
 
 
+# Several threads can share a walk, each with some coordinates of its model (`cuda.py`). They take these two places.
+
+
+def place(j: int) -> int:
+    """Which coordinate of the whole model number j is here."""
+    return j
+
+
+def total(number: Any) -> Any:
+    """The sum over all that share a walk."""
+    return number
+
+
 def read(features: Any, sample: Any, j: int) -> Any:
     """A feature. On a processor an intrinsic takes this place that promises the compiler that features never change."""
     return features[sample, j]
@@ -238,6 +252,41 @@ def learn_from_all(
         apply(models, carried, walk, j, gradient[j] + ridge * models[walk, j], step, count)
 
 
+def learn_visit(
+    data: Any,
+    lesson: Any,
+    rate: Any,
+    done: Any,
+    models: Any,
+    carried: Any,
+    gradient: Any,
+    row: Any,
+    walk: Any,
+    node: Any,
+    now: Any,
+    dim: int,
+) -> None:
+    """The local steps of one visit: the walk, whose model is in `row`, learns at the node at step `now`."""
+    features, targets, offsets = data.features, data.targets, data.offsets
+    step = models.dtype.type(rate * data.weights[node])
+    ridge = models.dtype.type(data.ridge)
+    for local in range(lesson.local_steps):
+        first = np.uint64(node)
+        count = done + local
+        if not data.alone:
+            first = np.uint64(offsets[node])
+            last = np.uint64(offsets[node + np.uint64(1)])
+            if lesson.sampled:
+                draw = word(lesson.seed, SAMPLE, np.uint64(walk), np.uint64(now), np.uint64(local))
+                first += pick(draw, last - first)
+            elif last - first != np.uint64(1):
+                learn_from_all(
+                    features, targets, ridge, dim, first, last, step, count, models, carried, row, gradient
+                )
+                continue
+        learn_from_one(features, targets, ridge, dim, first, step, count, models, carried, row)
+
+
 def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: int) -> Any:
     """The loss of a model without its ridge term, the ridge term, and its squared distance from the optimum.
 
@@ -246,11 +295,14 @@ def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: 
     squared = 0.0
     distance = 0.0
     for j in range(dim):
-        x = np.float64(models[walk, j])
-        difference = x - data.optimum[j]
-        differences[row, j] = difference
-        squared += x * x
-        distance += difference * difference
+        if place(j) < data.optimum.size:
+            x = np.float64(models[walk, j])
+            difference = x - data.optimum[place(j)]
+            differences[row, j] = difference
+            squared += x * x
+            distance += difference * difference
+    squared = total(squared)
+    distance = total(distance)
     if data.curvature.size > 0:
         loss = quadratic_loss(data.curvature, data.pull, data.least, differences, row, dim)
     else:
@@ -261,7 +313,7 @@ def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: 
 def quadratic_loss(curvature: Any, pull: Any, least: Any, differences: Any, row: Any, dim: int) -> Any:
     """A loss from its value and derivatives at the optimum, which are the whole of it: d² numbers, not n·d."""
     loss = least
-    for i in range(dim):
+    for i in range(pull.size):
         loss += (pull[i] + 0.5 * predict(curvature, i, differences, row, dim)) * differences[row, i]
     return loss
 

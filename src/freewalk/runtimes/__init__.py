@@ -2,13 +2,14 @@
 
 from freewalk.errors import FreewalkError
 from freewalk.runtimes.cpu import CPU
+from freewalk.runtimes.cuda import CUDA
 from freewalk.runtimes.reference import Reference
 from freewalk.runtimes.runtime import Engine as Engine
 from freewalk.runtimes.runtime import Job as Job
 from freewalk.runtimes.runtime import Runtime as Runtime
 from freewalk.runtimes.runtime import State as State
 
-__all__ = ["CPU", "Reference"]
+__all__ = ["CPU", "CUDA", "Reference"]
 
 
 def runtime_named(runtime: str | Runtime) -> Runtime:
@@ -21,7 +22,7 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
     """
     if isinstance(runtime, Runtime):
         return runtime
-    names: dict[str, type[Runtime]] = {"cpu": CPU, "reference": Reference}
+    names: dict[str, type[Runtime]] = {"cpu": CPU, "cuda": CUDA, "reference": Reference}
     if not isinstance(runtime, str) or runtime not in names:
-        raise FreewalkError(f"runtime: got {runtime!r}, expected {' or '.join(map(repr, names))}")
+        raise FreewalkError(f"runtime: got {runtime!r}, expected {', '.join(map(repr, names))}")
     return names[runtime]()

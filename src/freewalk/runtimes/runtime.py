@@ -92,6 +92,9 @@ class Engine(ABC):
     def measure(self, state: State) -> Measures:
         """The measures of a state as it is, walks × 1."""
 
+    def settle(self, state: State) -> None:  # noqa: B027 (most engines have nothing to do)
+        """Bring a state up to date; until then `advance` may keep its walks elsewhere, all but `state.step`."""
+
 
 class Runtime(ABC):
     """A place where walks run. Every runtime visits the same nodes; `reference` is the truth."""

@@ -1,0 +1,199 @@
+"""Many walks on a graphics card: a thread a walk while its model fits into registers, else a warp a walk.
+
+One kernel moves all walks from one step to another, a second one measures them. Both are a loop around the scalar
+functions of `step.py`. Where a warp shares a walk, each of its threads holds every 32nd coordinate, all of them walk
+the same way, and the first one writes down what was counted.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from freewalk.engine.step import far_move, learn_visit, measure, near_move, place, read, total
+from freewalk.rng import MOVE, word_pair
+
+# These are compiled in (`build.cuda_program`).
+SHARE = 1  # threads that share a walk
+DIM = 1  # coordinates that a thread holds
+COORDINATES = 1  # of the whole model
+CARRIES = 1  # numbers carried a coordinate, at least 1
+
+WARP = 32
+FULL = 0xFFFFFFFF
+
+
+def place_in_warp(j: int) -> int:
+    """Takes the place of `place`."""
+    return j * WARP + cuda.threadIdx.x % WARP
+
+
+def read_in_warp(features: Any, sample: Any, j: int) -> Any:
+    """Takes the place of `read`: zero beyond the last coordinate."""
+    return features[sample, place(j)] if place(j) < COORDINATES else features.dtype.type(0.0)
+
+
+def predict_in_warp(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
+    """Takes the place of `predict`."""
+    products = models.dtype.type(0.0)
+    for j in range(dim):
+        if place(j) < COORDINATES:  # what a rule makes of the coordinates that do not exist must not count
+            products += read(features, sample, j) * models[walk, j]
+    return total(products)
+
+
+def total_in_warp(number: Any) -> Any:
+    """Takes the place of `total`: every thread gets the same sum, to the last bit."""
+    number += cuda.shfl_xor_sync(FULL, number, 16)
+    number += cuda.shfl_xor_sync(FULL, number, 8)
+    number += cuda.shfl_xor_sync(FULL, number, 4)
+    number += cuda.shfl_xor_sync(FULL, number, 2)
+    number += cuda.shfl_xor_sync(FULL, number, 1)
+    return number
+
+
+def total_in_block(number: Any) -> Any:
+    """Takes the place of `total` in numba's simulator, which knows no shuffles: a block of one warp there."""
+    room = cuda.shared.array(WARP, np.float64)
+    room[cuda.threadIdx.x] = number
+    cuda.syncthreads()
+    result = number * 0
+    for lane in range(WARP):
+        result += number.dtype.type(room[lane])
+    cuda.syncthreads()
+    return result
+
+
+def learn_nothing(
+    data: Any,
+    lesson: Any,
+    rate: Any,
+    done: Any,
+    models: Any,
+    carried: Any,
+    gradient: Any,
+    row: Any,
+    walk: Any,
+    node: Any,
+    now: Any,
+    dim: int,
+) -> None:
+    """Takes the place of `learn_visit` where a walk does not learn."""
+
+
+def measure_nothing(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: int) -> Any:
+    """Takes the place of `measure` where a walk does not learn."""
+    return 0.0, 0.0, 0.0
+
+
+def advance(
+    table: Any, route: Any, walkers: Any, data: Any, lesson: Any, models: Any, carried: Any, span: Any
+) -> None:
+    """Move all walks from step span[1] to span[2]; span[0] is the number of the first of them."""
+    row = cuda.grid(1) // SHARE
+    if row >= walkers.nodes.size:
+        return
+    leads = cuda.grid(1) % SHARE == 0
+    walk = np.uint64(span[0] + row)
+    x = cuda.local.array((1, DIM), dtype=models.dtype)
+    kept = cuda.local.array((CARRIES, 1, DIM), dtype=models.dtype)
+    gradient = cuda.local.array(DIM, dtype=models.dtype)
+    for j in range(DIM):
+        x[0, j] = models[row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
+        for index in range(carried.shape[0]):
+            kept[index, 0, j] = carried[index, row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
+    node = np.uint32(walkers.nodes[row])
+    sent = np.int64(0)
+    probed = np.int64(0)
+    for now in range(span[1], span[2]):
+        if leads:
+            count_visit(walkers, row, node)
+        rate = lesson.rates[min(now - lesson.step, lesson.rates.size - 1)]
+        done = (now - lesson.counted_from) * lesson.local_steps
+        learn_visit(data, lesson, rate, done, x, kept, gradient, 0, walk, np.uint64(node), now, DIM)
+        node, more, probes = move_on(table, route, walk, now, node)
+        sent += more
+        probed += probes
+        if leads:
+            keep_path(walkers, row, now, node)
+    for j in range(DIM):
+        if place(j) < COORDINATES:
+            models[row, place(j)] = x[0, j]
+            for index in range(carried.shape[0]):
+                carried[index, row, place(j)] = kept[index, 0, j]
+    if leads:
+        walkers.nodes[row] = node
+        walkers.messages[row] += sent
+        walkers.probes[row] += probed
+
+
+def count_visit(walkers: Any, row: int, node: Any) -> None:
+    """Count a visit, in the walk's own row or in the one that all share."""
+    if walkers.visits.shape[0] == walkers.nodes.size:
+        walkers.visits[row, node] += 1
+    else:
+        cuda.atomic.add(walkers.visits, (0, node), 1)
+
+
+def keep_path(walkers: Any, row: int, now: int, node: Any) -> None:
+    """Write down where the walk is after step `now`, if its path is kept."""
+    kept = walkers.path_of[row]
+    if kept >= 0:
+        walkers.paths[kept, now + 1] = node
+
+
+def move_on(table: Any, route: Any, walk: Any, now: int, node: Any) -> Any:
+    """The move of one step: where it ends, the models sent and the probes sent."""
+    spans, tails, limits, moves, ratios, row_indptr, row_indices, row_ends, law_ends = table
+    time = min(now - route.step, route.near.size - 1)
+    step = np.uint64(now)
+    decision, first = word_pair(route.seed, MOVE, walk, step, np.uint64(0))
+    if decision < route.near[time]:
+        end, taken = near_move(spans, tails, limits, route.free[time], node, decision, first)
+        return np.uint32(end), np.int64(taken), np.int64(0)
+    second = np.uint64(0)
+    third = np.uint64(0)
+    if decision >= route.far[time]:
+        second, third = word_pair(route.seed, MOVE, walk, step, np.uint64(1))
+    end, sent, probes = far_move(
+        spans,
+        tails,
+        moves,
+        ratios,
+        row_indptr,
+        row_indices,
+        row_ends,
+        law_ends,
+        route.ends,
+        time,
+        route.seed,
+        walk,
+        step,
+        node,
+        decision,
+        first,
+        second,
+        third,
+    )
+    return np.uint32(end), np.int64(sent), np.int64(probes)
+
+
+def measure_all(
+    data: Any, lesson: Any, walkers: Any, models: Any, carried: Any, differences: Any, counts: Any, mark: int
+) -> None:
+    """Write down what there is to know about every walk at a mark."""
+    row = cuda.grid(1) // SHARE
+    if row >= walkers.nodes.size:
+        return
+    x = cuda.local.array((1, DIM), dtype=models.dtype)
+    for j in range(DIM):
+        x[0, j] = models.dtype.type(0.0)
+        if place(j) < COORDINATES:
+            x[0, j] = models[row, place(j)] if lesson.reported < 0 else carried[lesson.reported, row, place(j)]
+    loss, penalty, distance = measure(data, x, 0, differences, row, DIM)
+    if cuda.grid(1) % SHARE == 0:
+        counts[0, mark, row] = walkers.messages[row]
+        counts[1, mark, row] = walkers.probes[row]
+        lesson.loss[mark, row] = loss
+        lesson.penalty[mark, row] = penalty
+        lesson.distance[mark, row] = distance

@@ -1,0 +1,256 @@
+"""The walks on a graphics card, compiled from the same functions as on the processor."""
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import FreewalkError
+from freewalk.learning import SGD
+from freewalk.objectives import LeastSquares, Predictor
+from freewalk.phases import Phase
+from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum
+
+_THREADS = 128  # in a block
+_SHARE_OF_MEMORY = 0.8  # what walks may take of the memory that is free
+
+
+@dataclass(frozen=True)
+class CUDA(Runtime):
+    """Compiled walks on a graphics card of NVIDIA: a thread a walk, or a warp a walk where models are large.
+
+    Needs a card and the package numba-cuda: pip install 'freewalk[cuda]'. The walks stay on the card while they run,
+    and only what is measured comes back. Walks that do not fit into its memory together run one part after the other.
+
+    Parameters
+    ----------
+    walks_at_once
+        How many walks are on the card at a time; None is as many as fit.
+
+    Raises
+    ------
+    FreewalkError
+        If that number is below 1.
+    """
+
+    walks_at_once: int | None = None
+
+    def __post_init__(self) -> None:
+        given = self.walks_at_once
+        whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+        if given is not None and (not whole or given < 1):
+            raise FreewalkError(f"CUDA: walks_at_once = {given!r}, expected a whole number >= 1, or None for all")
+
+    def engine(self, job: Job) -> "CUDAEngine":
+        """Make a job ready; an objective must give a slope."""
+        if job.problem is not None and not isinstance(job.problem, Predictor):
+            raise FreewalkError(
+                f"cuda: {type(job.problem).__name__} gives a gradient but no slope, so it cannot be compiled; "
+                "pass runtime='reference'"
+            )
+        return CUDAEngine(job, cuda_module(), self.walks_at_once)
+
+
+def cuda_module() -> ModuleType:
+    """numba.cuda, or an error that says what is missing."""
+    from numba.core import config
+
+    remedy = "pass runtime='cpu', or pip install 'freewalk[cuda]' on a machine with a card"
+    if not config.ENABLE_CUDASIM and importlib.util.find_spec("numba_cuda") is None:
+        raise FreewalkError(f"cuda: the package numba-cuda is not installed; {remedy}")
+    # numba-cuda 0.30 registers np.row_stack, which numpy 2.5 has removed: lend it the name while it is imported.
+    lent = not hasattr(np, "row_stack")
+    if lent:
+        np.row_stack = np.vstack  # type: ignore[attr-defined]
+    try:
+        from numba import cuda
+
+        if lent and not config.ENABLE_CUDASIM:
+            importlib.import_module("numba.cuda.np.arrayobj")  # where it does so
+    finally:
+        if lent:
+            del np.row_stack  # type: ignore[attr-defined]
+    try:
+        cuda.current_context()
+    except Exception as error:  # a driver that is missing, too old or broken, each with an error of its own
+        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise FreewalkError(f"cuda: no graphics card can be used here; {remedy}. numba says: {said}") from error
+    module: ModuleType = cuda
+    return module
+
+
+@dataclass
+class _Walks:
+    """A range of walks on the card: what a state holds of them."""
+
+    first: int
+    last: int
+    walkers: Any
+    models: Any
+    carried: Any
+    differences: Any
+
+
+class CUDAEngine(Engine):
+    """A job on a graphics card: its kernels compiled, its samples and tables on the card."""
+
+    def __init__(self, job: Job, cuda: ModuleType, walks_at_once: int | None) -> None:
+        from numba.core import config
+
+        from freewalk.engine import cuda_build
+
+        self.job = job
+        self.cuda = cuda
+        self.walks_at_once = walks_at_once
+        problem = job.problem if isinstance(job.problem, Predictor) else None
+        optimum = np.zeros(0) if problem is None else known_optimum(problem)
+        self.programs = {}
+        for phase in job.phases:
+            made = cuda_build.program(problem, phase.kernel, phase.rule, optimum, job.precision)
+            data = made.data if made.data is None else self._upload(made.data)
+            self.programs[id(phase)] = made, self._upload(made.table), data
+        self.threads = 0 if config.ENABLE_CUDASIM else _THREADS  # a simulated block has as few as can be
+        self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the card
+
+    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
+        """Move a state forward; see `Engine.advance`."""
+        phase, _, began = self.job.phase_at(state.step)
+        return self._run(phase, state, until, marks, began)
+
+    def measure(self, state: State) -> Measures:
+        """The measures of a state; see `Engine.measure`."""
+        phase, _, _ = self.job.phase_at(max(state.step - 1, 0))
+        return self._run(phase, state, state.step, np.array([state.step]), state.step)
+
+    def settle(self, state: State) -> None:
+        """Bring the walks back from the card."""
+        if self.resident is not None and self.resident[0] is state:
+            self._bring_back(state, self.resident[1])
+            self.resident = None
+
+    def _run(self, phase: Phase, state: State, until: int, marks: NDArray[np.int64], began: int) -> Measures:
+        from freewalk.engine import build
+
+        program, table, data = self.programs[id(phase)]
+        none = marks[:0]
+        route = self._upload(build.route(self.job.seed, phase.kernel, program.table, state.step, until, none, 0))
+        lesson = build.lesson(self.job.seed, phase.rule or SGD(step=1.0), state.step, until, none, 0, began)
+        walks = state.walks
+        columns: Measures = {name: np.empty((walks, marks.size), dtype=np.int64) for name in ("messages", "probes")}
+        if data is not None:
+            columns |= {name: np.empty((walks, marks.size)) for name in ("loss", "distance")}
+            if isinstance(self.job.problem, LeastSquares):
+                columns["mse"] = np.empty((walks, marks.size))
+        ranges = list(self._ranges(state, marks.size))
+        for first, last in ranges:
+            here = self._on_card(state, first, last, alone=len(ranges) == 1)
+            self._advance_walks(program, table, route, data or (0,), self._upload(lesson), here, state.step, until, marks, columns)
+            if len(ranges) > 1:
+                self._bring_back(state, here)
+        state.step = until
+        return columns
+
+    def _advance_walks(
+        self,
+        program: Any,
+        table: Any,
+        route: Any,
+        data: Any,
+        lesson: Any,
+        here: _Walks,
+        start: int,
+        until: int,
+        marks: NDArray[np.int64],
+        columns: Measures,
+    ) -> None:
+        """Move a range of walks, and measure it at the marks."""
+        cuda, walks = self.cuda, here.last - here.first
+        threads = self.threads or program.share
+        grid = -(-walks * program.share // threads), threads
+        counts = cuda.device_array((2, max(marks.size, 1), walks), dtype=np.int64)
+        found = {name: cuda.device_array((max(marks.size, 1), walks)) for name in ("loss", "penalty", "distance")}
+        lesson = lesson._replace(**found)
+        state_of_walks = here.walkers, here.models, here.carried
+        for number, (now, stop) in enumerate(pairwise([start, *(int(mark) for mark in marks), until])):
+            if stop > now:
+                span = (here.first, now, stop)
+                program.advance[grid](table, route, here.walkers, data, lesson, *state_of_walks[1:], span)
+            if number < marks.size:
+                program.measure[grid](data, lesson, *state_of_walks, here.differences, counts, number)
+        if not marks.size:
+            return
+        rows = slice(here.first, here.last)
+        columns["messages"][rows], columns["probes"][rows] = counts.copy_to_host().transpose(0, 2, 1)
+        if "loss" in columns:
+            loss, penalty, distance = (found[name].copy_to_host().T for name in ("loss", "penalty", "distance"))
+            columns["loss"][rows] = loss + penalty
+            columns["distance"][rows] = distance
+            if "mse" in columns:
+                columns["mse"][rows] = 2.0 * loss
+
+    def _ranges(self, state: State, marks: int) -> list[tuple[int, int]]:
+        """The walks in parts that fit into the memory of the card."""
+        visits = 0 if state.visits_are_summed else state.visits[0].nbytes
+        numbers = state.models[0].nbytes + state.carried[:, 0].nbytes + 8 * state.models.shape[1]
+        walk = visits + numbers + 8 * (5 * max(marks, 1) + 4)
+        free = self.cuda.current_context().get_memory_info().free
+        if self.resident is not None and self.resident[0] is state:
+            free = free + state.walks * walk  # what it takes now
+        fit = state.walks if free == float("inf") else int(_SHARE_OF_MEMORY * free / walk)
+        width = min(self.walks_at_once or state.walks, max(fit, 1), state.walks)
+        return [(first, min(first + width, state.walks)) for first in range(0, state.walks, width)]
+
+    def _on_card(self, state: State, first: int, last: int, alone: bool) -> _Walks:
+        """A range of walks on the card; one that holds all of them stays there until the state is settled."""
+        from freewalk.engine import arrays
+
+        if alone and self.resident is not None and self.resident[0] is state:
+            return self.resident[1]
+        to_device, rows = self.cuda.to_device, slice(first, last)
+        visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits[rows]
+        walkers = arrays.Walkers(
+            *(to_device(np.ascontiguousarray(part[rows])) for part in (state.nodes, state.messages, state.probes)),
+            to_device(np.ascontiguousarray(visits)),
+            to_device(np.ascontiguousarray(state.path_of[rows])),
+            to_device(state.paths if state.paths.size else np.zeros((1, 1), dtype=np.int32)),
+        )
+        models = state.models[rows] if state.models.size else np.zeros((last - first, 1))
+        carried = state.carried[:, rows] if state.carried.size else np.zeros((0, last - first, models.shape[1]))
+        here = _Walks(
+            first,
+            last,
+            walkers,
+            to_device(np.ascontiguousarray(models)),
+            to_device(np.ascontiguousarray(carried.astype(models.dtype))),
+            self.cuda.device_array((last - first, max(state.models.shape[1], 1))),
+        )
+        if alone:
+            self.resident = state, here
+        return here
+
+    def _bring_back(self, state: State, here: _Walks) -> None:
+        rows, walkers = slice(here.first, here.last), here.walkers
+        for name in ("nodes", "messages", "probes"):
+            getattr(state, name)[rows] = getattr(walkers, name).copy_to_host()
+        if state.visits_are_summed:
+            state.visits += walkers.visits.copy_to_host()
+        else:
+            state.visits[rows] = walkers.visits.copy_to_host()
+        if state.paths.size:
+            kept = state.path_of[rows]
+            kept = kept[kept >= 0]
+            state.paths[kept] = walkers.paths.copy_to_host()[kept]
+        if state.models.size:
+            state.models[rows] = here.models.copy_to_host()
+        if state.carried.size:
+            state.carried[:, rows] = here.carried.copy_to_host()
+
+    def _upload(self, group: Any) -> Any:
+        """A group of arrays, on the card."""
+        parts = (self.cuda.to_device(part) if isinstance(part, np.ndarray) else part for part in group)
+        return type(group)(*parts)
