@@ -217,6 +217,7 @@ def learn_block(
     count: int,
 ) -> None:
     """Learn at `count` nodes of every lane."""
+    features, targets, weights = data.features, data.targets, data.weights
     rates, chunk_start, gradient = lesson.rates, lesson.step, room.gradient
     dim = DIM if DIM > 0 else data.features.shape[1]
     for t in range(count):
@@ -225,7 +226,23 @@ def learn_block(
         for lane in range(lanes):
             walk = np.uint64(base + lane)
             node = np.uint64(path[np.uint64(row + t), np.uint64(column + lane)])
-            learn_visit(data, lesson, rate, done, models, carried, gradient, walk, walk, node, now + t, dim)
+            learn_visit(
+                features,
+                targets,
+                weights,
+                data,
+                lesson,
+                rate,
+                done,
+                models,
+                carried,
+                gradient,
+                walk,
+                walk,
+                node,
+                now + t,
+                dim,
+            )
 
 
 def measure_block(

@@ -18,6 +18,7 @@ SHARE = 1  # threads that share a walk
 DIM = 1  # coordinates that a thread holds
 COORDINATES = 1  # of the whole model
 CARRIES = 1  # numbers carried a coordinate, at least 1
+BYTES = 8  # of a number of the model
 
 WARP = 32
 FULL = 0xFFFFFFFF
@@ -28,9 +29,14 @@ def place_in_warp(j: int) -> int:
     return j * WARP + cuda.threadIdx.x % WARP
 
 
+def read_flat(features: Any, sample: Any, j: int) -> Any:
+    """Takes the place of `read`: rows lie one behind the other in an array of one dimension."""
+    return features[np.int64(sample) * COORDINATES + j]
+
+
 def read_in_warp(features: Any, sample: Any, j: int) -> Any:
     """Takes the place of `read`: zero beyond the last coordinate."""
-    return features[sample, place(j)] if place(j) < COORDINATES else features.dtype.type(0.0)
+    return features[np.int64(sample) * COORDINATES + place(j)] if place(j) < COORDINATES else features.dtype.type(0.0)
 
 
 def predict_in_warp(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
@@ -65,6 +71,9 @@ def total_in_block(number: Any) -> Any:
 
 
 def learn_nothing(
+    features: Any,
+    targets: Any,
+    weights: Any,
     data: Any,
     lesson: Any,
     rate: Any,
@@ -86,53 +95,125 @@ def measure_nothing(data: Any, models: Any, walk: Any, differences: Any, row: An
     return 0.0, 0.0, 0.0
 
 
+def stage(table: Any, data: Any, walkers: Any) -> Any:
+    """The arrays that every step reads, and room to count visits in."""
+    return table[0], table[1], table[2], data.features, data.targets, data.weights, walkers.visits[0]
+
+
+def stage_graph(table: Any, data: Any, walkers: Any) -> Any:
+    """Takes the place of `stage` where a walk does not learn."""
+    return table[0], table[1], table[2], 0, 0, 0, walkers.visits[0]
+
+
+def stage_in_shared(table: Any, data: Any, walkers: Any) -> Any:
+    """Takes the place of `stage` where all of it fits into the memory that a block shares: copies of it there."""
+    nodes, edges = table[0].size, table[1].size
+    words = cuda.shared.array(0, table[0].dtype)
+    doubles = cuda.shared.array(0, data.weights.dtype)
+    numbers = cuda.shared.array(0, data.features.dtype)
+    halves = cuda.shared.array(0, table[1].dtype)
+    in_words = nodes + table[2].size + nodes
+    first = in_words * (8 // BYTES)
+    spans = words[:nodes]
+    limits = words[nodes : nodes + table[2].size]
+    weights = doubles[nodes + table[2].size : in_words]
+    features = numbers[first : first + data.features.size]
+    targets = numbers[first + data.features.size : first + data.features.size + data.targets.size]
+    behind = (first + data.features.size + data.targets.size) * (BYTES // 4)
+    tails = halves[behind : behind + edges]
+    counts = halves[behind + edges : behind + edges + nodes]
+    for index in range(cuda.threadIdx.x, nodes, cuda.blockDim.x):
+        spans[index] = table[0][index]
+        weights[index] = data.weights[index]
+        counts[index] = 0
+    for index in range(cuda.threadIdx.x, edges, cuda.blockDim.x):
+        tails[index] = table[1][index]
+    for index in range(cuda.threadIdx.x, table[2].size, cuda.blockDim.x):
+        limits[index] = table[2][index]
+    for index in range(cuda.threadIdx.x, data.features.size, cuda.blockDim.x):
+        features[index] = data.features[index]
+    for index in range(cuda.threadIdx.x, data.targets.size, cuda.blockDim.x):
+        targets[index] = data.targets[index]
+    cuda.syncthreads()
+    return spans, tails, limits, features, targets, weights, counts
+
+
+def unstage(walkers: Any, counts: Any) -> None:
+    """What is left to do with the counts: nothing, they were counted where they belong."""
+
+
+def unstage_counts(walkers: Any, counts: Any) -> None:
+    """Takes the place of `unstage`: add the visits of a block to those of all."""
+    cuda.syncthreads()
+    if walkers.visits.shape[0] != walkers.nodes.size:
+        for index in range(cuda.threadIdx.x, counts.size, cuda.blockDim.x):
+            cuda.atomic.add(walkers.visits, (0, index), np.int64(counts[index]))
+
+
 def advance(
     table: Any, route: Any, walkers: Any, data: Any, lesson: Any, models: Any, carried: Any, span: Any
 ) -> None:
     """Move all walks from step span[1] to span[2]; span[0] is the number of the first of them."""
+    spans, tails, limits, features, targets, weights, counts = stage(table, data, walkers)
     row = cuda.grid(1) // SHARE
-    if row >= walkers.nodes.size:
-        return
-    leads = cuda.grid(1) % SHARE == 0
-    walk = np.uint64(span[0] + row)
-    x = cuda.local.array((1, DIM), dtype=models.dtype)
-    kept = cuda.local.array((CARRIES, 1, DIM), dtype=models.dtype)
-    gradient = cuda.local.array(DIM, dtype=models.dtype)
-    for j in range(DIM):
-        x[0, j] = models[row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
-        for index in range(carried.shape[0]):
-            kept[index, 0, j] = carried[index, row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
-    node = np.uint32(walkers.nodes[row])
-    sent = np.int64(0)
-    probed = np.int64(0)
-    for now in range(span[1], span[2]):
-        if leads:
-            count_visit(walkers, row, node)
-        rate = lesson.rates[min(now - lesson.step, lesson.rates.size - 1)]
-        done = (now - lesson.counted_from) * lesson.local_steps
-        learn_visit(data, lesson, rate, done, x, kept, gradient, 0, walk, np.uint64(node), now, DIM)
-        node, more, probes = move_on(table, route, walk, now, node)
-        sent += more
-        probed += probes
-        if leads:
-            keep_path(walkers, row, now, node)
-    for j in range(DIM):
-        if place(j) < COORDINATES:
-            models[row, place(j)] = x[0, j]
+    if row < walkers.nodes.size:
+        leads = cuda.grid(1) % SHARE == 0
+        walk = np.uint64(span[0] + row)
+        x = cuda.local.array((1, DIM), dtype=models.dtype)
+        kept = cuda.local.array((CARRIES, 1, DIM), dtype=models.dtype)
+        gradient = cuda.local.array(DIM, dtype=models.dtype)
+        for j in range(DIM):
+            x[0, j] = models[row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
             for index in range(carried.shape[0]):
-                carried[index, row, place(j)] = kept[index, 0, j]
-    if leads:
-        walkers.nodes[row] = node
-        walkers.messages[row] += sent
-        walkers.probes[row] += probed
+                kept[index, 0, j] = carried[index, row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
+        node = np.uint32(walkers.nodes[row])
+        sent = np.int64(0)
+        probed = np.int64(0)
+        for now in range(span[1], span[2]):
+            if leads:
+                count_visit(walkers, counts, row, node)
+            rate = lesson.rates[min(now - lesson.step, lesson.rates.size - 1)]
+            done = (now - lesson.counted_from) * lesson.local_steps
+            learn_visit(
+                features,
+                targets,
+                weights,
+                data,
+                lesson,
+                rate,
+                done,
+                x,
+                kept,
+                gradient,
+                0,
+                walk,
+                np.uint64(node),
+                now,
+                DIM,
+            )
+            node, more, probes = move_on(spans, tails, limits, table, route, walk, now, node)
+            sent += more
+            probed += probes
+            if leads:
+                keep_path(walkers, row, now, node)
+        for j in range(DIM):
+            if place(j) < COORDINATES:
+                models[row, place(j)] = x[0, j]
+                for index in range(carried.shape[0]):
+                    carried[index, row, place(j)] = kept[index, 0, j]
+        if leads:
+            walkers.nodes[row] = node
+            walkers.messages[row] += sent
+            walkers.probes[row] += probed
+    unstage(walkers, counts)
 
 
-def count_visit(walkers: Any, row: int, node: Any) -> None:
-    """Count a visit, in the walk's own row or in the one that all share."""
+def count_visit(walkers: Any, counts: Any, row: int, node: Any) -> None:
+    """Count a visit, in the walk's own row or in the counts that walks share."""
     if walkers.visits.shape[0] == walkers.nodes.size:
         walkers.visits[row, node] += 1
     else:
-        cuda.atomic.add(walkers.visits, (0, node), 1)
+        cuda.atomic.add(counts, node, 1)
 
 
 def keep_path(walkers: Any, row: int, now: int, node: Any) -> None:
@@ -142,9 +223,11 @@ def keep_path(walkers: Any, row: int, now: int, node: Any) -> None:
         walkers.paths[kept, now + 1] = node
 
 
-def move_on(table: Any, route: Any, walk: Any, now: int, node: Any) -> Any:
+def move_on(
+    spans: Any, tails: Any, limits: Any, table: Any, route: Any, walk: Any, now: int, node: Any
+) -> Any:
     """The move of one step: where it ends, the models sent and the probes sent."""
-    spans, tails, limits, moves, ratios, row_indptr, row_indices, row_ends, law_ends = table
+    _, _, _, moves, ratios, row_indptr, row_indices, row_ends, law_ends = table
     time = min(now - route.step, route.near.size - 1)
     step = np.uint64(now)
     decision, first = word_pair(route.seed, MOVE, walk, step, np.uint64(0))

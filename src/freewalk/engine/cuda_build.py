@@ -28,16 +28,26 @@ class Program(NamedTuple):
     table: arrays.Table
     data: arrays.Data | None
     share: int
+    shared: int  # bytes of what the threads of a block share
 
 
 def program(
-    problem: Predictor | None, kernel: Kernel, rule: Rule | None, optimum: NDArray[np.float64], precision: str
+    problem: Predictor | None,
+    kernel: Kernel,
+    rule: Rule | None,
+    optimum: NDArray[np.float64],
+    precision: str,
+    shared: int,
 ) -> Program:
-    """Make a phase ready."""
+    """Make a phase ready for a card whose blocks share up to so many bytes."""
     table = compile_kernel(kernel)
     if problem is None or rule is None:
-        still: dict[str, Any] = {"learn_visit": cuda.learn_nothing, "measure": cuda.measure_nothing}
-        return Program(_kernel(cuda.advance, still), _kernel(cuda.measure_all, still), table, None, 1)
+        still: dict[str, Any] = {
+            "stage": cuda.stage_graph,
+            "learn_visit": cuda.learn_nothing,
+            "measure": cuda.measure_nothing,
+        }
+        return Program(_kernel(cuda.advance, still), _kernel(cuda.measure_all, still), table, None, 1, 0)
     data = build.samples(problem, kernel, rule, optimum, precision)
     share = cuda.WARP if problem.dim * data.features.itemsize > _REGISTERS else 1
     functions = {
@@ -45,6 +55,8 @@ def program(
         "SHARE": share,
         "DIM": -(-problem.dim // share),
         "COORDINATES": problem.dim,
+        "BYTES": data.features.itemsize,
+        "read": cuda.read_flat,
         "CARRIES": max(rule.carries, 1),
     }
     if share > 1:
@@ -56,7 +68,19 @@ def program(
             "total": cuda.total_in_block if simulated else cuda.total_in_warp,
         }
         data = data._replace(curvature=np.empty((0, 0)))  # samples are many and can be shared, unlike its rows
-    return Program(_kernel(cuda.advance, functions), _kernel(cuda.measure_all, functions), table, data, share)
+    data = data._replace(features=data.features.reshape(-1), curvature=data.curvature.reshape(-1))
+    needed = _bytes_a_step_reads(table, data)
+    staged = share == 1 and needed <= shared
+    if staged:
+        functions |= {"stage": cuda.stage_in_shared, "unstage": cuda.unstage_counts}
+    kernels = _kernel(cuda.advance, functions), _kernel(cuda.measure_all, functions)
+    return Program(*kernels, table, data, share, needed if staged else 0)
+
+
+def _bytes_a_step_reads(table: arrays.Table, data: arrays.Data) -> int:
+    """The size of what `cuda.stage_in_shared` copies."""
+    read = (table.spans, table.tails, table.limits, data.features, data.targets, data.weights)
+    return sum(array.nbytes for array in read) + 4 * table.spans.size
 
 
 def _kernel(entry: Callable[..., None], functions: dict[str, Any]) -> Any:

@@ -253,6 +253,9 @@ def learn_from_all(
 
 
 def learn_visit(
+    features: Any,
+    targets: Any,
+    weights: Any,
     data: Any,
     lesson: Any,
     rate: Any,
@@ -267,15 +270,14 @@ def learn_visit(
     dim: int,
 ) -> None:
     """The local steps of one visit: the walk, whose model is in `row`, learns at the node at step `now`."""
-    features, targets, offsets = data.features, data.targets, data.offsets
-    step = models.dtype.type(rate * data.weights[node])
+    step = models.dtype.type(rate * weights[node])
     ridge = models.dtype.type(data.ridge)
     for local in range(lesson.local_steps):
         first = np.uint64(node)
         count = done + local
         if not data.alone:
-            first = np.uint64(offsets[node])
-            last = np.uint64(offsets[node + np.uint64(1)])
+            first = np.uint64(data.offsets[node])
+            last = np.uint64(data.offsets[node + np.uint64(1)])
             if lesson.sampled:
                 draw = word(lesson.seed, SAMPLE, np.uint64(walk), np.uint64(now), np.uint64(local))
                 first += pick(draw, last - first)

@@ -17,6 +17,7 @@ from freewalk.phases import Phase
 from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum
 
 _THREADS = 128  # in a block
+_SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking
 _SHARE_OF_MEMORY = 0.8  # what walks may take of the memory that is free
 
 
@@ -84,6 +85,17 @@ def cuda_module() -> ModuleType:
     return module
 
 
+def _ask_for_shared_memory(kernel: Any, launch: Any) -> None:
+    """Let a kernel have the shared memory with which it is launched: more than 48 kB must be asked for."""
+    from cuda.bindings import driver
+
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    function = kernel._codelibrary.get_cufunc()
+    (status,) = driver.cuKernelSetAttribute(attribute, launch.sharedmem, function.handle, 0)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise FreewalkError(f"cuda: the card refuses {launch.sharedmem} bytes of shared memory a block: {status}")
+
+
 @dataclass
 class _Walks:
     """A range of walks on the card: what a state holds of them."""
@@ -107,14 +119,14 @@ class CUDAEngine(Engine):
         self.job = job
         self.cuda = cuda
         self.walks_at_once = walks_at_once
+        self.threads = 0 if config.ENABLE_CUDASIM else _THREADS  # a simulated block has as few as can be
         problem = job.problem if isinstance(job.problem, Predictor) else None
         optimum = np.zeros(0) if problem is None else known_optimum(problem)
         self.programs = {}
         for phase in job.phases:
-            made = cuda_build.program(problem, phase.kernel, phase.rule, optimum, job.precision)
+            made = cuda_build.program(problem, phase.kernel, phase.rule, optimum, job.precision, self._most_shared())
             data = made.data if made.data is None else self._upload(made.data)
             self.programs[id(phase)] = made, self._upload(made.table), data
-        self.threads = 0 if config.ENABLE_CUDASIM else _THREADS  # a simulated block has as few as can be
         self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the card
 
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
@@ -172,6 +184,9 @@ class CUDAEngine(Engine):
         cuda, walks = self.cuda, here.last - here.first
         threads = self.threads or program.share
         grid = -(-walks * program.share // threads), threads
+        launch = program.advance[(*grid, 0, program.shared)]
+        if self.threads and program.shared > _SHARED_UNASKED:
+            launch.pre_launch_callbacks.append(_ask_for_shared_memory)
         counts = cuda.device_array((2, max(marks.size, 1), walks), dtype=np.int64)
         found = {name: cuda.device_array((max(marks.size, 1), walks)) for name in ("loss", "penalty", "distance")}
         lesson = lesson._replace(**found)
@@ -179,7 +194,7 @@ class CUDAEngine(Engine):
         for number, (now, stop) in enumerate(pairwise([start, *(int(mark) for mark in marks), until])):
             if stop > now:
                 span = (here.first, now, stop)
-                program.advance[grid](table, route, here.walkers, data, lesson, *state_of_walks[1:], span)
+                launch(table, route, here.walkers, data, lesson, *state_of_walks[1:], span)
             if number < marks.size:
                 program.measure[grid](data, lesson, *state_of_walks, here.differences, counts, number)
         if not marks.size:
@@ -192,6 +207,12 @@ class CUDAEngine(Engine):
             columns["distance"][rows] = distance
             if "mse" in columns:
                 columns["mse"][rows] = 2.0 * loss
+
+    def _most_shared(self) -> int:
+        """How many bytes the threads of a block can share."""
+        if not self.threads:
+            return _SHARED_UNASKED
+        return int(self.cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
 
     def _ranges(self, state: State, marks: int) -> list[tuple[int, int]]:
         """The walks in parts that fit into the memory of the card."""
