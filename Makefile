@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-check clean
 
 demo: .venv/ready
 	@$(BIN)/freewalk demo
@@ -20,6 +20,10 @@ lint: .venv/ready-test
 bench: .venv/ready
 	@$(BIN)/python benchmarks/speed.py
 
+# Ratios within one run against those in benchmarks/baseline.json; not part of `test`, which must not depend on noise.
+bench-check: .venv/ready
+	@$(BIN)/python benchmarks/check.py
+
 # A stamp is renewed when the package's own description changes, so that a second run starts at once.
 .venv/ready: pyproject.toml
 	@test -d .venv || $(PYTHON) -m venv .venv
@@ -34,4 +38,4 @@ bench: .venv/ready
 	@touch .venv/ready $@
 
 clean:
-	rm -rf .venv build dist runs
+	rm -rf .venv build dist runs benchmarks/results

@@ -1,96 +1,129 @@
-"""Updates a second of `fw.learn` beside a plain NumPy loop, measured in one run: python benchmarks/speed.py
+"""Updates a second of freewalk beside what else there is, in one run: python benchmarks/speed.py [--quick] [--out DIR]
 
-MHLJ (.1, .5, 3), n = 1000, d = 10, float64, visits and messages counted, ten checkpoints. Machines are noisy: each
-figure is the best of several repeats, and the ratio to the loop in the same run is what to compare. Writes speed.json.
+MHLJ (.1, .5, 3), n = 1000, d = 10, unless a row says otherwise. Machines are noisy: contestants take turns, each figure
+is the best of several, and ratios within one run are what to compare. Everyone must end at the loss that all reach, or
+the run stops. Writes speed.json and speed.png.
+
+Peers are optional, and what is not installed is reported as not measured: pip install jax tvopt gossipy-dfl (which
+brings torch).
 """
 
 import argparse
 import json
-import os
 import time
-from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+from chart import draw
+from contestants import everyone
+from contestants.contestant import ALL_CORES
+from timing import Result, machine, take_turns
 
-import freewalk as fw
-
-DESIGN = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3)
-RULE = fw.SGD(step=3e-3)
-LOOP_UPDATES = 30_000
-
-
-def numpy_loop(graph: fw.Graph, problem: fw.objectives.LeastSquares, updates: int) -> float:
-    """One walk as a researcher would write it in an afternoon; returns its final mean squared error."""
-    generator = np.random.default_rng(0)
-    importance, degrees = problem.smoothness, graph.degrees
-    neighbours = [graph.neighbours(node) for node in range(graph.n)]
-    features, targets = problem.features, problem.targets
-    rate = RULE.step * importance.mean() / importance
-    lengths = np.array([4, 2, 1]) / 7
-    x, node = np.zeros(problem.dim), 0
-    for _ in range(updates):
-        a = features[node]
-        x = x - rate[node] * (a @ x - targets[node]) * a
-        if generator.random() < DESIGN.jump:
-            for _ in range(1 + int(np.searchsorted(np.cumsum(lengths), generator.random()))):
-                node = neighbours[node][int(generator.random() * degrees[node])]
-        else:
-            end = neighbours[node][int(generator.random() * degrees[node])]
-            ratio = importance[end] * degrees[node] / (importance[node] * degrees[end])
-            if generator.random() < ratio:
-                node = end
-    return problem.mse(x)
-
-
-def best_rate(run: Callable[[], object], updates: int, repeats: int) -> float:
-    run()  # compiles
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - began)
-    return updates / min(times)
+RATIOS = {
+    "Watts–Strogatz / ring": ("freewalk, Watts–Strogatz, float64", "freewalk, ring, float64"),
+    "Watts–Strogatz / ring, float32": ("freewalk, Watts–Strogatz, float32", "freewalk, ring, float32"),
+    "float32 / float64": ("freewalk, ring, float32", "freewalk, ring, float64"),
+    "logistic / least squares": ("freewalk, ring, logistic", "freewalk, ring, float64"),
+    "d = 64 / d = 10": ("freewalk, ring, d = 64", "freewalk, ring, float64"),
+    "walk only / learn": ("freewalk, ring, walk only", "freewalk, ring, float64"),
+    "freewalk / numba loop": ("freewalk, ring, float64", "numba loop, ring, float64"),
+    "freewalk / JAX": ("freewalk, ring, float64", "JAX scan + vmap, ring, float64"),
+}
+PACKAGES = ("freewalk", "numpy", "numba", "jax", "torch", "gossipy-dfl", "tvopt", "numba-cuda")
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--walks", type=int, default=1024)
-    options.add_argument("--steps", type=int, default=20_000)
-    options.add_argument("--repeats", type=int, default=7)
-    options.add_argument("--out", type=Path, default=Path("speed.json"))
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--quick", action="store_true", help="fewer walks and rounds: a look, not a figure to quote")
+    options.add_argument("--rounds", type=int, help="how often each one is timed")
+    options.add_argument("--only", help="measure only names that contain this (and the NumPy loops)")
+    options.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="where the files go")
     chosen = options.parse_args()
-    graphs = {"ring": fw.graphs.ring(1000), "watts_strogatz": fw.graphs.watts_strogatz(1000, 4, 0.1, seed=1)}
-    results: dict[str, dict[str, float]] = {}
-    print(f"{os.cpu_count()} cores, {chosen.walks} walks × {chosen.steps} updates, best of {chosen.repeats}")
-    for name, graph in graphs.items():
-        problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=10, heavy=2, seed=1)
-        kernel = DESIGN.kernel(graph, problem.smoothness)
-        common = {"steps": chosen.steps, "every": chosen.steps // 10, "start": 0, "seed": 7}
+    walks, steps = (256, 20_000) if chosen.quick else (1024, 20_000)
+    rounds = chosen.rounds or (2 if chosen.quick else 7)
 
-        def learn(walks: int = chosen.walks, problem=problem, kernel=kernel, common=common) -> fw.Record:
-            return fw.learn(problem, kernel, RULE, walks=walks, **common)
+    reasons, results = {}, {}
+    for contestant in everyone(walks, steps):
+        if chosen.only and chosen.only not in contestant.name and not contestant.name.startswith("NumPy loop"):
+            continue
+        reasons[contestant.name] = contestant.available()
+        if reasons[contestant.name] is None:
+            results[contestant.name] = Result(contestant)
+    print(f"{ALL_CORES} cores; {walks} walks × {steps:,} updates; best of {rounds} rounds", flush=True)
+    began = time.perf_counter()
+    for result in results.values():
+        result.warm_up()
+    take_turns(results.values(), rounds)
 
-        def walk(kernel=kernel, common=common) -> fw.Record:
-            return fw.walk(kernel, walks=chosen.walks, **common)
+    rows = [row_of(name, reason, results) for name, reason in reasons.items()]
+    ratios = {
+        label: results[above].rate / results[below].rate
+        for label, (above, below) in RATIOS.items()
+        if above in results and below in results
+    }
+    show(rows, ratios)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    written = {
+        "machine": machine(),
+        "packages": {name: found for name in PACKAGES if (found := installed(name))},
+        "walks": walks,
+        "steps": steps,
+        "rounds": rounds,
+        "rows": rows,
+        "ratios": ratios,
+    }
+    (chosen.out / "speed.json").write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n")
+    draw(rows, chosen.out / "speed.png", f"Updates a second, best of {rounds} rounds in one run on {ALL_CORES} cores")
+    print(f"\n{time.perf_counter() - began:.0f} s; wrote {chosen.out / 'speed.json'} and {chosen.out / 'speed.png'}")
 
-        first = float(learn(16).data.mse.mean("walk")[0])
-        if not (learn(16).data.mse.mean("walk")[-1] < 0.1 * first and numpy_loop(graph, problem, 20_000) < 0.1 * first):
-            raise SystemExit(f"{name}: a contestant did not learn; its speed means nothing")
-        updates = chosen.walks * chosen.steps
-        rates = {
-            "learn": best_rate(learn, updates, chosen.repeats),
-            "walk": best_rate(walk, updates, chosen.repeats),
-            "learn, one walk": best_rate(lambda learn=learn: learn(1), chosen.steps, chosen.repeats),
-            "plain NumPy loop": best_rate(
-                lambda graph=graph, problem=problem: numpy_loop(graph, problem, LOOP_UPDATES), LOOP_UPDATES, 3
-            ),
-        }
-        results[name] = rates
-        for what, rate in rates.items():
-            ratio = rate / rates["plain NumPy loop"]
-            print(f"{name:15s} {what:17s} {rate / 1e6:9.3f} million/s {ratio:8.0f} × the loop")
-    chosen.out.write_text(json.dumps(results, indent=1))
+
+def row_of(name: str, reason: str | None, results: dict[str, Result]) -> dict[str, Any]:
+    """One row of the table; a figure is in it only if it was measured."""
+    if reason is not None:
+        return {"name": name, "not measured": reason}
+    result = results[name]
+    contestant, task = result.contestant, result.contestant.task()
+    row = {
+        "name": name,
+        "does": contestant.does,
+        "rate": result.rate,
+        "ratio": result.rate / results[f"NumPy loop, {contestant.loop}"].rate,
+        "rates": result.rates,
+    }
+    if contestant.cores:
+        row |= {"cores": contestant.cores, "nanoseconds": contestant.cores / result.rate * 1e9}
+    if contestant.learns:
+        row |= {"measure": task.measure, "reached": result.value, "expected": [task.least, task.most]}
+    return row
+
+
+def show(rows: list[dict[str, Any]], ratios: dict[str, float]) -> None:
+    """Print the table."""
+    width = max(len(row["name"]) for row in rows if "rate" in row)
+    print(f"\n{'':{width}}  million/s  ns × core   × loop   reached")
+    for row in rows:
+        if "not measured" in row:
+            continue
+        cost = f"{row['nanoseconds']:9,.1f}" if "nanoseconds" in row else f"{'':9}"
+        reached = f"{row['measure']} {row['reached']:.4f}" if "reached" in row else ""
+        figures = f"{row['rate'] / 1e6:9,.4g}  {cost}  {row['ratio']:7,.3g}"
+        print(f"{row['name']:{width}}  {figures}   {reached:11}  {row['does']}".rstrip())
+    print("\n× loop: to the NumPy loop on that kind of graph, with n = 1000 and d = 10")
+    for reason in dict.fromkeys(row["not measured"] for row in rows if "not measured" in row):
+        names = [row["name"] for row in rows if row.get("not measured") == reason]
+        print(f"not measured: {reason}")
+        print("\n".join(f"    {name}" for name in names))
+    print()
+    for label, ratio in ratios.items():
+        print(f"{label:{width}}  {ratio:9.3g}")
+
+
+def installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 if __name__ == "__main__":

@@ -47,12 +47,18 @@ CPU = Target(
     part=f"@numba.njit(inline='always', {_OPTIONS})",
     imports="import numba\nfrom freewalk.native import Vectorizing",
 )
-CUDA = Target(
-    entry="@cuda.jit(cache=True)",
-    call="@cuda.jit(device=True)",
-    part="@cuda.jit(device=True, forceinline=True)",
-    imports="from numba import cuda",
-)
+
+
+def cuda_target(registers: int) -> Target:
+    """A graphics card, with so many registers a thread at most."""
+    return Target(
+        entry=f"@cuda.jit(cache=True, max_registers={registers})",
+        call="@cuda.jit(device=True)",
+        part="@cuda.jit(device=True, forceinline=True)",
+        imports="from numba import cuda",
+    )
+
+
 # numba's simulator of a graphics card runs the functions as they are, but for the kernel.
 SIMULATOR = Target(entry="@cuda.jit", call="", part="", imports="from numba import cuda")
 _BESIDE = ("native.py", "engine/arrays.py")
@@ -146,7 +152,7 @@ def module_source(
             gather(used, cell.cell_contents, function)
         decorator = target.entry if name == entry else target.call if name in calls else target.part
         text = _definition(name, function)
-        sources[name] = f"{decorator}\n{_unrolled(text, unroll) if unroll else text}\n"
+        sources[name] = f"{decorator}\n{_unrolled(text, tuple(unroll.items())) if unroll else text}\n"
 
     def gather(name: str, value: Any, user: FunctionType) -> None:
         if isinstance(value, FunctionType) or _is_intrinsic(value):
@@ -241,8 +247,10 @@ def _definition(name: str, function: FunctionType) -> str:
     return ast.unparse(tree)
 
 
-def _unrolled(text: str, counts: Mapping[str, int]) -> str:
+@lru_cache(maxsize=256)
+def _unrolled(text: str, names_and_counts: tuple[tuple[str, int], ...]) -> str:
     """A function with its loops over range(name) written out."""
+    counts = dict(names_and_counts)
 
     class Loops(ast.NodeTransformer):
         def visit_For(self, node: ast.For) -> Any:

@@ -137,7 +137,7 @@ def _record(run: Continuation) -> Record:
 
     job, state = run.job, run.state
     partial = state.step < run.steps
-    run.measures = {name: [np.concatenate(values, axis=1)] for name, values in run.measures.items()}
+    run.measures = {name: [_side_by_side(values)] for name, values in run.measures.items()}
     variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
     variables["visits"] = ("node", state.visits[0]) if state.visits_are_summed else (("walk", "node"), state.visits)
     variables["at"] = ("walk", state.nodes)
@@ -157,6 +157,13 @@ def _record(run: Continuation) -> Record:
     coords = {"step": np.array(run.marks), "walk": np.arange(state.walks), "node": np.arange(job.kernel.graph.n)}
     data = xarray.Dataset(variables, coords=coords, attrs=attrs)
     return Record(data, _provenance(run), run.copy() if partial else None)
+
+
+def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays of walks × marks as one; those that lie mark by mark stay so, which is far quicker."""
+    if values[0].flags.f_contiguous:
+        return np.concatenate([value.T for value in values]).T
+    return np.concatenate(values, axis=1)
 
 
 def _label(job: Job) -> str:

@@ -26,14 +26,15 @@ START = np.uint64(2)
 
 LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
-_STREAM = np.uint64(30)
+STREAM = np.uint64(30)
 HALF = np.uint64(32)
-_MULTIPLIER_0 = np.uint64(0xD2511F53)
-_MULTIPLIER_1 = np.uint64(0xCD9E8D57)
-_WEYL_0 = np.uint64(0x9E3779B9)
-_WEYL_1 = np.uint64(0xBB67AE85)
+MULTIPLIER_0 = np.uint64(0xD2511F53)
+MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+WEYL_0 = np.uint64(0x9E3779B9)
+WEYL_1 = np.uint64(0xBB67AE85)
 _TWO_64 = 18446744073709551616.0
 _BELOW_TWO_64 = 18446744073709549568.0  # the largest float that is
+ROUNDS = 10
 LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # On words the types are numpy's or numba's unsigned integers, alone or as arrays: one source serves them all.
@@ -49,21 +50,21 @@ def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[
     >>> [hex(int(word)) for word in philox(zero, zero, zero, zero, zero, zero)]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
-    for _ in range(10):
-        first = _MULTIPLIER_0 * c0
-        second = _MULTIPLIER_1 * c2
+    for _ in range(ROUNDS):
+        first = MULTIPLIER_0 * c0
+        second = MULTIPLIER_1 * c2
         c0 = (second >> HALF) ^ c1 ^ k0
         c1 = second & LOW
         c2 = (first >> HALF) ^ c3 ^ k1
         c3 = first & LOW
-        k0 = (k0 + _WEYL_0) & LOW
-        k1 = (k1 + _WEYL_1) & LOW
+        k0 = (k0 + WEYL_0) & LOW
+        k1 = (k1 + WEYL_1) & LOW
     return c0, c1, c2, c3
 
 
 def word_pair(seed: Word, stream: Word, walk: Word, step: Word, block: Word) -> tuple[Word, Word]:
     """The words 2·block and 2·block + 1 of a stream at one step of one walk."""
-    a, b, c, d = philox((stream << _STREAM) | block, walk, step & LOW, step >> HALF, seed & LOW, seed >> HALF)
+    a, b, c, d = philox((stream << STREAM) | block, walk, step & LOW, step >> HALF, seed & LOW, seed >> HALF)
     return (a << HALF) | b, (c << HALF) | d
 
 

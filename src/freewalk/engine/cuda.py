@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from freewalk.engine.step import far_move, learn_visit, measure, near_move, place, read, total
-from freewalk.rng import MOVE, word_pair
+from freewalk.engine.step import choose, far_move, learn_visit, measure, near_move, place, read, total
+from freewalk.rng import HALF, LOW, MOVE, MULTIPLIER_0, MULTIPLIER_1, ROUNDS, STREAM, WEYL_0, WEYL_1
 
 # These are compiled in (`build.cuda_program`).
 SHARE = 1  # threads that share a walk
 DIM = 1  # coordinates that a thread holds
 COORDINATES = 1  # of the whole model
 CARRIES = 1  # numbers carried a coordinate, at least 1
+STRIDE = 1  # from one row of features to the next
 BYTES = 8  # of a number of the model
 
 WARP = 32
@@ -29,14 +30,34 @@ def place_in_warp(j: int) -> int:
     return j * WARP + cuda.threadIdx.x % WARP
 
 
+def words_by_halves(seed: Any, stream: Any, walk: Any, step: Any, block: Any) -> Any:
+    """`rng.word_pair` by arithmetic on 32 bits, as cards have it."""
+    c0 = np.uint32((stream << STREAM) | block)
+    c1 = np.uint32(walk)
+    c2 = np.uint32(step & LOW)
+    c3 = np.uint32(step >> HALF)
+    k0 = np.uint32(seed & LOW)
+    k1 = np.uint32(seed >> HALF)
+    for _ in range(ROUNDS):
+        one = MULTIPLIER_0 * np.uint64(c0)
+        two = MULTIPLIER_1 * np.uint64(c2)
+        c0 = np.uint32(two >> HALF) ^ c1 ^ k0
+        c1 = np.uint32(two & LOW)
+        c2 = np.uint32(one >> HALF) ^ c3 ^ k1
+        c3 = np.uint32(one & LOW)
+        k0 = np.uint32((np.uint64(k0) + WEYL_0) & LOW)
+        k1 = np.uint32((np.uint64(k1) + WEYL_1) & LOW)
+    return (np.uint64(c0) << HALF) | np.uint64(c1), (np.uint64(c2) << HALF) | np.uint64(c3)
+
+
 def read_flat(features: Any, sample: Any, j: int) -> Any:
     """Takes the place of `read`: rows lie one behind the other in an array of one dimension."""
-    return features[np.int64(sample) * COORDINATES + j]
+    return features[np.uint32(sample) * np.uint32(STRIDE) + np.uint32(j)]
 
 
 def read_in_warp(features: Any, sample: Any, j: int) -> Any:
     """Takes the place of `read`: zero beyond the last coordinate."""
-    return features[np.int64(sample) * COORDINATES + place(j)] if place(j) < COORDINATES else features.dtype.type(0.0)
+    return features[np.int64(sample) * STRIDE + place(j)] if place(j) < COORDINATES else features.dtype.type(0.0)
 
 
 def predict_in_warp(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
@@ -150,9 +171,7 @@ def unstage_counts(walkers: Any, counts: Any) -> None:
             cuda.atomic.add(walkers.visits, (0, index), np.int64(counts[index]))
 
 
-def advance(
-    table: Any, route: Any, walkers: Any, data: Any, lesson: Any, models: Any, carried: Any, span: Any
-) -> None:
+def advance(table: Any, route: Any, walkers: Any, data: Any, lesson: Any, models: Any, carried: Any, span: Any) -> None:
     """Move all walks from step span[1] to span[2]; span[0] is the number of the first of them."""
     spans, tails, limits, features, targets, weights, counts = stage(table, data, walkers)
     row = cuda.grid(1) // SHARE
@@ -167,35 +186,77 @@ def advance(
             for index in range(carried.shape[0]):
                 kept[index, 0, j] = carried[index, row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
         node = np.uint32(walkers.nodes[row])
-        sent = np.int64(0)
-        probed = np.int64(0)
-        for now in range(span[1], span[2]):
-            if leads:
-                count_visit(walkers, counts, row, node)
-            rate = lesson.rates[min(now - lesson.step, lesson.rates.size - 1)]
-            done = (now - lesson.counted_from) * lesson.local_steps
-            learn_visit(
-                features,
-                targets,
-                weights,
-                data,
-                lesson,
-                rate,
-                done,
-                x,
-                kept,
-                gradient,
-                0,
-                walk,
-                np.uint64(node),
-                now,
-                DIM,
-            )
-            node, more, probes = move_on(spans, tails, limits, table, route, walk, now, node)
-            sent += more
-            probed += probes
-            if leads:
-                keep_path(walkers, row, now, node)
+        path = walkers.path_of[row]
+        near, free, far, rate = route.near[0], route.free[0], route.far[0], lesson.rates[0]
+        decision, first = np.uint64(0), np.uint64(0)
+        sent, probed = np.int64(0), np.int64(0)
+        # A round is one pair of words, and nearly always one step. A move that needs a second pair waits for the next
+        # round, while the other threads go on to their next step: drawing it at once would hold up all of them. The
+        # conditions are arithmetic, not branches, so that the threads of a warp stay together.
+        waits = np.uint64(0)
+        now = np.int64(span[1])
+        while now < span[2]:
+            fresh = waits == np.uint64(0)
+            if fresh:
+                if route.near.size > 1:
+                    time = now - route.step
+                    near, free, far = route.near[time], route.free[time], route.far[time]
+                if lesson.rates.size > 1:
+                    rate = lesson.rates[now - lesson.step]
+                if leads:
+                    count_visit(walkers, counts, row, node)
+                learn_visit(
+                    features,
+                    targets,
+                    weights,
+                    data,
+                    lesson,
+                    rate,
+                    (now - lesson.counted_from) * lesson.local_steps,
+                    x,
+                    kept,
+                    gradient,
+                    0,
+                    walk,
+                    np.uint64(node),
+                    now,
+                    DIM,
+                )
+            even, odd = words_by_halves(route.seed, MOVE, walk, np.uint64(now), waits)
+            decision = choose(fresh, even, decision)
+            first = choose(fresh, odd, first)
+            beyond = decision >= near
+            waits = np.uint64(fresh & beyond & (decision >= far))
+            end, taken = near_move(spans, tails, limits, free, node, decision, first)
+            hops = np.int64(taken & (not beyond))
+            end = choose(hops > 0, end, node)
+            if beyond & (waits == np.uint64(0)):
+                end, hops, probes = far_move(
+                    spans,
+                    tails,
+                    table[3],
+                    table[4],
+                    table[5],
+                    table[6],
+                    table[7],
+                    table[8],
+                    route.ends,
+                    min(now - route.step, route.ends.shape[0] - 1),
+                    route.seed,
+                    walk,
+                    np.uint64(now),
+                    node,
+                    decision,
+                    first,
+                    even,
+                    odd,
+                )
+                probed += np.int64(probes)
+            node = np.uint32(end)
+            sent += np.int64(hops)
+            now += np.int64(1) - np.int64(waits)
+            if path >= 0 and leads:
+                walkers.paths[path, now] = node
         for j in range(DIM):
             if place(j) < COORDINATES:
                 models[row, place(j)] = x[0, j]
@@ -214,51 +275,6 @@ def count_visit(walkers: Any, counts: Any, row: int, node: Any) -> None:
         walkers.visits[row, node] += 1
     else:
         cuda.atomic.add(counts, node, 1)
-
-
-def keep_path(walkers: Any, row: int, now: int, node: Any) -> None:
-    """Write down where the walk is after step `now`, if its path is kept."""
-    kept = walkers.path_of[row]
-    if kept >= 0:
-        walkers.paths[kept, now + 1] = node
-
-
-def move_on(
-    spans: Any, tails: Any, limits: Any, table: Any, route: Any, walk: Any, now: int, node: Any
-) -> Any:
-    """The move of one step: where it ends, the models sent and the probes sent."""
-    _, _, _, moves, ratios, row_indptr, row_indices, row_ends, law_ends = table
-    time = min(now - route.step, route.near.size - 1)
-    step = np.uint64(now)
-    decision, first = word_pair(route.seed, MOVE, walk, step, np.uint64(0))
-    if decision < route.near[time]:
-        end, taken = near_move(spans, tails, limits, route.free[time], node, decision, first)
-        return np.uint32(end), np.int64(taken), np.int64(0)
-    second = np.uint64(0)
-    third = np.uint64(0)
-    if decision >= route.far[time]:
-        second, third = word_pair(route.seed, MOVE, walk, step, np.uint64(1))
-    end, sent, probes = far_move(
-        spans,
-        tails,
-        moves,
-        ratios,
-        row_indptr,
-        row_indices,
-        row_ends,
-        law_ends,
-        route.ends,
-        time,
-        route.seed,
-        walk,
-        step,
-        node,
-        decision,
-        first,
-        second,
-        third,
-    )
-    return np.uint32(end), np.int64(sent), np.int64(probes)
 
 
 def measure_all(

@@ -7,7 +7,7 @@ import numpy as np
 from numba.core import config
 from numpy.typing import NDArray
 
-from freewalk import compiling
+from freewalk import compiling, rng
 from freewalk.engine import arrays, build, cuda
 from freewalk.engine.table import compile_kernel
 from freewalk.kernel import Kernel
@@ -15,20 +15,23 @@ from freewalk.learning import Rule
 from freewalk.objectives import Predictor
 
 _CALLS = ("far_move", "word")
-_REGISTERS = 256  # bytes of a model that a thread can hold; a larger one is shared by a warp
+_LARGEST = 256  # bytes of a model that a thread can hold; a larger one is shared by a warp
+_REGISTERS = 65536  # of a multiprocessor
+_THREADS = 512  # in a block
 
 _WRITTEN_OUT = 64  # loops over so many coordinates
 
 
 class Program(NamedTuple):
-    """A phase made ready: its kernels, the arrays they read, and how many threads share a walk."""
+    """A phase made ready: its kernels, the arrays they read, and how to launch them."""
 
     advance: Any
     measure: Any
     table: arrays.Table
     data: arrays.Data | None
-    share: int
-    shared: int  # bytes of what the threads of a block share
+    share: int  # threads that share a walk
+    threads: int  # in a block
+    shared: int  # bytes that the threads of a block share
 
 
 def program(
@@ -39,7 +42,7 @@ def program(
     precision: str,
     shared: int,
 ) -> Program:
-    """Make a phase ready for a card whose blocks share up to so many bytes."""
+    """Make a phase ready for a card that has so many bytes to be shared by the threads of a block."""
     table = compile_kernel(kernel)
     if problem is None or rule is None:
         still: dict[str, Any] = {
@@ -47,17 +50,19 @@ def program(
             "learn_visit": cuda.learn_nothing,
             "measure": cuda.measure_nothing,
         }
-        return Program(_kernel(cuda.advance, still), _kernel(cuda.measure_all, still), table, None, 1, 0)
+        kernels = (_kernel(entry, still, _REGISTERS // (2 * _THREADS)) for entry in (cuda.advance, cuda.measure_all))
+        return Program(*kernels, table, None, 1, _THREADS, 0)
     data = build.samples(problem, kernel, rule, optimum, precision)
-    share = cuda.WARP if problem.dim * data.features.itemsize > _REGISTERS else 1
+    share = cuda.WARP if problem.dim * data.features.itemsize > _LARGEST else 1
     functions = {
         **build.functions_of(problem, rule),
         "SHARE": share,
         "DIM": -(-problem.dim // share),
         "COORDINATES": problem.dim,
-        "BYTES": data.features.itemsize,
-        "read": cuda.read_flat,
         "CARRIES": max(rule.carries, 1),
+        "BYTES": data.features.itemsize,
+        "STRIDE": problem.dim,
+        "read": cuda.read_flat,
     }
     if share > 1:
         simulated = bool(config.ENABLE_CUDASIM)
@@ -68,13 +73,25 @@ def program(
             "total": cuda.total_in_block if simulated else cuda.total_in_warp,
         }
         data = data._replace(curvature=np.empty((0, 0)))  # samples are many and can be shared, unlike its rows
+    odd = problem.dim | 1  # rows an odd number of places apart lie in different banks of shared memory
+    padded = data._replace(features=_padded(data.features, odd), curvature=_padded(data.curvature, odd))
+    needed = _bytes_a_step_reads(table, padded)
+    blocks = 2  # on a multiprocessor at a time
+    if share == 1 and needed <= shared:
+        data = padded
+        functions |= {"STRIDE": odd, "stage": cuda.stage_in_shared, "unstage": cuda.unstage_counts}
+        blocks = 2 if 2 * needed <= shared else 1
+    else:
+        needed = 0
+    registers = _REGISTERS // (_THREADS * blocks)
     data = data._replace(features=data.features.reshape(-1), curvature=data.curvature.reshape(-1))
-    needed = _bytes_a_step_reads(table, data)
-    staged = share == 1 and needed <= shared
-    if staged:
-        functions |= {"stage": cuda.stage_in_shared, "unstage": cuda.unstage_counts}
-    kernels = _kernel(cuda.advance, functions), _kernel(cuda.measure_all, functions)
-    return Program(*kernels, table, data, share, needed if staged else 0)
+    kernels = (_kernel(entry, functions, registers) for entry in (cuda.advance, cuda.measure_all))
+    return Program(*kernels, table, data, share, _THREADS, needed)
+
+
+def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
+    """Rows with zeros behind them; none if there are none."""
+    return np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) if rows.size else rows
 
 
 def _bytes_a_step_reads(table: arrays.Table, data: arrays.Data) -> int:
@@ -83,10 +100,9 @@ def _bytes_a_step_reads(table: arrays.Table, data: arrays.Data) -> int:
     return sum(array.nbytes for array in read) + 4 * table.spans.size
 
 
-def _kernel(entry: Callable[..., None], functions: dict[str, Any]) -> Any:
-    target = compiling.SIMULATOR if config.ENABLE_CUDASIM else compiling.CUDA
-    # A function that takes a place is not called by its own name as well: only what the entry reaches is compiled.
+def _kernel(entry: Callable[..., None], functions: dict[str, Any], registers: int) -> Any:
+    target = compiling.SIMULATOR if config.ENABLE_CUDASIM else compiling.cuda_target(registers)
     # Written out, the coordinates of a model are numbered variables, which live in registers.
     held = functions.get("DIM", 1)
-    unroll = {"DIM": held, "dim": held} if held <= _WRITTEN_OUT else None
+    unroll = {"ROUNDS": rng.ROUNDS} | ({"DIM": held, "dim": held} if held <= _WRITTEN_OUT else {})
     return compiling.compile_functions({entry.__name__: entry, **functions}, entry.__name__, _CALLS, target, unroll)

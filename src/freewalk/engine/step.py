@@ -282,9 +282,7 @@ def learn_visit(
                 draw = word(lesson.seed, SAMPLE, np.uint64(walk), np.uint64(now), np.uint64(local))
                 first += pick(draw, last - first)
             elif last - first != np.uint64(1):
-                learn_from_all(
-                    features, targets, ridge, dim, first, last, step, count, models, carried, row, gradient
-                )
+                learn_from_all(features, targets, ridge, dim, first, last, step, count, models, carried, row, gradient)
                 continue
         learn_from_one(features, targets, ridge, dim, first, step, count, models, carried, row)
 

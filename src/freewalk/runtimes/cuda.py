@@ -16,8 +16,8 @@ from freewalk.objectives import LeastSquares, Predictor
 from freewalk.phases import Phase
 from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum
 
-_THREADS = 128  # in a block
 _SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking
+_REMOVED = "row_stack"
 _SHARE_OF_MEMORY = 0.8  # what walks may take of the memory that is free
 
 
@@ -65,9 +65,9 @@ def cuda_module() -> ModuleType:
     if not config.ENABLE_CUDASIM and importlib.util.find_spec("numba_cuda") is None:
         raise FreewalkError(f"cuda: the package numba-cuda is not installed; {remedy}")
     # numba-cuda 0.30 registers np.row_stack, which numpy 2.5 has removed: lend it the name while it is imported.
-    lent = not hasattr(np, "row_stack")
+    lent = not hasattr(np, _REMOVED)
     if lent:
-        np.row_stack = np.vstack  # type: ignore[attr-defined]
+        setattr(np, _REMOVED, np.vstack)
     try:
         from numba import cuda
 
@@ -75,7 +75,7 @@ def cuda_module() -> ModuleType:
             importlib.import_module("numba.cuda.np.arrayobj")  # where it does so
     finally:
         if lent:
-            del np.row_stack  # type: ignore[attr-defined]
+            delattr(np, _REMOVED)
     try:
         cuda.current_context()
     except Exception as error:  # a driver that is missing, too old or broken, each with an error of its own
@@ -119,7 +119,7 @@ class CUDAEngine(Engine):
         self.job = job
         self.cuda = cuda
         self.walks_at_once = walks_at_once
-        self.threads = 0 if config.ENABLE_CUDASIM else _THREADS  # a simulated block has as few as can be
+        self.simulated = bool(config.ENABLE_CUDASIM)
         problem = job.problem if isinstance(job.problem, Predictor) else None
         optimum = np.zeros(0) if problem is None else known_optimum(problem)
         self.programs = {}
@@ -152,20 +152,18 @@ class CUDAEngine(Engine):
         none = marks[:0]
         route = self._upload(build.route(self.job.seed, phase.kernel, program.table, state.step, until, none, 0))
         lesson = build.lesson(self.job.seed, phase.rule or SGD(step=1.0), state.step, until, none, 0, began)
-        walks = state.walks
-        columns: Measures = {name: np.empty((walks, marks.size), dtype=np.int64) for name in ("messages", "probes")}
-        if data is not None:
-            columns |= {name: np.empty((walks, marks.size)) for name in ("loss", "distance")}
-            if isinstance(self.job.problem, LeastSquares):
-                columns["mse"] = np.empty((walks, marks.size))
-        ranges = list(self._ranges(state, marks.size))
+        ranges = self._ranges(state, marks.size)
+        parts: list[Measures] = []
         for first, last in ranges:
             here = self._on_card(state, first, last, alone=len(ranges) == 1)
-            self._advance_walks(program, table, route, data or (0,), self._upload(lesson), here, state.step, until, marks, columns)
+            launch = program, table, route, data or (0,), self._upload(lesson), here
+            parts.append(self._advance_walks(*launch, state.step, until, marks))
             if len(ranges) > 1:
                 self._bring_back(state, here)
         state.step = until
-        return columns
+        return (
+            parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        )
 
     def _advance_walks(
         self,
@@ -178,39 +176,39 @@ class CUDAEngine(Engine):
         start: int,
         until: int,
         marks: NDArray[np.int64],
-        columns: Measures,
-    ) -> None:
+    ) -> Measures:
         """Move a range of walks, and measure it at the marks."""
         cuda, walks = self.cuda, here.last - here.first
-        threads = self.threads or program.share
+        threads = program.share if self.simulated else program.threads  # a simulated block has as few as can be
         grid = -(-walks * program.share // threads), threads
-        launch = program.advance[(*grid, 0, program.shared)]
-        if self.threads and program.shared > _SHARED_UNASKED:
-            launch.pre_launch_callbacks.append(_ask_for_shared_memory)
-        counts = cuda.device_array((2, max(marks.size, 1), walks), dtype=np.int64)
-        found = {name: cuda.device_array((max(marks.size, 1), walks)) for name in ("loss", "penalty", "distance")}
+        advance = program.advance[(*grid, 0, program.shared)]
+        if not self.simulated and program.shared > _SHARED_UNASKED:
+            advance.pre_launch_callbacks.append(_ask_for_shared_memory)
+        counts = cuda.device_array((2, marks.size, walks), dtype=np.int64)
+        found = {name: cuda.device_array((marks.size, walks)) for name in ("loss", "penalty", "distance")}
         lesson = lesson._replace(**found)
-        state_of_walks = here.walkers, here.models, here.carried
         for number, (now, stop) in enumerate(pairwise([start, *(int(mark) for mark in marks), until])):
             if stop > now:
                 span = (here.first, now, stop)
-                launch(table, route, here.walkers, data, lesson, *state_of_walks[1:], span)
+                advance(table, route, here.walkers, data, lesson, here.models, here.carried, span)
             if number < marks.size:
-                program.measure[grid](data, lesson, *state_of_walks, here.differences, counts, number)
+                program.measure[grid](
+                    data, lesson, here.walkers, here.models, here.carried, here.differences, counts, number
+                )
         if not marks.size:
-            return
-        rows = slice(here.first, here.last)
-        columns["messages"][rows], columns["probes"][rows] = counts.copy_to_host().transpose(0, 2, 1)
-        if "loss" in columns:
-            loss, penalty, distance = (found[name].copy_to_host().T for name in ("loss", "penalty", "distance"))
-            columns["loss"][rows] = loss + penalty
-            columns["distance"][rows] = distance
-            if "mse" in columns:
-                columns["mse"][rows] = 2.0 * loss
+            return {}
+        messages, probes = counts.copy_to_host()
+        columns: Measures = {"messages": messages.T, "probes": probes.T}
+        if program.data is not None:
+            loss, penalty, distance = (found[name].copy_to_host() for name in ("loss", "penalty", "distance"))
+            columns |= {"loss": (loss + penalty).T, "distance": distance.T}
+            if isinstance(self.job.problem, LeastSquares):
+                columns["mse"] = (2.0 * loss).T
+        return columns
 
     def _most_shared(self) -> int:
         """How many bytes the threads of a block can share."""
-        if not self.threads:
+        if self.simulated:
             return _SHARED_UNASKED
         return int(self.cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
 

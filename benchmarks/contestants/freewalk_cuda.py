@@ -1,0 +1,79 @@
+"""freewalk on a GPU: a million walks, and a graph of a million nodes."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import freewalk as fw
+from contestants.contestant import Contestant
+from contestants.task import DESIGN, Task, least_squares
+from freewalk.errors import FreewalkError
+
+WALKS = 2**20
+# A checkpoint takes walks × nodes: on a million nodes there are fewer walks, measured at the first and the last step.
+WALKS_ON_A_MILLION = 2**16
+# As many steps as learning takes: the ring mixes slowly, and the more so the more there is to learn.
+STEPS = {("ring", 10): 4096, ("ring", 32): 8192, ("Watts–Strogatz", 10): 4096, ("Watts–Strogatz", 32): 4096}
+STEPS_ON_A_MILLION = 16_384
+
+
+@cache
+def no_device() -> str | None:
+    """What `runtime="cuda"` says against running here, or None."""
+    graph = fw.graphs.ring(4)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=2, seed=1)
+    kernel = DESIGN.kernel(graph, problem.smoothness)
+    try:
+        fw.learn(problem, kernel, fw.SGD(step=1e-3), steps=2, walks=2, runtime="cuda")
+    except FreewalkError as error:
+        return str(error)
+    return None
+
+
+class LearnOnGPU(Contestant):
+    """`fw.learn(..., runtime="cuda")`; the time includes the way to the device and back."""
+
+    cores = 0
+
+    def __init__(self, kind: str, n: int, dim: int, walks: int, steps: int, checkpoints: int, precision: str) -> None:
+        size = "" if n == 1000 else f", n = {n:,}"
+        self.name = f"freewalk cuda, {kind}{size}, d = {dim}, {precision}"
+        self.loop, self.n, self.dim, self.walks, self.precision = kind, n, dim, walks, precision
+        self.updates, self.checkpoints = walks * steps, checkpoints
+        self.does = f"{walks:,} walks"
+
+    def available(self) -> str | None:
+        return no_device()
+
+    def task(self) -> Task:
+        return least_squares(self.loop, self.n, self.dim)
+
+    def run(self, updates: int) -> tuple[int, float]:
+        task, steps = self.task(), updates // self.walks
+        record = fw.learn(
+            task.problem,
+            task.kernel,
+            task.rule,
+            walks=self.walks,
+            steps=steps,
+            every=steps // self.checkpoints,
+            start=0,
+            seed=7,
+            precision=self.precision,
+            runtime="cuda",
+        )
+        return steps * self.walks, float(record.data.mse.mean("walk")[-1])
+
+
+def contestants(walks: int, steps: int) -> Sequence[Contestant]:
+    """Small graphs with many walks, then the large graph; a device has its own sizes, whatever the CPU gets."""
+    precisions = ("float32", "float64")
+    small = [
+        LearnOnGPU(kind, 1000, dim, WALKS, length, 10, precision)
+        for (kind, dim), length in STEPS.items()
+        for precision in precisions
+    ]
+    large = [
+        LearnOnGPU("Watts–Strogatz", 10**6, 10, WALKS_ON_A_MILLION, STEPS_ON_A_MILLION, 1, precision)
+        for precision in precisions
+    ]
+    return [*small, *large]
