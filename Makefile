@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench bench-check clean
+.PHONY: demo test test-cuda lint bench bench-check clean
 
 demo: .venv/ready
 	@$(BIN)/freewalk demo
@@ -10,6 +10,10 @@ demo: .venv/ready
 # One thread for linear algebra in each worker: more of them wait for each other.
 test: lint
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+# The contract tests on a graphics card, where there is one.
+test-cuda: .venv/ready-cuda
+	@FREEWALK_TEST_RUNTIME=CUDA $(BIN)/python -m pytest tests/contract
 
 lint: .venv/ready-test
 	@$(BIN)/ruff check .
@@ -36,6 +40,10 @@ bench-check: .venv/ready
 	@echo "Installing freewalk and what its tests need into .venv (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch .venv/ready $@
+
+.venv/ready-cuda: .venv/ready-test
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,cuda]'
+	@touch $@
 
 clean:
 	rm -rf .venv build dist runs benchmarks/results

@@ -5,6 +5,7 @@ what a user may write: a design, two rules, a loss with a slope and one without.
 """
 
 import math
+import os
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
@@ -15,7 +16,7 @@ import freewalk as fw
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.phases import Phase
-from freewalk.runtimes import CPU, Job, Reference, State
+from freewalk.runtimes import CPU, CUDA, Job, Reference, State
 from freewalk.schedules import Exponential, Inverse
 
 # Graphs: regular and periodic, as irregular as can be, and random.
@@ -277,8 +278,13 @@ def phases_of(names):
 
 # Runtimes.
 
-RUNTIMES = {"Reference": [Reference()], "CPU": [CPU(threads=1), CPU(threads=2)]}
-COMPILED = [runtime for name, runtimes in RUNTIMES.items() if name != "Reference" for runtime in runtimes]
+RUNTIMES = {
+    "Reference": [Reference()],
+    "CPU": [CPU(threads=1), CPU(threads=2)],
+    "CUDA": [CUDA(), CUDA(walks_at_once=15)],
+}
+#: Those that are tested: with $FREEWALK_TEST_RUNTIME = CUDA the card, or numba's simulator of one.
+COMPILED = RUNTIMES[os.environ.get("FREEWALK_TEST_RUNTIME", "CPU")]
 
 
 # Driving an engine by hand.
@@ -317,11 +323,13 @@ def advance(engine, state, stops, marks):
     for stop in sorted({*stops, *ends}):
         phase, _, began = engine.job.phase_at(state.step)
         if began == state.step and phase.rule is not None:
+            engine.settle(state)
             state.carried = phase.rule.begin(state.models)
         inside = np.array([mark for mark in marks if state.step < mark <= stop], dtype=np.int64)
         measures = engine.advance(state, stop, inside)
         if inside.size:
             parts.append(measures)
+    engine.settle(state)
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
 
 

@@ -8,7 +8,7 @@ class Table(NamedTuple):
 
     spans: Any  # the graph, by node: its first edge (upper half) and how many it has
     tails: Any  # by edge: where it leads
-    limits: Any  # by edge: the largest word 0 that takes it; empty where `near_move` does not apply
+    limits: Any  # by edge: the largest word 0 that takes it by the first move, if that is a near one
     moves: Any  # by move: its hops, where its ratio, its first matrix and its law are found (or -1), if none of them
     ratios: Any
     row_indptr: Any  # by matrix and node; matrices lie one behind the other

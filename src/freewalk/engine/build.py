@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from freewalk import native, rng
 from freewalk.compiling import compile_functions
 from freewalk.engine import arrays, cpu, step
-from freewalk.engine.table import HOPS, PLAIN, compile_kernel
+from freewalk.engine.table import HOPS, PLAIN, begins_near, compile_kernel
 from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
 from freewalk.learning import Rule
 from freewalk.objectives import LeastSquares, Predictor
 
 _ROWS = 2**14
-_LINE = 64  # bytes
+_LINE, _CACHE = 64, 2**26  # bytes
 _UNROLLED = 32  # up to so many coordinates, their number is compiled in
 _CALLS = ("draw_block", "walk_block", "learn_block", "measure_block", "word")
 _APPLY = (step.apply_alone, step.apply_with_one, step.apply_with_two)
@@ -128,9 +128,9 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 def aligned(array: NDArray[Any]) -> NDArray[Any]:
     """The array, or a copy whose rows lie one behind the other and begin where a line of the cache does.
 
-    A row that fills lines then touches no others.
+    A row that fills lines then touches no others. What no cache can hold is not copied for that.
     """
-    if array.flags.c_contiguous and array.ctypes.data % _LINE == 0:
+    if array.flags.c_contiguous and (array.ctypes.data % _LINE == 0 or array.nbytes > _CACHE):
         return array
     room = np.empty(array.nbytes + _LINE, dtype=np.uint8)
     first = -room.ctypes.data % _LINE
@@ -147,7 +147,7 @@ def route(
     ends = rng.ends(kernel.probabilities(times))
     starts = np.hstack([np.zeros((ends.shape[0], 1), dtype=np.uint64), ends])
     plain = (table.moves[1:, HOPS] == 1) & (table.moves[1:, PLAIN] == 1)
-    nearby = 1 + int(np.argmin(np.append(plain, False))) if table.limits.size else 0  # so many moves are one hop
+    nearby = 1 + int(np.argmin(np.append(plain, False))) if begins_near(kernel) else 0  # so many are one hop
     longer = np.flatnonzero(table.moves[:, HOPS] > 1)
     far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
     counts = (np.empty((walks, marks.size), dtype=np.int64) for _ in range(2))

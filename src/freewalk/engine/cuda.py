@@ -25,7 +25,7 @@ WARP = 32
 FULL = 0xFFFFFFFF
 
 
-def place_in_warp(j: int) -> int:
+def place_in_warp(j: int) -> Any:
     """Takes the place of `place`."""
     return j * WARP + cuda.threadIdx.x % WARP
 

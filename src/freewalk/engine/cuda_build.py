@@ -50,8 +50,9 @@ def program(
             "learn_visit": cuda.learn_nothing,
             "measure": cuda.measure_nothing,
         }
-        kernels = (_kernel(entry, still, _REGISTERS // (2 * _THREADS)) for entry in (cuda.advance, cuda.measure_all))
-        return Program(*kernels, table, None, 1, _THREADS, 0)
+        registers = _REGISTERS // (2 * _THREADS)
+        advance, measure = (_kernel(entry, still, registers) for entry in (cuda.advance, cuda.measure_all))
+        return Program(advance, measure, table, None, 1, _THREADS, 0)
     data = build.samples(problem, kernel, rule, optimum, precision)
     share = cuda.WARP if problem.dim * data.features.itemsize > _LARGEST else 1
     functions = {
@@ -85,8 +86,8 @@ def program(
         needed = 0
     registers = _REGISTERS // (_THREADS * blocks)
     data = data._replace(features=data.features.reshape(-1), curvature=data.curvature.reshape(-1))
-    kernels = (_kernel(entry, functions, registers) for entry in (cuda.advance, cuda.measure_all))
-    return Program(*kernels, table, data, share, _THREADS, needed)
+    advance, measure = (_kernel(entry, functions, registers) for entry in (cuda.advance, cuda.measure_all))
+    return Program(advance, measure, table, data, share, _THREADS, needed)
 
 
 def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
@@ -97,7 +98,7 @@ def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
 def _bytes_a_step_reads(table: arrays.Table, data: arrays.Data) -> int:
     """The size of what `cuda.stage_in_shared` copies."""
     read = (table.spans, table.tails, table.limits, data.features, data.targets, data.weights)
-    return sum(array.nbytes for array in read) + 4 * table.spans.size
+    return int(sum(array.nbytes for array in read)) + 4 * int(table.spans.size)
 
 
 def _kernel(entry: Callable[..., None], functions: dict[str, Any], registers: int) -> Any:

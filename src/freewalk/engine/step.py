@@ -81,7 +81,7 @@ def far_move(
     row_ends: Any,
     law_ends: Any,
     ends: Any,
-    time: int,
+    time: Any,
     seed: Any,
     walk: Any,
     step: Any,

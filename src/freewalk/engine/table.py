@@ -9,6 +9,8 @@ from freewalk.kernel import Kernel
 
 Ints = NDArray[np.int64]
 
+_NODES = 2**16
+
 
 # The columns of `Table.moves`.
 HOPS, RATIO, ROWS, ROWS_A_HOP, LAW, PLAIN = range(6)
@@ -54,20 +56,32 @@ def compile_kernel(kernel: Kernel) -> Table:
     )
 
 
-def _limits(kernel: Kernel) -> NDArray[np.uint64]:
-    """The largest word 0 that takes each edge by the first move, if that is one uniform hop that stays as it is."""
-    graph, move = kernel.graph, kernel.moves[0]
+def begins_near(kernel: Kernel) -> bool:
+    """Whether its first move is one uniform hop whose limits stay as they are, so that `step.near_move` can make it."""
+    move = kernel.moves[0]
     fades = kernel.fade is not None and move.ratio is not None
-    if move.hops != 1 or move.rows is not None or move.law is not None or fades:
-        return np.empty(0, dtype=np.uint64)
+    return move.hops == 1 and move.rows is None and move.law is None and not fades
+
+
+def _limits(kernel: Kernel) -> NDArray[np.uint64]:
+    """The largest word 0 that takes each edge by the first move; zeros where that is no near one."""
+    graph, move = kernel.graph, kernel.moves[0]
+    if not begins_near(kernel):
+        return np.zeros(graph.indices.size, dtype=np.uint64)
     if move.ratio is None:
         return np.full(graph.indices.size, rng.LAST)
     width = rng.ends(kernel.probabilities(0))[0, 0]
     if width == 0:  # never made
         return np.zeros(graph.indices.size, dtype=np.uint64)
     ratio = np.asarray(move.ratio, dtype=np.float64)
-    limits = rng.largest_accepted(float(width), np.repeat(ratio, graph.degrees), ratio[graph.indices])
-    return np.minimum(limits, width - np.uint64(1))
+    limits = np.empty(graph.indices.size, dtype=np.uint64)
+    for first in range(0, graph.n, _NODES):  # in pieces: a large graph has no room for all that this takes
+        last = min(first + _NODES, graph.n)
+        edges = slice(graph.indptr[first], graph.indptr[last])
+        starts = np.repeat(ratio[first:last], graph.degrees[first:last])
+        found = rng.largest_accepted(float(width), starts, ratio[graph.indices[edges]])
+        limits[edges] = np.minimum(found, width - np.uint64(1))
+    return limits
 
 
 def _place(ratios: list[NDArray[np.float64]], ratio: NDArray[np.float64]) -> int:

@@ -233,10 +233,12 @@ class CUDAEngine(Engine):
         to_device, rows = self.cuda.to_device, slice(first, last)
         visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits[rows]
         walkers = arrays.Walkers(
-            *(to_device(np.ascontiguousarray(part[rows])) for part in (state.nodes, state.messages, state.probes)),
-            to_device(np.ascontiguousarray(visits)),
-            to_device(np.ascontiguousarray(state.path_of[rows])),
-            to_device(state.paths if state.paths.size else np.zeros((1, 1), dtype=np.int32)),
+            nodes=to_device(np.ascontiguousarray(state.nodes[rows])),
+            messages=to_device(np.ascontiguousarray(state.messages[rows])),
+            probes=to_device(np.ascontiguousarray(state.probes[rows])),
+            visits=to_device(np.ascontiguousarray(visits)),
+            path_of=to_device(np.ascontiguousarray(state.path_of[rows])),
+            paths=to_device(state.paths if state.paths.size else np.zeros((1, 1), dtype=np.int32)),
         )
         models = state.models[rows] if state.models.size else np.zeros((last - first, 1))
         carried = state.carried[:, rows] if state.carried.size else np.zeros((0, last - first, models.shape[1]))
