@@ -117,6 +117,7 @@ def walk_block(
     decisions, firsts, seconds, thirds = room.decisions, room.firsts, room.seconds, room.thirds
     ends, seed, chunk_start = route.ends, route.seed, route.step
     longer = np.uint64(0)
+    node = np.uint32(nodes[base])
     for t in range(count):
         time = np.uint64(min(now + t - chunk_start, ends.shape[0] - 1))
         near = route.near[time]
@@ -124,14 +125,14 @@ def walk_block(
         far = route.far[time]
         for lane in range(lanes):
             walk = np.uint64(base + lane)
-            node = np.uint32(nodes[walk])
+            if lanes > 1:  # a walk alone goes on from where it is, without a detour through memory
+                node = np.uint32(nodes[walk])
             path[row + t, column + lane] = node
             visits[walk if visit_row < 0 else np.uint64(visit_row), node] += 1
             decision = decisions[t * lanes + lane]
             first = firsts[t * lanes + lane]
             if decision < near:
                 end, taken = near_move(spans, tails, limits, free, node, decision, first)
-                nodes[walk] = end
                 messages[walk] += taken
             else:
                 second = seconds[longer]
@@ -157,9 +158,10 @@ def walk_block(
                     second,
                     third,
                 )
-                nodes[walk] = end
                 messages[walk] += sent
                 probes[walk] += probed
+            node = np.uint32(end)
+            nodes[walk] = node
     path_of, paths = walkers.path_of, walkers.paths
     for lane in range(lanes):
         kept = path_of[base + lane]
