@@ -1,5 +1,6 @@
 """Prepare what a graphics card runs: the kernels of a phase, and how many threads share a walk."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,8 +17,8 @@ from freewalk.objectives import Predictor
 
 _CALLS = ("far_move", "word")
 _LARGEST = 256  # bytes of a model that a thread can hold; a larger one is shared by a warp
-_REGISTERS = 65536  # of a multiprocessor
-_THREADS = 512  # in a block
+# By bytes of a model up to which it holds: registers a thread may have, and threads in a block.
+_SIZES = ((48, 64, 512), (160, 128, 512), (math.inf, 255, 256))
 
 _WRITTEN_OUT = 64  # loops over so many coordinates
 
@@ -50,9 +51,9 @@ def program(
             "learn_visit": cuda.learn_nothing,
             "measure": cuda.measure_nothing,
         }
-        registers = _REGISTERS // (2 * _THREADS)
+        _, registers, threads = _SIZES[0]
         advance, measure = (_kernel(entry, still, registers) for entry in (cuda.advance, cuda.measure_all))
-        return Program(advance, measure, table, None, 1, _THREADS, 0)
+        return Program(advance, measure, table, None, 1, threads, 0)
     data = build.samples(problem, kernel, rule, optimum, precision)
     share = cuda.WARP if problem.dim * data.features.itemsize > _LARGEST else 1
     functions = {
@@ -77,17 +78,18 @@ def program(
     odd = problem.dim | 1  # rows an odd number of places apart lie in different banks of shared memory
     padded = data._replace(features=_padded(data.features, odd), curvature=_padded(data.curvature, odd))
     needed = _bytes_a_step_reads(table, padded)
-    blocks = 2  # on a multiprocessor at a time
     if share == 1 and needed <= shared:
         data = padded
         functions |= {"STRIDE": odd, "stage": cuda.stage_in_shared, "unstage": cuda.unstage_counts}
-        blocks = 2 if 2 * needed <= shared else 1
     else:
         needed = 0
-    registers = _REGISTERS // (_THREADS * blocks)
+    held = functions["DIM"] * data.features.itemsize * (1 + rule.carries)
+    registers, threads = next(sizes for limit, *sizes in _SIZES if held <= limit)
+    if not needed:  # what waits for memory gains nothing from more threads, and loses by registers that spill
+        registers, threads = max(registers, 128), 256
     data = data._replace(features=data.features.reshape(-1), curvature=data.curvature.reshape(-1))
     advance, measure = (_kernel(entry, functions, registers) for entry in (cuda.advance, cuda.measure_all))
-    return Program(advance, measure, table, data, share, _THREADS, needed)
+    return Program(advance, measure, table, data, share, threads, needed)
 
 
 def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
