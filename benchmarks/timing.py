@@ -39,8 +39,9 @@ class Result:
         self._once(self.contestant.warm_up or self.contestant.updates)
 
     def run(self) -> None:
-        """Run once, timed."""
+        """Run once, timed, and see that it learned."""
         self.rates.append(self._once(self.contestant.updates))
+        self._check()
 
     def _once(self, updates: int) -> float:
         contestant = self.contestant
@@ -48,13 +49,15 @@ class Result:
             began = time.perf_counter()
             done, self.value = contestant.run(updates)
             taken = time.perf_counter() - began
-        task = contestant.task()
+        return done / taken
+
+    def _check(self) -> None:
+        contestant, task = self.contestant, self.contestant.task()
         if contestant.learns and not task.least <= self.value <= task.most:
             raise SystemExit(
                 f"{contestant.name}: ended at {task.measure} {self.value:.5g}, expected {task.least:.5g} to "
                 f"{task.most:.5g}; it did not learn what the others do, so its speed means nothing"
             )
-        return done / taken
 
 
 def take_turns(results: Iterable[Result], rounds: int) -> None:

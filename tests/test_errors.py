@@ -109,7 +109,7 @@ CASES = {
     "paths twice": (walk(paths=[0, 0], walks=2), r"^paths: got \[0, 0\], expected .* each once"),
     "paths a float": (walk(paths=1.0), r"^paths: got 1\.0, expected"),
     "paths missing": (walk(paths=None), r"^paths: got None, expected"),
-    "runtime unknown": (learn(runtime="gpu"), r"^runtime: got 'gpu', expected 'cpu' or 'reference'"),
+    "runtime unknown": (learn(runtime="gpu"), r"^runtime: got 'gpu', expected 'cpu', 'cuda' or 'reference'"),
     "runtime a list": (walk(runtime=["cpu"]), r"^runtime: got \['cpu'\], expected"),
     "runtime a class": (walk(runtime=fw.runtimes.CPU), r"^runtime: got <class .*CPU'>, expected"),
     "threads 0": (lambda: fw.runtimes.CPU(threads=0), r"^CPU: threads = 0, expected a whole number >= 1"),

@@ -234,3 +234,28 @@ def test_what_is_not_a_seed(seed):
 def test_generators_depend_on_seed_and_purpose_alone():
     assert rng.generator(3, 1).random() == rng.generator(3, 1).random()
     assert len({rng.generator(seed, purpose).random() for seed in (3, 4) for purpose in (0, 1)}) == 4
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=500)
+@given(
+    st.one_of(st.integers(1, 2**64 - 1), st.integers(0, 11).map(lambda shift: 2**64 - 2**shift)),
+    st.floats(1e-12, 1e12),
+    st.floats(1e-15, 4.0),
+)
+def test_the_largest_accepted_offset_is_the_last_that_is(width, start, factor):
+    """Integers above 2^53 are rounded when they become floats: the limit knows how."""
+    ratios = np.array([start]), np.array([start * factor])
+    (limit,) = rng.largest_accepted(float(width), *ratios)
+    assert rng.accepts(limit, float(width), *ratios)
+    assert limit == rng.LAST or not rng.accepts(limit + np.uint64(1), float(width), *ratios)
+
+
+def test_the_largest_accepted_offset_where_floats_skip_integers():
+    """Products at and around powers of two, where a tie is rounded to the even one of two floats."""
+    widths = [2.0**power + step * np.spacing(2.0**power) for power in (52, 53, 54, 60, 63) for step in range(-3, 4)]
+    shares = np.array([1.0, 1 - 2.0**-53, 1 - 2.0**-52, 0.75, 0.5, 1 / 3])
+    for width in [*widths, 2.0**64 - 2048, 2.0**64]:
+        limits = rng.largest_accepted(width, np.ones(shares.size), shares)
+        assert rng.accepts(limits, width, 1.0, shares).all()
+        below = limits < rng.LAST
+        assert not rng.accepts(limits[below] + np.uint64(1), width, 1.0, shares[below]).any()

@@ -37,6 +37,7 @@ class LearnOnGPU(Contestant):
         self.name = f"freewalk cuda, {kind}{size}, d = {dim}, {precision}"
         self.loop, self.n, self.dim, self.walks, self.precision = kind, n, dim, walks, precision
         self.updates, self.checkpoints = walks * steps, checkpoints
+        self.warm_up = walks * checkpoints  # enough to compile
         self.does = f"{walks:,} walks"
 
     def available(self) -> str | None:
@@ -71,7 +72,6 @@ def contestants(walks: int, steps: int) -> Sequence[Contestant]:
         for precision in precisions
     ]
     large = [
-        LearnOnGPU("Watts–Strogatz", 10**6, 10, WALKS, STEPS_ON_A_MILLION, 10, precision)
-        for precision in precisions
+        LearnOnGPU("Watts–Strogatz", 10**6, 10, WALKS, STEPS_ON_A_MILLION, 10, precision) for precision in precisions
     ]
     return [*small, *large]

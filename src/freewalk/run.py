@@ -59,7 +59,7 @@ def learn(
     seed
         Determines every draw: walk number w of a seed takes the same path whatever the number of walks.
     runtime
-        "cpu" or "reference", or a runtime such as `fw.runtimes.CPU(threads=1)`.
+        "cpu", "cuda" or "reference", or a runtime such as `fw.runtimes.CPU(threads=1)`; all visit the same nodes.
     precision
         "float64" or "float32", for the models.
     paths

@@ -18,11 +18,12 @@ pytestmark = pytest.mark.skipif(
     os.environ.get("FREEWALK_TEST_RUNTIME") != "CUDA", reason="needs a graphics card, or numba's simulator of one"
 )
 GRAPH = fw.graphs.watts_strogatz(12, 4, 0.3, seed=1)
+DESIGN = fw.designs.MHLJ(0.4, 0.5, 5)
 
 
-def both(problem, rule, walks=3, steps=5, design=fw.designs.MHLJ(0.4, 0.5, 5), runtime="cuda", **options):
+def both(problem, rule, walks=3, steps=5, runtime="cuda", **options):
     """The same run on the card and by `reference`."""
-    kernel = design.kernel(GRAPH, problem.smoothness)
+    kernel = DESIGN.kernel(GRAPH, problem.smoothness)
     options = {"steps": steps, "walks": walks, "every": 3, "seed": 5, **options}
     return tuple(fw.learn(problem, kernel, rule, runtime=where, **options).data for where in (runtime, "reference"))
 

@@ -15,7 +15,7 @@ from freewalk.runtimes import CUDA
 HERE = Path(__file__).parent
 TESTS = {
     "test_cuda_kernels.py": "",
-    "test_paths.py": "every_design_on_every_runtime and random",
+    "test_paths.py": "every_design_on_every_runtime and random and 15",
     "test_lessons.py": "every_design or in_phases",
 }
 

@@ -49,7 +49,7 @@ BAD = [
     (text(run=RUN.replace('"heaviest"', "1.5")), r"start = 1.5, expected a node, a list"),
     (text(run=RUN.replace('"heaviest"', "99")), r"\[run\]: start: got node 99, expected 0 to 9"),
     (text(run=RUN.replace("heaviest", "heavyest")), r"'heavyest'.*\"heaviest\" is a start as well"),
-    (text(run=RUN + 'runtime = "gpu"\n'), r"\[run\]: runtime: got 'gpu', expected 'cpu' or 'reference'"),
+    (text(run=RUN + 'runtime = "gpu"\n'), r"\[run\]: runtime: got 'gpu', expected 'cpu', 'cuda' or 'reference'"),
     (text(run=RUN + 'precision = "double"\n'), r"\[run\]: precision: got 'double'"),
     (text(run=RUN + "paths = 9\n"), r"\[run\]: paths: got 9"),
     # [graph] and [problem]

@@ -24,5 +24,6 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
         return runtime
     names: dict[str, type[Runtime]] = {"cpu": CPU, "cuda": CUDA, "reference": Reference}
     if not isinstance(runtime, str) or runtime not in names:
-        raise FreewalkError(f"runtime: got {runtime!r}, expected {', '.join(map(repr, names))}")
+        *others, last = map(repr, names)
+        raise FreewalkError(f"runtime: got {runtime!r}, expected {', '.join(others)} or {last}")
     return names[runtime]()
