@@ -13,7 +13,7 @@ from numba import cuda
 from freewalk.engine.step import choose, far_move, learn_visit, measure, near_move, place, read, total
 from freewalk.rng import HALF, LOW, MOVE, MULTIPLIER_0, MULTIPLIER_1, ROUNDS, STREAM, WEYL_0, WEYL_1
 
-# These are compiled in (`build.cuda_program`).
+# These are compiled in (`cuda_build.program`).
 SHARE = 1  # threads that share a walk
 DIM = 1  # coordinates that a thread holds
 COORDINATES = 1  # of the whole model

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from freewalk.errors import FreewalkError
 from freewalk.objectives import LeastSquares, Predictor
 from freewalk.phases import Phase
-from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum
+from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum, not_compiled
 
 _TASKS_A_THREAD = 4  # smaller tasks even out cores that are not equally free
 _SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
@@ -149,12 +149,7 @@ class CPUEngine(Engine):
                 with ThreadPoolExecutor(self.threads) as pool:
                     list(pool.map(work, tasks))
         except NumbaError as error:
-            names = f"value and slope of {type(self.job.problem).__name__} or update of {type(phase.rule).__name__}"
-            said = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise FreewalkError(
-                f"cpu: {names} cannot be compiled; plain arithmetic and the math module can, and runtime='reference' "
-                f"runs anything. numba says: {' '.join(said[1:3]) or said[0]}"
-            ) from error
+            raise not_compiled("cpu", self.job, phase, error) from error
         if summed:
             state.visits += visits.sum(axis=0, keepdims=True)
         state.step = until

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import warnings
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
@@ -14,7 +15,7 @@ from freewalk.errors import FreewalkError
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares, Predictor
 from freewalk.phases import Phase
-from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum
+from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum, not_compiled
 
 _SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking
 _REMOVED = "row_stack"
@@ -157,7 +158,14 @@ class CUDAEngine(Engine):
         for first, last in ranges:
             here = self._on_card(state, first, last, alone=len(ranges) == 1)
             launch = program, table, route, data or (0,), self._upload(lesson), here
-            parts.append(self._advance_walks(*launch, state.step, until, marks))
+            try:
+                with warnings.catch_warnings():  # few walks are no mistake
+                    warnings.filterwarnings("ignore", message=".*under-utilization")
+                    parts.append(self._advance_walks(*launch, state.step, until, marks))
+            except Exception as error:
+                if not any(kind.__name__ == "NumbaError" for kind in type(error).__mro__):  # numba-cuda has its own
+                    raise
+                raise not_compiled("cuda", self.job, phase, error) from error
             if len(ranges) > 1:
                 self._bring_back(state, here)
         state.step = until

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.errors import ProblemError
+from freewalk.errors import FreewalkError, ProblemError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.phases import Phase, phase_at
@@ -108,6 +108,16 @@ class Runtime(ABC):
         FreewalkError
             If this runtime cannot run it.
         """
+
+
+def not_compiled(where: str, job: Job, phase: Phase, error: Exception) -> FreewalkError:
+    """What to say where a function of an objective or a rule cannot be compiled."""
+    names = f"value and slope of {type(job.problem).__name__} or update of {type(phase.rule).__name__}"
+    said = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return FreewalkError(
+        f"{where}: {names} cannot be compiled; plain arithmetic and the math module can, and runtime='reference' "
+        f"runs anything. numba says: {' '.join(said[1:3]) or said[0]}"
+    )
 
 
 def known_optimum(problem: Objective) -> NDArray[np.float64]:
