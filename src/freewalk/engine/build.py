@@ -44,6 +44,7 @@ def program(
         "DIM": problem.dim if problem.dim <= _UNROLLED else 0,
         "read": native.read,
         "predict": native.predict,
+        "fetch": native.fetch,
         **functions_of(problem, rule),
     }
     learn = compile_functions(functions, "learn_slab", calls=_CALLS)

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from freewalk.engine.arrays import Sums, Words
-from freewalk.engine.step import far_move, learn_visit, measure, near_move
-from freewalk.rng import MOVE, word_pair
+from freewalk.engine.step import far_move, fetch, learn_visit, measure, near_move
+from freewalk.rng import LOW, MOVE, word_pair
 
 DIM = 0  # the number of coordinates where it is small and compiled in (`build.program`), else 0
 LANES = 16  # walks that take turns
 BLOCK = 128  # steps whose words are drawn ahead
+AHEAD = 4  # steps from now, what they read is fetched
 
 
 def words() -> Words:
@@ -92,7 +93,8 @@ def draw_block(route: Any, room: Any, base: int, lanes: int, now: int, count: in
 
 def draw_pair(decisions: Any, firsts: Any, seed: Any, base: int, lane: int, now: int, t: int, index: int) -> None:
     """Words 0 and 1 of one step and lane."""
-    even, odd = word_pair(seed, MOVE, np.uint64(base + lane), np.uint64(now + t), np.uint64(0))
+    # Told that the number of the walk has 32 bits, the compiler multiplies by those alone.
+    even, odd = word_pair(seed, MOVE, np.uint64(base + lane) & LOW, np.uint64(now + t), np.uint64(0))
     decisions[index] = even
     firsts[index] = odd
 
@@ -127,7 +129,7 @@ def walk_block(
             walk = np.uint64(base + lane)
             if lanes > 1:  # a walk alone goes on from where it is, without a detour through memory
                 node = np.uint32(nodes[walk])
-            path[row + t, column + lane] = node
+            path[np.uint64(row + t), np.uint64(column + lane)] = node
             visits[walk if visit_row < 0 else np.uint64(visit_row), node] += 1
             decision = decisions[t * lanes + lane]
             first = firsts[t * lanes + lane]
@@ -225,8 +227,14 @@ def learn_block(
     for t in range(count):
         rate = rates[min(now + t - chunk_start, rates.size - 1)]
         done = (now + t - lesson.counted_from) * lesson.local_steps
+        ahead = np.uint64(row + min(t + AHEAD, count - 1))
         for lane in range(lanes):
             walk = np.uint64(base + lane)
+            if data.alone:  # where the walk will be is known already
+                coming = np.uint64(path[ahead, np.uint64(column + lane)])
+                fetch(features, coming)
+                fetch(targets, coming)
+                fetch(weights, coming)
             node = np.uint64(path[np.uint64(row + t), np.uint64(column + lane)])
             learn_visit(
                 features,

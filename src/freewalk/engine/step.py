@@ -172,6 +172,10 @@ def read(features: Any, sample: Any, j: int) -> Any:
     return features[sample, j]
 
 
+def fetch(array: Any, row: Any) -> None:
+    """Say that a row will be read soon. On a processor an intrinsic takes this place."""
+
+
 def predict(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
     """aᵀx. On a processor an intrinsic takes this place that sums in vector registers, in an order of its own."""
     total = models.dtype.type(0.0)

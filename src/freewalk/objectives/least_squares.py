@@ -12,6 +12,8 @@ from freewalk.objectives import checks
 from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.synthetic import NOISE, Shifted, draw_data
 
+_ROWS = 2**16
+
 
 @final
 class LeastSquares(Predictor):
@@ -91,11 +93,14 @@ class LeastSquares(Predictor):
 
     @cached_property
     def _optimum(self) -> NDArray[np.float64]:
-        scales = np.sqrt(self.sample_weights)
-        rows = np.vstack([scales[:, None] * self.features, np.sqrt(self.ridge) * np.eye(self.dim)])
-        answers = np.concatenate([scales * self.targets, np.zeros(self.dim)])
-        # Reduced to a triangle first: lstsq takes what is small against its number of rows for zero.
-        triangle = np.asarray(np.linalg.qr(np.column_stack([rows, answers]), mode="r"))
+        # Reduced to a triangle first: lstsq takes what is small against its number of rows for zero. Block by block: a
+        # large problem has no room for a second one.
+        triangle = np.hstack([np.sqrt(self.ridge) * np.eye(self.dim), np.zeros((self.dim, 1))])
+        for first in range(0, len(self.targets), _ROWS):
+            block = slice(first, first + _ROWS)
+            samples = np.column_stack([self.features[block], self.targets[block]])
+            rows = np.vstack([np.sqrt(self.sample_weights[block])[:, None] * samples, triangle])
+            triangle = np.asarray(np.linalg.qr(rows, mode="r"))
         model = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=None)[0]
         return checks.read_only(model.astype(np.float64, copy=False))
 

@@ -89,11 +89,13 @@ class Predictor(Objective):
             raise ProblemError(f"{who}: has no curvature; set it in the class to the largest derivative of its slope")
         features, targets = checks.table(who, self.features, self.targets)
         nodes = checks.owners(who, self.nodes, len(targets))
-        order = np.argsort(nodes, kind="stable")
-        # Indexing keeps the memory order of what it is given, and engines read rows.
-        object.__setattr__(self, "features", read_only(np.ascontiguousarray(features[order])))
-        object.__setattr__(self, "targets", read_only(targets[order]))
-        object.__setattr__(self, "nodes", read_only(nodes[order]))
+        if (np.diff(nodes) < 0).any():
+            order = np.argsort(nodes, kind="stable")
+            features, targets, nodes = features[order], targets[order], nodes[order]
+        # `checks` has copied what was given. Indexing keeps the memory order, and engines read rows.
+        object.__setattr__(self, "features", read_only(np.ascontiguousarray(features)))
+        object.__setattr__(self, "targets", read_only(targets))
+        object.__setattr__(self, "nodes", read_only(np.array(nodes)))
         object.__setattr__(self, "ridge", checks.real(who, "ridge", self.ridge))
         object.__setattr__(self, "heavy", checks.members(who, "heavy", self.heavy, self.n))
 

@@ -63,6 +63,7 @@ class CPUEngine(Engine):
 
         self.job = job
         self.threads = threads
+        self.counted: tuple[State, list[NDArray[np.int64]]] | None = None
         problem = job.problem if isinstance(job.problem, Predictor) else None
         optimum = np.zeros(0) if problem is None else known_optimum(problem)
         self.programs = {
@@ -79,6 +80,21 @@ class CPUEngine(Engine):
         phase, _, _ = self.job.phase_at(max(state.step - 1, 0))
         return self._run(phase, state, state.step, np.array([state.step]), state.step)
 
+    def settle(self, state: State) -> None:
+        """Add up the visits that threads have counted apart."""
+        if self.counted is not None and self.counted[0] is state:
+            for visits in self.counted[1]:
+                state.visits += visits
+            self.counted = None
+
+    def _visit_rows(self, state: State) -> list[NDArray[np.int64]]:
+        """Counts of visits for each thread, the first being those of the state; the others stay until it is settled."""
+        if self.counted is None or self.counted[0] is not state:
+            if self.counted is not None:
+                self.settle(self.counted[0])
+            self.counted = state, [np.zeros_like(state.visits) for _ in range(self.threads - 1)]
+        return [state.visits, *self.counted[1]]
+
     def _run(self, phase: Phase, state: State, until: int, marks: NDArray[np.int64], began: int) -> Measures:
         from numba.core.errors import NumbaError
 
@@ -88,15 +104,18 @@ class CPUEngine(Engine):
         route = build.route(seed, phase.kernel, program.table, state.step, until, marks, walks)
         route.messages[:], route.probes[:] = state.messages[:, None], state.probes[:, None]
         summed = state.visits_are_summed
-        visits = np.zeros((self.threads, state.visits.shape[1]), dtype=np.int64) if summed else state.visits
-        walkers = arrays.Walkers(state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
+        rows = self._visit_rows(state) if summed else [state.visits]
+        walkers = [
+            arrays.Walkers(state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
+            for visits in rows
+        ]
         lesson = None
         if program.data is not None and phase.rule is not None:
             lesson = build.lesson(seed, phase.rule, state.step, until, marks, walks, began)
             state.models, state.carried = build.aligned(state.models), build.aligned(state.carried)
-        free_rows: SimpleQueue[int] = SimpleQueue()  # each thread counts visits in a row of its own
-        for row in range(self.threads):
-            free_rows.put(row)
+        free_rows: SimpleQueue[int] = SimpleQueue()  # where visits are summed, each thread counts in a row of its own
+        for number in range(self.threads):
+            free_rows.put(number if summed else 0)
 
         def work(task: tuple[int, int], ahead: Executor | None = None) -> None:
             row = free_rows.get()
@@ -119,7 +138,7 @@ class CPUEngine(Engine):
 
             def walk(index: int) -> None:
                 path = paths[index % len(paths)]
-                program.walk(program.table, route, walkers, words, path, row if summed else -1, *span(index))
+                program.walk(program.table, route, walkers[row], words, path, 0 if summed else -1, *span(index))
 
             def learn(index: int) -> None:
                 path = paths[index % len(paths)]
@@ -150,8 +169,6 @@ class CPUEngine(Engine):
                     list(pool.map(work, tasks))
         except NumbaError as error:
             raise not_compiled("cpu", self.job, phase, error) from error
-        if summed:
-            state.visits += visits.sum(axis=0, keepdims=True)
         state.step = until
         columns: Measures = {"messages": route.messages, "probes": route.probes}
         if lesson is not None:
