@@ -7,7 +7,7 @@ import freewalk as fw
 from contestants.contestant import ALL_CORES, Contestant
 from contestants.task import Task, least_squares, logistic
 
-LONGER = 5  # than others run: so much is done before what a run costs by itself no longer shows
+LONGER = 10  # than others run: so much is done before what a run costs by itself no longer shows
 SINGLE_STEPS = 10_000_000
 
 

@@ -25,7 +25,7 @@ from freewalk.runtimes.runtime import known_optimum
 Progress = Callable[[int, int], None]
 
 _CHUNK_SECONDS = 0.15  # how long Ctrl-C and a progress bar may have to wait
-_CHUNK_STEPS = 2**18  # bounds what schedules write out a step
+_CHUNK_STEPS = 2**20  # bounds what schedules write out a step
 
 
 @dataclass(eq=False)

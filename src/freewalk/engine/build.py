@@ -160,7 +160,7 @@ def lesson(
     seed: int, rule: Rule, start: int, until: int, marks: NDArray[np.int64], walks: int, began: int
 ) -> arrays.Lesson:
     """How to learn between two steps: step sizes made on the host, one a step only where they change."""
-    rates = rule.rates(np.arange(start, max(until, start + 1)))
+    rates = rule.rates(np.arange(start, start + 1 if rule.constant else max(until, start + 1)))
     return arrays.Lesson(
         np.uint64(seed),
         start,

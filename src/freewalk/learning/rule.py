@@ -38,6 +38,11 @@ class Rule(ABC):
         """The step size γ at each of the given steps."""
 
     @property
+    def constant(self) -> bool:
+        """Whether `rates` are the same at all steps; engines then ask for one of them only."""
+        return False
+
+    @property
     def carries(self) -> int:
         """How many numbers a coordinate travel with the model, besides the model itself: 0, 1 or 2."""
         return 0

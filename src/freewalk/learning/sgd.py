@@ -63,6 +63,11 @@ class SGD(Rule):
         return _step_and_average if self.average else _step
 
     @property
+    def constant(self) -> bool:
+        """Whether the step is a number."""
+        return isinstance(self.step, (int, float, np.integer, np.floating))
+
+    @property
     def carries(self) -> int:
         """The running mean, where it is asked for."""
         return int(self.average)

@@ -16,7 +16,6 @@ from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, kno
 
 _TASKS_A_THREAD = 4  # smaller tasks even out cores that are not equally free
 _SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
-_SLAB_AHEAD = 2**14  # the same where one thread walks ahead of the one that learns: short, so that both begin soon
 _NARROW, _WIDEST = 2**6, 2**12  # walks in a slab
 
 
@@ -125,8 +124,7 @@ class CPUEngine(Engine):
                 free_rows.put(row)
 
         def advance_walks(first: int, last: int, row: int, ahead: Executor | None) -> None:
-            size = _SLAB if ahead is None else _SLAB_AHEAD
-            length = max(1, min(size // (last - first), until - state.step))
+            length = max(1, min(_SLAB // (last - first), until - state.step))
             starts = range(state.step, max(until, state.step + 1), length)
             paths = [np.empty((length, last - first), dtype=np.int32) for _ in range(1 if ahead is None else 2)]
             words, sums = cpu.words(), cpu.sums(state.models.shape[1], self.job.precision)
