@@ -89,4 +89,5 @@ class Sums(NamedTuple):
     """Room for what is computed from the models of a block."""
 
     gradient: Any
+    pulls: Any  # by lane
     differences: Any

@@ -42,6 +42,7 @@ def program(
     functions = {
         "learn_slab": cpu.learn_slab,
         "DIM": problem.dim if problem.dim <= _UNROLLED else 0,
+        "SPLIT": "math" in getattr(getattr(type(problem).slope, "__code__", None), "co_names", ()),
         "read": native.read,
         "predict": native.predict,
         "fetch": native.fetch,

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from freewalk.engine.arrays import Sums, Words
-from freewalk.engine.step import far_move, fetch, learn_visit, measure, near_move
+from freewalk.engine.step import descend, far_move, fetch, learn_visit, measure, near_move, predict, slope
 from freewalk.rng import LOW, MOVE, word_pair
 
 DIM = 0  # the number of coordinates where it is small and compiled in (`build.program`), else 0
+SPLIT = False  # whether a slope takes so long that those of all lanes are computed together; compiled in as well
 LANES = 16  # walks that take turns
 BLOCK = 128  # steps whose words are drawn ahead
 AHEAD = 4  # steps from now, what they read is fetched
@@ -26,7 +27,9 @@ def words() -> Words:
 
 def sums(dim: int, precision: str) -> Sums:
     """Room for what is computed from models of `dim` coordinates."""
-    return Sums(gradient=np.empty(dim, dtype=precision), differences=np.empty((1, dim)))
+    return Sums(
+        gradient=np.empty(dim, dtype=precision), pulls=np.empty(LANES, dtype=precision), differences=np.empty((1, dim))
+    )
 
 
 def walk_slab(
@@ -224,9 +227,15 @@ def learn_block(
     features, targets, weights = data.features, data.targets, data.weights
     rates, chunk_start, gradient = lesson.rates, lesson.step, room.gradient
     dim = DIM if DIM > 0 else data.features.shape[1]
+    split = SPLIT and data.alone and lesson.local_steps == 1
     for t in range(count):
         rate = rates[min(now + t - chunk_start, rates.size - 1)]
         done = (now + t - lesson.counted_from) * lesson.local_steps
+        if split:
+            learn_together(
+                data, rate, done, models, carried, room.pulls, path, base, lanes, np.uint64(row + t), column, dim
+            )
+            continue
         ahead = np.uint64(row + min(t + AHEAD, count - 1))
         for lane in range(lanes):
             walk = np.uint64(base + lane)
@@ -253,6 +262,33 @@ def learn_block(
                 now + t,
                 dim,
             )
+
+
+def learn_together(
+    data: Any,
+    rate: Any,
+    done: Any,
+    models: Any,
+    carried: Any,
+    pulls: Any,
+    path: Any,
+    base: int,
+    lanes: int,
+    row: Any,
+    column: int,
+    dim: int,
+) -> None:
+    """One step of all lanes, in three passes: a slope that calls the mathematical library waits for no other."""
+    features, targets, weights, ridge = data.features, data.targets, data.weights, models.dtype.type(data.ridge)
+    for lane in range(lanes):
+        node = np.uint64(path[row, np.uint64(column + lane)])
+        pulls[lane] = predict(features, node, models, np.uint64(base + lane), dim)
+    for lane in range(lanes):
+        pulls[lane] = slope(pulls[lane], targets[np.uint64(path[row, np.uint64(column + lane)])])
+    for lane in range(lanes):
+        node = np.uint64(path[row, np.uint64(column + lane)])
+        step = models.dtype.type(rate * weights[node])
+        descend(features, ridge, dim, node, pulls[lane], step, done, models, carried, np.uint64(base + lane))
 
 
 def measure_block(

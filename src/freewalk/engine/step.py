@@ -223,6 +223,22 @@ def learn_from_one(
 ) -> None:
     """One gradient step on one sample."""
     pull = slope(predict(features, sample, models, walk, dim), targets[sample])
+    descend(features, ridge, dim, sample, pull, step, count, models, carried, walk)
+
+
+def descend(
+    features: Any,
+    ridge: Any,
+    dim: int,
+    sample: Any,
+    pull: Any,
+    step: Any,
+    count: Any,
+    models: Any,
+    carried: Any,
+    walk: Any,
+) -> None:
+    """One step along the gradient of one sample, whose slope is known."""
     for j in range(dim):
         gradient = pull * read(features, sample, j)
         if RIDGE:
