@@ -75,14 +75,13 @@ def program(
             "total": cuda.total_in_block if simulated else cuda.total_in_warp,
         }
         data = data._replace(curvature=np.empty((0, 0)))  # samples are many and can be shared, unlike its rows
-    odd = problem.dim | 1  # rows an odd number of places apart lie in different banks of shared memory
-    padded = data._replace(features=_padded(data.features, odd), curvature=_padded(data.curvature, odd))
-    needed = _bytes_a_step_reads(table, padded)
-    if share == 1 and needed <= shared:
-        data = padded
-        functions |= {"STRIDE": odd, "stage": cuda.stage_in_shared, "unstage": cuda.unstage_counts}
-    else:
-        needed = 0
+    needed = 0
+    if share == 1 and data.features.nbytes <= shared:
+        odd = problem.dim | 1  # rows an odd number of places apart lie in different banks of shared memory
+        padded = data._replace(features=_padded(data.features, odd), curvature=_padded(data.curvature, odd))
+        if _bytes_a_step_reads(table, padded) <= shared:
+            data, needed = padded, _bytes_a_step_reads(table, padded)
+            functions |= {"STRIDE": odd, "stage": cuda.stage_in_shared, "unstage": cuda.unstage_counts}
     held = functions["DIM"] * data.features.itemsize * (1 + rule.carries)
     registers, threads = next(sizes for limit, *sizes in _SIZES if held <= limit)
     if not needed:  # what waits for memory gains nothing from more threads, and loses by registers that spill

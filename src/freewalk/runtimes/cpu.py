@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from freewalk.errors import FreewalkError
 from freewalk.objectives import LeastSquares, Predictor
 from freewalk.phases import Phase
-from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum, not_compiled
+from freewalk.runtimes.runtime import Job, Measures, PhaseEngine, Runtime, State, known_optimum, not_compiled
 
 _TASKS_A_THREAD = 4  # smaller tasks even out cores that are not equally free
 _SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
@@ -54,7 +54,7 @@ class CPU(Runtime):
         return CPUEngine(job, self.threads or int(given) or os.cpu_count() or 1)
 
 
-class CPUEngine(Engine):
+class CPUEngine(PhaseEngine):
     """A job on the CPU runtime: its samples laid out, its kernels flattened, its code compiled."""
 
     def __init__(self, job: Job, threads: int) -> None:
@@ -68,16 +68,6 @@ class CPUEngine(Engine):
         self.programs = {
             id(phase): build.program(problem, phase.kernel, phase.rule, optimum, job.precision) for phase in job.phases
         }
-
-    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
-        """Move a state forward; see `Engine.advance`."""
-        phase, _, began = self.job.phase_at(state.step)
-        return self._run(phase, state, until, marks, began)
-
-    def measure(self, state: State) -> Measures:
-        """The measures of a state; see `Engine.measure`."""
-        phase, _, _ = self.job.phase_at(max(state.step - 1, 0))
-        return self._run(phase, state, state.step, np.array([state.step]), state.step)
 
     def settle(self, state: State) -> None:
         """Add up the visits that threads have counted apart."""

@@ -15,7 +15,7 @@ from freewalk.errors import FreewalkError
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares, Predictor
 from freewalk.phases import Phase
-from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum, not_compiled
+from freewalk.runtimes.runtime import Job, Measures, PhaseEngine, Runtime, State, known_optimum, not_compiled
 
 _SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking
 _REMOVED = "row_stack"
@@ -109,7 +109,7 @@ class _Walks:
     differences: Any
 
 
-class CUDAEngine(Engine):
+class CUDAEngine(PhaseEngine):
     """A job on a graphics card: its kernels compiled, its samples and tables on the card."""
 
     def __init__(self, job: Job, cuda: ModuleType, walks_at_once: int | None) -> None:
@@ -129,16 +129,6 @@ class CUDAEngine(Engine):
             data = made.data if made.data is None else self._upload(made.data)
             self.programs[id(phase)] = made, self._upload(made.table), data
         self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the card
-
-    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
-        """Move a state forward; see `Engine.advance`."""
-        phase, _, began = self.job.phase_at(state.step)
-        return self._run(phase, state, until, marks, began)
-
-    def measure(self, state: State) -> Measures:
-        """The measures of a state; see `Engine.measure`."""
-        phase, _, _ = self.job.phase_at(max(state.step - 1, 0))
-        return self._run(phase, state, state.step, np.array([state.step]), state.step)
 
     def settle(self, state: State) -> None:
         """Bring the walks back from the card."""

@@ -96,6 +96,26 @@ class Engine(ABC):
         """Bring a state up to date; until then `advance` may keep its walks elsewhere, all but `state.step`."""
 
 
+class PhaseEngine(Engine):
+    """An engine for which to measure is to advance by no step and to mark where it is."""
+
+    job: Job
+
+    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
+        """Move a state forward; see `Engine.advance`."""
+        phase, _, began = self.job.phase_at(state.step)
+        return self._run(phase, state, until, marks, began)
+
+    def measure(self, state: State) -> Measures:
+        """The measures of a state; see `Engine.measure`."""
+        phase, _, _ = self.job.phase_at(max(state.step - 1, 0))
+        return self._run(phase, state, state.step, np.array([state.step]), state.step)
+
+    @abstractmethod
+    def _run(self, phase: Phase, state: State, until: int, marks: NDArray[np.int64], began: int) -> Measures:
+        """Move a state to `until` by a phase whose rule began at `began`, and measure it at the marks."""
+
+
 class Runtime(ABC):
     """A place where walks run. Every runtime visits the same nodes; `reference` is the truth."""
 
