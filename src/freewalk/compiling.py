@@ -88,8 +88,8 @@ def compile_functions(
     target
         What to compile for.
     unroll
-        Loops over range(name) are written out, so many times, for the names in here: arrays that are indexed by
-        numbers alone can live in registers.
+        Loops of the engine's functions over range(name) are written out, so many times, for the names in here: arrays
+        that are indexed by numbers alone can live in registers.
 
     Returns
     -------
@@ -152,7 +152,9 @@ def module_source(
             gather(used, cell.cell_contents, function)
         decorator = target.entry if name == entry else target.call if name in calls else target.part
         text = _definition(name, function)
-        sources[name] = f"{decorator}\n{_unrolled(text, tuple(unroll.items())) if unroll else text}\n"
+        if unroll and (function.__module__ or "").startswith(engine):  # a user's loops mean something else
+            text = _unrolled(text, tuple(unroll.items()))
+        sources[name] = f"{decorator}\n{text}\n"
 
     def gather(name: str, value: Any, user: FunctionType) -> None:
         if isinstance(value, FunctionType) or _is_intrinsic(value):

@@ -161,7 +161,7 @@ def _record(run: Continuation) -> Record:
 
 def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:
     """Arrays of walks × marks as one; those that lie mark by mark stay so, which is far quicker."""
-    if values[0].flags.f_contiguous:
+    if all(value.flags.f_contiguous for value in values):
         return np.concatenate([value.T for value in values]).T
     return np.concatenate(values, axis=1)
 

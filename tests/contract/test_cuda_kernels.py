@@ -64,3 +64,17 @@ def test_visits_of_many_walks_are_counted_together(runtime, shared, monkeypatch)
     assert truth.visits.dims == ("node",)
     assert_same(card, truth)
     assert int(card.visits.sum()) == 3 * 5
+
+
+def test_walks_that_no_longer_fit_together_are_brought_back_first(monkeypatch):
+    """Memory can become short while a run is under way."""
+    found = cuda.CUDAEngine._ranges
+    calls = []
+
+    def shrinking(self, state, marks):
+        calls.append(marks)
+        return found(self, state, marks) if len(calls) < 3 else [(0, 2), (2, 3)]
+
+    monkeypatch.setattr(cuda.CUDAEngine, "_ranges", shrinking)
+    assert_same(*both(LeastSquares.synthetic(12, dim=3, seed=1), fw.SGD(step=0.01), steps=20))
+    assert len(calls) > 3

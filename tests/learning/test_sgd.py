@@ -182,3 +182,23 @@ def test_equal_rules_are_equal():
 def test_a_rule_must_say_its_update():
     with pytest.raises(TypeError, match="abstract"):
         fw.Rule()
+
+
+class Halving(fw.SGD):
+    """A user's: an SGD whose steps shrink in a way of its own."""
+
+    def rates(self, steps):
+        return self.step * 0.5 ** np.asarray(steps, dtype=float)
+
+
+def test_a_class_with_rates_of_its_own_is_asked_at_every_step():
+    assert fw.SGD(step=0.1).constant
+    assert not fw.SGD(step=fw.schedules.Inverse(0.1, scale=10)).constant
+    assert not Halving(step=0.1).constant
+    problem = fw.objectives.LeastSquares.synthetic(5, dim=2, seed=1)
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
+    finals = [
+        fw.learn(problem, kernel, Halving(step=0.1), steps=6, runtime=runtime).data.final.values
+        for runtime in ("cpu", "reference")
+    ]
+    np.testing.assert_allclose(*finals, rtol=1e-12)

@@ -89,10 +89,11 @@ def cuda_module() -> ModuleType:
 def _ask_for_shared_memory(kernel: Any, launch: Any) -> None:
     """Let a kernel have the shared memory with which it is launched: more than 48 kB must be asked for."""
     from cuda.bindings import driver
+    from numba import cuda
 
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     function = kernel._codelibrary.get_cufunc()
-    (status,) = driver.cuKernelSetAttribute(attribute, launch.sharedmem, function.handle, 0)
+    (status,) = driver.cuKernelSetAttribute(attribute, launch.sharedmem, function.handle, cuda.get_current_device().id)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise FreewalkError(f"cuda: the card refuses {launch.sharedmem} bytes of shared memory a block: {status}")
 
@@ -144,6 +145,8 @@ class CUDAEngine(PhaseEngine):
         route = self._upload(build.route(self.job.seed, phase.kernel, program.table, state.step, until, none, 0))
         lesson = build.lesson(self.job.seed, phase.rule or SGD(step=1.0), state.step, until, none, 0, began)
         ranges = self._ranges(state, marks.size)
+        if len(ranges) > 1:
+            self.settle(state)  # it may have been small enough before: other programs need memory too
         parts: list[Measures] = []
         for first, last in ranges:
             here = self._on_card(state, first, last, alone=len(ranges) == 1)
@@ -180,7 +183,8 @@ class CUDAEngine(PhaseEngine):
         threads = program.share if self.simulated else program.threads  # a simulated block has as few as can be
         grid = -(-walks * program.share // threads), threads
         advance = program.advance[(*grid, 0, program.shared)]
-        if not self.simulated and program.shared > _SHARED_UNASKED:
+        asked = _ask_for_shared_memory in getattr(advance, "pre_launch_callbacks", ())  # numba keeps configurations
+        if not self.simulated and not asked and program.shared > _SHARED_UNASKED:
             advance.pre_launch_callbacks.append(_ask_for_shared_memory)
         counts = cuda.device_array((2, marks.size, walks), dtype=np.int64)
         found = {name: cuda.device_array((marks.size, walks)) for name in ("loss", "penalty", "distance")}
@@ -194,6 +198,7 @@ class CUDAEngine(PhaseEngine):
                     data, lesson, here.walkers, here.models, here.carried, here.differences, counts, number
                 )
         if not marks.size:
+            cuda.synchronize()  # who waits for this chunk, and measures how long it took, must not go on before
             return {}
         messages, probes = counts.copy_to_host()
         columns: Measures = {"messages": messages.T, "probes": probes.T}
