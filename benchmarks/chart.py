@@ -22,7 +22,7 @@ def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     lowest = min(rates) / 3
     axes.set_xlim(lowest, max(rates) * 30)
     for position, row in enumerate(measured):
-        text = f" {in_words(row['rate'])}   {row['ratio']:,.3g} × the loop"
+        text = f" {in_words(row['rate'])}   {times(row['ratio'])} × the loop"
         axes.text(row["rate"], position, text, va="center", fontsize=8, color="#333333")
     axes.set_xlabel("updates a second")
     axes.set_title(title, loc="left", fontsize=10)
@@ -33,6 +33,11 @@ def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     axes.margins(y=0.01)
     figure.savefig(path, dpi=150)
     plt.close(figure)
+
+
+def times(ratio: float) -> str:
+    """A ratio without an exponent."""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 def in_words(rate: float) -> str:

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from chart import draw
+from chart import draw, times
 from contestants import everyone
 from contestants.contestant import ALL_CORES
 from timing import Result, machine, take_turns
@@ -107,7 +107,7 @@ def show(rows: list[dict[str, Any]], ratios: dict[str, float]) -> None:
             continue
         cost = f"{row['nanoseconds']:9,.1f}" if "nanoseconds" in row else f"{'':9}"
         reached = f"{row['measure']} {row['reached']:.4f}" if "reached" in row else ""
-        figures = f"{row['rate'] / 1e6:9,.4g}  {cost}  {row['ratio']:7,.3g}"
+        figures = f"{row['rate'] / 1e6:9,.4g}  {cost}  {times(row['ratio']):>7}"
         print(f"{row['name']:{width}}  {figures}   {reached:11}  {row['does']}".rstrip())
     print("\n× loop: to the NumPy loop on that kind of graph, with n = 1000 and d = 10")
     for reason in dict.fromkeys(row["not measured"] for row in rows if "not measured" in row):
