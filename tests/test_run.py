@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 import freewalk as fw
+from freewalk.loop import _side_by_side
 
 BY_STEP = dict.fromkeys(("loss", "mse", "distance", "messages", "probes"), ("walk", "step"))
 LEARNED = BY_STEP | {
@@ -527,3 +528,13 @@ def test_an_objective_needs_no_samples_unless_the_rule_asks_for_them():
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
     record = fw.learn(Bowl(), kernel, fw.SGD(0.5), steps=3, initial=[8.0], runtime="reference")
     assert record.data.final.values == [[1.0]]
+
+
+def test_measures_keep_the_order_in_which_they_came():
+    """Those of a card lie mark by mark, those of a processor walk by walk; values are the same."""
+    first = np.arange(3.0)[:, None]
+    by_walk, by_mark = np.arange(6.0).reshape(3, 2), np.arange(6.0).reshape(2, 3).T
+    for later, order in ((by_walk, "C"), (by_mark, "F")):
+        joined = _side_by_side([first, later])
+        assert np.array_equal(joined, np.hstack([first, later]))
+        assert joined.flags["C_CONTIGUOUS" if order == "C" else "F_CONTIGUOUS"]

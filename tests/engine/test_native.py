@@ -97,6 +97,21 @@ def test_loops_are_written_out():
     assert compiled(np.array([3, 4]), 2) == nested(np.array([3, 4]), 2) == 50
 
 
+def own_slope(prediction, target):
+    """A user's, whose `dim` is not the engine's."""
+    dim = 3
+    for _ in range(dim):
+        prediction = 0.5 * prediction
+    return prediction - target
+
+
+def test_loops_of_a_user_are_left_as_they_are():
+    functions = {"learn_from_one": step.learn_from_one, "slope": own_slope}
+    text = module_source(functions, "learn_from_one", (), unroll={"dim": 2})
+    assert text.count("range(dim)") == 1
+    assert "models[walk, 1]" in text
+
+
 def test_a_number_takes_the_place_of_a_global():
     assert "SIZE = 5" in module_source({"sized": sized, "SIZE": 5}, "sized", ())
 
