@@ -12,7 +12,7 @@ SINGLE_STEPS = 10_000_000
 
 
 class Learn(Contestant):
-    """`fw.learn` on all cores.
+    """`fw.learn`.
 
     Parameters
     ----------
@@ -22,6 +22,8 @@ class Learn(Contestant):
         How often it measures.
     kind
         The graph.
+    runtime
+        Where it runs.
     """
 
     def __init__(
@@ -34,8 +36,9 @@ class Learn(Contestant):
         precision: str = "float64",
         checkpoints: int = 10,
         kind: str = "ring",
+        runtime: str = "cpu",
     ) -> None:
-        self.name, self.loop, self._task = name, kind, task
+        self.name, self.loop, self._task, self.runtime = name, kind, task, runtime
         self.walks, self.precision, self.checkpoints = walks, precision, checkpoints
         self.updates = walks * steps
         self.cores = min(walks, ALL_CORES)
@@ -55,6 +58,7 @@ class Learn(Contestant):
             start=0,
             seed=7,
             precision=self.precision,
+            runtime=self.runtime,
         )
         values = record.data[task.measure].mean("walk").values
         # A single walk is noisy at any one checkpoint: its mean over the second half.

@@ -1,11 +1,12 @@
 """freewalk on a GPU: a million walks, and a graph of a million nodes."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 import freewalk as fw
 from contestants.contestant import Contestant
-from contestants.task import DESIGN, Task, least_squares
+from contestants.freewalk_cpu import Learn
+from contestants.task import DESIGN, least_squares
 from freewalk.errors import FreewalkError
 
 WALKS = 2**20
@@ -27,51 +28,29 @@ def no_device() -> str | None:
     return None
 
 
-class LearnOnGPU(Contestant):
+class LearnOnGPU(Learn):
     """`fw.learn(..., runtime="cuda")`; the time includes the way to the device and back."""
 
-    cores = 0
-
-    def __init__(self, kind: str, n: int, dim: int, walks: int, steps: int, checkpoints: int, precision: str) -> None:
+    def __init__(self, kind: str, n: int, dim: int, steps: int, precision: str) -> None:
         size = "" if n == 1000 else f", n = {n:,}"
-        self.name = f"freewalk cuda, {kind}{size}, d = {dim}, {precision}"
-        self.loop, self.n, self.dim, self.walks, self.precision = kind, n, dim, walks, precision
-        self.updates, self.checkpoints = walks * steps, checkpoints
-        self.warm_up = walks * checkpoints  # enough to compile
-        self.does = f"{walks:,} walks"
+        name = f"freewalk cuda, {kind}{size}, d = {dim}, {precision}"
+        task = partial(least_squares, kind, n, dim)
+        super().__init__(name, task, WALKS, steps, precision=precision, kind=kind, runtime="cuda")
+        self.cores = 0
+        self.warm_up = WALKS * self.checkpoints  # enough to compile
+        self.does = f"{WALKS:,} walks"
 
     def available(self) -> str | None:
         return no_device()
-
-    def task(self) -> Task:
-        return least_squares(self.loop, self.n, self.dim)
-
-    def run(self, updates: int) -> tuple[int, float]:
-        task, steps = self.task(), updates // self.walks
-        record = fw.learn(
-            task.problem,
-            task.kernel,
-            task.rule,
-            walks=self.walks,
-            steps=steps,
-            every=steps // self.checkpoints,
-            start=0,
-            seed=7,
-            precision=self.precision,
-            runtime="cuda",
-        )
-        return steps * self.walks, float(record.data.mse.mean("walk")[-1])
 
 
 def contestants(walks: int, steps: int) -> Sequence[Contestant]:
     """Small graphs with many walks, then the large graph; a device has its own sizes, whatever the CPU gets."""
     precisions = ("float32", "float64")
     small = [
-        LearnOnGPU(kind, 1000, dim, WALKS, length, 10, precision)
+        LearnOnGPU(kind, 1000, dim, length, precision)
         for (kind, dim), length in STEPS.items()
         for precision in precisions
     ]
-    large = [
-        LearnOnGPU("Watts–Strogatz", 10**6, 10, WALKS, STEPS_ON_A_MILLION, 10, precision) for precision in precisions
-    ]
+    large = [LearnOnGPU("Watts–Strogatz", 10**6, 10, STEPS_ON_A_MILLION, precision) for precision in precisions]
     return [*small, *large]

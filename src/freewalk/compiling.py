@@ -135,7 +135,7 @@ def module_source(
         if name in sources:
             return
         if _is_intrinsic(function):
-            imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"  # type: ignore
+            imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"  # type: ignore[attr-defined]
             return
         if not isinstance(function, FunctionType):
             raise FreewalkError(f"{name}: got {function!r}, expected a function made with def (no method, no builtin)")
