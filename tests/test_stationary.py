@@ -10,7 +10,8 @@ from freewalk import stationary
 from freewalk.aggregation import Hierarchy, minimise
 from freewalk.designs import MHLJ, FromMatrix, Metropolis
 from freewalk.errors import AnalysisError, KernelError
-from freewalk.stationary import leaving_rates, narrow_order, stationary_law
+from freewalk.elimination import dense_law, narrow_law, narrow_order
+from freewalk.stationary import Flows, leaving_rates, settled, stationary_law
 
 
 def importance(n, heavy=20):
@@ -59,9 +60,9 @@ def test_all_ways_agree():
     """Dense and narrow elimination, and the iteration, on a chain that is not reversible."""
     kernel = MHLJ(0.3, 0.5, 3).kernel(fw.graphs.watts_strogatz(400, 4, 0.2, seed=1), importance(400))
     leaving = leaving_rates(kernel.matrix())
-    dense = stationary._eliminate_dense(leaving.toarray())
-    narrow = stationary._eliminate_narrow(leaving, *narrow_order(leaving))
-    iterated = stationary._correct(leaving, "small world", np.asarray(kernel.target))
+    dense = dense_law(leaving.toarray())
+    narrow = narrow_law(leaving, *narrow_order(leaving))
+    iterated = settled(Flows(leaving), np.asarray(kernel.target), "small world")
     assert narrow == pytest.approx(dense, rel=1e-12)
     assert iterated == pytest.approx(dense, rel=1e-11)
 
@@ -103,7 +104,7 @@ def test_the_ways_that_were_meant_are_taken():
     for kind, iterated in [("ring", False), ("grid", True), ("small world", True)]:
         leaving = leaving_rates(MHLJ(0.1, 0.5, 3).kernel(GRAPHS[kind](), np.ones(GRAPHS[kind]().n)).matrix())
         _, width = narrow_order(leaving)
-        assert (leaving.shape[0] * width**2 > stationary._ELIMINATION) is iterated
+        assert (leaving.shape[0] * width**2 > stationary.ELIMINATION) is iterated
 
 
 def test_hubs_that_merge_everything_do_no_harm():

@@ -67,8 +67,9 @@ class Hierarchy:
         # The equations are singular, as they should. The rank-one term picks the correction that leaves the mass as it
         # is; any other would add a multiple of the law, and a large one would drown the correction.
         equations = np.diag(dense.sum(axis=1)) - dense.T
-        shares = mass / mass.sum()
-        self._inverse = np.linalg.inv(equations + np.outer(shares, shares) * (np.trace(equations) or 1.0))
+        self._shares = mass / mass.sum()
+        shift = np.outer(self._shares, self._shares) * (np.trace(equations) or 1.0)
+        self._inverse = np.linalg.inv(equations + shift)
 
     def balance(self, y: Floats) -> Floats:
         """(diag(F 1) − Fᵀ) y: what leaves each node less what arrives, if x · y is the law."""
@@ -77,7 +78,8 @@ class Hierarchy:
     def cycle(self, right: Floats, depth: int = 0) -> Floats:
         """An approximate y with (diag(F 1) − Fᵀ) y = right, for a right side that adds up to 0."""
         if depth == len(self._levels):
-            return np.asarray(self._inverse @ right)
+            # What rounding has left of a sum that should be 0 would come back as a large multiple of the law.
+            return np.asarray(self._inverse @ (right - self._shares * right.sum()))
         level = self._levels[depth]
         y = _DAMPING * right / level.out
         coarse = _sums(level.parts, level.residual(right, y), level.size)

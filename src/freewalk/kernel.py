@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _DENSE_LIMIT = 5000
+_DENSE_SHARE = 5.0  # so many multiplications an entry take longer than they would in a dense product
+_MOST_ENTRIES = 1.5e8  # of a sparse matrix: 2 GB, and some more to make it
 _SUM_TOLERANCE = 1e-9
 _ROUNDING = 1e-12
 
@@ -208,10 +210,10 @@ class Kernel:
             powers.extend([] if powers else [walked])
             uniform = diags_array(1.0 / self.graph.degrees) @ self.graph.adjacency()
             while len(powers) <= move.hops:
-                powers.append(csr_array(powers[-1] @ uniform))
+                powers.append(_product(self.label, powers[-1], csr_array(uniform)))
             walked = powers[move.hops]
         for hop in range(move.hops if move.rows is not None else 0):
-            walked = csr_array(walked @ move.matrix_of_hop(hop))
+            walked = _product(self.label, walked, move.matrix_of_hop(hop))
         return walked if move.ratio is None else _metropolis(walked, np.asarray(move.ratio))
 
     def matrix(self, step: int = 0) -> "csr_array":
@@ -340,6 +342,24 @@ def _check_law(owner: str, name: str, values: Floats, n: int, allow_zero: bool =
     if not fine.all() or values.sum() == 0:
         node = int(np.argmin(fine))
         raise KernelError(f"{owner}: {name} of node {node} is {float(values[node])!r}, expected a finite number > 0")
+
+
+def _product(owner: str, first: "csr_array", second: "csr_array") -> "csr_array":
+    """Two transition matrices after each other: dense where that is faster, refused where it takes too much memory."""
+    from scipy.sparse import csr_array
+
+    n = first.shape[0]
+    # By row, how many entries are multiplied: a bound on how many there will be.
+    terms = first.astype(bool).astype(np.float64) @ np.diff(second.indptr).astype(np.float64)
+    entries = float(np.minimum(terms, n).sum())
+    if entries > _MOST_ENTRIES:
+        raise KernelError(
+            f"{owner}: the matrix of its jumps on {n} nodes would have up to {entries:.1e} entries, expected at most "
+            f"{_MOST_ENTRIES:.0e}. Runs, stationary and excess_visits make jumps hop by hop and need no matrix"
+        )
+    if n <= _DENSE_LIMIT and terms.sum() > _DENSE_SHARE * n**2:
+        return csr_array(first.toarray() @ second.toarray())
+    return csr_array(first @ second)
 
 
 def _metropolis(walked: "csr_array", ratio: Floats) -> "csr_array":

@@ -10,25 +10,46 @@ Only the probabilities of leaving a node enter. The diagonal follows from them, 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.aggregation import Hierarchy, minimise
+from freewalk.elimination import dense_law, narrow_law, narrow_order
 from freewalk.errors import AnalysisError, KernelError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
+Vectors = Callable[[Floats], Floats]
+
+
+class Steps(Protocol):
+    """The steps of a chain as the iterations take them."""
+
+    def change(self, measure: Floats) -> Floats:
+        """What one step adds to a measure: x P − x."""
+        ...
+
+    def swept(self, law: Floats) -> Floats:
+        """A better guess at the law."""
+        ...
+
+    def solver(self, law: Floats) -> Vectors:
+        """A function that solves c − c P = r for c, nearly, given r with Σ r = 0, and a law near that of the chain."""
+        ...
+
 
 #: The largest residual ‖ν P − ν‖₁ of a law that is returned.
 RESIDUAL = 1e-13
 
 _BALANCED = 1e-13  # relative difference of two opposite flows that are equal but for rounding
-_PLAIN = 200  # nodes up to which numpy is fast enough, and nothing has to be compiled
-_ELIMINATION = 2e9  # multiplications that an elimination may take: a few seconds, and at most 2 GB
+#: Nodes up to which a dense elimination takes a fraction of a second, and nothing has to be compiled.
+PLAIN = 1000
+#: Multiplications that an elimination within a band may take: a few seconds, and at most 2 GB.
+ELIMINATION = 2e9
 _SWEEPS = 25
 _ROUNDS = 12
 _ACCURACY = 1e-5  # of one correction
@@ -71,12 +92,12 @@ def stationary_law(matrix: "csr_array", who: str, guess: Floats | None = None) -
     start = np.full(n, 1.0 / n) if guess is None else np.asarray(guess / guess.sum(), dtype=np.float64)
     if is_reversible(leaving, start):
         return start
-    if n <= _PLAIN:
-        return _eliminate_dense(leaving.toarray())
+    if n <= PLAIN:
+        return dense_law(leaving.toarray())
     place, width = narrow_order(leaving)
-    if n * width**2 <= _ELIMINATION:
-        return _eliminate_narrow(leaving, place, width)
-    return _correct(leaving, who, start)
+    if n * width**2 <= ELIMINATION:
+        return narrow_law(leaving, place, width)
+    return settled(Flows(leaving), start, who)
 
 
 def leaving_rates(matrix: "csr_array") -> "csr_array":
@@ -112,7 +133,19 @@ def check_irreducible(leaving: "csr_array", who: str) -> None:
 
 def totals_of(leaving: "csr_array") -> Floats:
     """The sums of the rows: with what probability each node is left."""
-    return np.asarray(leaving.sum(axis=1), dtype=np.float64).ravel()
+    return row_sums(leaving, leaving.data)
+
+
+def row_sums(matrix: "csr_array", values: Floats) -> Floats:
+    """The sums of `values`, one for each entry of a matrix, by row; sums of many terms keep their last digits.
+
+    A product with a sparse matrix adds up term by term, which for a hub of 10⁵ neighbours loses five digits.
+    """
+    filled = np.diff(matrix.indptr) > 0
+    result = np.zeros(matrix.shape[0])
+    if values.size:
+        result[filled] = np.add.reduceat(values, matrix.indptr[:-1][filled])  # adds pairwise
+    return result
 
 
 def flows_of(leaving: "csr_array", law: Floats) -> "csr_array":
@@ -134,83 +167,68 @@ def is_reversible(leaving: "csr_array", law: Floats, tolerance: float = _BALANCE
     return bool((np.abs(flows.data - back.data) <= tolerance * flows.data).all())
 
 
-def _eliminate_dense(rates: Floats) -> Floats:
-    """Take out the nodes, the last first, then put them back; nothing is subtracted, so no digits are lost."""
-    law = np.ones(len(rates))
-    for last in range(len(rates) - 1, 0, -1):
-        rates[:last, last] /= rates[last, :last].sum()
-        rates[:last, :last] += np.outer(rates[:last, last], rates[last, :last])
-    for node in range(1, len(rates)):
-        law[node] = law[:node] @ rates[:node, node]
-    return np.asarray(law / law.sum())
+class Flows:
+    """The steps of a chain, and what a measure lacks to be kept by them, from the rates between its nodes.
+
+    Parameters
+    ----------
+    leaving
+        The rates.
+    """
+
+    def __init__(self, leaving: "csr_array") -> None:
+        from scipy.sparse import csr_array
+
+        self.leaving, self.rates = leaving, totals_of(leaving)
+        self._arriving = csr_array(leaving.T)
+
+    def change(self, measure: Floats) -> Floats:
+        """What one step adds to a measure: x P − x."""
+        arrived = row_sums(self._arriving, self._arriving.data * measure[self._arriving.indices])
+        return np.asarray(arrived - measure * self.rates)
+
+    def swept(self, law: Floats) -> Floats:
+        """A guess at the law in which nodes that differ much from their neighbours are settled."""
+        for _ in range(_SWEEPS):
+            law = 0.3 * law + 0.7 * (self._arriving @ law) / self.rates
+        return law
+
+    def solver(self, law: Floats) -> Vectors:
+        """A function that solves c − c P = r for c, nearly, given r with Σ r = 0."""
+        return balance_solver(self.leaving, law)
 
 
-def narrow_order(leaving: "csr_array") -> tuple[NDArray[np.int64], int]:
-    """The places of the nodes in an order in which moves are short, and how long the longest is."""
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
+def settled(steps: Steps, law: Floats, who: str) -> Floats:
+    """Correct a law by what it lacks to be kept, until it no longer changes.
 
-    order = reverse_cuthill_mckee(leaving, symmetric_mode=True)
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    return place, int(np.abs(np.repeat(place, np.diff(leaving.indptr)) - place[leaving.indices]).max())
+    Parameters
+    ----------
+    steps
+        The steps of the chain.
+    law
+        Positive numbers to begin with.
+    who
+        Whose law it is, for errors.
 
-
-def _eliminate_narrow(leaving: "csr_array", place: NDArray[np.int64], width: int) -> Floats:
-    """The same elimination among the `width` nodes before each, compiled."""
-    from freewalk.compiling import compile_functions
-
-    band = np.zeros((place.size, 2 * width + 1))
-    rows = np.repeat(place, np.diff(leaving.indptr))
-    band[rows, place[leaving.indices] - rows + width] = leaving.data
-    law = np.ones(place.size)
-    compile_functions({"eliminate_band": eliminate_band}, "eliminate_band")(band, law, width)
-    return np.asarray((law / law.sum())[place])
-
-
-def eliminate_band(band: Floats, law: Floats, width: int) -> None:
-    """Eliminate in place; band[i, width + j − i] is the rate from node i to node j."""
-    n = len(law)
-    for last in range(n - 1, 0, -1):
-        first = max(0, last - width)
-        total = 0.0
-        for to in range(first, last):
-            total += band[last, width + to - last]
-        for node in range(first, last):
-            share = band[node, width + last - node] / total
-            band[node, width + last - node] = share
-            if share > 0:
-                for to in range(first, last):
-                    band[node, width + to - node] += share * band[last, width + to - last]
-    for node in range(1, n):
-        total = 0.0
-        for before in range(max(0, node - width), node):
-            total += law[before] * band[before, width + node - before]
-        law[node] = total
-        if total > 1e200:  # laws that rise more steeply than floats can hold leave zeros behind, not infinities
-            for before in range(node + 1):
-                law[before] *= 1e-200
-
-
-def _correct(leaving: "csr_array", who: str, law: Floats) -> Floats:
-    """Correct a law by what its flows lack to be balanced, until it no longer changes."""
-    from scipy.sparse import csr_array
-
-    arriving, rates = csr_array(leaving.T), totals_of(leaving)
-    for _ in range(_SWEEPS):  # settles nodes that differ much from their neighbours
-        law = 0.3 * law + 0.7 * (arriving @ law) / rates
+    Raises
+    ------
+    AnalysisError
+        If it does not settle.
+    """
+    law = steps.swept(law)
     law = law / law.sum()
-    solve = balance_solver(leaving, law)
+    solve = steps.solver(law)
     for _ in range(_ROUNDS):
-        correction = solve(arriving @ law - law * rates)
+        correction = solve(steps.change(law))
         change = float(np.max(np.abs(correction) / law))
         law = np.maximum(law + correction, 0.01 * law)
         law = law / law.sum()
-        residual = float(np.abs(arriving @ law - law * rates).sum())
+        residual = float(np.abs(steps.change(law)).sum())
         # Both, since the residual of a walk that hardly moves is small whatever the law.
         if change <= _CORRECTED and residual <= RESIDUAL:
             return law
         if change > _REBUILT:
-            solve = balance_solver(leaving, law)
+            solve = steps.solver(law)
     raise AnalysisError(
         f"{who}: after {_ROUNDS} corrections its stationary law still changes by {change:.1e} (relative), with a "
         f"residual of {residual:.1e}; expected {_CORRECTED:.0e} and {RESIDUAL:.0e}. A target nearer to the law is a "
@@ -218,18 +236,22 @@ def _correct(leaving: "csr_array", who: str, law: Floats) -> Floats:
     )
 
 
-def balance_solver(leaving: "csr_array", law: Floats, accuracy: float = _ACCURACY) -> Callable[[Floats], Floats]:
+def balance_solver(leaving: "csr_array", law: Floats, accuracy: float = _ACCURACY) -> Vectors:
     """A function that solves c − c P = r for c, nearly, given r with Σ r = 0; `law` is near that of the chain.
 
     With r = ν P − ν it is what a law ν lacks.
     """
     hierarchy = Hierarchy(flows_of(leaving, law), law)
-    scale = np.sqrt(
-        law * totals_of(leaving)
-    )  # in this norm a node counts for its own share, not for the heaviest node's
+    # In this norm a node counts for its own share, not for the heaviest node's.
+    scale = np.sqrt(law * totals_of(leaving))
+
+    def cycle(right: Floats) -> Floats:
+        # Factors of the law that add nothing to it: a multiple of the law corrects nothing, and may be huge.
+        factors = hierarchy.cycle(right * scale)
+        return np.asarray(factors - law @ factors)
 
     def apply(right: Floats) -> Floats:
-        return hierarchy.balance(hierarchy.cycle(right * scale)) / scale
+        return hierarchy.balance(cycle(right)) / scale
 
     rounding = float(np.finfo(float).eps * np.linalg.norm(scale))
 
@@ -238,6 +260,6 @@ def balance_solver(leaving: "csr_array", law: Floats, accuracy: float = _ACCURAC
         # There is nothing to be gained below the rounding of the residual itself.
         least = rounding / max(float(np.linalg.norm(right)), rounding)
         unknown = minimise(apply, right, max(accuracy, least), rounds=4)
-        return law * hierarchy.cycle(unknown * scale)
+        return law * cycle(unknown)
 
     return solve

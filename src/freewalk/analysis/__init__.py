@@ -14,6 +14,7 @@ from freewalk.analysis.limits import SteadyState, stability_limit, steady_state
 from freewalk.analysis.matching import MatchedSteps, matched_steps
 from freewalk.analysis.mixing import MixingTime, mixing_time
 from freewalk.analysis.race import Race, race
+from freewalk.analysis.returns import excess_visits
 from freewalk.analysis.sets import Trap, find_traps
 from freewalk.analysis.small_step import SmallStepLaw, small_step_law
 from freewalk.analysis.spectrum import second_eigenvalue, spectral_gap
@@ -32,6 +33,7 @@ __all__ = [
     "distance_to_target",
     "escape_time",
     "exact_curve",
+    "excess_visits",
     "find_traps",
     "fundamental_matrix",
     "hitting_times",

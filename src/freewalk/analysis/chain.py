@@ -1,10 +1,10 @@
 """The chain behind a kernel, as the analysis reads it: one sparse matrix that does not change with time."""
 
 import reprlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
@@ -107,3 +107,29 @@ def check_dense(who: str, n: int, instead: str) -> None:
     """Raise where a question needs a dense matrix and there are too many nodes for one."""
     if n > DENSE:
         raise AnalysisError(f"{who}: got {n} nodes, expected at most {DENSE}: it needs dense matrices. {instead}")
+
+
+def check_nodes(who: str, nodes: ArrayLike, n: int) -> NDArray[np.int64]:
+    """A set of different nodes, some but not all of n, as an array, or an error."""
+    given = as_array(nodes)
+    if given is None or given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
+        raise AnalysisError(f"{who}: nodes = {reprlib.repr(nodes)}, expected a list of at least one node")
+    outside = given[(given < 0) | (given >= n)]
+    if outside.size:
+        raise AnalysisError(f"{who}: nodes holds {outside[0]}, expected nodes from 0 to {n - 1}")
+    if np.unique(given).size < given.size:
+        values, counts = np.unique(given, return_counts=True)
+        raise AnalysisError(f"{who}: nodes holds {values[counts > 1][0]} twice, expected different nodes")
+    if given.size == n:
+        raise AnalysisError(
+            f"{who}: nodes are all {n} nodes of the graph, which no walk leaves; leave at least one out"
+        )
+    return given.astype(np.int64)
+
+
+def as_array(value: object) -> NDArray[Any] | None:
+    """What numpy makes of a value; None where that is nothing, as of rows of unequal length."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        return None

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.chain import matrix_of
+from freewalk.analysis.chain import DENSE, check_constant, matrix_of
+from freewalk.analysis.unrolled import Hops, is_crowded, samples_its_target, unrolled
+from freewalk.elimination import dense_law
+from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
-from freewalk.stationary import check_irreducible, leaving_rates, stationary_law
+from freewalk.stationary import PLAIN, check_irreducible, leaving_rates, settled, stationary_law
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -47,7 +50,23 @@ def stationary(kernel: Kernel, *, who: str = "stationary") -> Floats:
     >>> fw.analysis.stationary(kernel).round(4)
     array([0.7065, 0.0677, 0.0791, 0.0791, 0.0677])
     """
-    return stationary_law(matrix_of(who, kernel), f"{who}: {kernel.label}", np.asarray(kernel.target))
+    check_constant(who, kernel)
+    target, name, n = np.asarray(kernel.target), f"{who}: {kernel.label}", kernel.graph.n
+    if samples_its_target(kernel):
+        return np.asarray(target / target.sum())
+    if n <= PLAIN:
+        return stationary_law(kernel.matrix(), name, target)
+    chain = None if is_crowded(kernel) else unrolled(kernel)
+    check_irreducible(kernel.matrix() if chain is None else chain.leaving, name)
+    try:
+        if chain is None:
+            return settled(Hops(kernel), target, name)
+        law = stationary_law(chain.leaving, name, chain.law(target))[:n]
+        return np.asarray(law / law.sum())
+    except AnalysisError:
+        if n > DENSE:
+            raise
+        return dense_law(leaving_rates(kernel.matrix()).toarray())
 
 
 def distance_to_target(kernel: Kernel) -> float:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from freewalk import rng
 from freewalk.analysis.chain import Chain, chain_of
 from freewalk.analysis.law import period_of
+from freewalk.elimination import narrow_order
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
-from freewalk.stationary import balance_solver, narrow_order, totals_of
+from freewalk.stationary import balance_solver, totals_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -4,21 +4,24 @@ The times after which it forgets where it began are in `spectrum` and `mixing`.
 """
 
 import reprlib
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.analysis.chain import Chain, chain_of, check_dense, matrix_of
+from freewalk.analysis.chain import as_array, check_dense, check_nodes, matrix_of
+from freewalk.analysis.law import stationary
+from freewalk.elimination import absorbed, hitting, narrow_absorbed, narrow_order
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
-from freewalk.stationary import check_irreducible, flows_of, leaving_rates, stationary_law, totals_of
+from freewalk.stationary import ELIMINATION, PLAIN, check_irreducible, flows_of, leaving_rates, row_sums, totals_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 
+_PRECISION = 1e-10
 _INSTEAD = "On larger graphs ask for what is sparse: sojourn_times, escape_time, stationary"
 
 
@@ -48,7 +51,9 @@ def fundamental_matrix(kernel: Kernel) -> Floats:
     >>> fundamental.sum(axis=1).round(12)
     array([1., 1., 1., 1.])
     """
-    return _fundamental(_dense_chain("fundamental_matrix", kernel))
+    times, law = _hitting_times("fundamental_matrix", kernel)
+    diagonal = law * (1.0 + law @ times)
+    return np.asarray(diagonal - law * times)
 
 
 def hitting_times(kernel: Kernel) -> Floats:
@@ -77,9 +82,7 @@ def hitting_times(kernel: Kernel) -> Floats:
     >>> fw.analysis.hitting_times(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5)))[0].round(9)
     array([0., 4., 6., 6., 4.])
     """
-    chain = _dense_chain("hitting_times", kernel)
-    fundamental = _fundamental(chain)
-    return np.asarray((np.diag(fundamental)[None, :] - fundamental) / chain.law[None, :])
+    return _hitting_times("hitting_times", kernel)[0]
 
 
 def kemeny_constant(kernel: Kernel) -> float:
@@ -101,7 +104,8 @@ def kemeny_constant(kernel: Kernel) -> float:
     >>> round(fw.analysis.kemeny_constant(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))), 9)
     4.0
     """
-    return float(np.trace(_fundamental(_dense_chain("kemeny_constant", kernel))) - 1)
+    times, law = _hitting_times("kemeny_constant", kernel)
+    return float(times[int(np.argmax(law))] @ law)
 
 
 def sojourn_times(kernel: Kernel) -> Floats:
@@ -163,30 +167,34 @@ def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int 
     200.0
     """
     leaving = leaving_rates(matrix_of("escape_time", kernel))
-    chosen = _check_nodes(nodes, kernel.graph.n)
+    chosen = check_nodes("escape_time", nodes, kernel.graph.n)
     check_irreducible(leaving, f"escape_time: {kernel.label}")
     if start is None or (isinstance(start, str) and start == "entry"):
-        law = stationary_law(leaving, f"escape_time: {kernel.label}", np.asarray(kernel.target))
+        law = stationary(kernel, who="escape_time")
         shares = law[chosen]
         if start is None:
             return float(shares @ _escapes(leaving, chosen) / shares.sum())
-        inside = flows_of(leaving, law)[chosen]
-        out = inside.sum() - inside[:, chosen].sum()
-        return float(shares.sum() / out)
+        flows = flows_of(leaving, law)[chosen]
+        inside = np.isin(flows.indices, chosen)
+        return float(shares.sum() / flows.data[~inside].sum())
     return float(_check_start(start, chosen) @ _escapes(leaving, chosen))
 
 
-def _dense_chain(who: str, kernel: Kernel) -> Chain:
+def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:
+    """The times from every node to every other, and the stationary law."""
     if isinstance(kernel, Kernel):
         check_dense(who, kernel.graph.n, _INSTEAD)
-    return chain_of(who, kernel)
-
-
-def _fundamental(chain: Chain) -> Floats:
-    equations = -chain.leaving.toarray()
-    np.fill_diagonal(equations, totals_of(chain.leaving))
-    equations += chain.law[None, :]
-    return np.asarray(np.linalg.inv(equations))
+    law = stationary(kernel, who=who)
+    rates = leaving_rates(kernel.matrix()).toarray()
+    left = rates.sum(axis=1)
+    # By the nodes that a walk changes to, with the length of its stays as costs: how long it stays must not make rates
+    # so small that they lose digits.
+    times = hitting(rates / left[:, None], 1.0 / left)
+    if not np.isfinite(times).all():
+        raise AnalysisError(
+            f"{who}: {kernel.label}: some times are longer than floats can tell, expected less than 1e308"
+        )
+    return times, law
 
 
 def _escapes(leaving: "csr_array", nodes: NDArray[np.int64]) -> Floats:
@@ -194,27 +202,27 @@ def _escapes(leaving: "csr_array", nodes: NDArray[np.int64]) -> Floats:
     from scipy.sparse import csc_array, diags_array
     from scipy.sparse.linalg import splu
 
-    equations = csc_array(diags_array(totals_of(leaving)[nodes]) - leaving[nodes][:, nodes])
+    rows = leaving[nodes]
+    inside = np.zeros(leaving.shape[0], dtype=np.bool_)
+    inside[nodes] = True
+    rates, ones = rows[:, nodes], np.ones(nodes.size)
+    out = row_sums(rows, np.where(inside[rows.indices], 0.0, rows.data))
+    if nodes.size <= PLAIN:
+        return absorbed(rates.toarray(), out, ones[:, None])[:, 0]
+    place, width = narrow_order(rates)
+    if nodes.size * width**2 <= ELIMINATION:
+        return narrow_absorbed(rates, place, width, out, ones[:, None])[:, 0]
+    equations = csc_array(diags_array(totals_of(rates) + out) - rates)
     # Pivots on the diagonal are safe: rows have a positive diagonal that is at least the sum of all else.
     factors = splu(equations, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    return np.asarray(factors.solve(np.ones(nodes.size)), dtype=np.float64)
-
-
-def _check_nodes(nodes: ArrayLike, n: int) -> NDArray[np.int64]:
-    given = _array(nodes)
-    if given is None or given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
-        raise AnalysisError(f"escape_time: nodes = {reprlib.repr(nodes)}, expected a list of at least one node")
-    outside = given[(given < 0) | (given >= n)]
-    if outside.size:
-        raise AnalysisError(f"escape_time: nodes holds {outside[0]}, expected nodes from 0 to {n - 1}")
-    if np.unique(given).size < given.size:
-        values, counts = np.unique(given, return_counts=True)
-        raise AnalysisError(f"escape_time: nodes holds {values[counts > 1][0]} twice, expected different nodes")
-    if given.size == n:
+    # The walk gets out with probability 1: what the factors make of that says how many digits they have.
+    error = float(np.abs(factors.solve(out) - 1.0).max())
+    if not error <= _PRECISION:
         raise AnalysisError(
-            f"escape_time: nodes are all {n} nodes of the graph, which no walk leaves; leave at least one out"
+            f"escape_time: the set is so nearly closed that rounding leaves an error of {error:.1e} (relative), "
+            f"expected at most {_PRECISION:.0e}; ask for a set of at most {PLAIN} nodes, or for start='entry'"
         )
-    return given.astype(np.int64)
+    return np.asarray(factors.solve(ones), dtype=np.float64)
 
 
 def _check_start(start: object, nodes: NDArray[np.int64]) -> Floats:
@@ -223,7 +231,7 @@ def _check_start(start: object, nodes: NDArray[np.int64]) -> Floats:
         f'expected None, "entry", one of the set\'s nodes, or a law of {nodes.size} numbers, one for each of them'
     )
     refusal = AnalysisError(f"escape_time: start = {reprlib.repr(start)}, {expected}")
-    given = _array(start)
+    given = as_array(start)
     if given is None or isinstance(start, str):
         raise refusal
     if given.ndim == 0 and np.issubdtype(given.dtype, np.integer):
@@ -235,11 +243,3 @@ def _check_start(start: object, nodes: NDArray[np.int64]) -> Floats:
         raise refusal
     parts = given / given.max()  # their sum is finite, whatever they are
     return np.asarray(parts / parts.sum(), dtype=np.float64)
-
-
-def _array(value: object) -> NDArray[Any] | None:
-    """What numpy makes of a value; None where that is nothing, as of rows of unequal length."""
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError):
-        return None

@@ -1,0 +1,230 @@
+"""Excess visits: how many updates beyond its share a walk spends in a set of nodes once it is there.
+
+What entraps a walk is not how long one visit lasts but how often it comes back. With S the set, ν the stationary
+distribution, and (I − P) z = 1_S − ν(S), ν z = 0,
+
+    excess(S) = Σ_{v∈S} ν_v z_v / ν(S).
+
+Solved as it stands, this system loses all digits where there are two deep traps. Watched until it first reaches one node
+j, a walk makes a_v visits to S and b_v to the rest, by the node v where it begins. Both come from an elimination without
+subtraction, and with p = ν(S) and q = 1 − p
+
+    excess(S) = (q²/p) Σ_{v∈S} ν_v a_v + p Σ_{v∉S} ν_v b_v − q (Σ_{v∈S} ν_v b_v + Σ_{v∉S} ν_v a_v).
+
+One difference is left, and none for a single node. What it loses is known, so that a result is right or refused. Large
+graphs that cannot be eliminated are iterated, and refused where the result does not settle.
+"""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk.analysis.chain import DENSE, check_constant, check_nodes
+from freewalk.analysis.law import stationary
+from freewalk.analysis.unrolled import Hops, is_crowded, unrolled
+from freewalk.elimination import absorbed, hitting, narrow_absorbed, narrow_order
+from freewalk.errors import AnalysisError
+from freewalk.kernel import Kernel
+from freewalk.stationary import ELIMINATION, PLAIN, Flows, Steps, Vectors, leaving_rates
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+#: The relative error that a result by elimination, and one by iteration, may have.
+PRECISION, ITERATED = 1e-10, 1e-9
+
+_ROUNDS = 10
+_SETTLED = 1e-11  # a relative change of the result that ends an iteration
+
+
+def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
+    """The updates beyond its fair share that a walk spends in a set of nodes once it is there, returns included.
+
+    In a large number T of updates, a walk that begins in the set (by the stationary distribution ν within it) visits it
+    ν(S) · T + excess times. Nodes drawn independently have an excess of 1 − ν(S); a walk that stays long, or comes back
+    often, has more.
+
+    Parameters
+    ----------
+    kernel
+        The walk, on any number of nodes.
+    nodes
+        The set: different nodes, and not all of them.
+
+    Returns
+    -------
+    float
+        The excess; negative for a walk that avoids what it has just left. Its relative error is at most 1e-10 up to a
+        thousand nodes and on long narrow graphs, where it is eliminated, and 1e-9 elsewhere, where it is iterated.
+
+    Raises
+    ------
+    KernelError
+        If the kernel is reducible.
+    AnalysisError
+        If the set is not as above, the kernel changes with time, or rounding leaves fewer digits than promised, as it
+        can for a set of several deep traps with another one outside. The excess of a single node always has them where
+        it is eliminated.
+
+    References
+    ----------
+    Kemeny, Snell, *Finite Markov chains*, 1960, chapter IV: a mean of Z[i, j] − ν[j] over the set.
+
+    Examples
+    --------
+    A walk that samples by importance returns to the heavy nodes of a ring again and again, on a complete graph hardly.
+
+    >>> import freewalk as fw
+    >>> importance = [100.0, 100.0] + 98 * [1.0]
+    >>> design = fw.designs.Metropolis(power=1)
+    >>> for graph in (fw.graphs.ring(100), fw.graphs.complete(100)):
+    ...     print(round(excess_visits(design.kernel(graph, importance), [0, 1]), 1))
+    364.2
+    10.9
+    """
+    check_constant("excess_visits", kernel)
+    return Returns("excess_visits", kernel).excess(check_nodes("excess_visits", nodes, kernel.graph.n))
+
+
+class Excess(NamedTuple):
+    """An excess, and how wrong it may be, relative."""
+
+    value: float
+    error: float
+
+
+class Returns:
+    """The excess visits of any number of sets, with what all of them share computed once.
+
+    Parameters
+    ----------
+    who
+        Who asks, for errors.
+    kernel
+        A kernel that does not change with time.
+    many
+        Whether to ask for many sets. On a small graph the times between all pairs of nodes are then computed first.
+    """
+
+    def __init__(self, who: str, kernel: Kernel, many: bool = False) -> None:
+        self._who, self._kernel, self._many = who, kernel, many
+        self.law = stationary(kernel, who=who)
+
+    def excess(self, nodes: Ints) -> float:
+        """The excess of a set that is known to be one.
+
+        Raises
+        ------
+        AnalysisError
+            If rounding or an iteration leaves too few digits.
+        """
+        n = self.law.size
+        inside = np.zeros(n, dtype=np.bool_)
+        inside[nodes] = True
+        found = self._from_times(inside) if self._many and n <= PLAIN else None
+        if found is None or found.error > PRECISION:
+            found = self._eliminated(inside)
+        if found is None:
+            found = self._iterated(inside)
+            if found.error > ITERATED and n <= DENSE:
+                found = self._eliminated(inside, dense=True)
+        if found is None or not found.error <= ITERATED:
+            error = np.inf if found is None else found.error
+            raise AnalysisError(
+                f"{self._who}: {self._kernel.label}: the excess of {nodes.size} nodes would have a relative error of "
+                f"{error:.1e}, expected at most {ITERATED:.0e}: they hold the walk in several places between which it "
+                "seldom goes. Ask for each of these places alone"
+            )
+        return found.value
+
+    @cached_property
+    def _leaving(self) -> "csr_array":
+        """The rates between the nodes of a small graph, or between the states of a large one."""
+        small = self.law.size <= PLAIN
+        return leaving_rates(self._kernel.matrix()) if small else unrolled(self._kernel).leaving
+
+    @cached_property
+    def _times(self) -> Floats:
+        rates = self._leaving.toarray()
+        left = rates.sum(axis=1)
+        return hitting(rates / left[:, None], 1.0 / left)
+
+    @cached_property
+    def _solving(self) -> tuple[Steps, Floats, Vectors]:
+        """The steps of a large chain, how much of a walk is in each of its states, and a solver of its balance."""
+        crowded = is_crowded(self._kernel)
+        steps = Hops(self._kernel) if crowded else Flows(self._leaving)
+        states = self.law if crowded else unrolled(self._kernel).law(self.law)
+        states = states / states.sum()
+        return steps, states, steps.solver(states)
+
+    def _from_times(self, inside: Flags) -> Excess:
+        """From Σ_{j∈S} ν_j (Σ_{i∉S} ν_i H_ij − (q/p) Σ_{i∈S} ν_i H_ij), which one side of a border or the other has."""
+        found = []
+        for part in (inside, ~inside):
+            share, rest = float(self.law[part].sum()), float(self.law[~part].sum())
+            arrivals = self._times[:, part] @ self.law[part]
+            more, less = self.law[~part] @ arrivals[~part], rest / share * (self.law[part] @ arrivals[part])
+            found.append(_excess(more, less, self.law.size))
+        # Both sides of a border have the same excess, but for a factor: ν(S) excess(S) = ν(rest) excess(rest).
+        return min(found[0], Excess(found[1].value * rest / share, found[1].error), key=lambda one: one.error)
+
+    def _eliminated(self, inside: Flags, dense: bool = False) -> Excess | None:
+        """By elimination; None where there are too many nodes for that and they cannot be ordered well."""
+        if not dense and self.law.size > PLAIN and is_crowded(self._kernel):
+            return None
+        leaving = leaving_rates(self._kernel.matrix()) if dense else self._leaving
+        size, n = leaving.shape[0], inside.size
+        found: list[Excess] = []
+        # A walk that is watched until it reaches a heavy node has little time to lose digits. In the set, or outside.
+        for part in (inside, ~inside):
+            node = int(np.argmax(np.where(part, self.law, -1.0)))
+            rest = np.delete(np.arange(size), node)
+            visits = np.zeros((size, 2))
+            visits[:n, 0], visits[:n, 1] = inside, ~inside
+            rates, absorption = leaving[rest][:, rest], leaving[rest][:, [node]].toarray()[:, 0]
+            if size <= PLAIN or dense:
+                visits[rest] = absorbed(rates.toarray(), absorption, visits[rest])
+            else:
+                place, width = narrow_order(rates)
+                if size * width**2 > ELIMINATION:
+                    return None
+                visits[rest] = narrow_absorbed(rates, place, width, absorption, visits[rest])
+            visits[node] = 0.0
+            share, other = float(self.law[inside].sum()), float(self.law[~inside].sum())
+            within, without = self.law[inside] @ visits[:n][inside], self.law[~inside] @ visits[:n][~inside]
+            more = other * (other / share * within[0]) + share * without[1]
+            found.append(_excess(more, other * (within[1] + without[0]), size))
+            if found[-1].error <= PRECISION:
+                break
+        return min(found, key=lambda one: one.error)
+
+    def _iterated(self, inside: Flags) -> Excess:
+        """From c − c P = ν 1_S − ν(S) ν, solved again for what is lacking until the result no longer changes."""
+        steps, states, solve = self._solving
+        n, share = inside.size, float(self.law[inside].sum())
+        right = np.zeros(states.size)
+        right[:n] = self.law * inside - share * self.law
+        right[:n] -= self.law * right[:n].sum()
+        solution, value, change = np.zeros(states.size), 0.0, np.inf
+        for _ in range(_ROUNDS):
+            solution = solution + solve(right + steps.change(solution))
+            solution = solution - states * (solution[:n].sum() / states[:n].sum())
+            before, value = value, float(solution[:n][inside].sum() / share)
+            change = abs(value / before - 1.0) if before else np.inf
+            if change <= _SETTLED:
+                break
+        return Excess(value, change)
+
+
+def _excess(more: float, less: float, size: int) -> Excess:
+    """A difference of two sums of positive numbers, with the rounding errors that they have, and a margin."""
+    rounding = 10 * np.sqrt(size) * np.finfo(float).eps
+    value = float(more - less)
+    return Excess(value, float(rounding * (more + less) / abs(value)) if value else np.inf)

@@ -1,0 +1,205 @@
+"""Linear systems of Markov chains, solved without a single subtraction.
+
+A chain enters as its rates: the positive probabilities of going from one node to another. What is on the diagonal
+follows from them and is never read; 1 − P(v, v) would have lost its digits where a walk seldom leaves. Eliminating a
+node k adds rate[i, k] · rate[k, j] / (all that leaves k) to rate[i, j]: sums and products of positive numbers, so that
+every result has nearly all its digits, whatever the orders of magnitude (Grassmann, Taksar, Heyman 1985; for systems
+with absorption Alfa, Xue, Ye 2002). Ordinary elimination computes its pivots by differences, and where walks are
+entrapped nothing is left of them.
+
+Dense matrices go block by block, so that nearly all work is matrix products. Nodes that can be ordered so that all
+moves are short (rings, paths, narrow grids) take a compiled elimination within a band.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_BLOCK = 64  # nodes that are eliminated one by one
+_LARGE = 1e200  # laws that rise more steeply than floats can hold leave zeros behind, not infinities
+
+
+def absorbed(rates: Floats, absorption: Floats, right: Floats) -> Floats:
+    """X with (diag(absorption + rates 1) − rates) X = right.
+
+    With right = 1 that is the mean time until a walk is absorbed, by the node where it begins.
+
+    Parameters
+    ----------
+    rates
+        n × n rates between the nodes; the diagonal is not read.
+    absorption
+        The rate at which each node absorbs. From every node the walk must be able to get to where it is absorbed.
+    right
+        n × k numbers ≥ 0.
+
+    References
+    ----------
+    Alfa, Xue, Ye, *Accurate computation of the smallest eigenvalue of a diagonally dominant M-matrix*, 2002.
+
+    Examples
+    --------
+    Two nodes, of which the second absorbs one walk in ten:
+
+    >>> absorbed(np.array([[0.0, 0.5], [0.5, 0.0]]), np.array([0.0, 0.1]), np.ones((2, 1))).ravel()
+    array([22., 20.])
+    """
+    n = len(rates)
+    if n <= _BLOCK:
+        return _absorbed_plain(rates.copy(), absorption.copy(), right.copy())
+    half = n // 2
+    across, back = rates[:half, half:], rates[half:, :half]
+    below = absorbed(
+        rates[half:, half:],
+        absorption[half:] + back.sum(axis=1),
+        np.column_stack([back, right[half:], absorption[half:]]),
+    )
+    back, rest, lost = below[:, :half], below[:, half:-1], below[:, -1]
+    above = absorbed(
+        rates[:half, :half] + across @ back, absorption[:half] + across @ lost, right[:half] + across @ rest
+    )
+    return np.concatenate([above, rest + back @ above])
+
+
+def _absorbed_plain(rates: Floats, absorption: Floats, right: Floats) -> Floats:
+    for last in range(len(rates) - 1, -1, -1):
+        row, column = rates[last, :last], rates[:last, last]
+        total = absorption[last] + row.sum()
+        row /= total
+        right[last] /= total
+        rates[:last, :last] += column[:, None] * row
+        absorption[:last] += column * (absorption[last] / total)
+        right[:last] += column[:, None] * right[last]
+    for node in range(1, len(rates)):
+        right[node] += rates[node, :node] @ right[:node]
+    return right
+
+
+def hitting(rates: Floats, costs: Floats) -> Floats:
+    """H[i, j], the mean cost until a walk from i first reaches j, where each visit to v costs costs[v].
+
+    Divide and conquer: the walk as it is seen at one half of the nodes alone is a chain too, with the cost of what
+    happens elsewhere added, and has the same H. What the other half has then follows.
+
+    Examples
+    --------
+    >>> ring = np.roll(np.eye(5), 1, axis=1) / 2 + np.roll(np.eye(5), -1, axis=1) / 2
+    >>> hitting(ring, np.ones(5))[0].round(12)
+    array([0., 4., 6., 6., 4.])
+    """
+    n = len(rates)
+    if n == 1:
+        return np.zeros((1, 1))
+    result = np.empty((n, n))
+    first, second = slice(0, n // 2), slice(n // 2, n)
+    for here, there in ((first, second), (second, first)):
+        across, back = rates[here, there], rates[there, here]
+        solved = absorbed(rates[there, there], back.sum(axis=1), np.column_stack([back, costs[there]]))
+        back, spent = solved[:, :-1], solved[:, -1:]
+        result[here, here] = hitting(rates[here, here] + across @ back, costs[here] + (across @ spent)[:, 0])
+        result[there, here] = spent + back @ result[here, here]
+    return result
+
+
+def dense_law(rates: Floats) -> Floats:
+    """The stationary law of a chain, given its rates; they are overwritten."""
+    n = len(rates)
+    totals = np.ones(n)
+    for end in range(n, 0, -_BLOCK):
+        begin = max(end - _BLOCK, 0)
+        for last in range(end - 1, max(begin, 1) - 1, -1):
+            totals[last] = rates[last, :last].sum()
+            share = rates[:last, last] / totals[last]
+            rates[:last, begin:last] += share[:, None] * rates[last, begin:last]
+            rates[begin:last, :begin] += share[begin:, None] * rates[last, :begin]
+        # The rest of the matrix takes all of the block at once.
+        shares = rates[:begin, begin:end] / totals[begin:end]
+        rates[:begin, :begin] += shares @ rates[begin:end, :begin]
+    law = np.ones(n)
+    for node in range(1, n):
+        law[node] = law[:node] @ rates[:node, node] / totals[node]
+        if law[node] > _LARGE:
+            law[: node + 1] /= _LARGE
+    return np.asarray(law / law.sum())
+
+
+def narrow_order(leaving: "csr_array") -> tuple[Ints, int]:
+    """The places of the nodes in an order in which moves are short, and how long the longest is."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    order = reverse_cuthill_mckee(leaving, symmetric_mode=True)
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    longest = np.abs(np.repeat(place, np.diff(leaving.indptr)) - place[leaving.indices]).max(initial=0)
+    return place, int(longest)
+
+
+def narrow_law(leaving: "csr_array", place: Ints, width: int) -> Floats:
+    """The stationary law of a chain whose nodes have such places."""
+    law = np.ones(place.size)
+    _eliminate_narrow(leaving, place, width, np.zeros(place.size), np.zeros((place.size, 0)), law)
+    return np.asarray((law / law.sum())[place])
+
+
+def narrow_absorbed(leaving: "csr_array", place: Ints, width: int, absorption: Floats, right: Floats) -> Floats:
+    """As `absorbed`, for nodes that have such places."""
+    sorted_absorption, sorted_right = np.empty_like(absorption), np.empty_like(right)
+    sorted_absorption[place], sorted_right[place] = absorption, right
+    _eliminate_narrow(leaving, place, width, sorted_absorption, sorted_right, np.zeros(0))
+    return np.asarray(sorted_right[place])
+
+
+def _eliminate_narrow(
+    leaving: "csr_array", place: Ints, width: int, absorption: Floats, right: Floats, law: Floats
+) -> None:
+    from freewalk.compiling import compile_functions
+
+    band = np.zeros((place.size, 2 * width + 1))
+    rows = np.repeat(place, np.diff(leaving.indptr))
+    band[rows, place[leaving.indices] - rows + width] = leaving.data
+    totals = np.ones(place.size)
+    compile_functions({"eliminate_band": eliminate_band}, "eliminate_band")(band, width, absorption, right, totals, law)
+
+
+def eliminate_band(band: Floats, width: int, absorption: Floats, right: Floats, totals: Floats, law: Floats) -> None:
+    """Eliminate in place; band[i, width + j − i] is the rate from node i to node j. A law without room is not computed."""
+    n, count = right.shape
+    for last in range(n - 1, -1, -1):
+        first = max(0, last - width)
+        total = absorption[last]
+        for to in range(first, last):
+            total += band[last, width + to - last]
+        if total > 0.0:  # all but the last node of a chain that absorbs nowhere
+            totals[last] = total
+        for column in range(count):
+            right[last, column] /= totals[last]
+        for node in range(first, last):
+            share = band[node, width + last - node] / totals[last]
+            if share > 0.0:
+                for to in range(first, last):
+                    band[node, width + to - node] += share * band[last, width + to - last]
+                absorption[node] += share * absorption[last]
+                for column in range(count):
+                    right[node, column] += band[node, width + last - node] * right[last, column]
+    for node in range(1, n):
+        first = max(0, node - width)
+        for column in range(count):
+            total = 0.0
+            for before in range(first, node):
+                total += band[node, width + before - node] * right[before, column]
+            right[node, column] += total / totals[node]
+        if law.size > 0:
+            total = 0.0
+            for before in range(first, node):
+                total += law[before] * band[before, width + node - before]
+            law[node] = total / totals[node]
+            if law[node] > _LARGE:
+                for before in range(node + 1):
+                    law[before] /= _LARGE
