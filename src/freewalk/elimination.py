@@ -169,7 +169,7 @@ def _eliminate_narrow(
 
 
 def eliminate_band(band: Floats, width: int, absorption: Floats, right: Floats, totals: Floats, law: Floats) -> None:
-    """Eliminate in place; band[i, width + j − i] is the rate from node i to node j. A law without room is not computed."""
+    """Eliminate in place; band[i, width + j − i] is the rate from node i to node j. An empty law is not computed."""
     n, count = right.shape
     for last in range(n - 1, -1, -1):
         first = max(0, last - width)

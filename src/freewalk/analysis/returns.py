@@ -5,9 +5,9 @@ distribution, and (I − P) z = 1_S − ν(S), ν z = 0,
 
     excess(S) = Σ_{v∈S} ν_v z_v / ν(S).
 
-Solved as it stands, this system loses all digits where there are two deep traps. Watched until it first reaches one node
-j, a walk makes a_v visits to S and b_v to the rest, by the node v where it begins. Both come from an elimination without
-subtraction, and with p = ν(S) and q = 1 − p
+Solved as it stands, this system loses all digits where there are two deep traps. Watched until it first reaches one
+node j, a walk makes a_v visits to S and b_v to the rest, by the node v where it begins. Both come from an elimination
+without subtraction, and with p = ν(S) and q = 1 − p
 
     excess(S) = (q²/p) Σ_{v∈S} ν_v a_v + p Σ_{v∉S} ν_v b_v − q (Σ_{v∈S} ν_v b_v + Σ_{v∉S} ν_v a_v).
 
@@ -170,10 +170,11 @@ class Returns:
         for part in (inside, ~inside):
             share, rest = float(self.law[part].sum()), float(self.law[~part].sum())
             arrivals = self._times[:, part] @ self.law[part]
-            more, less = self.law[~part] @ arrivals[~part], rest / share * (self.law[part] @ arrivals[part])
-            found.append(_excess(more, less, self.law.size))
-        # Both sides of a border have the same excess, but for a factor: ν(S) excess(S) = ν(rest) excess(rest).
-        return min(found[0], Excess(found[1].value * rest / share, found[1].error), key=lambda one: one.error)
+            more, less = float(self.law[~part] @ arrivals[~part]), float(self.law[part] @ arrivals[part])
+            one = _excess(more, rest / share * less, self.law.size)
+            # Both sides of a border have the same excess but for a factor: ν(S) excess(S) = ν(rest) excess(rest).
+            found.append(one if part is inside else Excess(one.value * share / rest, one.error))
+        return min(found, key=lambda one: one.error)
 
     def _eliminated(self, inside: Flags, dense: bool = False) -> Excess | None:
         """By elimination; None where there are too many nodes for that and they cannot be ordered well."""
