@@ -7,10 +7,11 @@ from scipy.sparse.linalg import spsolve
 
 import freewalk as fw
 from freewalk import stationary
-from freewalk.aggregation import Hierarchy, minimise
+from freewalk.aggregation import Hierarchy
 from freewalk.designs import MHLJ, FromMatrix, Metropolis
-from freewalk.errors import AnalysisError, KernelError
 from freewalk.elimination import dense_law, narrow_law, narrow_order
+from freewalk.errors import AnalysisError, KernelError
+from freewalk.krylov import minimise
 from freewalk.stationary import Flows, leaving_rates, settled, stationary_law
 
 

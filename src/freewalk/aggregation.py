@@ -5,7 +5,6 @@ solve (diag(F 1) − Fᵀ) y = 0. Nodes that exchange much have nearly the same 
 again, until few are left; what the coarse levels cannot see is local, and Jacobi sweeps on each level remove it.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _COARSEST = 90  # solved at once, with a dense inverse; small enough for one thread
-_BASIS = 25  # vectors that GMRES keeps before it starts anew
 _DAMPING = 0.8  # of a Jacobi sweep
 _OVERSHOOT = 1.3  # a correction that is constant on each aggregate is too small; Stüben 2001, section 9
 
@@ -90,41 +88,6 @@ class Hierarchy:
             correction += self.cycle(below.residual(coarse, correction), depth + 1)
         y += _OVERSHOOT * correction[level.parts]
         return np.asarray(y + _DAMPING * level.residual(right, y) / level.out)
-
-
-def minimise(apply: Callable[[Floats], Floats], right: Floats, accuracy: float, rounds: int) -> Floats:
-    """GMRES: the combination x of right, apply(right), apply(apply(right)), … for which apply(x) is nearest to `right`.
-
-    As scipy's, but for the inner products, which it hands to threads: where two processes share two processors, as in
-    parallel tests, those wait for each other and made it 10 to 100 times slower.
-    """
-    result, rest = np.zeros_like(right), right
-    aim = accuracy * _norm(right)
-    for _ in range(rounds):
-        size = _norm(rest)
-        if size <= aim:
-            break
-        basis, table = [rest / size], np.zeros((_BASIS + 1, _BASIS))
-        for last in range(_BASIS):
-            image = apply(basis[last])
-            for row, vector in enumerate(basis):
-                table[row, last] = np.einsum("i,i->", vector, image)
-                image -= table[row, last] * vector
-            table[last + 1, last] = _norm(image)
-            known = table[: last + 2, : last + 1]
-            wanted = np.append(size, np.zeros(last + 1))
-            shares = np.linalg.lstsq(known, wanted, rcond=None)[0]
-            if np.linalg.norm(known @ shares - wanted) <= aim or table[last + 1, last] <= 1e-14 * size:
-                break
-            basis.append(image / table[last + 1, last])
-        for share, vector in zip(shares, basis, strict=False):
-            result += share * vector
-        rest = right - apply(result)
-    return result
-
-
-def _norm(vector: Floats) -> float:
-    return float(np.sqrt(np.einsum("i,i->", vector, vector)))
 
 
 def _aggregates(strength: "csr_array", draws: np.random.Generator) -> tuple[int, NDArray[np.int32]]:

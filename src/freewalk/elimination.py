@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk import deadline
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -54,6 +56,7 @@ def absorbed(rates: Floats, absorption: Floats, right: Floats) -> Floats:
     n = len(rates)
     if n <= _BLOCK:
         return _absorbed_plain(rates.copy(), absorption.copy(), right.copy())
+    deadline.check()
     half = n // 2
     across, back = rates[:half, half:], rates[half:, :half]
     below = absorbed(
@@ -113,6 +116,7 @@ def dense_law(rates: Floats) -> Floats:
     n = len(rates)
     totals = np.ones(n)
     for end in range(n, 0, -_BLOCK):
+        deadline.check()
         begin = max(end - _BLOCK, 0)
         for last in range(end - 1, max(begin, 1) - 1, -1):
             totals[last] = rates[last, :last].sum()

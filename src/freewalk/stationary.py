@@ -9,21 +9,20 @@ Only the probabilities of leaving a node enter. The diagonal follows from them, 
 - all others: corrections from the balance of flows by GMRES on a hierarchy of aggregates, checked at the end.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.aggregation import Hierarchy, minimise
+from freewalk.aggregation import Hierarchy
 from freewalk.elimination import dense_law, narrow_law, narrow_order
 from freewalk.errors import AnalysisError, KernelError
+from freewalk.krylov import Vectors, minimise
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
-Vectors = Callable[[Floats], Floats]
 
 
 class Steps(Protocol):

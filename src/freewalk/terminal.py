@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.status import Status
 
     from freewalk.experiment.spec import Progress
 
@@ -57,27 +59,50 @@ def progress_bar() -> "Iterator[Progress | None]":
 
 
 @contextmanager
+def parts_bar() -> "Iterator[Callable[[str, int, int], None] | None]":
+    """A bar for work in few long parts, on stderr, once it has taken a while; nothing where nobody would see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("", total=None)
+    with _after_a_while(bar):
+        yield lambda label, done, total: bar.update(task, description=label, completed=done, total=total)
+
+
+@contextmanager
 def status_line(doing: str) -> "Iterator[Callable[[str], None] | None]":
     """What is under way, on stderr, once it has taken a while; nothing where nobody would see it."""
     if not sys.stderr.isatty():
         yield None
         return
-    from threading import Timer
-
     from rich.console import Console
     from rich.text import Text
 
     status = Console(stderr=True).status(Text(doing))
-    # A timer, because the first design may itself take long.
-    timer = Timer(PATIENCE, status.start)
+    with _after_a_while(status):
+        yield lambda label: status.update(Text(f"{doing} {label}"))
+
+
+@contextmanager
+def _after_a_while(shown: "Bar | Status") -> Iterator[None]:
+    """Start something that is shown when there has been nothing to see for a while, and stop it in the end."""
+    from threading import Timer
+
+    # A timer, because the first part of the work may itself take long.
+    timer = Timer(PATIENCE, shown.start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda label: status.update(Text(f"{doing} {label}"))
+        yield
     finally:
         timer.cancel()
         timer.join()
-        status.stop()
+        shown.stop()
 
 
 def _short(number: float) -> str:

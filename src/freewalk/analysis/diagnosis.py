@@ -1,25 +1,33 @@
 """Before any training: will importance sampling pay or be entrapped, where, and what would each design do instead."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from freewalk import rng
+from freewalk import deadline, rng
 from freewalk.analysis.findings import IMPORTANCE, UNIFORM, Diagnosis, Forecast, Goal
-from freewalk.analysis.law import distance_to_target, stationary
+from freewalk.analysis.law import stationary
 from freewalk.analysis.model import start_law
 from freewalk.analysis.moments import Floats
 from freewalk.analysis.race import Race, largest_settling, race
 from freewalk.analysis.recursion import Recursion
-from freewalk.analysis.sets import Trap, find_traps, name_nodes
+from freewalk.analysis.returns import Returns
+from freewalk.analysis.sets import FACTOR, held_sets, name_nodes, traps_among
 from freewalk.analysis.theory import importance_pays
-from freewalk.analysis.times import escape_time, sojourn_times
+from freewalk.analysis.times import sojourn_times
 from freewalk.analysis.traffic import messages_per_visit
+from freewalk.deadline import OutOfTime
 from freewalk.designs import MHLJ, Design, Metropolis
 from freewalk.designs.design import check_importance
-from freewalk.errors import AnalysisError
+from freewalk.errors import AnalysisError, KernelError
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, check_graph
 from freewalk.learning import SGD
@@ -45,6 +53,9 @@ MOST_UPDATES = 1_000_000
 #: The steady error that steps are chosen for, and the error at which the clock stops, in parts of the optimal loss.
 SETTLE, REACH = 0.25, 0.5
 
+Ints = NDArray[np.int64]
+Result = TypeVar("Result")
+
 _DIRECTIONS, _TRUTH, _NOISE = 101, 102, 103  # streams of the stand-in data
 
 
@@ -57,34 +68,43 @@ def diagnose(
     samples: int = 1,
     equal: bool = False,
     designs: Mapping[str, Design] | None = None,
-    progress: Callable[[str], None] | None = None,
+    budget: float = 60.0,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Diagnosis:
     """Say before any training whether importance sampling pays on this graph, or is entrapped, and what to use instead.
 
-    Each design gets the step at which its expected loss settles at 1.25 × the optimum (or 1 / max w_v L_v, the largest
-    that is tried, where that settles lower), and the exact recursion counts the updates until 1.5 × the optimum. Given
-    a least-squares problem that is done on its data; given the importance alone, on stand-in data with that importance:
-    features in random directions, one optimum for all nodes, equal noise; of five draws, the one with the middle ratio.
+    *Entrapped* is judged by `find_traps`: importance keeps the walk coming back to some nodes, for at least as many
+    updates as the graph has nodes. It predicts that importance sampling needs at least twice the updates that it would
+    need if this graph slowed it down no more than it slows down the uniform walk. It may still pay.
+
+    In the race, each design gets the step at which its expected loss settles at 1.25 × the optimum (or
+    1 / max w_v L_v, the largest that is tried, where that settles lower), and the exact recursion counts the updates
+    until 1.5 × the optimum. Given a least-squares problem that is done on its data; given the importance alone, on
+    stand-in data with that importance: features in random directions, one optimum for all nodes, equal noise; of five
+    draws, the one with the middle ratio.
 
     Parameters
     ----------
     graph
         The graph to walk.
     importance
-        A positive number a node, such as `problem.smoothness`, or the problem itself.
+        One positive number per node, such as `problem.smoothness`, or the problem itself.
     start
-        A node, nodes, a law, "uniform", or "heaviest", the node of the largest importance.
+        A node, nodes, a distribution, "uniform", or "heaviest", the node of the largest importance.
     dim, samples
-        What is known of the data besides the importance: the number of features, and of samples a node. Not used with a
-        least-squares problem.
+        What is known of the data besides the importance: the number of features, and of samples per node. Not used with
+        a least-squares problem.
     equal
         Where the uniform walk cannot take a step so large that it settles at the wanted error, lower the error for all
         to what it settles at, so that the steady errors are equal to the digit. Importance sampling then seldom pays:
         what it lifts is that limit.
     designs
         What to compare with the uniform and the importance walk, by label; None takes `DESIGNS`.
+    budget
+        Seconds that it may take. What was not reached by then is left out, and named in `left_out`. Small graphs (a
+        thousand nodes with ten edges each, ten features) take about ten.
     progress
-        Called with the label of each design before its turn.
+        Called with what is done next, how many parts are done, and how many there are.
 
     Returns
     -------
@@ -104,32 +124,77 @@ def diagnose(
     (True, True, (0, 1))
     """
     check_graph("diagnose", graph)
-    values, problems = _data(graph, importance, dim, samples)
+    parts = _Parts(progress)
+    if not isinstance(budget, (int, float)) or isinstance(budget, bool) or not budget > 0:
+        raise AnalysisError(f"diagnose: budget = {budget!r}, expected a number of seconds > 0")
+    values, problems, unit = _data(graph, importance, dim, samples)
     if isinstance(start, str) and start == "heaviest":
         start = int(values.argmax())
-    law = start_law("diagnose", start, graph.n)
+    first = start_law("diagnose", start, graph.n)
     kernels = {label: design.kernel(graph, values, label=label) for label, design in _listed(designs).items()}
-    traps = tuple(find_traps(kernels[IMPORTANCE]))
-    races: dict[str, Race | None] = {}
-    goal = None
-    tell = progress if callable(progress) else (lambda label: None)
-    if _is_small(problems[0]):
-        problem, goal, races = _middle(problems, kernels, law, equal, tell)
-        for label in list(kernels)[2:]:
-            tell(label)
-            races[label] = _race(problem, kernels[label], goal, law)
-    forecasts = {label: _forecast(label, kernel, traps, races.get(label)) for label, kernel in kernels.items()}
+    parts.total = 2 + 2 * len(kernels)
+    with deadline.within(budget):
+        held = parts.compute("traps", lambda: held_sets("diagnose", kernels[IMPORTANCE])) or []
+        nodes = np.array(held[0].nodes if held else [int(values.argmax())])
+        returns = {label: _forecast(label, kernel, nodes, parts) for label, kernel in kernels.items()}
+        goal, races = _races(problems, kernels, first, equal, parts)
+    forecasts = {label: replace(one, race=_in_units(races.get(label), unit)) for label, one in returns.items()}
     return Diagnosis(
         graph=graph,
         importance=values,
         rates=importance_pays(values),
-        traps=traps,
+        traps=tuple(traps_among(held, FACTOR, graph.n, 10)),
+        held=held[0] if held else None,
         stays=sojourn_times(kernels[IMPORTANCE]),
         forecasts=forecasts,
         start=_start_in_words(start, values),
         exact=isinstance(importance, LeastSquares),
         goal=goal,
+        budget=float(budget),
+        left_out=parts.left_out,
     )
+
+
+class _Parts:
+    """The parts of a diagnosis: each is told about before its turn, and may be left out without costing the rest."""
+
+    def __init__(self, progress: Callable[[str, int, int], None] | None) -> None:
+        if progress is not None:
+            try:
+                inspect.signature(progress).bind("", 0, 1)
+            except (TypeError, ValueError):
+                raise AnalysisError(
+                    f"diagnose: progress = {progress!r}, expected a function of what is done next, how many parts are "
+                    "done, and how many there are: progress(label, done, total)"
+                ) from None
+        self._progress = progress
+        self._lock = Lock()
+        self._told: dict[str, None] = {}
+        self.total = 1
+        self.left_out: dict[str, str] = {}
+
+    def compute(self, what: str, part: Callable[[], Result]) -> Result | None:
+        """A part; None where its time is over, or numbers do not allow it."""
+        with self._lock:
+            if self._progress is not None and what not in self._told:
+                self._progress(what, len(self._told), self.total)
+            self._told[what] = None
+        try:
+            deadline.check()
+            with np.errstate(all="ignore"):
+                return part()
+        except OutOfTime:
+            self.left_out[what] = "no time left"
+        except (AnalysisError, KernelError) as error:
+            self.left_out[what] = str(error).split(";")[0]
+        return None
+
+    def compute_all(self, parts: Sequence[tuple[str, Callable[[], Result]]]) -> list[Result | None]:
+        """Several parts, two at a time: compiled loops and linear algebra leave the interpreter to others."""
+        with ThreadPoolExecutor(2) as pool:
+            # A thread begins without the limits that are set here; it takes them along.
+            waiting = [pool.submit(copy_context().run, self.compute, what, part) for what, part in parts]
+            return [one.result() for one in waiting]
 
 
 def _listed(designs: Mapping[str, Design] | None) -> dict[str, Design]:
@@ -173,36 +238,61 @@ def _goal(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> 
     return Goal(settle, settle * REACH / SETTLE, best, problem.loss(np.zeros(problem.dim)) - best, MOST_UPDATES)
 
 
-def _middle(
-    problems: list[LeastSquares], kernels: Mapping[str, Kernel], law: Floats, equal: bool, tell: Callable[[str], None]
-) -> tuple[LeastSquares, Goal, dict[str, Race | None]]:
-    """Of several draws of the data the one with the middle ratio, and the uniform and the importance walk on it."""
-    tried: list[tuple[float, int, Goal, dict[str, Race | None]]] = []
-    for number, problem in enumerate(problems):
-        goal = _goal(problem, kernels, equal)
-        if not tried:
-            tell(UNIFORM)
-        uniform = _race(problem, kernels[UNIFORM], goal, law)
-        if uniform is not None:
-            goal = replace(goal, most=min(MOST_UPDATES, PATIENCE * max(uniform.updates, 10.0)))
-        if not tried:
-            tell(IMPORTANCE)
-        importance = _race(problem, kernels[IMPORTANCE], goal, law)
-        ratio = 0.0
-        if uniform is not None and importance is not None:
-            ratio = min(importance.updates, goal.most) / max(min(uniform.updates, MOST_UPDATES), 1.0)
-        tried.append((ratio, number, goal, {UNIFORM: uniform, IMPORTANCE: importance}))
-    known = [one for one in tried if None not in one[3].values()] or tried
-    _, number, goal, races = sorted(known, key=lambda one: one[:2])[len(known) // 2]
-    return problems[number], goal, races
+def _races(
+    problems: list[LeastSquares], kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
+) -> tuple[Goal | None, dict[str, Race | None]]:
+    """What is raced for, and the race of each design, on the draw of the data with the middle ratio of two walks."""
+    if not _is_small(problems[0]):
+        parts.left_out["updates"] = (
+            f"they are predicted up to {MOST_NODES:,} nodes and {MOST_NUMBERS:,} numbers in the recursion, here "
+            f"{problems[0].n:,} and {_numbers(problems[0]):,}"
+        )
+        return None, {}
+
+    def run(labels: Sequence[str], draws: Sequence[int], goals: Sequence[Goal]) -> list[Race | None]:
+        jobs = zip(labels, draws, goals, strict=True)
+        return parts.compute_all(
+            [
+                (f"updates of {label}", partial(_race, problems[draw], kernels[label], goal, first))
+                for label, draw, goal in jobs
+            ]
+        )
+
+    found = [parts.compute("the goal", partial(_goal, problem, kernels, equal)) for problem in problems]
+    draws = [draw for draw, goal in enumerate(found) if goal is not None]
+    goals = [goal for goal in found if goal is not None]
+    if not goals:
+        return None, {}
+    uniform = run([UNIFORM] * len(draws), draws, goals)
+    goals = [
+        goal if one is None else replace(goal, most=min(MOST_UPDATES, PATIENCE * max(one.updates, 10.0)))
+        for goal, one in zip(goals, uniform, strict=True)
+    ]
+    races: dict[str, Race | None] = {}
+    middle = 0
+    if len(draws) > 1:
+        importance = run([IMPORTANCE] * len(draws), draws, goals)
+        ratios = [_ratio(*pair) for pair in zip(importance, uniform, goals, strict=True)]
+        middle = sorted(range(len(draws)), key=lambda one: (np.isnan(ratios[one]), ratios[one], one))[
+            int(np.isfinite(ratios).sum()) // 2
+        ]
+        races[IMPORTANCE] = importance[middle]
+    races[UNIFORM] = uniform[middle]
+    rest = [label for label in kernels if label not in races]
+    races.update(zip(rest, run(rest, [draws[middle]] * len(rest), [goals[middle]] * len(rest)), strict=True))
+    return goals[middle], races
 
 
-def _race(problem: LeastSquares, kernel: Kernel, goal: Goal, law: Floats) -> Race | None:
-    """The race of one design; None where numbers do not allow it, which must not cost the rest."""
-    try:
-        return race(problem, kernel.at(0), settle=goal.settle, reach=goal.reach, start=law, most=int(goal.most))
-    except AnalysisError:
-        return None
+def _race(problem: LeastSquares, kernel: Kernel, goal: Goal, first: Floats) -> Race:
+    """The race of one design; one that changes with time is taken as it is at first."""
+    return race(problem, kernel.at(0), settle=goal.settle, reach=goal.reach, start=first, most=int(goal.most))
+
+
+def _ratio(importance: Race | None, uniform: Race | None, goal: Goal) -> float:
+    """Updates of the importance walk over those of the uniform walk, as far as both were followed; NaN if not known."""
+    if importance is None or uniform is None:
+        return float("nan")
+    return min(importance.updates, goal.most) / max(min(uniform.updates, MOST_UPDATES), 1.0)
 
 
 def _is_small(problem: LeastSquares) -> bool:
@@ -226,32 +316,41 @@ def stand_in(importance: Floats, dim: int, samples: int, draw: int = 0) -> Least
     return LeastSquares(features, scores + noise, np.repeat(np.arange(n), samples))
 
 
-def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> tuple[Floats, list[LeastSquares]]:
+def _data(
+    graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int
+) -> tuple[Floats, list[LeastSquares], float]:
+    """The importance, the data to race on, and the importance that counts as 1 in these data."""
     if isinstance(importance, Objective):
         values = check_importance("diagnose", importance.smoothness, graph.n)
         if isinstance(importance, LeastSquares):
-            return values, [importance]
+            return values, [importance], 1.0
         dim, samples = min(importance.dim, dim), max(1, round(np.mean([importance.samples(v) for v in range(graph.n)])))
     else:
         values = check_importance("diagnose", importance, graph.n)
     for name, number in (("dim", dim), ("samples", samples)):
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
             raise AnalysisError(f"diagnose: {name} = {number!r}, expected a whole number >= 1")
-    first = stand_in(values, int(dim), int(samples))
+    unit = float(values.max())  # data of very large importance would overflow
+    first = stand_in(values / unit, int(dim), int(samples))
     draws = DRAWS if _numbers(first) <= FEW_NUMBERS else 1
-    return values, [first, *(stand_in(values, int(dim), int(samples), draw) for draw in range(1, draws))]
+    return values, [first, *(stand_in(values / unit, int(dim), int(samples), draw) for draw in range(1, draws))], unit
 
 
-def _forecast(label: str, kernel: Kernel, traps: tuple[Trap, ...], raced: Race | None) -> Forecast:
+def _in_units(raced: Race | None, unit: float) -> Race | None:
+    """A race on data whose importance was divided by `unit`, as on the data themselves: steps are shorter there."""
+    return None if raced is None else replace(raced, step=raced.step / unit)
+
+
+def _forecast(label: str, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:
     kernel = kernel.at(0)
-    law = stationary(kernel)
-    return Forecast(
-        label=label,
-        stay=float(escape_time(kernel, traps[0].nodes, "entry")) if traps and kernel.is_local else float("nan"),
-        distance=distance_to_target(kernel),
-        messages_per_update=float(law @ messages_per_visit(kernel)[0]),
-        race=raced,
-    )
+
+    def returns() -> tuple[float, float, float]:
+        found = Returns("diagnose", kernel)
+        distance = float(np.abs(found.law - np.asarray(kernel.target)).sum() / 2)
+        return distance, float(found.law @ messages_per_visit(kernel)[0]), found.excess(nodes)
+
+    distance, messages, excess = parts.compute(f"returns of {label}", returns) or (float("nan"),) * 3
+    return Forecast(label=label, excess=excess, distance=distance, messages_per_update=messages, race=None)
 
 
 def _start_in_words(start: str | ArrayLike, values: Floats) -> str:

@@ -23,18 +23,19 @@ class Forecast:
     ----------
     label
         Its name.
-    stay
-        The mean length of a visit to the worst trap of importance sampling, in updates; NaN where there is none.
+    excess
+        Its excess visits to the nodes that hold the importance walk most, `Diagnosis.held`.
     distance
-        The total variation between its stationary law and its target; 0 is unbiased.
+        The total variation between its stationary distribution and its target; 0 is unbiased.
     messages_per_update
         What it sends in the long run.
     race
-        Step, updates and messages to the wanted error; None where that was not computed.
+        Step, updates and messages to the wanted error; None where that was not computed. What was not computed of the
+        others is NaN.
     """
 
     label: str
-    stay: float
+    excess: float
     distance: float
     messages_per_update: float
     race: Race | None
@@ -85,7 +86,9 @@ class Diagnosis:
     rates
         What importance sampling would bring if nodes could be drawn at will.
     traps
-        The sets that hold the importance walk, the largest factor first; empty where it is free.
+        The sets that hold the importance walk, the worst first; empty where it is free.
+    held
+        The set that holds it most, be it a trap or not; None where that was not computed.
     stays
         The mean stay of the importance walk at each node.
     forecasts
@@ -96,6 +99,10 @@ class Diagnosis:
         Whether updates were computed on the data themselves, or on a stand-in with the same importance.
     goal
         What the steps were chosen for and when the clock stopped; None where updates were not computed.
+    budget
+        The seconds that it was given.
+    left_out
+        What was not computed, and why.
     """
 
     graph: Graph
@@ -106,11 +113,14 @@ class Diagnosis:
     forecasts: Mapping[str, Forecast]
     start: str
     exact: bool
+    held: Trap | None = None
     goal: Goal | None = None
+    budget: float = 60.0
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def entrapped(self) -> bool:
-        """Whether some set holds the importance walk far longer than its share warrants."""
+        """Whether importance keeps the walk coming back to some set: for more updates than the graph has nodes."""
         return bool(self.traps)
 
     @property
@@ -138,6 +148,23 @@ class Diagnosis:
         reached = {label: updates for label, updates in known.items() if np.isfinite(updates)}
         return min(reached, key=lambda label: reached[label]) if reached else None
 
+    @property
+    def conclusion(self) -> str:
+        """What matters, in one sentence."""
+        if self.held is None:
+            trapped = "Whether importance sampling by Metropolis is entrapped was not found out"
+        elif self.entrapped:
+            trapped = f"Importance sampling by Metropolis is entrapped at {name_nodes(self.traps[0].nodes)}"
+        else:
+            trapped = "Importance sampling by Metropolis is not entrapped"
+        if self.slower is None:
+            return f"{trapped}; its updates are not known."
+        if abs(self.ratio - 1) < 0.02:
+            return f"{trapped}, and as fast as the uniform walk."
+        if self.slower:
+            return f"{trapped}, {'and' if self.entrapped else 'yet'} slower than the uniform walk."
+        return f"{trapped}, and {'still pays here' if self.entrapped else 'pays'}."
+
     def __str__(self) -> str:
         """All of it in plain words."""
         return "\n".join(_sentences(self))
@@ -148,22 +175,23 @@ class Diagnosis:
             "graph": self.graph.name,
             "nodes": self.graph.n,
             "start": self.start,
-            "importance": {"least": _plain(self.importance.min()), "mean": _plain(self.importance.mean()),
+            "importance": {"least": _plain(self.importance.min()), "mean": _plain(_mean(self.importance)),
                            "most": _plain(self.importance.max())},
             "entrapped": self.entrapped,
             "slower": self.slower,
             "advised_against": self.advised_against,
             "ratio": _plain(self.ratio),
             "best": self.best,
+            "conclusion": self.conclusion,
             "on_data": self.exact,
             "goal": None if self.goal is None else {name: _plain(value) for name, value in vars(self.goal).items()},
-            "traps": [
-                {name: list(trap.nodes) if name == "nodes" else _plain(value) for name, value in vars(trap).items()}
-                for trap in self.traps
-            ],
+            "traps": [_trap(trap) for trap in self.traps],
+            "held": None if self.held is None else _trap(self.held),
+            "budget": self.budget,
+            "left_out": dict(self.left_out),
             "designs": {
                 label: {
-                    "stay": _plain(one.stay),
+                    "excess": _plain(one.excess),
                     "distance": _plain(one.distance),
                     "messages_per_update": _plain(one.messages_per_update),
                     **({} if one.race is None else {name: _plain(value) for name, value in vars(one.race).items()}),
@@ -171,6 +199,15 @@ class Diagnosis:
                 for label, one in self.forecasts.items()
             },
         }  # fmt: skip
+
+
+def _trap(trap: Trap) -> dict[str, Any]:
+    return {name: list(trap.nodes) if name == "nodes" else _plain(value) for name, value in vars(trap).items()}
+
+
+def _mean(values: Floats) -> float:
+    """The mean, also of numbers whose sum is too large for floats."""
+    return float(values.max() * np.mean(values / values.max()))
 
 
 def _plain(value: Any) -> float | None:
@@ -181,8 +218,9 @@ def _sentences(found: Diagnosis) -> list[str]:
     """The diagnosis, sentence by sentence."""
     values = found.importance
     lines = [
+        found.conclusion,
         f"{found.graph.name}: {found.graph.n} nodes; importance from {values.min():.3g} to {values.max():.3g}, mean "
-        f"{values.mean():.3g}.",
+        f"{_mean(values):.3g}.",
         f"By the rates of centralized learning, {found.rates}.",
         _entrapment(found),
         _verdict(found),
@@ -192,41 +230,60 @@ def _sentences(found: Diagnosis) -> list[str]:
         if winner is not None:
             words = "The uniform walk is the best" if found.best == UNIFORM else f"{found.best} is the fastest"
             lines.append(
-                f"{words} of the designs below: {winner.updates:,.0f} updates and {winner.messages:,.0f} messages, "
-                f"with step {winner.step:.3g}."
+                f"{words} of the designs below: {_count(winner.updates, 'update')} and "
+                f"{_count(winner.messages, 'message')}, with step {winner.step:.3g}."
             )
+    if found.left_out:
+        parts = "; ".join(f"{what}: {why}" for what, why in found.left_out.items())
+        lines.append(f"Left out, within {found.budget:g} s: {parts}.")
     return [line for line in lines if line]
 
 
+def _count(number: float, what: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> _count(1234.5, "update"), _count(0.3, "update"), _count(1.0, "update")
+    ('1,234 updates', 'less than one update', '1 update')
+    """
+    if number < 0.995:
+        return f"less than one {what}"
+    return f"{number:,.0f} {what}{'s' * (round(number) != 1)}"
+
+
 def _entrapment(found: Diagnosis) -> str:
-    if not found.entrapped:
-        return "Importance sampling by Metropolis is not entrapped here: no set was found that holds it too long."
-    worst = found.traps[0]
-    others = sum(trap.factor >= 0.1 * worst.factor for trap in found.traps[1:])  # the rest is not worth a word
-    more = f", and in {others} other set{'s' * (others > 1)}" if others else ""
-    return (
-        f"Importance sampling by Metropolis is entrapped at {name_nodes(worst.nodes)}{more}: a visit lasts "
-        f"{worst.stay:,.0f} updates, {worst.factor:.1f} times what the share of {100 * worst.share:.1f} % warrants."
+    held, n = found.held, found.graph.n
+    if held is None:
+        return ""
+    words = (
+        f"once at {name_nodes(held.nodes)}, the importance walk spends {_count(held.excess, 'update')} there beyond "
+        f"its share of {100 * held.share:.3g} %, returns included, and the uniform walk "
+        f"{_count(held.uniform, 'update')}"
     )
+    if not found.entrapped:
+        return f"It is held most where it matters little: {words}. A trap would take {n:,} updates, one for each node."
+    others = len(found.traps) - 1
+    more = f" There {'are' if others > 1 else 'is'} {others} more." if others else ""
+    return f"The trap: {words}.{more}"
 
 
 def _verdict(found: Diagnosis) -> str:
     uniform, importance = (found.forecasts[label].race for label in (UNIFORM, IMPORTANCE))
     goal = found.goal
-    if goal is None:
-        return "On a graph and data of this size updates are not predicted; laws, stays and messages are."
-    if uniform is None or importance is None:
-        return "Updates could not be computed: the importance spans too many orders of magnitude."
+    if goal is None or uniform is None or importance is None:
+        return ""
     data = "on these data" if found.exact else "on stand-in data with this importance"
     where = f"Started at {found.start}, {data}"
     if np.isnan(found.ratio):
         return f"{where}, neither the importance walk nor the uniform one comes to {goal.in_words(goal.reach)}."
     if not np.isfinite(importance.updates):
-        times = (
-            f"more than {goal.most / uniform.updates:.2g} times the {uniform.updates:,.0f} updates of the uniform walk"
+        many = goal.most / max(uniform.updates, 1.0)
+        return (
+            f"{where}, it needs more than {many:.2g} times the {_count(uniform.updates, 'update')} of the uniform walk "
+            f"to come to {goal.in_words(goal.reach)}: it is far slower."
         )
-        return f"{where}, it needs {times} to come to {goal.in_words(goal.reach)}: it is far slower."
-    needs = f"{where}, it needs {importance.updates:,.0f} updates to come to {goal.in_words(goal.reach)}"
+    needs = f"{where}, it needs {_count(importance.updates, 'update')} to come to {goal.in_words(goal.reach)}"
     if not np.isfinite(uniform.updates):
         return f"{needs}, where the uniform walk does not come: it pays."
     verdict = (
@@ -236,6 +293,6 @@ def _verdict(found: Diagnosis) -> str:
     if uniform.excess < 0.9 * goal.settle:
         lower = f" (the largest step of the uniform walk settles lower, at {goal.in_words(uniform.excess)})"
     return (
-        f"{needs}, {found.ratio:.2g} times the {uniform.updates:,.0f} of the uniform walk, with steps that settle at "
-        f"{goal.in_words(goal.settle)}{lower}: {verdict}."
+        f"{needs}, and the uniform walk {_count(uniform.updates, 'update')} ({found.ratio:.2g} ×), with steps that "
+        f"settle at {goal.in_words(goal.settle)}{lower}: {verdict}."
     )

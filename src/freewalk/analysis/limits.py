@@ -14,6 +14,7 @@ from freewalk.analysis.moments import Floats
 from freewalk.analysis.recursion import Recursion
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
+from freewalk.krylov import norm, stabilised
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
 from freewalk.stationary import check_irreducible, leaving_rates
@@ -254,40 +255,40 @@ def _solve(
 ) -> Floats:
     """Solve x − apply(x) = right by BiCGSTAB.
 
-    It takes few inner products of long vectors, which a BLAS would spread over threads at a loss. Away from the few
-    nodes where an update is long, the map is close to that of the walk alone times a decay; the inverse of that,
-    (I − decay · Pᵀ)⁻¹, is a sparse factorisation, and the preconditioner.
+    Away from the few nodes where an update is long, the map is close to that of the walk alone times a decay; the
+    inverse of that, or what is nearly one, is the preconditioner.
     """
-    from scipy.sparse import csc_array, eye_array
-    from scipy.sparse.linalg import LinearOperator, bicgstab, splu
-
     scale = np.abs(right).max()
     if scale == 0:
         return np.zeros_like(right)
     pull = order * rate * recursion.rule.local_steps * np.trace(recursion.quadratic.hessian) / recursion.dim
-    decay = 1.0 - min(max(pull, 1e-12), 0.5)
-    factors = splu(csc_array(eye_array(recursion.n) - decay * recursion.matrix.T))
+    discounted = recursion.discounted(min(max(pull, 1e-12), 0.5))
     shape, size = right.shape, right.size
-    operator = LinearOperator((size, size), matvec=lambda x: x - apply(x.reshape(shape)).ravel(), dtype=np.float64)
-    inverse = LinearOperator((size, size), matvec=lambda x: factors.solve(x.reshape(shape)).ravel(), dtype=np.float64)
-    solution, residual = np.zeros(size), right.ravel() / scale
-    size_of_right = float(np.linalg.norm(residual))
-    for _ in range(20):  # refinement: the residual that bicgstab believes in drifts from the true one
-        correction, _ = bicgstab(operator, residual, M=inverse, rtol=max(1e-9, 0.1 * precision), maxiter=400)
-        solution = solution + correction
-        residual = right.ravel() / scale - operator.matvec(solution)
+    wanted = right.ravel() / scale
+
+    def operator(values: Floats) -> Floats:
+        return values - apply(values.reshape(shape)).ravel()
+
+    def inverse(values: Floats) -> Floats:
+        return discounted(values.reshape(shape)).ravel()
+
+    solution, residual = np.zeros(size), wanted
+    size_of_right = norm(wanted)
+    for _ in range(20):  # refinement: the residual that the iteration believes in drifts from the true one
+        solution = solution + stabilised(operator, inverse, residual, max(1e-9, 0.1 * precision), rounds=400)
+        residual = wanted - operator(solution)
         if _is_solved(residual, solution, size_of_right, precision):
             return np.asarray(solution.reshape(shape) * scale)
-        if not np.linalg.norm(residual) < 1e3 * size_of_right:
+        if not norm(residual) < 1e3 * size_of_right:
             break
     if size <= _DENSE:
-        matrix = np.column_stack([operator.matvec(column) for column in np.eye(size)])
-        solution = np.linalg.solve(matrix, right.ravel() / scale)
-        residual = right.ravel() / scale - operator.matvec(solution)
+        matrix = np.column_stack([operator(column) for column in np.eye(size)])
+        solution = np.linalg.solve(matrix, wanted)
+        residual = wanted - operator(solution)
         if _is_solved(residual, solution, size_of_right, max(precision, 1e-9)):
             return np.asarray(solution.reshape(shape) * scale)
     raise AnalysisError(
-        f"steady_state: the system for step {rate:g} did not converge (residual {np.linalg.norm(residual):.1e}); "
+        f"steady_state: the system for step {rate:g} did not converge (residual {norm(residual):.1e}); "
         "importance or step sizes span too many orders of magnitude, or the step is very near the stability limit. Run "
         "exact_curve until it is flat"
     )
@@ -295,10 +296,10 @@ def _solve(
 
 def _is_solved(residual: Floats, solution: Floats, size_of_right: float, precision: float) -> bool:
     """Whether a residual is as small as wanted, or as the rounding of a long solution allows: small steps make one."""
-    allowance = 2e-15 * float(np.linalg.norm(solution))
+    allowance = 2e-15 * norm(solution)
     if allowance > 1e-6 * size_of_right:
         raise AnalysisError(
             "steady_state: the step is so small that the limit is lost to rounding; expected a step at which the model "
             "forgets its start within some hundred million updates. small_step_law gives the limit for smaller ones"
         )
-    return float(np.linalg.norm(residual)) <= precision * size_of_right + allowance
+    return norm(residual) <= precision * size_of_right + allowance

@@ -1,6 +1,7 @@
 """How many updates a design needs: its step chosen for a wanted steady error, its course by the exact recursion."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +19,7 @@ from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
 
 _SMALLEST = 1e-7  # of the largest step that is tried: no step settles that much lower
-_ROUGH = 1e-5  # a precision that is enough to choose a step
+_ROUGH, _FINE = 1e-5, 1e-9  # precisions that are enough to choose a step, and to tell its steady error
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def race(
     first = checks.models(initial, problem.dim, 1, "float64")[0]
     law = stationary(kernel, who=who)
     step = settling_step(recursion, law, settle)
-    limit = solve_limit(recursion, step, law)
+    limit = solve_limit(recursion, step, law, precision=_FINE)
     begun = float(problem.loss(first) - problem.loss(problem.optimum()))
     if limit.bias >= reach and begun > reach:
         return Race(step, limit.excess, limit.bias, np.inf, np.inf)
@@ -124,20 +125,21 @@ def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
     """The step whose steady error is `settle`, at most 1 / max w_v L_v; of several the largest that is found."""
     from scipy.optimize import brentq
 
+    @cache  # the ends of an interval are asked for again
     def above(log_step: float) -> float:
         # Where even small steps settle above, as with bias, the smallest is as good as any.
         limit = solve_limit(recursion, float(np.exp(log_step)), law, precision=_ROUGH)
         return float(np.log(max(limit.excess, 1e-300) / settle))
 
-    high = np.log(recursion.safe_step / 2)
+    high = float(np.log(recursion.safe_step / 2))
     if above(high) <= 0:
         return float(np.exp(high))
     low = high
     while above(low) > 0:
-        low -= np.log(4.0)
+        low -= float(np.log(4.0))
         if low < high + np.log(_SMALLEST):
             return float(np.exp(low))
-    return float(np.exp(brentq(above, low, min(low + np.log(4.0), high), xtol=2e-3)))
+    return float(np.exp(brentq(above, low, low + float(np.log(4.0)), xtol=2e-3)))
 
 
 def _clock(

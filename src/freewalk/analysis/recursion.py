@@ -1,16 +1,23 @@
 """One step of the second-moment recursion as a linear map, for what asks about its limit instead of its course."""
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
+from freewalk import deadline
 from freewalk.analysis import model
 from freewalk.analysis.chain import check_fit, matrix_of
+from freewalk.analysis.law import stationary
 from freewalk.analysis.moments import Floats, Tally
+from freewalk.elimination import narrow_order
 from freewalk.kernel import Kernel
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.stationary import leaving_rates
 
+_NARROW = 50  # how long moves may be, in the best order of the nodes, for a factorisation to be faster
+_WORK = 1e9  # multiplications, about half a second, after which it is asked whether there is time left
 _NO_MARKS = np.zeros(0, dtype=np.int64)
 
 
@@ -41,6 +48,7 @@ class Recursion:
         self._terms = self.quadratic.terms(rule.sampled)
         self._weights = model.fixed(self.weights)
         self._advance = model.compiled()
+        self._inverses: dict[float, Callable[[Floats], Floats]] = {}
 
     @property
     def triangle(self) -> int:
@@ -57,6 +65,34 @@ class Recursion:
             steepest = float((self.weights * self.quadratic.problem.smoothness).max())
         return 2.0 / steepest if steepest > 0 else np.inf
 
+    def discounted(self, pull: float) -> Callable[[Floats], Floats]:
+        """(I − decay · Pᵀ)⁻¹, or what is nearly it, as a function of n × k numbers, with a decay of about 1 − pull.
+
+        Where the nodes can be ordered so that all moves are short, walks may mix slowly, but a factorisation is cheap.
+        It is kept, for pulls rounded to powers of four, which costs few rounds of an iteration. Elsewhere walks mix,
+        and what is left to invert is the decay of the whole: x + (decay / pull) ν 1ᵀx.
+        """
+        from scipy.sparse import csc_array, eye_array
+        from scipy.sparse.linalg import splu
+
+        if not self._is_narrow:
+            tail = (1.0 - pull) / pull * self.law[:, None]
+            return lambda values: values + tail * values.sum(axis=0)
+        rounded = min(4.0 ** round(float(np.log(pull) / np.log(4.0))), 0.5)
+        if rounded not in self._inverses:
+            self._inverses[rounded] = splu(csc_array(eye_array(self.n) - (1.0 - rounded) * self.matrix.T)).solve
+        return self._inverses[rounded]
+
+    @cached_property
+    def law(self) -> Floats:
+        """The stationary law of the walk."""
+        return stationary(self.kernel)
+
+    @cached_property
+    def _is_narrow(self) -> bool:
+        """Whether a factorisation of the matrix is sparse too; on small worlds it fills, and dense products win."""
+        return narrow_order(leaving_rates(self.matrix))[1] <= _NARROW
+
     def step(self, state: Floats, rate: float) -> Floats:
         """The state after one step, rows p, m and, where they are as long, S."""
         tally = Tally(np.zeros(self.n), np.zeros(2), np.zeros((0, state.shape[1])), np.zeros((0, 2)))
@@ -69,9 +105,14 @@ class Recursion:
         states[0] = state
         order = 1 if width == 1 + self.dim else 2
         parts = (self._spread, tally, _NO_MARKS, states, model.scratch(self._terms, width), order)
-        with np.errstate(all="ignore"):
-            self._advance(self._terms, self._weights, np.full(steps, rate), int(self.rule.local_steps), *parts)
-        return np.asarray(states[steps % 2])
+        slice_of_time = max(1, int(_WORK / (width * (self.n + self.matrix.nnz))))
+        for done in range(0, steps, slice_of_time):
+            deadline.check()
+            count = min(slice_of_time, steps - done)
+            with np.errstate(all="ignore"):
+                self._advance(self._terms, self._weights, np.full(count, rate), int(self.rule.local_steps), *parts)
+            states[0] = states[count % 2]
+        return np.asarray(states[0])
 
     def means(self, values: Floats, rate: float) -> Floats:
         """The linear part of the step of m, n × d."""

@@ -27,7 +27,8 @@ from freewalk.analysis.unrolled import Hops, is_crowded, unrolled
 from freewalk.elimination import absorbed, hitting, narrow_absorbed, narrow_order
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
-from freewalk.stationary import ELIMINATION, PLAIN, Flows, Steps, Vectors, leaving_rates
+from freewalk.krylov import Vectors
+from freewalk.stationary import ELIMINATION, PLAIN, Flows, Steps, leaving_rates
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -1,102 +1,105 @@
-"""Traps: sets of nodes that hold the walk far longer than their share of the target warrants."""
+"""Traps: sets of nodes to which a walk keeps coming back, far more often than the uniform walk does."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from freewalk import deadline
 from freewalk.analysis import components
 from freewalk.analysis.chain import matrix_of
-from freewalk.analysis.components import COUNT, DEGREES, OUTFLOW, Floats, Ints
-from freewalk.analysis.law import stationary
-from freewalk.analysis.times import escape_time
+from freewalk.analysis.components import COUNT, DEGREES, MASS, OUTFLOW, Floats, Forest, Ints, Links, Pairs
+from freewalk.analysis.returns import Returns
 from freewalk.compiling import compile_functions
+from freewalk.designs import Metropolis
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
-from freewalk.stationary import flows_of, leaving_rates, totals_of
+from freewalk.stationary import PLAIN, flows_of, leaving_rates, totals_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_BEST = 30  # candidates that may overlap others
-_APART = 60  # and at least this many that do not
-_SIDES = 2.0  # how much longer than its other side more than half of the nodes must hold the walk
+#: A trap holds the walk at least so many times as long as it holds the uniform walk.
+FACTOR = 10.0
+
+_OVERLAPPING, _APART = 30, 60  # candidates that may overlap others, and that do not, on small graphs
+_FEW = 12  # candidates on larger ones
 _LOOKED_AT = 20  # times all nodes: as many nodes of candidates are looked at
-_PATIENCE = 24  # moves for the worse before a set is as good as it gets
-_WORK = 20_000_000  # trials for one set
+_EVEN = 1e-9  # rounding, in comparing a share with that of the nodes
 
 
 @dataclass(frozen=True)
 class Trap:
-    """A set of nodes that the walk is slow to leave.
+    """A set of nodes, and how it holds the walk.
+
+    What is compared is *memory*: excess / (1 − share), the number of updates after which the walk has forgotten whether
+    it was in the set. It is 1 for nodes that are drawn independently, whatever the set.
 
     Attributes
     ----------
     nodes
         The set.
-    stay
-        The mean length of a visit, in updates: from the step that enters the set to the one that leaves it.
-    escape
-        The mean number of updates until a walk that is somewhere in the set, by the stationary law, leaves it.
     share
-        The share of the target that the set has.
-    warranted
-        How long a visit would be if the nodes were drawn independently from the target, or if the walk took a plain
-        step each time, whichever is longer.
+        Its share of the walk's updates in the long run.
+    excess
+        The updates beyond that share which the walk spends there once it is there, returns included: `excess_visits`.
+    uniform
+        The same of the uniform walk, `Metropolis(power=0)`.
+    stay
+        The mean length of one visit, in updates.
     factor
-        stay / warranted.
+        The memory of the walk over that of the uniform walk.
+    lost
+        The memory of the walk less that of the uniform walk, in updates.
     """
 
     nodes: tuple[int, ...]
-    stay: float
-    escape: float
     share: float
-    warranted: float
+    excess: float
+    uniform: float
+    stay: float
     factor: float
+    lost: float
 
     def __str__(self) -> str:
         """The trap in a sentence."""
         return (
-            f"{name_nodes(self.nodes)}: a visit lasts {self.stay:.3g} updates, {self.factor:.3g} times what "
-            f"{100 * self.share:.3g} % of the target would warrant"
+            f"{name_nodes(self.nodes)}: once there, the walk spends {self.excess:,.3g} updates beyond its share of "
+            f"{100 * self.share:.3g} %, the uniform walk {self.uniform:,.3g}"
         )
 
 
-def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: int = 10) -> list[Trap]:
-    """The sets that hold the walk at least `factor` times as long as they would be warranted to, and `least` updates.
+def find_traps(kernel: Kernel, factor: float = FACTOR, least: float | None = None, most: int = 10) -> list[Trap]:
+    """The sets that hold a walk `factor` times as long as they hold the uniform walk, and `least` updates longer.
 
-    Drawn independently, a set of share π(S) is kept for 1/(1 − π(S)) draws, and a plain walk stays in S for
-    (sum of degrees)/(edges that leave S) steps; a visit of this walk lasts ν(S)/Σ_{v∈S, u∉S} ν_v P(v, u) updates.
-    Single nodes miss a trap of several: next to each other, they hand the walk to and fro. So sets are tried of four
-    families, in each of which nodes join into ever larger sets, pair by pair: where the target per degree is highest,
-    where single stays are longest, and where the flows are strongest in comparison to the lighter, and to the heavier
-    of the two nodes. The best of them are improved by nodes that go in or out, one at a time.
+    How long is measured by `excess_visits`, so that returns count: on a sparse graph a walk comes back. Many sets of a
+    ring are left slowly by any walk; what makes a trap is that the uniform walk on the same graph is not held there.
+    And the walk must visit its nodes more often than the average node, or both sides of a border would be traps.
 
-    A border that is seldom crossed has two sides, and by the measure above both may hold the walk. More than half of
-    the nodes count as a trap only if their factor is at least twice that of the rest.
+    Candidates are looked for by the length of single visits, which is quick: among nested sets that arise when nodes
+    join, pair by pair, where the target per degree is highest, where single stays are longest, and where the flows are
+    strongest in comparison to the lighter, and to the heavier of the two nodes. The best of them are judged.
 
     Parameters
     ----------
     kernel
         A kernel that does not change with time.
     factor
-        How much longer than warranted a visit must be.
+        How many times the memory of the uniform walk, see `Trap`.
     least
-        How many updates a visit must last.
+        How many updates more; None is the number of nodes. With these two values, importance sampling needs about
+        twice the updates that it would need if the graph slowed it down no more than it slows down the uniform walk.
     most
         How many traps to return.
 
     Returns
     -------
     list
-        Traps that do not overlap, the largest factor first. A search, not a proof: the numbers of a trap are exact, but
-        another set may be worse, or a trap be missed, above all one that is just about a trap, has a shape that no
-        family passes through, or lies among more than about a hundred that are worse. On small graphs, where all sets
-        can be tried, it finds the worst one nearly always. Sets of any size are tried; a very large one is improved
-        only as far as some ten million trials go.
+        Traps that do not overlap, the worst first. A search, not a proof: the numbers of a trap are
+        exact, but another set may be worse. Above a thousand nodes only a dozen candidates are judged.
 
     Raises
     ------
@@ -106,35 +109,57 @@ def find_traps(kernel: Kernel, factor: float = 3.0, least: float = 10.0, most: i
     Examples
     --------
     >>> import freewalk as fw
-    >>> importance = [400.0, 400.0] + 98 * [1.0]
+    >>> importance = [100.0, 100.0] + 98 * [1.0]
     >>> kernel = fw.designs.Metropolis(power=1).kernel(fw.graphs.ring(100), importance)
     >>> for trap in find_traps(kernel):
     ...     print(trap)
-    nodes 0, 1: a visit lasts 800 updates, 87.3 times what 89.1 % of the target would warrant
+    nodes 0, 1: once there, the walk spends 364 updates beyond its share of 67.1 %, the uniform walk 32
+    >>> find_traps(fw.designs.Metropolis(power=1).kernel(fw.graphs.complete(100), importance))
+    []
     """
-    matrix = matrix_of("find_traps", kernel)
-    if not kernel.is_local:
-        raise AnalysisError(
-            f"find_traps: {kernel.label} draws from a law over all nodes; expected a walk, which has traps"
-        )
+    matrix_of("find_traps", kernel)
+    least = float(kernel.graph.n) if least is None else least
     _check_numbers(factor, least, most)
-    search = _Search(kernel, leaving_rates(matrix), stationary(kernel, who="find_traps"), float(least))
-    found: dict[bytes, Trap] = {}
-    for nodes in search.candidates(int(most)):
-        for members in (nodes, *search.connected(search.improved(nodes))):
-            if members.tobytes() not in found:
-                found[members.tobytes()] = search.trap(members)
+    return traps_among(held_sets("find_traps", kernel, int(most)), factor, least, int(most))
+
+
+def traps_among(found: list[Trap], factor: float, least: float, most: int) -> list[Trap]:
+    """Of sets, the worst first, those that are traps and do not overlap a worse one."""
     kept: list[Trap] = []
-    taken = np.zeros(kernel.graph.n, dtype=np.bool_)
-    for trap in sorted(found.values(), key=lambda trap: (-trap.factor, len(trap.nodes), trap.nodes[0])):
-        if len(kept) == most or trap.factor < factor:
-            break
-        nodes = np.array(trap.nodes)
-        if trap.stay >= least and not taken[nodes].any() and not search.is_side(trap):
-            taken[nodes] = True
-            shares = search.law[nodes]
-            kept.append(replace(trap, escape=escape_time(kernel, nodes, shares / shares.sum())))
+    taken: set[int] = set()
+    for trap in found:
+        if len(kept) < most and trap.factor >= factor and trap.lost >= least and taken.isdisjoint(trap.nodes):
+            kept.append(trap)
+            taken.update(trap.nodes)
     return kept
+
+
+def held_sets(who: str, kernel: Kernel, most: int = 10) -> list[Trap]:
+    """The sets that may hold a walk, the worst first, traps or not."""
+    if not kernel.is_local:
+        raise AnalysisError(f"{who}: {kernel.label} draws from a law over all nodes; expected a walk, which has traps")
+    n = kernel.graph.n
+    walk = Returns(who, kernel, many=True)
+    uniform = Returns(who, Metropolis(power=0.0).kernel(kernel.graph), many=True)
+    search = _Search(kernel, leaving_rates(kernel.matrix()), walk.law)
+    found = []
+    for nodes in search.candidates(3 * most):
+        deadline.check()
+        share, rest = float(walk.law[nodes].sum()), float(np.delete(walk.law, nodes).sum())
+        try:
+            excess, even = walk.excess(nodes), uniform.excess(nodes)
+        except AnalysisError:  # a set whose excess has no digits left is none to be judged by
+            continue
+        memory, plain = excess / rest, even * n / (n - nodes.size)
+        factor = memory / plain if plain > 0 else np.inf
+        found.append(Trap(tuple(nodes.tolist()), share, excess, even, search.stay(nodes), factor, memory - plain))
+    return sorted(found, key=lambda trap: (-_weight(trap), len(trap.nodes), trap.nodes[0]))
+
+
+def _weight(trap: Trap) -> float:
+    """What a trap is ranked by: nodes that hold the uniform walk too are hardly part of it, though they add to it."""
+    plain = trap.lost / (trap.factor - 1.0) if trap.factor > 1.0 else np.inf
+    return trap.lost - FACTOR * plain
 
 
 def _check_numbers(factor: float, least: float, most: int) -> None:
@@ -146,68 +171,52 @@ def _check_numbers(factor: float, least: float, most: int) -> None:
         )
 
 
-class _Tree(NamedTuple):
-    """Sets that contain each other or do not meet: set s has the nodes order[begin[s] : end[s]]."""
-
-    scores: Floats
-    begin: Ints
-    end: Ints
-    order: Ints
-
-
 class _Search:
-    """Candidates, and what their visits last."""
+    """Candidates, by what their visits last."""
 
-    def __init__(self, kernel: Kernel, leaving: "csr_array", law: Floats, least: float) -> None:
+    def __init__(self, kernel: Kernel, leaving: "csr_array", law: Floats) -> None:
         from scipy.sparse import csr_array
 
-        self.graph, self.law, self.least = kernel.graph, law, least
-        self.target = np.asarray(kernel.target)
-        self.flows, self.adjacency = flows_of(leaving, law), self.graph.adjacency()
-        out = law * totals_of(leaving)
+        self.law, self.target = law, np.asarray(kernel.target)
+        self.flows = flows_of(leaving, law)
         # One pattern for flows and edges: flows in both directions are the real parts, edges the imaginary ones.
-        pairs = csr_array(self.flows + self.flows.T + self.adjacency * np.complex128(1j))
-        self.rows = np.repeat(np.arange(law.size), np.diff(pairs.indptr))
-        self.indptr, self.indices = pairs.indptr.astype(np.int64), pairs.indices.astype(np.int64)
-        self.both, self.ties = pairs.data.real.copy(), pairs.data.imag.copy()
-        degrees = self.graph.degrees.astype(np.float64)
-        self.nodes = np.column_stack([law, self.target, degrees, degrees, out, np.ones(law.size)])
-        flags, floats, ints = (np.zeros((3, law.size), dtype=kind) for kind in (np.bool_, np.float64, np.int64))
-        self.scratch = (np.zeros(6), np.zeros(6), *flags, *floats[:2], *ints)
+        pairs = csr_array(self.flows + self.flows.T + kernel.graph.adjacency() * np.complex128(1j))
+        rows = np.repeat(np.arange(law.size), np.diff(pairs.indptr))
+        half = rows < pairs.indices
+        ends = rows[half].astype(np.int64), pairs.indices[half].astype(np.int64)
+        self.pairs = Pairs(*ends, pairs.data.real[half].copy(), pairs.data.imag[half].copy())
+        degrees = kernel.graph.degrees.astype(np.float64)
+        self.nodes = np.column_stack([law, self.target, degrees, degrees, law * totals_of(leaving), np.ones(law.size)])
 
     def candidates(self, most: int) -> list[Ints]:
         """The sets that score best in several families, and the best of those that do not overlap."""
-        half = np.flatnonzero(self.rows < self.indices)
-        ends = self.rows[half], self.indices[half]
-        half_both, half_ties = self.both[half], self.ties[half]
-        trees = []
-        for strengths in self._strengths(*ends, half_both, half_ties):
-            trees.append(self._tree(strengths, *ends, half_both, half_ties))
-        scores = np.concatenate([tree.scores for tree in trees])
-        offsets = np.cumsum([0, *(tree.scores.size for tree in trees)])
+        n = self.law.size
+        most_overlapping, most_apart = (_OVERLAPPING, max(_APART, most)) if n <= PLAIN else (_FEW // 3, _FEW)
+        forests = [self._forest(strengths) for strengths in self._strengths()]
+        scores = np.concatenate([forest.scores for forest in forests])
+        offsets = np.cumsum([0, *(forest.scores.size for forest in forests)])
         ranked = np.flatnonzero(scores > 0)
-        ranked = ranked[np.argsort(-scores[ranked], kind="stable")]
-        taken = np.zeros(self.law.size, dtype=np.bool_)
+        taken = np.zeros(n, dtype=np.bool_)
         chosen: dict[bytes, Ints] = {}
-        apart, budget = 0, _LOOKED_AT * self.law.size + 10**6
-        for place in ranked:
+        apart, budget = 0, _LOOKED_AT * n + 10**6
+        for place in ranked[np.argsort(-scores[ranked], kind="stable")]:
             which = int(np.searchsorted(offsets, place, side="right")) - 1
-            tree, s = trees[which], place - offsets[which]
-            budget -= int(tree.end[s] - tree.begin[s])
-            if budget < 0 or apart >= max(_APART, 3 * most):
+            forest, s = forests[which], place - offsets[which]
+            count = int(forest.sums[s, COUNT])
+            budget -= count
+            if budget < 0 or apart >= most_apart:
                 break
-            nodes = tree.order[tree.begin[s] : tree.end[s]]
+            nodes = np.sort(forest.order[forest.begin[s] : forest.begin[s] + count])
             alone = not taken[nodes].any()
-            if alone or len(chosen) - apart < _BEST:
-                nodes = np.sort(nodes)
-                if nodes.tobytes() not in chosen:
-                    chosen[nodes.tobytes()] = nodes
-                    apart += alone
-                    taken[nodes] = True
+            if (alone or len(chosen) - apart < most_overlapping) and nodes.tobytes() not in chosen:
+                chosen[nodes.tobytes()] = nodes
+                apart += alone
+                taken[nodes] = True
         return list(chosen.values())
 
-    def _strengths(self, first: Ints, second: Ints, both: Floats, ties: Floats) -> Iterator[Floats]:
+    def _strengths(self) -> Iterator[Floats]:
         """By family: along which pairs sets merge first; 0 where never."""
+        first, second, both, ties = self.pairs
         height = self.target / self.nodes[:, DEGREES]
         yield np.minimum(height[first], height[second]) * ties
         height = self.law / self.nodes[:, OUTFLOW]
@@ -215,8 +224,8 @@ class _Search:
         yield both / np.minimum(self.law[first], self.law[second])
         yield both / np.maximum(self.law[first], self.law[second])
 
-    def _tree(self, strengths: Floats, first: Ints, second: Ints, both: Floats, ties: Floats) -> _Tree:
-        """The sets that arise when pairs merge, the strongest first, and their scores where they are peaks."""
+    def _forest(self, strengths: Floats) -> Forest:
+        """The sets that arise when pairs merge, the strongest first; scores are left to peaks that can be traps."""
         n = self.law.size
         parts, exponents = np.frexp(strengths)
         strengths = np.ldexp(np.round(parts * 2.0**40) / 2.0**40, exponents)  # ties must not hang on rounding
@@ -224,54 +233,25 @@ class _Search:
         used = used[np.argsort(-strengths[used], kind="stable")]
         up, when, size, name, edge, order = np.zeros((6, n), dtype=np.int64)
         above, begin = np.zeros((2, 2 * n), dtype=np.int64)
-        sums, scores = np.zeros((2 * n, 6)), np.zeros(2 * n)
+        children, sums, scores = np.zeros((n, 2), dtype=np.int64), np.zeros((2 * n, 6)), np.zeros(2 * n)
         sums[:n] = self.nodes
-        merged = (up, when, size, name, np.zeros((n, 2), dtype=np.int64), edge)
-        build = compile_functions({"build": components.build}, "build")
-        pairs = (first, second, both, ties)
-        sets = build(
-            first[used], second[used], strengths[used], *pairs, self.least, *merged, sums, scores, above, begin, order
-        )
-        scores, above, begin = scores[:sets], above[:sets], begin[:sets]
+        forest = Forest(up, when, size, name, edge, children, sums, scores, above, begin, order)
+        links = Links(self.pairs.first[used], self.pairs.second[used], strengths[used])
+        sets = compile_functions({"build": components.build}, "build")(links, self.pairs, forest)
+        scores, above = scores[:sets], above[:sets]
         below = np.zeros(sets + 1)
         np.maximum.at(below, above, scores)  # above = -1 goes to the last place, which nobody asks for
         peaks = (scores > below[:-1]) & (scores >= np.append(scores, 0.0)[above])
-        return _Tree(np.where(peaks, scores, 0.0), begin, begin + sums[:sets, COUNT].astype(np.int64), order)
+        # Both sides of a border hold the walk; that side is meant which has more than its share.
+        heavy = (sums[:sets, MASS] * n >= (1.0 - _EVEN) * sums[:sets, COUNT]) & (sums[:sets, COUNT] < n)
+        return forest._replace(scores=np.where(peaks & heavy, scores, 0.0))
 
-    def improved(self, nodes: Ints) -> Ints:
-        """The set after single nodes went in and out as long as that helped."""
-        members = self.scratch[-1]
-        members[: nodes.size] = nodes
-        climb = compile_functions({"climb": components.climb}, "climb")
-        pairs = (self.indptr, self.indices, self.both, self.ties)
-        count = climb(*pairs, self.nodes, self.least, _PATIENCE, _WORK, *self.scratch, nodes.size)
-        return np.sort(members[:count])
-
-    def connected(self, nodes: Ints) -> list[Ints]:
-        """The parts of a set between which the walk goes without leaving it: stray nodes are no part of a trap."""
-        from scipy.sparse.csgraph import connected_components
-
-        inside = self.adjacency[nodes][:, nodes] + self.flows[nodes][:, nodes]
-        count, part = connected_components(inside, directed=False)
-        return [nodes[part == number] for number in range(count)]
-
-    def is_side(self, trap: Trap) -> bool:
-        """Whether it is more than half of the nodes, and what it leaves out holds the walk about as long."""
-        if 2 * len(trap.nodes) <= self.law.size:
-            return False
-        rest = np.delete(np.arange(self.law.size), np.array(trap.nodes))
-        return trap.factor < _SIDES * self.trap(rest).factor
-
-    def trap(self, nodes: Ints) -> Trap:
-        """The set with its numbers, from sums without differences; without its time to escape."""
+    def stay(self, nodes: Ints) -> float:
+        """The mean length of a visit, from sums without differences."""
         inside = np.zeros(self.law.size, dtype=np.bool_)
         inside[nodes] = True
-        rows, edges = self.flows[nodes], self.adjacency[nodes]
-        stay = float(self.law[nodes].sum() / rows.data[~inside[rows.indices]].sum())
-        cut = int((~inside[edges.indices]).sum())
-        share, rest = float(self.target[nodes].sum()), float(self.target[~inside].sum())
-        warranted = float(max((share + rest) / rest, edges.nnz / cut))
-        return Trap(tuple(nodes.tolist()), stay, np.nan, share, warranted, stay / warranted)
+        rows = self.flows[nodes]
+        return float(self.law[nodes].sum() / rows.data[~inside[rows.indices]].sum())
 
 
 def name_nodes(nodes: tuple[int, ...], most: int = 6) -> str:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.aggregation import minimise
 from freewalk.kernel import Kernel, Move
-from freewalk.stationary import Vectors, leaving_rates
+from freewalk.krylov import Vectors, minimise
+from freewalk.stationary import leaving_rates
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

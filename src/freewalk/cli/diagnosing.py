@@ -33,6 +33,9 @@ def diagnose(
     out: Annotated[
         Path | None, typer.Option(help="The image to write; runs/<name of the spec>-diagnosis.png if not given.")
     ] = None,
+    budget: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that it may take; what was not reached by then is left out.")
+    ] = 60.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all numbers as JSON and nothing else; no image without --out.")
     ] = False,
@@ -59,8 +62,8 @@ def diagnose(
         out = Path("runs") / f"{loaded.name}-diagnosis.png"
     if out is not None:
         check_format(out)
-    with terminal.status_line("diagnosing") as tell:
-        found = find(graph, plan.problem, start=first, designs=_designs(loaded, plan), progress=tell)
+    with terminal.parts_bar() as tell:
+        found = find(graph, plan.problem, start=first, designs=_designs(loaded, plan), budget=budget, progress=tell)
     if out is not None:
         diagnosis_figure(found, out)
     if as_json:

@@ -54,9 +54,9 @@ def diagnosis_table(found: "Diagnosis") -> "Table":
         collapse_padding=True,
     )
     shown.add_column("design", overflow="fold", min_width=12, vertical="bottom")
-    headings = ["visit\nto the\ntrap", "law off\nits\ntarget", "messages\nper\nupdate"]
+    headings = ["excess\nvisits", "distance\nfrom\ntarget", "messages\nper\nupdate"]
     if _is_raced(found):
-        headings += ["step", "updates\nto the\ngoal", "messages\nuntil\nthen", "× MH\nuniform"]
+        headings += ["step", "updates\nto the\ngoal", "messages\nto the\ngoal", "× MH\nuniform"]
     for heading in headings:
         shown.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
     for label, one in found.forecasts.items():
@@ -73,9 +73,12 @@ def _caption(found: "Diagnosis") -> str:
     from freewalk.analysis.sets import name_nodes
 
     words = []
-    if found.entrapped:
-        words.append(f"Visit: its mean length in updates, to {name_nodes(found.traps[0].nodes)}.")
-    words.append("Law off its target: the total variation between the two, 0 is unbiased.")
+    if found.held is not None:
+        words.append(
+            f"Excess visits: updates beyond its share that the walk spends at {name_nodes(found.held.nodes)} once it "
+            "is there, returns included."
+        )
+    words.append("Distance from target: in total variation; 0 is unbiased.")
     if _is_raced(found):
         goal = found.goal
         if goal is not None:
@@ -91,9 +94,9 @@ def _cells(found: "Diagnosis", one: "Forecast") -> list[Any]:
 
     cells = [
         one.label,
-        _number(one.stay),
-        "0" if one.distance <= _ON_TARGET else f"{one.distance:.2g}",
-        f"{one.messages_per_update:.2f}",
+        _number(one.excess),
+        "0" if one.distance <= _ON_TARGET else UNKNOWN if np.isnan(one.distance) else f"{one.distance:.2g}",
+        UNKNOWN if np.isnan(one.messages_per_update) else f"{one.messages_per_update:.2f}",
         UNKNOWN if one.race is None else f"{one.race.step:.2g}",
         _outcome(one) or _number(one.race.updates if one.race is not None else np.nan),
         _number(one.race.messages if one.race is not None else np.nan),
@@ -191,7 +194,7 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
         _draw_bars(bars, found)
         words = "the larger a node, the larger its importance"
         if found.entrapped:
-            words += "   ringed: the worst trap, and how long a visit of the importance walk lasts"
+            words += "   ringed: the worst trap, and the updates beyond its share that the importance walk spends there"
         if len(shown_traps(found)) > 1:
             words += "   paler: other traps"
         footnote(figure, words)
@@ -202,13 +205,11 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
 def _headline(found: "Diagnosis") -> str:
     from freewalk.analysis.findings import IMPORTANCE
 
-    words = f"Importance sampling by Metropolis is {'' if found.entrapped else 'not '}entrapped on {found.graph.name}"
     if found.slower is None:
-        return words
-    joint = "and" if found.slower == found.entrapped else "yet"
+        return f"{found.graph.name}: {found.conclusion}"
     many = f"{found.ratio:.2g} ×" if np.isfinite(found.ratio) else _times(found, found.forecasts[IMPORTANCE])
     many = many.replace(">", "more than")
-    return f"{words},\n{joint} needs {many} the updates of the uniform walk"
+    return f"{found.graph.name}: {found.conclusion}\nIt needs {many} the updates of the uniform walk"
 
 
 def _draw_laws(axes: "Axes", found: "Diagnosis") -> None:
@@ -268,7 +269,7 @@ def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.
 
 
 def _draw_bars(axes: "Axes", found: "Diagnosis") -> None:
-    """What each design needs; where that was not computed, how long the worst trap holds it, or what it sends."""
+    """What each design needs; where that was not computed, its excess visits, or what it sends."""
     from freewalk.analysis.findings import UNIFORM
 
     forecasts = list(found.forecasts.values())
@@ -281,8 +282,8 @@ def _draw_bars(axes: "Axes", found: "Diagnosis") -> None:
         given_up = np.array([_outcome(one) not in ("", BIASED) for one in forecasts])
         _bars(axes, found, ratios, words, (FASTER, SLOWER), given_up)
     elif found.entrapped:
-        axes.set_title("Updates that a visit to the worst trap lasts", loc="left")
-        values = np.array([one.stay for one in forecasts])
+        axes.set_title("Excess visits to the worst trap", loc="left")
+        values = np.array([one.excess for one in forecasts])
         _bars(axes, found, values, [_number(value) for value in values])
     else:
         axes.set_title("Messages per update", loc="left")

@@ -52,8 +52,8 @@ def scale_of_stays(stays: Floats) -> "ScalarMappable":
 
 
 def shown_traps(found: "Diagnosis") -> "tuple[Trap, ...]":
-    """The traps that the words count: the worst, and those that come near to it."""
-    return tuple(trap for trap in found.traps if trap.factor >= 0.1 * found.traps[0].factor)
+    """The worst trap, and those that come near to it."""
+    return tuple(trap for trap in found.traps if trap.lost >= 0.1 * found.traps[0].lost)
 
 
 def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
@@ -207,7 +207,7 @@ def _label(
     inner = members[np.argsort(np.linalg.norm(dots.places[members] - centre, axis=1), kind="stable")][:_ANCHORS]
     colour = TRAP if trap is found.traps[0] else OTHER
     text: Any = axes.annotate(
-        f"{'worst trap: ' if trap is found.traps[0] else ''}{_updates(trap.stay)}",
+        f"{'worst trap: ' if trap is found.traps[0] else ''}{_updates(trap.excess)}",
         (0, 0),
         xytext=(0, 0),
         textcoords="offset points",
@@ -272,8 +272,8 @@ def _room(
     return best, float(least)
 
 
-def _updates(stay: float) -> str:
-    return f"{stay:,.0f} updates" if stay >= 10 else f"{stay:.1f} updates"
+def _updates(count: float) -> str:
+    return f"{count:,.0f} updates" if count >= 10 else f"{count:.2g} updates"
 
 
 def _overlap(one: Floats, other: Floats) -> bool:
