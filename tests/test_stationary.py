@@ -1,5 +1,7 @@
 """The stationary law: exact in every component, the same by every way, and never wrong in silence."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy.sparse import csc_array, csr_array, eye_array
@@ -8,7 +10,9 @@ from scipy.sparse.linalg import spsolve
 import freewalk as fw
 from freewalk import stationary
 from freewalk.aggregation import Hierarchy
-from freewalk.designs import MHLJ, FromMatrix, Metropolis
+from freewalk.analysis import law as laws
+from freewalk.analysis.unrolled import Hops, samples_its_target, unrolled
+from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, FromMatrix, Metropolis, SimpleWalk
 from freewalk.elimination import dense_law, narrow_law, narrow_order
 from freewalk.errors import AnalysisError, KernelError
 from freewalk.krylov import minimise
@@ -168,3 +172,195 @@ def test_a_matrix_of_many_nodes_gets_its_law():
     assert FromMatrix(kernel.matrix()).kernel(kernel.graph).target == pytest.approx(kernel.target, rel=1e-10)
     with pytest.raises(KernelError, match=r"pass target="):
         FromMatrix(np.eye(6)).kernel(fw.graphs.ring(6))
+
+
+# Jumps hop by hop: hubs connect everything, and as a matrix on the nodes jumps would fill memory.
+
+
+def random_tree(n):
+    children = np.arange(1, n)
+    return fw.graphs.from_edges(
+        np.stack([np.floor(np.random.default_rng(n).random(n - 1) * children).astype(int), children], axis=1)
+    )
+
+
+def binary_tree(n):
+    children = np.arange(1, n)
+    return fw.graphs.from_edges(np.stack([(children - 1) // 2, children], axis=1))
+
+
+def wheel(n):
+    rim = np.arange(1, n)
+    spokes, around = np.stack([0 * rim, rim], axis=1), np.stack([rim, rim % (n - 1) + 1], axis=1)
+    return fw.graphs.from_edges(np.concatenate([spokes, around]))
+
+
+def barbell(m):
+    """Two cliques of m nodes, and an edge."""
+    clique = np.stack(np.triu_indices(m, 1), axis=1)
+    return fw.graphs.from_edges(np.concatenate([clique, clique + m, [[0, m]]]))
+
+
+HUBS = {
+    "star": fw.graphs.star,
+    "wheel": wheel,
+    "preferential tree": lambda n: fw.graphs.barabasi_albert(n, 1, seed=1),
+    "preferential": lambda n: fw.graphs.barabasi_albert(n, 3, seed=1),
+    "random tree": random_tree,
+    "binary tree": binary_tree,
+}
+
+
+def jumping(graph):
+    return MHLJ(0.5, 0.5, 3).kernel(graph, np.exp(np.random.default_rng(graph.n).standard_normal(graph.n)))
+
+
+def unkept(kernel, law):
+    return np.abs(Hops(kernel).spread(law) - law).sum()
+
+
+@pytest.mark.parametrize("kind", HUBS)
+def test_jumps_from_hubs(kind):
+    large = jumping(HUBS[kind](10_000))
+    assert unkept(large, laws.stationary(large)) < 1e-12
+    small = jumping(HUBS[kind](1500))
+    expected = dense_law(leaving_rates(small.matrix()).toarray())
+    assert laws.stationary(small) == pytest.approx(expected, rel=1e-9)
+
+
+def test_jumps_on_a_star_of_many_nodes():
+    kernel = jumping(fw.graphs.star(100_000))
+    law = laws.stationary(kernel)
+    assert unkept(kernel, law) < 1e-12
+    assert law.min() > 0
+    assert law.sum() == pytest.approx(1, abs=1e-13)
+
+
+def test_jumps_between_two_cliques(monkeypatch):
+    kernel = jumping(barbell(300))
+    law = laws.stationary(kernel)
+    assert unkept(kernel, law) < 1e-12
+    assert settled(Hops(kernel), np.asarray(kernel.target), "cliques") == pytest.approx(law, rel=1e-9)
+    monkeypatch.setattr(laws, "PLAIN", 10)
+    assert laws.stationary(kernel) == pytest.approx(law, rel=1e-9)
+    monkeypatch.setattr(laws, "is_crowded", lambda kernel: True)
+    assert laws.stationary(kernel) == pytest.approx(law, rel=1e-9)
+
+
+def test_an_iteration_that_fails_is_eliminated_where_that_is_possible(monkeypatch):
+    kernel = jumping(fw.graphs.watts_strogatz(1500, 6, 0.3, seed=1))
+    law = laws.stationary(kernel)
+    monkeypatch.setattr(stationary, "_ROUNDS", 1)
+    assert laws.stationary(kernel) == pytest.approx(law, rel=1e-10)
+    monkeypatch.setattr(laws, "DENSE", 10)
+    with pytest.raises(AnalysisError, match=r"^stationary: MHLJ.*: after 1 corrections its stationary law still"):
+        laws.stationary(kernel)
+
+
+def test_a_matrix_that_would_fill_memory_is_refused_at_once():
+    kernel = jumping(fw.graphs.star(20_000))
+    before = time.perf_counter()
+    with pytest.raises(KernelError, match=r"^MHLJ.*: the matrix of its jumps on 20000 nodes would have up to 4.0e\+08"):
+        kernel.matrix()
+    assert time.perf_counter() - before < 2
+    assert laws.stationary(kernel).sum() == pytest.approx(1, abs=1e-13)
+
+
+def random_rows(graph, seed):
+    rows = (graph.adjacency().toarray() + np.eye(graph.n)) * np.random.default_rng(seed).uniform(0.1, 1, (graph.n,) * 2)
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def mixed(graph, importance):
+    """All kinds of moves in one table."""
+    ratio = importance / graph.degrees
+    moves = [
+        fw.Move(0.1, hops=0),
+        fw.Move(0.2, hops=1, ratio=ratio),
+        fw.Move(0.1, hops=2, ratio=ratio),
+        fw.Move(0.1, hops=4),
+        fw.Move(0.15, hops=3, rows=random_rows(graph, 1)),
+        fw.Move(0.15, hops=2, rows=[random_rows(graph, 2), random_rows(graph, 3)]),
+        fw.Move(0.05, hops=1, law=importance),
+        fw.Move(0.0, hops=9),
+        fw.Move(0.15, hops=1),
+    ]
+    return fw.Kernel(graph, moves, importance, "mixed")
+
+
+SMALL = {
+    "ring": fw.graphs.ring(10),
+    "star": fw.graphs.star(8),
+    "triangle": fw.graphs.ring(3),
+    "wheel": wheel(9),
+    "preferential": fw.graphs.barabasi_albert(16, 2, seed=4),
+}
+DESIGNS = {
+    "simple": lambda graph: SimpleWalk(),
+    "importance": lambda graph: Metropolis(power=1),
+    "proposal": lambda graph: Metropolis(power=0.5, proposal=random_rows(graph, 5)),
+    "MHLJ": lambda graph: MHLJ(0.3, 0.5, 3),
+    "MHLJ without jumps": lambda graph: MHLJ(0.0, 0.5, 3),
+    "MHLJ, jumps of one hop": lambda graph: MHLJ(0.3, 0.5, 1),
+    "MHLJ, jumps only": lambda graph: MHLJ(1.0, 0.3, 5),
+    "corrected": lambda graph: MHLJ(0.6, 0.4, 4, corrected=True),
+    "closed form": lambda graph: ClosedFormMHLJ(0.5, 0.5, 3),
+    "any matrix": lambda graph: FromMatrix(random_rows(graph, 6)),
+    "independent": lambda graph: Centralized(power=1),
+}
+
+
+@pytest.mark.parametrize("graph", SMALL.values(), ids=SMALL)
+@pytest.mark.parametrize("design", [*DESIGNS, "mixed"])
+def test_hop_by_hop_is_the_same_walk(design, graph):
+    numbers, n = np.random.default_rng(graph.n), graph.n
+    values = np.exp(numbers.standard_normal(n))
+    kernel = mixed(graph, values) if design == "mixed" else DESIGNS[design](graph).kernel(graph, values)
+    matrix, measure = kernel.matrix().toarray(), numbers.standard_normal(n)
+    hops, chain = Hops(kernel), unrolled(kernel)
+    assert hops.spread(measure) == pytest.approx(measure @ matrix, rel=1e-12, abs=1e-14)
+    assert hops.change(measure) == pytest.approx(measure @ matrix - measure, rel=1e-12, abs=1e-14)
+    # Watched at the nodes alone, the chain of all states is that of the kernel.
+    rates = chain.leaving.toarray()
+    assert chain.nodes == n
+    assert rates[n:].sum(axis=1) == pytest.approx(np.ones(len(rates) - n), rel=1e-13)
+    watched = rates[:n, :n] + rates[:n, n:] @ np.linalg.solve(np.eye(len(rates) - n) - rates[n:, n:], rates[n:, :n])
+    off = ~np.eye(n, dtype=bool)
+    assert watched[off] == pytest.approx(matrix[off], rel=1e-12, abs=1e-15)
+    law = laws.stationary(kernel)
+    states = chain.law(law)
+    assert np.array_equal(states[:n], law)
+    assert states[n:] == pytest.approx((states @ rates)[n:], rel=1e-12)
+
+
+def two_hops_only(graph):
+    return fw.Kernel(graph, [fw.Move(1.0, hops=2)], graph.degrees, "two hops")
+
+
+def test_tables_that_show_their_balance():
+    graph, values = SMALL["preferential"], np.exp(np.random.default_rng(0).standard_normal(16))
+    balanced = [SimpleWalk(), Metropolis(), Metropolis(power=1), MHLJ(0.0, 0.5, 3), MHLJ(0.3, 0.5, 3, corrected=True)]
+    for design in balanced:
+        kernel = design.kernel(graph, values)
+        assert samples_its_target(kernel), design
+        law = np.asarray(kernel.target)
+        assert law @ kernel.matrix().toarray() == pytest.approx(law, rel=1e-12)
+    other = [
+        MHLJ(0.3, 0.5, 3),
+        MHLJ(1e-9, 0.5, 1),
+        ClosedFormMHLJ(0.3, 0.5, 3),
+        FromMatrix(random_rows(graph, 0)),
+        Centralized(power=1),
+        Metropolis(power=1, proposal=random_rows(graph, 1)),
+    ]
+    for design in other:
+        assert not samples_its_target(design.kernel(graph, values)), design
+    # Where all degrees are equal, jumps sample the uniform law; no others do.
+    assert samples_its_target(MHLJ(0.3, 0.5, 3, power=0).kernel(SMALL["ring"], np.ones(10)))
+    assert not samples_its_target(MHLJ(0.3, 0.5, 3, power=0).kernel(graph, values))
+    # A target that is off by more than rounding is none, and two hops alone may not come everywhere.
+    off = np.where(np.arange(10) == 3, 1 + 1e-9, 1.0)
+    assert not samples_its_target(fw.Kernel(SMALL["ring"], [fw.Move(1.0, hops=1)], off, "off"))
+    assert not samples_its_target(two_hops_only(SMALL["ring"]))
+    with pytest.raises(KernelError, match=r"two hops: P is reducible \(2 strongly connected parts\)"):
+        laws.stationary(two_hops_only(SMALL["ring"]))

@@ -134,14 +134,37 @@ def test_every_verdict_has_a_number_and_what_is_not_a_pass_a_sentence(whole: Who
 
 
 def test_what_is_computed_has_the_verdicts_that_it_must_have(whole: Whole) -> None:
-    assert outcomes(whole, "2", "stated") == ["fail", "fail", "pass", "pass", "pass"]
-    assert outcomes(whole, "2", "published") == ["pass"] * 5
+    assert outcomes(whole, "2", "stated") == ["fail", "fail", "pass", "pass", "pass", "fail", "fail"]
+    assert outcomes(whole, "2", "published") == ["pass"] * 5 + ["fail"] * 2
     assert outcomes(whole, "remark-1", "stated") == ["pass", "pass", "fail"]
     assert outcomes(whole, "theorem-1", "own") == ["pass"] * 5
     leave, stay = said(whole, "2", "published")["verdicts"][:2]
     assert (float(leave["measured"]), float(stay["measured"])) == pytest.approx((1 / 102, 50 / 51), rel=1e-3)
     leave, stay = said(whole, "2", "stated")["verdicts"][:2]
     assert (float(leave["measured"]), float(stay["measured"])) == (1 / 200, 99 / 100)
+
+
+@pytest.mark.parametrize(
+    ("key", "variant", "expected"),
+    [
+        ("3", "stated", {"MH importance is entrapped": "pass", "MHLJ is not entrapped": "fail"}),
+        ("3", "published", {"MH importance is entrapped": "pass", "MHLJ is not entrapped": "pass"}),
+        ("4b", "stated", {"MH importance is not entrapped": "pass"}),
+        ("4b", "published", {"MH importance is not entrapped": "pass"}),
+        ("5a", "stated", {"MH importance is entrapped": "fail", "MHLJ is not entrapped": "pass"}),
+        ("5a", "published", {"MH importance is entrapped": "pass", "MHLJ is not entrapped": "pass"}),
+        ("5b", "stated", {"MH importance is entrapped": "fail", "MHLJ is not entrapped": "pass"}),
+        ("5b", "published", {"MH importance is entrapped": "fail", "MHLJ is not entrapped": "pass"}),
+        ("6", "stated", {"MH importance is entrapped": "pass", "MHLJ is not entrapped": "fail"}),
+        ("6", "published", {"MH importance is entrapped": "pass", "MHLJ is not entrapped": "pass"}),
+    ],
+)
+def test_each_graph_with_heavy_nodes_has_a_verdict_on_entrapment(
+    whole: Whole, key: str, variant: str, expected: dict[str, str]
+) -> None:
+    found = [verdict for verdict in said(whole, key, variant)["verdicts"] if " entrapped: " in verdict["claim"]]
+    assert {verdict["claim"].partition(":")[0]: verdict["outcome"] for verdict in found} == expected
+    assert all("excess visits" in verdict["measured"] for verdict in found)
 
 
 @pytest.mark.parametrize(("key", "variant"), LEARNED)
