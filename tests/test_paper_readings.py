@@ -277,7 +277,7 @@ def test_excess_visits_depend_on_the_data():
     for seed in range(1, 9):
         problem, ring = ring_of_1000(seed)
         found.append(analysis.excess_visits(Metropolis(power=1).kernel(ring, problem.smoothness), [0, 1]))
-    assert (min(found), max(found)) == pytest.approx((21_600, 41_300), rel=1e-2)
+    assert (min(found), max(found)) == pytest.approx((27_560, 43_830), rel=1e-3)
 
 
 def test_mixing_and_hitting_times_do_not_order_the_designs():
@@ -375,7 +375,10 @@ def test_a_sparse_graph_does_not_make_leaving_improbable():
     assert leaving == pytest.approx(
         np.array([[0.211, 0.514], [0.145, 0.355], [0.0897, 0.215], [0.00885, 0.0217], [0.0101, 0.0244]]), rel=5e-3
     )
-    # One heavy node on a regular graph is left with probability 1 / L, whatever its degree.
+    # m neighbours on a ring hold a visit for m · h updates; one node of any regular graph is left with probability 1 / h.
+    for m in (1, 2, 5):
+        kernel = Metropolis(power=1).kernel(fw.graphs.ring(200), np.where(np.arange(200) < m, 100.0, 1.0))
+        assert analysis.escape_time(kernel, range(m), "entry") == pytest.approx(100 * m)
     one = np.where(np.arange(100) == 0, 100.0, 1.0)
     for graph in (fw.graphs.ring(100), fw.graphs.complete(100)):
         assert 1 / analysis.sojourn_times(Metropolis(1).kernel(graph, one))[0] == pytest.approx(1 / 100)
@@ -393,9 +396,8 @@ def test_a_sparse_graph_does_not_make_leaving_improbable():
 def test_what_a_sparse_graph_changes_is_how_often_the_walk_returns(design, excess):
     found = [analysis.excess_visits(kernel, [0, 1]) for kernel in on_five_graphs(design)]
     assert found == pytest.approx(excess, rel=0.05)
-    assert found[0] > 20 * found[1] > 20 * found[3]
-    if design == "importance":
-        assert found[0] > 400 * found[-1]
+    assert (np.diff(found) < 0).all()
+    assert found[0] > 200 * found[-1]
 
 
 def test_the_papers_example_of_entrapment_has_no_excess_visits():

@@ -11,6 +11,7 @@ Dense matrices go block by block, so that nearly all work is matrix products. No
 moves are short (rings, paths, narrow grids) take a compiled elimination within a band.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,6 +112,18 @@ def hitting(rates: Floats, costs: Floats) -> Floats:
     return result
 
 
+def times_between(leaving: "csr_array") -> Floats:
+    """The mean number of steps from every node to every other; infinite where floats end.
+
+    By the nodes that a walk changes to, with the length of its stays as costs: how long it stays must not make rates so
+    small that they lose digits.
+    """
+    rates = leaving.toarray()
+    left = rates.sum(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return hitting(rates / left[:, None], 1.0 / left)
+
+
 def dense_law(rates: Floats) -> Floats:
     """The stationary law of a chain, given its rates; they are overwritten."""
     n = len(rates)
@@ -127,10 +140,39 @@ def dense_law(rates: Floats) -> Floats:
         shares = rates[:begin, begin:end] / totals[begin:end]
         rates[:begin, :begin] += shares @ rates[begin:end, :begin]
     law = np.ones(n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for node in range(1, n):
+            law[node] = law[:node] @ rates[:node, node] / totals[node]
+            if law[node] > _LARGE:
+                law[: node + 1] /= _LARGE
+        law = law / law.sum()
+    if _is_full(law):
+        return np.asarray(law)
+    return _scaled_law(n, lambda node: (0, rates[:node, node]), totals)
+
+
+def _is_full(law: Floats) -> bool:
+    """Whether no part of a law was too small or too large for floats on the way: what comes after it would be lost."""
+    return bool(np.isfinite(law).all() and law.min() > 0)
+
+
+def _scaled_law(n: int, column: Callable[[int], tuple[int, Floats]], totals: Floats) -> Floats:
+    """The law by nodes that are put back with an exponent each, for laws with valleys that no float can hold.
+
+    `column` gives the rates to a node from those before it, and the first of these.
+    """
+    mantissas, exponents = np.ones(n), np.zeros(n, dtype=np.int64)
     for node in range(1, n):
-        law[node] = law[:node] @ rates[:node, node] / totals[node]
-        if law[node] > _LARGE:
-            law[: node + 1] /= _LARGE
+        first, rates = column(node)
+        parts, powers = np.frexp(rates)
+        powers = powers + exponents[first:node]
+        parts = parts * mantissas[first:node]
+        highest = int(powers[parts > 0].max())
+        total = float(np.ldexp(parts, np.maximum(powers - highest, -2000)).sum())
+        one, power = np.frexp(totals[node])
+        two, more = np.frexp(total / one)
+        mantissas[node], exponents[node] = two, highest - power + more
+    law = np.ldexp(mantissas, np.maximum(exponents - exponents.max(), -2000))
     return np.asarray(law / law.sum())
 
 
@@ -148,8 +190,16 @@ def narrow_order(leaving: "csr_array") -> tuple[Ints, int]:
 def narrow_law(leaving: "csr_array", place: Ints, width: int) -> Floats:
     """The stationary law of a chain whose nodes have such places."""
     law = np.ones(place.size)
-    _eliminate_narrow(leaving, place, width, np.zeros(place.size), np.zeros((place.size, 0)), law)
-    return np.asarray((law / law.sum())[place])
+    band, totals = _eliminate_narrow(leaving, place, width, np.zeros(place.size), np.zeros((place.size, 0)), law)
+    law = law / law.sum()
+    if not _is_full(law):
+
+        def column(node: int) -> tuple[int, Floats]:
+            before = np.arange(max(0, node - width), node)
+            return int(before[0]), band[before, width + node - before]
+
+        law = _scaled_law(place.size, column, totals)
+    return np.asarray(law[place])
 
 
 def narrow_absorbed(leaving: "csr_array", place: Ints, width: int, absorption: Floats, right: Floats) -> Floats:
@@ -162,14 +212,17 @@ def narrow_absorbed(leaving: "csr_array", place: Ints, width: int, absorption: F
 
 def _eliminate_narrow(
     leaving: "csr_array", place: Ints, width: int, absorption: Floats, right: Floats, law: Floats
-) -> None:
+) -> tuple[Floats, Floats]:
+    """Eliminate, and return the band and what leaves each node."""
     from freewalk.compiling import compile_functions
 
     band = np.zeros((place.size, 2 * width + 1))
     rows = np.repeat(place, np.diff(leaving.indptr))
     band[rows, place[leaving.indices] - rows + width] = leaving.data
     totals = np.ones(place.size)
-    compile_functions({"eliminate_band": eliminate_band}, "eliminate_band")(band, width, absorption, right, totals, law)
+    eliminate = compile_functions({"eliminate_band": eliminate_band}, "eliminate_band")
+    eliminate(band, width, absorption, right, totals, law)
+    return band, totals
 
 
 def eliminate_band(band: Floats, width: int, absorption: Floats, right: Floats, totals: Floats, law: Floats) -> None:

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 _DENSE_LIMIT = 5000
 _DENSE_SHARE = 5.0  # so many multiplications an entry take longer than they would in a dense product
-_MOST_ENTRIES = 1.5e8  # of a sparse matrix: 2 GB, and some more to make it
+_MOST_ENTRIES, _MOST_TERMS = 6e7, 2e9  # of a sparse product: 1 GB, and ten seconds
 _SUM_TOLERANCE = 1e-9
 _ROUNDING = 1e-12
 
@@ -351,14 +351,15 @@ def _product(owner: str, first: "csr_array", second: "csr_array") -> "csr_array"
     n = first.shape[0]
     # By row, how many entries are multiplied: a bound on how many there will be.
     terms = first.astype(bool).astype(np.float64) @ np.diff(second.indptr).astype(np.float64)
-    entries = float(np.minimum(terms, n).sum())
-    if entries > _MOST_ENTRIES:
-        raise KernelError(
-            f"{owner}: the matrix of its jumps on {n} nodes would have up to {entries:.1e} entries, expected at most "
-            f"{_MOST_ENTRIES:.0e}. Runs, stationary and excess_visits make jumps hop by hop and need no matrix"
-        )
     if n <= _DENSE_LIMIT and terms.sum() > _DENSE_SHARE * n**2:
         return csr_array(first.toarray() @ second.toarray())
+    entries = float(np.minimum(terms, n).sum())
+    if entries > _MOST_ENTRIES or terms.sum() > _MOST_TERMS:
+        raise KernelError(
+            f"{owner}: the matrix of its jumps on {n} nodes would have up to {entries:.1e} entries from "
+            f"{terms.sum():.1e} products, expected at most {_MOST_ENTRIES:.0e} and {_MOST_TERMS:.0e}. Runs, and "
+            "stationary and excess_visits without corrected jumps, go hop by hop and need no matrix"
+        )
     return csr_array(first @ second)
 
 

@@ -32,6 +32,10 @@ class Steps(Protocol):
         """What one step adds to a measure: x P − x."""
         ...
 
+    def energy(self, law: Floats, deviations: Floats) -> float:
+        """Σ ν_i P_ij (z_i − z_j)² / 2 for a law ν that is kept, and any z; that is (x − x P) z with x = ν z."""
+        ...
+
     def swept(self, law: Floats) -> Floats:
         """A better guess at the law."""
         ...
@@ -185,6 +189,12 @@ class Flows:
         """What one step adds to a measure: x P − x."""
         arrived = row_sums(self._arriving, self._arriving.data * measure[self._arriving.indices])
         return np.asarray(arrived - measure * self.rates)
+
+    def energy(self, law: Floats, deviations: Floats) -> float:
+        """Σ ν_i P_ij (z_i − z_j)² / 2 for a law ν that is kept, and any z; that is (x − x P) z with x = ν z."""
+        counts = np.diff(self.leaving.indptr)
+        differences = np.repeat(deviations, counts) - deviations[self.leaving.indices]
+        return float(np.repeat(law, counts) @ (self.leaving.data * differences**2) / 2)
 
     def swept(self, law: Floats) -> Floats:
         """A guess at the law in which nodes that differ much from their neighbours are settled."""

@@ -162,7 +162,7 @@ def test_half_of_each_of_two_traps_is_right_or_refused(heavy, many):
 def test_what_a_refusal_says():
     expected = (
         r"^excess_visits: Metropolis\(power=1\): the excess of 2 nodes would have a relative error of .*, expected "
-        r"at most 1e-09: they hold the walk in several places .* Ask for each of these places alone$"
+        r"at most 1e-10: they hold the walk in several places .* Ask for each of these places alone$"
     )
     with pytest.raises(AnalysisError, match=expected):
         excess_visits(two_pairs(1e16), [0, 2])
@@ -396,7 +396,7 @@ def test_an_iteration_that_does_not_settle_is_eliminated_or_refused(monkeypatch)
     monkeypatch.setattr(returns, "_ROUNDS", 1)
     assert excess_visits(kernel, heavy) == pytest.approx(expected, rel=1e-11)
     monkeypatch.setattr(returns, "DENSE", 10)
-    with pytest.raises(AnalysisError, match=r"^excess_visits: .* the excess of 20 nodes .* expected at most 1e-09"):
+    with pytest.raises(AnalysisError, match=r"^excess_visits: .* the excess of 20 nodes .* expected at most 1e-08"):
         excess_visits(kernel, heavy)
 
 
@@ -407,7 +407,6 @@ def two_parts(edges, m, bridge):
     return graph, np.append(np.exp(np.random.default_rng(0).standard_normal(2 * m)), bridge)
 
 
-@pytest.mark.xfail(strict=True, reason="the last change of an iteration says too little about its error")
 @pytest.mark.parametrize("crowded", [False, True])
 def test_iterated_results_are_right_or_refused(crowded, monkeypatch):
     """The walk seldom goes from one part to the other: 3 to 8 orders of magnitude."""
@@ -432,7 +431,6 @@ def test_iterated_results_are_right_or_refused(crowded, monkeypatch):
     assert not wrong
 
 
-@pytest.mark.xfail(strict=True, reason="an iteration that does not see what is slow calls itself settled")
 def test_two_cliques_that_the_walk_hardly_ever_changes(monkeypatch):
     """2 · 10¹² visits; a change of nothing is not an error of nothing."""
     monkeypatch.setattr(returns, "is_crowded", lambda kernel: True)
@@ -443,7 +441,6 @@ def test_two_cliques_that_the_walk_hardly_ever_changes(monkeypatch):
     assert excess_visits(kernel, [1, 2]) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.xfail(strict=True, raises=AnalysisError, reason="a bound on rounding that grows with the number of nodes")
 @pytest.mark.parametrize("design", [Metropolis(power=1), MHLJ(0.1, 0.5, 3)])
 def test_heavy_nodes_at_equal_distances_on_a_large_ring(design):
     """By symmetry a ring of 5000 nodes with one of them: its numbers say what those of a large ring are."""

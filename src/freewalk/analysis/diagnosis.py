@@ -132,9 +132,10 @@ def diagnose(
         start = int(values.argmax())
     first = start_law("diagnose", start, graph.n)
     kernels = {label: design.kernel(graph, values, label=label) for label, design in _listed(designs).items()}
-    parts.total = 2 + 2 * len(kernels)
+    parts.total = 2 + 4 * len(kernels)
     with deadline.within(budget):
-        held = parts.compute("traps", lambda: held_sets("diagnose", kernels[IMPORTANCE])) or []
+        with deadline.within(budget / 2):
+            held = parts.compute("traps", lambda: held_sets("diagnose", kernels[IMPORTANCE])) or []
         nodes = np.array(held[0].nodes if held else [int(values.argmax())])
         returns = {label: _forecast(label, kernel, nodes, parts) for label, kernel in kernels.items()}
         goal, races = _races(problems, kernels, first, equal, parts)
@@ -342,15 +343,16 @@ def _in_units(raced: Race | None, unit: float) -> Race | None:
 
 
 def _forecast(label: str, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:
+    """What one design would do, but for its race."""
     kernel = kernel.at(0)
-
-    def returns() -> tuple[float, float, float]:
-        found = Returns("diagnose", kernel)
+    found = parts.compute(f"stationary distribution of {label}", lambda: Returns("diagnose", kernel))
+    distance = messages = excess = None
+    if found is not None:
         distance = float(np.abs(found.law - np.asarray(kernel.target)).sum() / 2)
-        return distance, float(found.law @ messages_per_visit(kernel)[0]), found.excess(nodes)
-
-    distance, messages, excess = parts.compute(f"returns of {label}", returns) or (float("nan"),) * 3
-    return Forecast(label=label, excess=excess, distance=distance, messages_per_update=messages, race=None)
+        messages = parts.compute(f"messages of {label}", lambda: float(found.law @ messages_per_visit(kernel)[0]))
+        excess = parts.compute(f"returns of {label}", lambda: found.excess(nodes))
+    excess, distance, messages = (np.nan if value is None else value for value in (excess, distance, messages))
+    return Forecast(label, excess, distance, messages, race=None)
 
 
 def _start_in_words(start: str | ArrayLike, values: Floats) -> str:

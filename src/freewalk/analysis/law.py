@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.analysis.chain import DENSE, check_constant, matrix_of
-from freewalk.analysis.unrolled import Hops, is_crowded, samples_its_target, unrolled
+from freewalk.analysis.unrolled import Hops, is_crowded, samples_its_target, takes_all_edges, unrolled
 from freewalk.elimination import dense_law
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
@@ -57,7 +57,8 @@ def stationary(kernel: Kernel, *, who: str = "stationary") -> Floats:
     if n <= PLAIN:
         return stationary_law(kernel.matrix(), name, target)
     chain = None if is_crowded(kernel) else unrolled(kernel)
-    check_irreducible(kernel.matrix() if chain is None else chain.leaving, name)
+    if not takes_all_edges(kernel):
+        check_irreducible(kernel.matrix() if chain is None else chain.leaving, name)
     try:
         if chain is None:
             return settled(Hops(kernel), target, name)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.analysis.chain import as_array, check_dense, check_nodes, matrix_of
 from freewalk.analysis.law import stationary
-from freewalk.elimination import absorbed, hitting, narrow_absorbed, narrow_order
+from freewalk.elimination import absorbed, narrow_absorbed, narrow_order, times_between
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.stationary import ELIMINATION, PLAIN, check_irreducible, flows_of, leaving_rates, row_sums, totals_of
@@ -185,11 +185,7 @@ def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:
     if isinstance(kernel, Kernel):
         check_dense(who, kernel.graph.n, _INSTEAD)
     law = stationary(kernel, who=who)
-    rates = leaving_rates(kernel.matrix()).toarray()
-    left = rates.sum(axis=1)
-    # By the nodes that a walk changes to, with the length of its stays as costs: how long it stays must not make rates
-    # so small that they lose digits.
-    times = hitting(rates / left[:, None], 1.0 / left)
+    times = times_between(leaving_rates(kernel.matrix()))
     if not np.isfinite(times).all():
         raise AnalysisError(
             f"{who}: {kernel.label}: some times are longer than floats can tell, expected less than 1e308"

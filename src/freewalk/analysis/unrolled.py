@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.kernel import Kernel, Move
-from freewalk.krylov import Vectors, minimise
+from freewalk.krylov import Vectors, minimise, norm
 from freewalk.stationary import leaving_rates
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 _MANY, _CROWD = 1_000_000, 64  # so many edges, and so many at a node, are not unrolled
 _SWEEPS = 10
 _ACCURACY = 1e-6  # of one correction
+_ROUNDING = 1e-14  # of a step
 _BALANCED = 1e-13  # relative difference of two laws that are equal but for rounding
 
 
@@ -123,6 +124,10 @@ class Hops:
         """What one step adds to a measure: x P − x."""
         return self.spread(measure) - measure
 
+    def energy(self, law: Floats, deviations: Floats) -> float:
+        """Σ ν_i P_ij (z_i − z_j)² / 2 for a law ν that is kept, and any z: as (x − x P) z with x = ν z."""
+        return float(-self.change(law * deviations) @ deviations)
+
     def swept(self, law: Floats) -> Floats:
         """A guess at the law, some steps later."""
         for _ in range(_SWEEPS):
@@ -137,7 +142,10 @@ class Hops:
         scale = np.sqrt(law)
 
         def solve(right: Floats) -> Floats:
-            return scale * minimise(lambda x: -self.change(scale * x) / scale, right / scale, _ACCURACY, rounds=3)
+            scaled = right / scale
+            # There is nothing to be gained below the rounding of the right side itself.
+            least = _ROUNDING / max(norm(scaled), _ROUNDING)
+            return scale * minimise(lambda x: -self.change(scale * x) / scale, scaled, max(_ACCURACY, least), rounds=3)
 
         return solve
 
@@ -175,11 +183,15 @@ def samples_its_target(kernel: Kernel) -> bool:
 
     d uniform hops accepted with min(1, ratio[end] / ratio[start]) are in balance with degree · ratio.
     """
-    moves = [move for move in kernel.moves if move.probability > 0]
-    if not any(move.hops == 1 and move.rows is None and move.law is None for move in moves):
-        return False
     degrees, target = kernel.graph.degrees, np.asarray(kernel.target)
-    return all(_is_balanced(move, degrees, target) for move in moves)
+    balanced = all(_is_balanced(move, degrees, target) for move in kernel.moves if move.probability > 0)
+    return balanced and takes_all_edges(kernel)
+
+
+def takes_all_edges(kernel: Kernel) -> bool:
+    """Whether the table alone shows that every edge is taken, both ways, so that a walk comes everywhere."""
+    single = (move for move in kernel.moves if move.probability > 0 and move.hops == 1)
+    return any(move.rows is None and move.law is None for move in single)
 
 
 def _is_balanced(move: Move, degrees: NDArray[np.int64], target: Floats) -> bool:

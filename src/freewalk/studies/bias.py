@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from freewalk.analysis import escape_time, mixing_time
+from freewalk.analysis import excess_visits, mixing_time
 from freewalk.report.page import Chart, Series
 from freewalk.studies.claims import Claim, Finding, ends, sooner
 from freewalk.studies.evidence import Evidence
@@ -46,9 +46,9 @@ def _jumps(evidence: Evidence) -> dict[str, float]:
     return {label: float(sum(m.probability for m in walks[label][0].kernel.moves[1:])) for label in walks}
 
 
-def _escapes(evidence: Evidence) -> list[float]:
+def _excess(evidence: Evidence) -> list[float]:
     heavy = evidence.record.data.attrs["heavy"]
-    return [escape_time(evidence.plan.walks[label][0].kernel, heavy) for label in evidence.plan.walks]
+    return [excess_visits(evidence.plan.walks[label][0].kernel, heavy) for label in evidence.plan.walks]
 
 
 def _falls(values: Sequence[float]) -> bool:
@@ -67,9 +67,9 @@ def _gap_grows(evidence: Evidence) -> Finding:
     return _growing([limit(evidence, label).excess for label in evidence.plan.walks])
 
 
-def _escape_sooner(evidence: Evidence) -> Finding:
-    found = _escapes(evidence)
-    return Finding(_falls(found), ", ".join(f"{value:.3g}" for value in found) + " updates")
+def _fewer_returns(evidence: Evidence) -> Finding:
+    found = _excess(evidence)
+    return Finding(_falls(found), "; ".join(f"{value:,.0f}" for value in found))
 
 
 def _mix_sooner(evidence: Evidence) -> Finding:
@@ -91,10 +91,10 @@ def _charts(evidence: Evidence) -> list[Chart]:
         Series("bias of the law", along, _logged([pull(evidence, one) for one in evidence.plan.walks]), kind="other"),
         Series("variance", along, [one.variance for one in found], kind="other"),
     ]
-    escape = Series("mean stay on the heavy nodes", along, _escapes(evidence), kind="other")
+    excess = Series("excess visits to the heavy nodes", along, _excess(evidence), kind="other")
     return [
         Chart("The price: where the loss settles above the optimum", curves, "loss above the optimum", y_log=True),
-        Chart("The gain: how long a visit to the heavy nodes lasts", [escape], "updates", y_log=True),
+        Chart("The gain: updates at the heavy nodes beyond their share", [excess], "excess visits", y_log=True),
     ]
 
 
@@ -108,7 +108,7 @@ TRADE_OFF = Study(
         'resulting in a slow convergence; conversely, a large value of p_J yields a more substantial error gap."',
     ),
     (
-        Claim("the larger p_J, the sooner the walk leaves the heavy nodes (mean stay, p_J rising)", _escape_sooner),
+        Claim("the larger p_J, the less the heavy nodes hold the walk (excess visits, p_J rising)", _fewer_returns),
         Claim("the larger p_J, the larger the bias of the law (p_J rising)", _bias_grows),
         Claim("the larger p_J, the larger the whole error gap (p_J rising)", _gap_grows),
         sooner("p_J = 0.1", "p_J = 0", 4, 1 / 2, text="p_J = 0.1 needs at most half of the updates of p_J = 0, to 4 ×"),

@@ -4,21 +4,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freewalk.analysis import hitting_times, kemeny_constant, mixing_time, sojourn_times, stationary
+from freewalk.analysis import (
+    excess_visits,
+    hitting_times,
+    kemeny_constant,
+    mixing_time,
+    sojourn_times,
+    stationary,
+)
 from freewalk.designs import MHLJ, Metropolis
 from freewalk.experiment.catalogue import build
+from freewalk.graphs import complete, ring
 from freewalk.kernel import Kernel
 from freewalk.report.figures import INK, STYLE, Where, new_figure, save
 from freewalk.report.page import Table, Verdict
+from freewalk.studies.entrapment import hold
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
-TITLE = "Five nodes: how a heavy node entraps a walk"
+TITLE = "Five nodes: the chain of importance sampling"
 TEXT = (
     "A ring of five nodes of which the first has a gradient Lipschitz constant of about 100, the others of about 1, "
     "and the chain that Metropolis–Hastings makes of it. The drawing in the paper has the labels L₃ and L₅ exchanged.",
+    "The paper explains entrapment by the small probability of leaving node 1, and that by the sparse graph. It is the "
+    "mean of L_j / L₁ over the neighbours, however many there are. What a sparse graph changes is how often a walk "
+    "that has left comes back.",
 )
 _LEAVE, _STAY = 1 / 102, 50 / 51  # as they are drawn
 
@@ -67,6 +79,36 @@ def judge(data: "xarray.Dataset") -> list[Verdict]:
             "pass" if jumping[0, 0] < chain[0, 0] else "fail",
             f"{1 / (1 - jumping[0, 0]):.3g} updates against {1 / (1 - chain[0, 0]):.3g}",
         ),
+        *_entrapment(np.array(data.attrs["importance"])),
+    ]
+
+
+def _entrapment(importance: Any) -> list[Verdict]:
+    """Section IV's explanation of entrapment, and whether this chain is an example of it."""
+    n = importance.size
+    sparse, dense, uniform = (
+        design.kernel(graph, importance)
+        for design, graph in ((Metropolis(1), ring(n)), (Metropolis(1), complete(n)), (Metropolis(0), ring(n)))
+    )
+    here, there = (1 / sojourn_times(kernel)[0] for kernel in (sparse, dense))
+    found = hold(sparse, uniform, [0])
+    trapped = found.is_trap(n)
+    return [
+        Verdict(
+            "leaving node 1 is improbable because the graph is sparse: on the complete graph it is more probable",
+            "pass" if there > 1.01 * here else "fail",
+            f"{here:.4g} on the ring, {there:.4g} on the complete graph",
+            "" if there > 1.01 * here else "It is the mean of L_j / L₁ over the neighbours, however many there are",
+        ),
+        Verdict(
+            "node 1 entraps the walk: it holds it 10 × as long as the uniform walk and 5 updates longer, with returns",
+            "pass" if trapped else "fail",
+            str(found).replace("node 0", "node 1"),
+            ""
+            if trapped
+            else "Nearly all updates are meant to be made at node 1, so that few can be beyond its share. "
+            "And on five nodes no walk is far from any other",
+        ),
     ]
 
 
@@ -84,13 +126,26 @@ def table(spec: dict[str, Any], _: "xarray.Dataset") -> Table:
                 label,
                 f"{law[0]:.4f}",
                 f"{sojourn_times(kernel)[0]:.3g}",
+                f"{excess_visits(kernel, [0]):.3g}",
                 f"{float(mixing):.0f}",
                 f"{kemeny_constant(kernel):.4f}",
                 f"{hitting_times(kernel).max():.4g}",
             ]
         )
-    head = ["design", "time at node 1", "stay at node 1", "mixing time", "Kemeny constant", "largest hitting time"]
-    return Table(head, rows, "Stays, mixing and hitting times are in updates; all numbers are exact.")
+    head = [
+        "design",
+        "time at node 1",
+        "stay at node 1",
+        "excess visits to node 1",
+        "mixing time",
+        "Kemeny constant",
+        "largest hitting time",
+    ]
+    caption = (
+        "Stays, mixing and hitting times are in updates; all numbers are exact. Excess visits are the updates beyond "
+        "its share that a walk makes at node 1 once it is there."
+    )
+    return Table(head, rows, caption)
 
 
 def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:

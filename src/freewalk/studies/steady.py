@@ -32,7 +32,7 @@ def pull(evidence: Evidence, label: str) -> float:
         raise SpecError(f"{label}: got {problem!r}, expected least squares with one sample a node and no ridge")
     scales = np.sqrt(stationary(kernel) * kernel.weights)
     model = np.linalg.lstsq(scales[:, None] * problem.features, scales * problem.targets, rcond=None)[0]
-    return float(problem.loss(model) - problem.loss(problem.optimum()))
+    return max(0.0, float(problem.loss(model) - problem.loss(problem.optimum())))  # where it is 0, rounding is left
 
 
 def mostly_bias(label: str, text: str, why: Mapping[Variant, str] | None = None) -> Claim:
