@@ -348,21 +348,36 @@ def test_on_few_data_noise_alone_gives_jumps_a_bias():
 
 # Row 19.
 
-GRAPHS = {
-    "ring": fw.graphs.ring(1000),
-    "grid": fw.graphs.grid(25, 40),
-    "Watts–Strogatz": fw.graphs.watts_strogatz(1000, 4, 0.1, seed=1),
-    "Erdős–Rényi": fw.graphs.erdos_renyi(1000, 0.1, seed=1),
-    "complete": fw.graphs.complete(1000),
+DESIGNS = {
+    "importance": Metropolis(1),
+    "uniform": Metropolis(0),
+    "jumps": MHLJ(0.1, 0.5, 3),
+    "more jumps": MHLJ(0.9, 0.5, 3),
 }
-DESIGNS = {"importance": Metropolis(1), "uniform": Metropolis(0), "jumps": MHLJ(0.1, 0.5, 3), "far": MHLJ(0.9, 0.5, 3)}
+
+
+@cache
+def five_graphs():
+    """From the sparsest to the densest."""
+    return [
+        fw.graphs.ring(1000),
+        fw.graphs.grid(25, 40),
+        fw.graphs.watts_strogatz(1000, 4, 0.1, seed=1),
+        fw.graphs.erdos_renyi(1000, 0.1, seed=1),
+        fw.graphs.complete(1000),
+    ]
 
 
 @cache
 def on_five_graphs(design):
-    """Two heavy nodes among 1000: the walk of a design on each graph."""
+    """The walk of a design on each graph, with two heavy nodes among 1000."""
     importance = LeastSquares.synthetic(1000, dim=10, heavy=2, seed=33).smoothness
-    return [DESIGNS[design].kernel(graph, importance) for graph in GRAPHS.values()]
+    return [DESIGNS[design].kernel(graph, importance) for graph in five_graphs()]
+
+
+@cache
+def excess_on_five_graphs(design):
+    return np.array([analysis.excess_visits(kernel, [0, 1]) for kernel in on_five_graphs(design)])
 
 
 def test_a_sparse_graph_does_not_make_leaving_improbable():
@@ -375,7 +390,7 @@ def test_a_sparse_graph_does_not_make_leaving_improbable():
     assert leaving == pytest.approx(
         np.array([[0.211, 0.514], [0.145, 0.355], [0.0897, 0.215], [0.00885, 0.0217], [0.0101, 0.0244]]), rel=5e-3
     )
-    # m neighbours on a ring hold a visit for m · h updates; one node of any regular graph is left with probability 1 / h.
+    # m neighbours on a ring hold a visit for m · h updates, and a node of any regular graph is left with 1 / h.
     for m in (1, 2, 5):
         kernel = Metropolis(power=1).kernel(fw.graphs.ring(200), np.where(np.arange(200) < m, 100.0, 1.0))
         assert analysis.escape_time(kernel, range(m), "entry") == pytest.approx(100 * m)
@@ -387,17 +402,33 @@ def test_a_sparse_graph_does_not_make_leaving_improbable():
 @pytest.mark.parametrize(
     ("design", "excess"),
     [
-        ("importance", [29_905, 1_074, 394, 72, 64]),
-        ("uniform", [332, 13, 5.3, 1.2, 1.0]),
-        ("jumps", [2_288, 115, 43, 8.6, 8.5]),
-        ("far", [240, 6.8, 4.1, 1.1, 1.1]),
+        ("importance", [29_905, 1_074, 394.1, 72.08, 64.11]),
+        ("uniform", [332.3, 12.57, 5.251, 1.152, 0.997]),
+        ("jumps", [2_288, 114.8, 42.84, 8.647, 8.468]),
+        ("more jumps", [239.6, 6.754, 4.117, 1.112, 1.106]),
     ],
 )
 def test_what_a_sparse_graph_changes_is_how_often_the_walk_returns(design, excess):
-    found = [analysis.excess_visits(kernel, [0, 1]) for kernel in on_five_graphs(design)]
-    assert found == pytest.approx(excess, rel=0.05)
+    found = excess_on_five_graphs(design)
+    assert found == pytest.approx(np.array(excess), rel=1e-3)
     assert (np.diff(found) < 0).all()
     assert found[0] > 200 * found[-1]
+
+
+def test_a_trap_takes_returns_that_the_uniform_walk_does_not_make_and_as_many_updates_as_nodes():
+    importance, uniform = (excess_on_five_graphs(design) for design in ("importance", "uniform"))
+    times = [analysis.escape_time(kernel, [0, 1]) for kernel in on_five_graphs("importance")]
+    assert (importance / times)[[0, -1]] == pytest.approx(np.array([184, 0.76]), rel=5e-3)
+    assert importance / uniform == pytest.approx(np.array([90, 85.5, 75.1, 62.6, 64.3]), rel=1e-3)
+    memory, plain = importance / (1 - on_five_graphs("importance")[0].target[:2].sum()), uniform / 0.998
+    assert memory == pytest.approx(np.array([34_260, 1_231, 452, 82.6, 73.4]), rel=1e-3)
+    assert ((memory >= 10 * plain) & (memory - plain >= 1000)).tolist() == [True, True, False, False, False]
+
+
+def test_an_arc_of_a_ring_holds_every_walk():
+    """Large excess alone is no trap: 300 nodes in a row have it without any importance."""
+    uniform = on_five_graphs("uniform")[0]
+    assert analysis.excess_visits(uniform, range(300, 600)) == pytest.approx(24_500, rel=1e-3)
 
 
 def test_the_papers_example_of_entrapment_has_no_excess_visits():

@@ -10,13 +10,12 @@ from freewalk.analysis import model
 from freewalk.analysis.chain import check_fit, matrix_of
 from freewalk.analysis.law import stationary
 from freewalk.analysis.moments import Floats, Tally
-from freewalk.elimination import narrow_order
 from freewalk.kernel import Kernel
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
-from freewalk.stationary import leaving_rates
 
-_NARROW = 50  # how long moves may be, in the best order of the nodes, for a factorisation to be faster
+_FEW = 300  # nodes up to which a matrix is factorised in any case
+_SPARSE, _FILLED = 30, 12  # how many moves a node may have, and how much factors may fill, for that to be worth it
 _WORK = 1e9  # multiplications, about half a second, after which it is asked whether there is time left
 _NO_MARKS = np.zeros(0, dtype=np.int64)
 
@@ -49,6 +48,7 @@ class Recursion:
         self._weights = model.fixed(self.weights)
         self._advance = model.compiled()
         self._inverses: dict[float, Callable[[Floats], Floats]] = {}
+        self._factorised = self.n <= _FEW or self.matrix.nnz <= _SPARSE * self.n
 
     @property
     def triangle(self) -> int:
@@ -68,30 +68,33 @@ class Recursion:
     def discounted(self, pull: float) -> Callable[[Floats], Floats]:
         """(I − decay · Pᵀ)⁻¹, or what is nearly it, as a function of n × k numbers, with a decay of about 1 − pull.
 
-        Where the nodes can be ordered so that all moves are short, walks may mix slowly, but a factorisation is cheap.
-        It is kept, for pulls rounded to powers of four, which costs few rounds of an iteration. Elsewhere walks mix,
-        and what is left to invert is the decay of the whole: x + (decay / pull) ν 1ᵀx.
+        It is factorised where that takes little: on graphs that are narrow or nearly trees, where walks are slow. It is
+        kept, for pulls rounded to powers of four, which costs few rounds of an iteration. Elsewhere walks mix well, and
+        it is nearly enough to know how long they stay at each node and how the whole decays.
         """
         from scipy.sparse import csc_array, eye_array
         from scipy.sparse.linalg import splu
 
-        if not self._is_narrow:
-            tail = (1.0 - pull) / pull * self.law[:, None]
-            return lambda values: values + tail * values.sum(axis=0)
         rounded = min(4.0 ** round(float(np.log(pull) / np.log(4.0))), 0.5)
-        if rounded not in self._inverses:
-            self._inverses[rounded] = splu(csc_array(eye_array(self.n) - (1.0 - rounded) * self.matrix.T)).solve
-        return self._inverses[rounded]
+        if self._factorised and rounded not in self._inverses:
+            factors = splu(csc_array(eye_array(self.n) - (1.0 - rounded) * self.matrix.T))
+            entries = self.matrix.nnz + self.n
+            self._factorised = self.n <= _FEW or factors.L.nnz + factors.U.nnz <= _FILLED * entries
+            self._inverses[rounded] = factors.solve
+        if self._factorised:
+            return self._inverses[rounded]
+        stays = 1.0 / (1.0 - (1.0 - pull) * self.matrix.diagonal())[:, None]
+
+        def nearly(values: Floats) -> Floats:
+            stayed = stays * values
+            return np.asarray(stayed + self.law[:, None] * (values.sum(axis=0) / pull - stayed.sum(axis=0)))
+
+        return nearly
 
     @cached_property
     def law(self) -> Floats:
         """The stationary law of the walk."""
         return stationary(self.kernel)
-
-    @cached_property
-    def _is_narrow(self) -> bool:
-        """Whether a factorisation of the matrix is sparse too; on small worlds it fills, and dense products win."""
-        return narrow_order(leaving_rates(self.matrix))[1] <= _NARROW
 
     def step(self, state: Floats, rate: float) -> Floats:
         """The state after one step, rows p, m and, where they are as long, S."""

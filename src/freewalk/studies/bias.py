@@ -94,7 +94,7 @@ def _charts(evidence: Evidence) -> list[Chart]:
     excess = Series("excess visits to the heavy nodes", along, _excess(evidence), kind="other")
     return [
         Chart("The price: where the loss settles above the optimum", curves, "loss above the optimum", y_log=True),
-        Chart("The gain: updates at the heavy nodes beyond their share", [excess], "excess visits", y_log=True),
+        Chart("The gain: fewer returns to the heavy nodes", [excess], "excess visits", y_log=True),
     ]
 
 
