@@ -1,4 +1,4 @@
-"""Traps: found where they are, of the right nodes, with the right lengths, and nowhere else."""
+"""Traps: found where importance keeps the walk coming back, with the right numbers, and nowhere else."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from scipy.sparse import diags_array
 
 import freewalk as fw
-from freewalk.analysis import escape_time, find_traps, stationary
+from freewalk.analysis import escape_time, excess_visits, find_traps, stationary
+from freewalk.analysis.sets import held_sets
 from freewalk.designs import MHLJ, Centralized, Decaying, FromMatrix, Metropolis, SimpleWalk
+from freewalk.elimination import times_between
 from freewalk.errors import AnalysisError
+from freewalk.stationary import leaving_rates
 
 
 def heavy(n, nodes, value=100.0):
@@ -34,43 +37,58 @@ def test_the_heavy_nodes_are_the_trap(graph, nodes):
     assert [trap.nodes for trap in traps] == [nodes]
 
 
-def test_neighbours_that_send_the_walk_back_belong_to_the_trap():
-    graph = fw.graphs.barabasi_albert(100, 2, seed=1)
-    kernel = Metropolis(1.0).kernel(graph, heavy(100, (60,)))
-    # Not the only one: the light neighbours of hubs are rejected 21 times of 22, which only the single stays show.
-    trap, *others = find_traps(kernel)
-    assert all(other.factor < 0.5 * trap.factor for other in others)
-    assert {60} < set(trap.nodes)
-    assert set(graph.neighbours(60).tolist()) & set(trap.nodes)
-    assert trap.stay > max(fw.analysis.sojourn_times(kernel))
+def test_the_same_heavy_nodes_are_a_trap_on_sparse_graphs_alone():
+    """The walk stays as long at them everywhere; on a sparse graph it comes back."""
+    problem = fw.objectives.LeastSquares.synthetic(1000, dim=10, heavy=2, seed=33)
+    stays, lost = [], []
+    for graph in (
+        fw.graphs.ring(1000),
+        fw.graphs.grid(25, 40),
+        fw.graphs.watts_strogatz(1000, 4, 0.1, seed=1),
+        fw.graphs.erdos_renyi(1000, 0.1, seed=1),
+    ):
+        kernel = Metropolis(1.0).kernel(graph, problem.smoothness)
+        traps = find_traps(kernel)
+        assert [trap.nodes for trap in traps] == ([(0, 1)] if graph.name.startswith(("ring", "grid")) else [])
+        worst = held_sets("test", kernel)[0]
+        assert 0 in worst.nodes
+        stays.append(worst.stay)
+        lost.append(worst.lost / graph.n)
+    assert max(stays) < 2 * min(stays)
+    assert lost == pytest.approx([33.9, 1.22, 0.446, 0.103], rel=0.01)
 
 
 def test_several_traps_come_worst_first_and_do_not_overlap():
     importance = heavy(200, (10, 11), 300.0) + heavy(200, (100,), 50.0) - 1
     traps = find_traps(Metropolis(1.0).kernel(fw.graphs.ring(200), importance))
     assert [trap.nodes for trap in traps] == [(10, 11), (100,)]
-    assert traps[0].factor > traps[1].factor
+    assert traps[0].lost > traps[1].lost
     assert len(find_traps(Metropolis(1.0).kernel(fw.graphs.ring(200), importance), most=1)) == 1
 
 
-def test_single_nodes_and_hitting_times_miss_what_the_set_shows():
-    """Two adjacent heavy nodes hand the walk to and fro; only their set holds it."""
-    problem = fw.objectives.LeastSquares.synthetic(1000, dim=10, heavy=2, seed=1)
-    graph = fw.graphs.ring(1000)
-    importance, jumps, uniform = (
-        design.kernel(graph, problem.smoothness) for design in (Metropolis(1.0), MHLJ(0.1, 0.5, 3), Metropolis(0.0))
-    )
-    trap = find_traps(importance)[0]
-    assert trap.nodes == (0, 1)
-    assert fw.analysis.sojourn_times(importance)[0] < 0.1 * trap.stay
-    assert trap.stay > 15 * escape_time(jumps, trap.nodes, "entry")
-    assert escape_time(uniform, trap.nodes, "entry") == pytest.approx(2.0)
+def test_arcs_of_a_ring_and_halves_of_a_barbell_are_no_traps_of_importance():
+    """Any walk is slow to leave them, so that their excess is large; the uniform walk's is as large."""
+    spread = np.random.default_rng(1).chisquare(10, 1000)
+    kernel = Metropolis(1.0).kernel(fw.graphs.ring(1000), spread)
+    assert excess_visits(kernel, range(300)) > 20_000
+    assert find_traps(kernel) == []
+    clique = [(i, j) for i in range(30) for j in range(i)]
+    barbell = fw.graphs.from_edges([*clique, *((i + 30, j + 30) for i, j in clique), (0, 30)])
+    kernel = Metropolis(1.0).kernel(barbell, np.random.default_rng(2).chisquare(10, 60))
+    assert excess_visits(kernel, range(30)) > 100
+    assert find_traps(kernel) == []
+    assert find_traps(Metropolis(1.0).kernel(barbell, heavy(60, range(30), 10.0))) == []
 
 
 def test_uniform_and_simple_walks_are_not_entrapped():
     for graph in (fw.graphs.ring(300), fw.graphs.grid(15, 15), fw.graphs.barabasi_albert(200, 3, seed=2)):
         assert find_traps(Metropolis(0.0).kernel(graph)) == []
         assert find_traps(SimpleWalk().kernel(graph)) == []
+
+
+def test_dense_graphs_have_no_traps():
+    assert find_traps(Metropolis(1.0).kernel(fw.graphs.complete(400), np.ones(400))) == []
+    assert find_traps(Metropolis(1.0).kernel(fw.graphs.complete(400), heavy(400, (0, 1)))) == []
 
 
 def test_jumps_free_the_walk():
@@ -83,27 +101,28 @@ def test_jumps_free_the_walk():
 def test_the_numbers_of_a_trap_are_those_of_the_chain(seed, exponent, kind):
     graph = fw.graphs.watts_strogatz(40, 4, 0.2, seed=seed)
     importance = np.exp(exponent * np.random.default_rng(seed).standard_normal(graph.n))
-    design = Metropolis(1.0) if kind == "MH" else MHLJ(0.02, 0.5, 3)
-    kernel = design.kernel(graph, importance)
-    law, matrix = stationary(kernel), kernel.matrix().toarray()
-    for trap in find_traps(kernel):
-        inside = np.isin(np.arange(graph.n), trap.nodes)
-        flow = law[inside] @ matrix[np.ix_(inside, ~inside)].sum(axis=1)
-        assert trap.stay == pytest.approx(law[inside].sum() / flow, rel=1e-9)
-        assert trap.stay == pytest.approx(escape_time(kernel, trap.nodes, "entry"), rel=1e-6)
-        assert trap.escape == pytest.approx(escape_time(kernel, trap.nodes), rel=1e-9)
-        assert trap.share == pytest.approx(kernel.target[inside].sum())
-        cut = graph.adjacency().toarray()[np.ix_(inside, ~inside)].sum()
-        assert trap.warranted == pytest.approx(max(1 / (1 - trap.share), graph.degrees[inside].sum() / cut))
-        assert trap.factor == pytest.approx(trap.stay / trap.warranted)
-        assert trap.factor >= 3
-        assert trap.stay >= 10
+    kernel = (Metropolis(1.0) if kind == "MH" else MHLJ(0.02, 0.5, 3)).kernel(graph, importance)
+    uniform = Metropolis(0.0).kernel(graph)
+    sets = held_sets("test", kernel)
+    for trap in sets:
+        share, size = stationary(kernel)[list(trap.nodes)].sum(), len(trap.nodes)
+        assert trap.share == pytest.approx(share, rel=1e-12)
+        assert trap.excess == pytest.approx(excess_visits(kernel, trap.nodes), rel=1e-9)
+        assert trap.uniform == pytest.approx(excess_visits(uniform, trap.nodes), rel=1e-9)
+        assert trap.stay == pytest.approx(escape_time(kernel, trap.nodes, "entry"), rel=1e-9)
+        memory, plain = trap.excess / (1 - trap.share), trap.uniform / (1 - size / 40)
+        assert (trap.factor, trap.lost) == pytest.approx((memory / plain, memory - plain), rel=1e-6)
+        assert share >= size / 40 - 1e-12
+    traps = find_traps(kernel)
+    assert {trap.nodes for trap in traps} <= {trap.nodes for trap in sets}
+    assert all(trap.factor >= 10 and trap.lost >= 40 for trap in traps)
 
 
 def test_a_large_graph_takes_seconds():
     graph = fw.graphs.grid(150, 150)
-    traps = find_traps(Metropolis(1.0).kernel(graph, heavy(graph.n, (5000, 5001, 12_345), 500.0)))
-    assert sorted(trap.nodes for trap in traps) == [(5000, 5001), (12_345,)]
+    kernel = Metropolis(1.0).kernel(graph, heavy(graph.n, (5000, 5001, 12_345), 500.0))
+    assert find_traps(kernel) == []
+    assert sorted(trap.nodes for trap in find_traps(kernel, least=1000)) == [(5000, 5001), (12_345,)]
 
 
 def test_bad_input_says_what_is_wrong():
@@ -144,43 +163,16 @@ def test_bad_numbers_are_named(arguments):
     assert "; expected " in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("n", "nodes", "stay", "factor"),
-    [(10, range(6), 6000.0, 4.0), (300, range(50, 150), 1e5, 199.6)],
-    ids=["10", "300"],
-)
-def test_large_plateaus_are_traps(n, nodes, stay, factor):
-    (trap,) = find_traps(Metropolis(1.0).kernel(fw.graphs.ring(n), heavy(n, nodes, 1000.0)))
-    assert trap.nodes == tuple(nodes)
-    assert trap.stay == pytest.approx(stay)
-    assert trap.factor == pytest.approx(factor, rel=1e-2)
-
-
 @pytest.mark.parametrize("at", [100, 1500, 2985])
 def test_weak_borders_are_found_under_a_flat_target_wherever_they_are(at):
     n = 3000
     right = np.full(n, 0.5)
-    right[[at - 1, at + 9]] = 1e-4
+    right[[at - 1, at + 9]] = 1e-5
     matrix = diags_array([right[:-1], right[:-1], right[-1:], right[-1:]], offsets=[1, -1, n - 1, 1 - n])
     matrix = matrix + diags_array(1.0 - matrix.sum(axis=1))
     (trap,) = find_traps(FromMatrix(matrix.tocsr(), target=np.ones(n)).kernel(fw.graphs.ring(n)))
     assert trap.nodes == tuple(range(at, at + 10))
-    assert trap.stay == pytest.approx(50_000)
-
-
-def test_the_cliques_of_a_barbell_are_traps():
-    clique = [(i, j) for i in range(5) for j in range(i)]
-    graph = fw.graphs.from_edges([*clique, *((i + 5, j + 5) for i, j in clique), (4, 5)])
-    kernel = MHLJ(0.1, 0.5, 3).kernel(graph, heavy(10, (4, 5), 0.05))
-    traps = find_traps(kernel)
-    assert sorted(trap.nodes for trap in traps) == [(0, 1, 2, 3), (6, 7, 8, 9)]
-    assert traps[0].factor == pytest.approx(7.34, rel=1e-2)
-    (trap,) = find_traps(Metropolis(1.0).kernel(graph, heavy(10, range(5), 10.0)))
-    assert trap.nodes == (0, 1, 2, 3, 4)
-
-
-def test_a_dense_graph_of_equal_nodes_has_no_trap():
-    assert find_traps(Metropolis(1.0).kernel(fw.graphs.complete(400), np.ones(400))) == []
+    assert trap.stay == pytest.approx(500_000)
 
 
 def small_kernel(seed):
@@ -204,29 +196,36 @@ def small_kernel(seed):
     return design.kernel(graph)
 
 
-def worst_factor(kernel):
-    """The largest factor of all sets whose visits last 10 updates and that are no mere other side (see find_traps)."""
-    n, law, target = kernel.graph.n, stationary(kernel), np.asarray(kernel.target)
+def memories(kernel):
+    """Of all sets of nodes: how many nodes they have, their share of the walk, and its memory."""
+    n, law = kernel.graph.n, stationary(kernel)
     sets = ((np.arange(1, 2**n - 1)[:, None] >> np.arange(n)) & 1).astype(float)
-    matrix, edges = kernel.matrix().toarray(), kernel.graph.adjacency().toarray()
-    out = ((sets @ (law[:, None] * matrix)) * (1 - sets)).sum(axis=1)
-    cut = ((sets @ edges) * (1 - sets)).sum(axis=1)
-    stay = sets @ law / out
-    factor = stay / np.maximum(1 / ((1 - sets) @ target), sets @ kernel.graph.degrees / cut)
-    side = (2 * sets.sum(axis=1) > n) & (factor < 2 * factor[::-1])  # reversed: the complements
-    return float(np.where((stay >= 10) & ~side, factor, 0.0).max())
+    times = times_between(leaving_rates(kernel.matrix()))
+    share = sets @ law
+    together = ((sets @ (law[:, None] * times * law)) * sets).sum(axis=1)
+    return sets.sum(axis=1), share, (sets @ (law * (law @ times)) - together / share) / (1 - share)
 
 
-def test_the_search_finds_the_worst_of_all_sets_nearly_always():
-    """At least 0.8 times the largest factor of all sets, connected or not, for at least 95 % of those with a trap."""
+def most_lost(kernel):
+    """The most that any set loses which is a trap (see `find_traps`); 0 where there is none."""
+    n = kernel.graph.n
+    count, share, memory = memories(kernel)
+    plain = memories(Metropolis(0.0).kernel(kernel.graph))[2]
+    meant = share * n >= np.where(2 * count > n, 1 + 1e-9, 1 - 1e-9) * count
+    return float(np.where(meant & (memory >= 10 * plain) & (memory - plain >= n), memory - plain, 0.0).max())
+
+
+def test_the_search_finds_a_trap_where_there_is_one_mostly_and_never_where_there_is_none():
+    """Among all sets, connected or not: found for at least 80 % of the chains with one, nearly as bad as the worst."""
     found = []
     for seed in range(300):
         kernel = small_kernel(seed)
-        worst, traps = worst_factor(kernel), find_traps(kernel)
-        if worst >= 3:
-            found.append(traps[0].factor / worst if traps else 0.0)
+        worst, traps = most_lost(kernel), find_traps(kernel)
+        if worst > 0:
+            found.append(traps[0].lost / worst if traps else 0.0)
         else:
             assert traps == []
-    assert len(found) > 100
-    assert max(found) < 1 + 1e-9
-    assert np.mean(np.array(found) >= 0.8) >= 0.95, sorted(found)[:20]
+    assert len(found) > 40
+    assert max(found) < 1 + 1e-6
+    assert np.mean(np.array(found) > 0) >= 0.8, sorted(found)[:20]
+    assert np.median([one for one in found if one > 0]) > 0.9

@@ -134,12 +134,12 @@ def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
     high = float(np.log(recursion.safe_step / 2))
     if above(high) <= 0:
         return float(np.exp(high))
-    low = high
+    low = beyond = high
     while above(low) > 0:
-        low -= float(np.log(4.0))
+        low, beyond = low - float(np.log(4.0)), low
         if low < high + np.log(_SMALLEST):
             return float(np.exp(low))
-    return float(np.exp(brentq(above, low, low + float(np.log(4.0)), xtol=2e-3)))
+    return float(np.exp(brentq(above, low, beyond, xtol=2e-3)))
 
 
 def _clock(

@@ -156,7 +156,8 @@ class Returns:
         return leaving_rates(self._kernel.matrix()) if small else unrolled(self._kernel).leaving
 
     @cached_property
-    def _times(self) -> Floats:
+    def times(self) -> Floats:
+        """The mean number of steps between all pairs of nodes of a small graph."""
         return times_between(self._leaving)
 
     @cached_property
@@ -175,7 +176,7 @@ class Returns:
         found = []
         for part in (inside, ~inside):
             share, rest = float(self.law[part].sum()), float(self.law[~part].sum())
-            arrivals = self._times[:, part] @ self.law[part]
+            arrivals = self.times[:, part] @ self.law[part]
             more, less = float(self.law[~part] @ arrivals[~part]), float(self.law[part] @ arrivals[part])
             one = _excess(more, rest / share * less, self.law.size)
             # Both sides of a border have the same excess but for a factor: ν(S) excess(S) = ν(rest) excess(rest).

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freewalk import deadline
 from freewalk.analysis import components
@@ -21,6 +22,8 @@ from freewalk.stationary import PLAIN, flows_of, leaving_rates, totals_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+Flags = NDArray[np.bool_]
 
 #: A trap holds the walk at least so many times as long as it holds the uniform walk.
 FACTOR = 10.0
@@ -81,7 +84,8 @@ def find_traps(kernel: Kernel, factor: float = FACTOR, least: float | None = Non
 
     Candidates are looked for by the length of single visits, which is quick: among nested sets that arise when nodes
     join, pair by pair, where the target per degree is highest, where single stays are longest, and where the flows are
-    strongest in comparison to the lighter, and to the heavier of the two nodes. The best of them are judged.
+    strongest in comparison to the lighter, and to the heavier of the two nodes. The best of them are judged. (Sets that
+    are improved node by node are worse traps by this measure, and predict worse what a walk will do.)
 
     Parameters
     ----------
@@ -153,13 +157,14 @@ def held_sets(who: str, kernel: Kernel, most: int = 10) -> list[Trap]:
         memory, plain = excess / rest, even * n / (n - nodes.size)
         factor = memory / plain if plain > 0 else np.inf
         found.append(Trap(tuple(nodes.tolist()), share, excess, even, search.stay(nodes), factor, memory - plain))
-    return sorted(found, key=lambda trap: (-_weight(trap), len(trap.nodes), trap.nodes[0]))
+    return sorted(found, key=_rank)
 
 
-def _weight(trap: Trap) -> float:
-    """What a trap is ranked by: nodes that hold the uniform walk too are hardly part of it, though they add to it."""
-    plain = trap.lost / (trap.factor - 1.0) if trap.factor > 1.0 else np.inf
-    return trap.lost - FACTOR * plain
+def _rank(trap: Trap) -> tuple[bool, float, int, int]:
+    """The worst first. Nodes that hold the uniform walk as well add to what is lost, but are hardly part of a trap."""
+    caused = trap.factor >= FACTOR
+    plain = trap.lost / (trap.factor - 1.0) if np.isfinite(trap.factor) and caused else 0.0
+    return not caused, (FACTOR - 1.0) * plain - trap.lost, len(trap.nodes), trap.nodes[0]
 
 
 def _check_numbers(factor: float, least: float, most: int) -> None:
@@ -169,6 +174,12 @@ def _check_numbers(factor: float, least: float, most: int) -> None:
             f"find_traps: got factor = {factor!r}, least = {least!r}, most = {most!r}; expected a finite number above "
             "1, a finite number of at least 1, and a whole number of at least 1"
         )
+
+
+def _can_be_trap(shares: Floats, counts: NDArray[Any], n: int) -> Flags:
+    """Whether a side of a border is the one that is meant: that with more than its share, or else the smaller one."""
+    even = np.where(2 * counts > n, 1.0 + _EVEN, 1.0 - _EVEN)
+    return np.asarray((shares * n >= even * counts) & (counts < n))
 
 
 class _Search:
@@ -242,9 +253,8 @@ class _Search:
         below = np.zeros(sets + 1)
         np.maximum.at(below, above, scores)  # above = -1 goes to the last place, which nobody asks for
         peaks = (scores > below[:-1]) & (scores >= np.append(scores, 0.0)[above])
-        # Both sides of a border hold the walk; that side is meant which has more than its share.
-        heavy = (sums[:sets, MASS] * n >= (1.0 - _EVEN) * sums[:sets, COUNT]) & (sums[:sets, COUNT] < n)
-        return forest._replace(scores=np.where(peaks & heavy, scores, 0.0))
+        meant = _can_be_trap(sums[:sets, MASS], sums[:sets, COUNT], n)
+        return forest._replace(scores=np.where(peaks & meant, scores, 0.0))
 
     def stay(self, nodes: Ints) -> float:
         """The mean length of a visit, from sums without differences."""
