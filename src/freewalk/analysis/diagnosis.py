@@ -324,6 +324,7 @@ def _data(
     if isinstance(importance, Objective):
         values = check_importance("diagnose", importance.smoothness, graph.n)
         if isinstance(importance, LeastSquares):
+            levels(importance)  # is there something to learn?
             return values, [importance], 1.0
         dim, samples = min(importance.dim, dim), max(1, round(np.mean([importance.samples(v) for v in range(graph.n)])))
     else:

@@ -273,14 +273,17 @@ def _solve(
         return discounted(values.reshape(shape)).ravel()
 
     solution, residual = np.zeros(size), wanted
-    size_of_right = norm(wanted)
-    for _ in range(20):  # refinement: the residual that the iteration believes in drifts from the true one
+    smallest = size_of_right = norm(wanted)
+    stuck = 0
+    while stuck < 3:  # refinement: the residual that the iteration believes in drifts from the true one
         solution = solution + stabilised(operator, inverse, residual, max(1e-9, 0.1 * precision), rounds=400)
         residual = wanted - operator(solution)
         if _is_solved(residual, solution, size_of_right, precision):
             return np.asarray(solution.reshape(shape) * scale)
         if not norm(residual) < 1e3 * size_of_right:
             break
+        stuck = 0 if norm(residual) < 0.5 * smallest else stuck + 1
+        smallest = min(smallest, norm(residual))
     if size <= _DENSE:
         matrix = np.column_stack([operator(column) for column in np.eye(size)])
         solution = np.linalg.solve(matrix, wanted)
@@ -288,7 +291,7 @@ def _solve(
         if _is_solved(residual, solution, size_of_right, max(precision, 1e-9)):
             return np.asarray(solution.reshape(shape) * scale)
     raise AnalysisError(
-        f"steady_state: the system for step {rate:g} did not converge (residual {norm(residual):.1e}); "
+        f"steady_state: the system for step {rate:g} did not converge; "
         "importance or step sizes span too many orders of magnitude, or the step is very near the stability limit. Run "
         "exact_curve until it is flat"
     )
