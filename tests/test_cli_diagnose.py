@@ -105,7 +105,8 @@ def test_words_table_and_figure(here: Path) -> None:
     result = call("small.toml")
     assert result.exit_code == 1, result.output
     assert result.stderr == ""
-    assert result.stdout.startswith("ring(16): 16 nodes")
+    assert result.stdout.startswith("Importance sampling by Metropolis is entrapped at nodes ")
+    assert "ring(16): 16 nodes" in result.stdout
     assert "is entrapped at" in result.stdout
     assert "the heaviest" in result.stdout
     for label in DESIGNS:
@@ -131,8 +132,8 @@ def test_json_is_all_that_is_printed(here: Path) -> None:
     assert set(found) >= KEYS
     assert found["entrapped"] is True
     assert found["on_data"] is True
-    assert {"nodes", "stay", "factor", "share"} <= set(found["traps"][0])
-    assert {"stay", "distance", "messages_per_update", "step", "updates", "messages"} <= set(
+    assert {"nodes", "excess", "uniform", "factor", "lost", "share", "stay"} <= set(found["traps"][0])
+    assert {"excess", "distance", "messages_per_update", "step", "updates", "messages"} <= set(
         found["designs"]["MH uniform"]
     )
     assert not (here / "runs").exists()

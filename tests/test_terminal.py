@@ -49,7 +49,21 @@ def test_a_status_line_names_what_is_under_way_after_a_while(monkeypatch, patien
     assert ("diagnosing MHLJ [x]" in shown(monkeypatch, patience, use)) == appears
 
 
-@pytest.mark.parametrize("show", [terminal.progress_bar, lambda: terminal.status_line("diagnosing")])
+@pytest.mark.parametrize(("patience", "appears"), [(60.0, False), (0.0, True)])
+def test_a_bar_of_parts_names_what_is_next_after_a_while(monkeypatch, patience, appears):
+    def use():
+        with terminal.parts_bar() as tell:
+            assert tell is not None
+            tell("updates of MHLJ [x]", 3, 14)
+            time.sleep(0.4 if appears else 0.0)
+
+    text = shown(monkeypatch, patience, use)
+    assert [part in text for part in ("updates of MHLJ [x]", "3/14")] == [appears] * 2
+
+
+@pytest.mark.parametrize(
+    "show", [terminal.progress_bar, terminal.parts_bar, lambda: terminal.status_line("reproducing")]
+)
 def test_nothing_is_shown_where_nobody_looks(monkeypatch, show):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with show() as tell:

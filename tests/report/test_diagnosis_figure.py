@@ -78,8 +78,8 @@ def test_one_row_a_design_with_its_numbers(ring: Diagnosis) -> None:
     arrived = {label: one for label, one in ring.forecasts.items() if np.isfinite(one.race.updates)}
     assert len(arrived) > 3
     for label, one in arrived.items():
-        stay, distance, messages, step, updates, sent, ratio, times = row(ring, label)
-        assert float(stay.replace(",", "")) == pytest.approx(one.stay, rel=0.01)
+        excess, distance, messages, step, updates, sent, ratio, times = row(ring, label)
+        assert float(excess.replace(",", "")) == pytest.approx(one.excess, rel=0.01)
         assert float(distance) == pytest.approx(one.distance, rel=0.06, abs=1e-9)
         assert float(messages) == pytest.approx(one.messages_per_update, abs=0.006)
         assert float(step) == pytest.approx(one.race.step, rel=0.06)
@@ -88,7 +88,7 @@ def test_one_row_a_design_with_its_numbers(ring: Diagnosis) -> None:
         assert float(ratio) == pytest.approx(one.race.updates / ring.forecasts[UNIFORM].race.updates, rel=0.01)
         assert times == "×"
     caption = " ".join(line.strip() for line in text(ring))
-    assert "to nodes 0, 1." in caption
+    assert "the walk spends at nodes 0, 1 once it is there" in caption
 
 
 def test_it_fits_on_eighty_columns(ring: Diagnosis) -> None:
@@ -126,9 +126,10 @@ def test_columns_that_would_hold_dashes_alone_are_left_out(ring: Diagnosis) -> N
     found = without_races(ring)
     assert len(row(found, UNIFORM)) == 3
     assert not [word for word in ("1.25 ×", "step", "optimum", "until") if word in " ".join(text(found))]
-    free = replace(found, traps=(), forecasts={k: replace(v, stay=np.nan) for k, v in found.forecasts.items()})
+    unknown = {label: replace(one, excess=np.nan) for label, one in found.forecasts.items()}
+    free = replace(found, traps=(), held=None, forecasts=unknown)
     assert row(free, UNIFORM)[0] == "—"
-    assert "Visit" not in " ".join(text(free))
+    assert "Excess visits:" not in " ".join(text(free))
 
 
 def test_labels_are_not_markup(ring: Diagnosis) -> None:
@@ -219,8 +220,8 @@ def test_rings_are_around_the_nodes_of_the_traps_and_no_others(
     ring: Diagnosis, drawn: Callable[[Diagnosis], Figure]
 ) -> None:
     worst = ring.traps[0]
-    near = replace(worst, nodes=(9, 10), factor=0.2 * worst.factor)
-    far = replace(worst, nodes=(15,), factor=0.05 * worst.factor)  # the words do not count it either
+    near = replace(worst, nodes=(9, 10), lost=0.2 * worst.lost)
+    far = replace(worst, nodes=(15,), lost=0.05 * worst.lost)
     figure = drawn(replace(ring, traps=(worst, near, far)))
     *rings, nodes = scattered(figure, "Where")
     assert [len(one.get_offsets()) for one in rings] == [len(near.nodes), len(worst.nodes)]
