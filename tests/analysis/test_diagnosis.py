@@ -50,7 +50,7 @@ def test_a_walk_can_be_entrapped_and_still_pay():
     assert "The trap: once at nodes 0, 1, the importance walk spends " in str(found)
     dense = fw.diagnose(fw.graphs.erdos_renyi(300, 0.3, seed=1), problem.smoothness[:300], dim=2, designs={})
     assert dense.conclusion == "Importance sampling by Metropolis is not entrapped, and pays."
-    assert "A trap would take 300 updates" in str(dense)
+    assert "In a trap it would remember for 300, one per node." in str(dense)
 
 
 def test_what_there_is_no_time_for_is_left_out_and_named():

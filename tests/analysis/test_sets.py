@@ -111,7 +111,8 @@ def test_the_numbers_of_a_trap_are_those_of_the_chain(seed, exponent, kind):
         assert trap.uniform == pytest.approx(excess_visits(uniform, trap.nodes), rel=1e-9)
         assert trap.stay == pytest.approx(escape_time(kernel, trap.nodes, "entry"), rel=1e-9)
         memory, plain = trap.excess / (1 - trap.share), trap.uniform / (1 - size / 40)
-        assert (trap.factor, trap.lost) == pytest.approx((memory / plain, memory - plain), rel=1e-6)
+        assert (trap.memory, trap.factor) == pytest.approx((memory, memory / plain), rel=1e-9)
+        assert trap.lost == pytest.approx(memory - plain, rel=1e-6)
         assert share >= size / 40 - 1e-12
     traps = find_traps(kernel)
     assert {trap.nodes for trap in traps} <= {trap.nodes for trap in sets}

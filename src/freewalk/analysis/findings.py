@@ -259,10 +259,10 @@ def _entrapment(found: Diagnosis) -> str:
     words = (
         f"once at {name_nodes(held.nodes)}, the importance walk spends {_count(held.excess, 'update')} there beyond "
         f"its share of {100 * held.share:.3g} %, returns included, and the uniform walk "
-        f"{_count(held.uniform, 'update')}"
+        f"{_count(held.uniform, 'update')}; it has forgotten that it was there after {_count(held.memory, 'update')}"
     )
     if not found.entrapped:
-        return f"It is held most where it matters little: {words}. A trap would take {n:,} updates, one for each node."
+        return f"It is held most where it matters little: {words}. In a trap it would remember for {n:,}, one per node."
     others = len(found.traps) - 1
     more = f" There {'are' if others > 1 else 'is'} {others} more." if others else ""
     return f"The trap: {words}.{more}"

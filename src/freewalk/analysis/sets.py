@@ -53,6 +53,8 @@ class Trap:
         The same of the uniform walk, `Metropolis(power=0)`.
     stay
         The mean length of one visit, in updates.
+    memory
+        See above.
     factor
         The memory of the walk over that of the uniform walk.
     lost
@@ -64,14 +66,15 @@ class Trap:
     excess: float
     uniform: float
     stay: float
+    memory: float
     factor: float
     lost: float
 
     def __str__(self) -> str:
         """The trap in a sentence."""
         return (
-            f"{name_nodes(self.nodes)}: once there, the walk spends {self.excess:,.3g} updates beyond its share of "
-            f"{100 * self.share:.3g} %, the uniform walk {self.uniform:,.3g}"
+            f"{name_nodes(self.nodes)}: once there, the walk spends {count_of(self.excess)} updates beyond its share "
+            f"of {100 * self.share:.3g} %, the uniform walk {count_of(self.uniform)}"
         )
 
 
@@ -155,15 +158,24 @@ def held_sets(who: str, kernel: Kernel, most: int = 10) -> list[Trap]:
         except AnalysisError:  # a set whose excess has no digits left is none to be judged by
             continue
         memory, plain = excess / rest, even * n / (n - nodes.size)
-        factor = memory / plain if plain > 0 else np.inf
-        found.append(Trap(tuple(nodes.tolist()), share, excess, even, search.stay(nodes), factor, memory - plain))
+        trap = Trap(
+            nodes=tuple(nodes.tolist()),
+            share=share,
+            excess=excess,
+            uniform=even,
+            stay=search.stay(nodes),
+            memory=memory,
+            factor=memory / plain if plain > 0 else np.inf,
+            lost=memory - plain,
+        )
+        found.append(trap)
     return sorted(found, key=_rank)
 
 
 def _rank(trap: Trap) -> tuple[bool, float, int, int]:
     """The worst first. Nodes that hold the uniform walk as well add to what is lost, but are hardly part of a trap."""
     caused = trap.factor >= FACTOR
-    plain = trap.lost / (trap.factor - 1.0) if np.isfinite(trap.factor) and caused else 0.0
+    plain = trap.memory - trap.lost if caused else 0.0
     return not caused, (FACTOR - 1.0) * plain - trap.lost, len(trap.nodes), trap.nodes[0]
 
 
@@ -262,6 +274,17 @@ class _Search:
         inside[nodes] = True
         rows = self.flows[nodes]
         return float(self.law[nodes].sum() / rows.data[~inside[rows.indices]].sum())
+
+
+def count_of(updates: float) -> str:
+    """A number of updates for people.
+
+    Examples
+    --------
+    >>> count_of(29905.3), count_of(331.7), count_of(8.62)
+    ('29,905', '332', '8.6')
+    """
+    return f"{updates:,.0f}" if updates >= 10 else f"{updates:.2g}"
 
 
 def name_nodes(nodes: tuple[int, ...], most: int = 6) -> str:

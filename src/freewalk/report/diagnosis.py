@@ -181,7 +181,7 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
     check_format(path)
     with matplotlib.rc_context({**STYLE, "figure.constrained_layout.w_pad": 0.09}):
         figure = new_figure(11.6, 6.8)
-        figure.suptitle(_headline(found), fontsize=13, parse_math=False)
+        figure.suptitle(_headline(found), fontsize=12, parse_math=False)
         # Subfigures, so that a colour bar on the left takes no room on the right.
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[1.12, 1.0])[0]
         picture = left.subplots()
@@ -205,11 +205,12 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
 def _headline(found: "Diagnosis") -> str:
     from freewalk.analysis.findings import IMPORTANCE
 
+    words = textwrap.fill(found.conclusion.rstrip("."), 105)
     if found.slower is None:
-        return f"{found.graph.name}: {found.conclusion}"
+        return words
     many = f"{found.ratio:.2g} ×" if np.isfinite(found.ratio) else _times(found, found.forecasts[IMPORTANCE])
     many = many.replace(">", "more than")
-    return f"{found.graph.name}: {found.conclusion}\nIt needs {many} the updates of the uniform walk"
+    return f"{words}\nOn {found.graph.name} it needs {many} the updates of the uniform walk"
 
 
 def _draw_laws(axes: "Axes", found: "Diagnosis") -> None:

@@ -111,7 +111,7 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto") -> Path:
 
 
 def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None, updates: int | None = None) -> Path:
-    """Draw where walks are, update by update: entrapped on a heavy node, or free to leave it.
+    """Draw where walks are, update by update: coming back to the heavy nodes, or free of them.
 
     Positions count from the heaviest node, which is what a reader can see on a ring or a path.
 

@@ -273,7 +273,9 @@ def _room(
 
 
 def _updates(count: float) -> str:
-    return f"{count:,.0f} updates" if count >= 10 else f"{count:.2g} updates"
+    from freewalk.analysis.sets import count_of
+
+    return f"{count_of(count)} updates"
 
 
 def _overlap(one: Floats, other: Floats) -> bool:
