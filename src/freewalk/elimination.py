@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _BLOCK = 64  # nodes that are eliminated one by one
+_HUB = 1000  # so many neighbours, and a tenth of all nodes, make a hub
 _LARGE = 1e200  # laws that rise more steeply than floats can hold leave zeros behind, not infinities
 
 
@@ -177,9 +178,15 @@ def _scaled_law(n: int, column: Callable[[int], tuple[int, Floats]], totals: Flo
 
 
 def narrow_order(leaving: "csr_array") -> tuple[Ints, int]:
-    """The places of the nodes in an order in which moves are short, and how long the longest is."""
+    """The places of the nodes in an order in which moves are short, and how long the longest is.
+
+    Where some node has many neighbours no order helps, and finding one takes long: then the nodes stay as they are.
+    """
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+    n, most = leaving.shape[0], int(np.diff(leaving.indptr).max(initial=0))
+    if most > _HUB and most > n // 10:
+        return np.arange(n), n - 1
     order = reverse_cuthill_mckee(leaving, symmetric_mode=True)
     place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size)
