@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
+from freewalk.errors import AnalysisError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -67,7 +68,12 @@ class Hierarchy:
         equations = np.diag(dense.sum(axis=1)) - dense.T
         self._shares = mass / mass.sum()
         shift = np.outer(self._shares, self._shares) * (np.trace(equations) or 1.0)
-        self._inverse = np.linalg.inv(equations + shift)
+        try:
+            self._inverse = np.linalg.inv(equations + shift)
+        except np.linalg.LinAlgError:
+            raise AnalysisError(
+                "an iteration cannot begin: rates span too many orders of magnitude for it, expected fewer"
+            ) from None
 
     def balance(self, y: Floats) -> Floats:
         """(diag(F 1) − Fᵀ) y: what leaves each node less what arrives, if x · y is the law."""

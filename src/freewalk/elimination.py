@@ -240,7 +240,7 @@ def eliminate_band(band: Floats, width: int, absorption: Floats, right: Floats, 
         total = absorption[last]
         for to in range(first, last):
             total += band[last, width + to - last]
-        if total > 0.0:  # all but the last node of a chain that absorbs nowhere
+        if total > 0.0 or last > 0:  # all but the last node of a chain that absorbs nowhere
             totals[last] = total
         for column in range(count):
             right[last, column] /= totals[last]

@@ -28,7 +28,7 @@ def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Flo
     aim = accuracy * norm(right)
     for _ in range(rounds):
         size = norm(rest)
-        if size <= aim:
+        if size <= aim or not np.isfinite(size):
             break
         basis, table = [rest / size], np.zeros((_BASIS + 1, _BASIS))
         for last in range(_BASIS):
@@ -39,6 +39,8 @@ def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Flo
                 image -= table[row, last] * vector
             table[last + 1, last] = norm(image)
             known = table[: last + 2, : last + 1]
+            if not np.isfinite(known).all():
+                return result
             wanted = np.append(size, np.zeros(last + 1))
             shares = np.linalg.lstsq(known, wanted, rcond=None)[0]
             if np.linalg.norm(known @ shares - wanted) <= aim or table[last + 1, last] <= 1e-14 * size:
@@ -70,6 +72,7 @@ def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float,
     direction, image = np.zeros_like(right), np.zeros_like(right)
     rho = alpha = omega = 1.0
     for _ in range(rounds):
+        deadline.check()
         if not norm(rest) > aim:
             break
         before, rho = rho, _dot(shadow, rest)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk.analysis import diagnosis, exact_curve, race
+from freewalk.analysis import diagnosis, exact_curve, race, sets
 from freewalk.analysis.diagnosis import DESIGNS, levels, stand_in
 from freewalk.analysis.findings import IMPORTANCE, UNIFORM
+from freewalk.deadline import OutOfTime
 from freewalk.errors import FreewalkError
 
 ROOT = Path(__file__).parents[2]
@@ -64,12 +65,15 @@ def test_what_there_is_no_time_for_is_left_out_and_named():
     json.dumps(found.as_dict(), allow_nan=False)
     nothing = fw.diagnose(fw.graphs.ring(30), np.ones(30), budget=1e-9)
     assert nothing.held is None
+    assert nothing.entrapped is None
+    assert nothing.as_dict()["entrapped"] is None
     assert nothing.slower is None
     assert nothing.conclusion.startswith("Whether importance sampling by Metropolis is entrapped was not found out")
 
 
 @pytest.mark.parametrize(
-    "importance", [[1e100, 1, 1e50, 1, 1], [1e40, 1, 1, 1, 1], [1e308] * 6, [1e-300] * 4, [1e-150, 1e150, 1, 1]]
+    "importance",
+    [[1e100, 1, 1e50, 1, 1], [1e40, 1, 1, 1, 1], [1e308] * 6, [1e-300] * 4, [1e-150, 1e150, 1, 1]],
 )
 def test_extreme_importance(importance):
     found = fw.diagnose(fw.graphs.ring(len(importance)), importance)
@@ -125,6 +129,28 @@ def test_a_problem_is_diagnosed_on_its_own_data():
     curve = exact_curve(problem, kernel, fw.SGD(run.step), steps=steps, start=0).loss.values
     wanted = 1.5 * problem.loss(problem.optimum())
     assert curve[int(np.floor(run.updates))] >= wanted >= curve[-1]
+
+
+def test_parts_that_fail_on_one_draw_of_the_data_are_not_left_out():
+    found = fw.diagnose(fw.graphs.complete(5), np.ones(5))
+    assert found.left_out == {}
+    assert found.conclusion.endswith("as fast as the uniform walk.")
+
+
+def test_sets_that_were_judged_in_time_are_kept(monkeypatch):
+    judged, check = [], sets.deadline.check
+
+    def until_two():
+        judged.append(1)
+        if len(judged) == 3:
+            raise OutOfTime("over")
+        check()
+
+    monkeypatch.setattr(sets.deadline, "check", until_two)
+    importance = np.random.default_rng(0).chisquare(3, 60)
+    found, unjudged = sets.held_sets("test", DESIGNS[IMPORTANCE].kernel(fw.graphs.ring(60), importance))
+    assert len(found) >= 1
+    assert unjudged > 0
 
 
 def test_any_objective_will_do():

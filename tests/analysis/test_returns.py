@@ -21,6 +21,7 @@ from freewalk.analysis.returns import Returns, excess_visits
 from freewalk.analysis.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant
 from freewalk.analysis.unrolled import Hops
 from freewalk.designs import MHLJ, Centralized, Decaying, FromMatrix, Metropolis, SimpleWalk
+from freewalk.elimination import absorbed
 from freewalk.errors import AnalysisError, KernelError
 from freewalk.stationary import flows_of, leaving_rates, totals_of
 
@@ -98,12 +99,27 @@ def test_laws_and_hitting_times_of_steep_chains():
         assert relative_errors(hitting_times(kernel), exact.hitting).max() <= ERROR, seed
 
 
+def or_refused(function, *arguments):
+    """What a function returns; None where it refuses."""
+    try:
+        return function(*arguments)
+    except AnalysisError:
+        return None
+
+
 def test_kemeny_constants_and_fundamental_matrices_of_steep_chains():
-    """Z[i, j] can be nothing but the difference of two larger numbers."""
+    """Z[i, j] can be nothing but the difference of two larger numbers: then it is refused, and no other is."""
+    refused = 0
     for seed, kernel, exact in steep_chains():
         assert relative_errors(kemeny_constant(kernel), exact.kemeny) <= ERROR, seed
-        scale = np.maximum(np.abs(exact.fundamental), np.diag(exact.fundamental))
-        assert (np.abs(fundamental_matrix(kernel) - exact.fundamental) <= ERROR * scale).all(), seed
+        found = or_refused(fundamental_matrix, kernel)
+        if found is None:
+            refused += 1
+            assert np.diag(exact.fundamental).max() > 1e4, seed
+        else:
+            wrong = np.abs(found - exact.fundamental)
+            assert (wrong <= 1e-8 * np.maximum(np.abs(exact.fundamental), 1.0)).all(), seed
+    assert 0 < refused < 200
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -162,7 +178,7 @@ def test_half_of_each_of_two_traps_is_right_or_refused(heavy, many):
 def test_what_a_refusal_says():
     expected = (
         r"^excess_visits: Metropolis\(power=1\): the excess of 2 nodes would have a relative error of .*, expected "
-        r"at most 1e-10: they hold the walk in several places .* Ask for each of these places alone$"
+        r"at most 1e-10: it is small against the visits .* Ask for each of these places alone$"
     )
     with pytest.raises(AnalysisError, match=expected):
         excess_visits(two_pairs(1e16), [0, 2])
@@ -398,6 +414,30 @@ def test_an_iteration_that_does_not_settle_is_eliminated_or_refused(monkeypatch)
     monkeypatch.setattr(returns, "DENSE", 10)
     with pytest.raises(AnalysisError, match=r"^excess_visits: .* the excess of 20 nodes .* expected at most 1e-08"):
         excess_visits(kernel, heavy)
+
+
+def test_moves_that_stay_count_on_crowded_graphs_whatever_they_carry():
+    graph, target = fw.graphs.complete(1100), np.append(50.0, np.ones(1099))
+    found = [
+        excess_visits(fw.Kernel(graph, [stay, fw.Move(0.5, 1, ratio=target)], target), [0])
+        for stay in (fw.Move(0.5, 0), fw.Move(0.5, 0, ratio=np.ones(1100)))
+    ]
+    assert found == pytest.approx(2 * [91.486], rel=1e-4)
+
+
+@pytest.mark.parametrize("span", [20, 100, 150])
+def test_importance_that_no_iteration_can_begin_with_is_eliminated_or_refused(span):
+    graph = fw.graphs.erdos_renyi(1200, 0.008, seed=1)
+    kernel = Metropolis(power=1).kernel(graph, 10.0 ** np.random.default_rng(0).uniform(-span, span, graph.n))
+    heaviest = int(np.argmax(kernel.target))
+    others = np.delete(np.arange(graph.n), heaviest)
+    times = absorbed(
+        leaving_rates(kernel.matrix())[others][:, others].toarray(),
+        leaving_rates(kernel.matrix())[others][:, [heaviest]].toarray()[:, 0],
+        np.ones((graph.n - 1, 1)),
+    )
+    expected = kernel.target[heaviest] * (kernel.target[others] @ times[:, 0])
+    assert excess_visits(kernel, [heaviest]) == pytest.approx(expected, rel=1e-8)
 
 
 def two_parts(edges, m, bridge):

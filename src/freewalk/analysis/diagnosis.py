@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from threading import Lock
 from typing import TypeVar
 
@@ -73,9 +74,10 @@ def diagnose(
 ) -> Diagnosis:
     """Say before any training whether importance sampling pays on this graph, or is entrapped, and what to use instead.
 
-    *Entrapped* is judged by `find_traps`: importance keeps the walk coming back to some nodes, for at least as many
-    updates as the graph has nodes. It predicts that importance sampling needs at least twice the updates that it would
-    need if this graph slowed it down no more than it slows down the uniform walk. It may still pay.
+    *Entrapped* is judged by `find_traps`: importance keeps the walk coming back to some nodes, ten times as long as the
+    uniform walk and longer by as many updates as the graph has nodes. It predicts that importance sampling needs at
+    least twice the updates that it would need if this graph slowed it down no more than it slows down the uniform walk.
+    It may still pay.
 
     In the race, each design gets the step at which its expected loss settles at 1.25 × the optimum (or
     1 / max w_v L_v, the largest that is tried, where that settles lower), and the exact recursion counts the updates
@@ -125,7 +127,7 @@ def diagnose(
     """
     check_graph("diagnose", graph)
     parts = _Parts(progress)
-    if not isinstance(budget, (int, float)) or isinstance(budget, bool) or not budget > 0:
+    if not isinstance(budget, Real) or isinstance(budget, bool) or not budget > 0:
         raise AnalysisError(f"diagnose: budget = {budget!r}, expected a number of seconds > 0")
     values, problems, unit = _data(graph, importance, dim, samples)
     if isinstance(start, str) and start == "heaviest":
@@ -135,10 +137,14 @@ def diagnose(
     parts.total = 2 + 4 * len(kernels)
     with deadline.within(budget):
         with deadline.within(budget / 2):
-            held = parts.compute("traps", lambda: held_sets("diagnose", kernels[IMPORTANCE])) or []
+            held, unjudged = parts.compute("traps", lambda: held_sets("diagnose", kernels[IMPORTANCE])) or ([], 0)
+        if unjudged:
+            parts.left_out[f"{unjudged} of the sets that may be traps"] = "no time left"
         nodes = np.array(held[0].nodes if held else [int(values.argmax())])
         returns = {label: _forecast(label, kernel, nodes, parts) for label, kernel in kernels.items()}
         goal, races = _races(problems, kernels, first, equal, parts)
+    for label in [label for label, one in races.items() if one is not None]:
+        parts.left_out.pop(f"updates of {label}", None)  # one draw of the data was not raced on, another was
     forecasts = {label: replace(one, race=_in_units(races.get(label), unit)) for label, one in returns.items()}
     return Diagnosis(
         graph=graph,
@@ -188,6 +194,8 @@ class _Parts:
             self.left_out[what] = "no time left"
         except (AnalysisError, KernelError) as error:
             self.left_out[what] = str(error).split(";")[0]
+        except (np.linalg.LinAlgError, ArithmeticError, MemoryError) as error:
+            self.left_out[what] = f"its numbers are too large or too small for it, {type(error).__name__}"
         return None
 
     def compute_all(self, parts: Sequence[tuple[str, Callable[[], Result]]]) -> list[Result | None]:

@@ -119,9 +119,9 @@ class Diagnosis:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def entrapped(self) -> bool:
-        """Whether importance keeps the walk coming back to some set: for more updates than the graph has nodes."""
-        return bool(self.traps)
+    def entrapped(self) -> bool | None:
+        """Whether importance keeps the walk coming back to some set, see `find_traps`; None: not known."""
+        return None if self.held is None else bool(self.traps)
 
     @property
     def ratio(self) -> float:
@@ -139,7 +139,7 @@ class Diagnosis:
     @property
     def advised_against(self) -> bool:
         """Whether to leave importance sampling by Metropolis: it is slower, or, where that is not known, entrapped."""
-        return self.entrapped if self.slower is None else self.slower
+        return bool(self.entrapped) if self.slower is None else self.slower
 
     @property
     def best(self) -> str | None:

@@ -132,20 +132,24 @@ class Returns:
                 f"{self._who}: {self._kernel.label}: the walk spends less than 1e-308 of its time in these nodes, or "
                 "outside of them; expected a share that floats can tell"
             )
+        limit = PRECISION if n <= PLAIN else ITERATED
         found = self._from_times(inside) if self._many and n <= PLAIN else None
-        if found is None or found.error > PRECISION:
+        if found is None or not found.error <= limit:
             found = self._eliminated(inside)
         if found is None:
-            found = self._iterated(inside)
-            if found.error > ITERATED and n <= DENSE:
+            try:
+                found = self._iterated(inside)
+            except AnalysisError:  # an iteration that cannot even begin
+                found = None
+            if (found is None or not found.error <= limit) and n <= DENSE:
                 found = self._eliminated(inside, dense=True)
-        limit = PRECISION if n <= PLAIN else ITERATED
         if found is None or not found.error <= limit:
             error = np.inf if found is None else found.error
             raise AnalysisError(
                 f"{self._who}: {self._kernel.label}: the excess of {nodes.size} nodes would have a relative error of "
-                f"{error:.1e}, expected at most {limit:.0e}: they hold the walk in several places between which it "
-                "seldom goes. Ask for each of these places alone"
+                f"{error:.1e}, expected at most {limit:.0e}: it is small against the visits that it is a "
+                "difference of, as where nodes hold the walk in several places between which it seldom goes. Ask for "
+                "each of these places alone"
             )
         return found.value
 

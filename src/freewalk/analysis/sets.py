@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from freewalk import deadline
 from freewalk.analysis import components
-from freewalk.analysis.chain import matrix_of
+from freewalk.analysis.chain import check_constant
 from freewalk.analysis.components import COUNT, DEGREES, MASS, OUTFLOW, Floats, Forest, Ints, Links, Pairs
 from freewalk.analysis.returns import Returns
 from freewalk.compiling import compile_functions
@@ -87,8 +87,7 @@ def find_traps(kernel: Kernel, factor: float = FACTOR, least: float | None = Non
 
     Candidates are looked for by the length of single visits, which is quick: among nested sets that arise when nodes
     join, pair by pair, where the target per degree is highest, where single stays are longest, and where the flows are
-    strongest in comparison to the lighter, and to the heavier of the two nodes. The best of them are judged. (Sets that
-    are improved node by node are worse traps by this measure, and predict worse what a walk will do.)
+    strongest in comparison to the lighter, and to the heavier of the two nodes. The best of them are judged.
 
     Parameters
     ----------
@@ -124,10 +123,10 @@ def find_traps(kernel: Kernel, factor: float = FACTOR, least: float | None = Non
     >>> find_traps(fw.designs.Metropolis(power=1).kernel(fw.graphs.complete(100), importance))
     []
     """
-    matrix_of("find_traps", kernel)
+    check_constant("find_traps", kernel)
     least = float(kernel.graph.n) if least is None else least
     _check_numbers(factor, least, most)
-    return traps_among(held_sets("find_traps", kernel, int(most)), factor, least, int(most))
+    return traps_among(held_sets("find_traps", kernel, int(most))[0], factor, least, int(most))
 
 
 def traps_among(found: list[Trap], factor: float, least: float, most: int) -> list[Trap]:
@@ -141,26 +140,31 @@ def traps_among(found: list[Trap], factor: float, least: float, most: int) -> li
     return kept
 
 
-def held_sets(who: str, kernel: Kernel, most: int = 10) -> list[Trap]:
-    """The sets that may hold a walk, the worst first, traps or not."""
+def held_sets(who: str, kernel: Kernel, most: int = 10) -> tuple[list[Trap], int]:
+    """The sets that may hold a walk, the worst first, traps or not; and how many there was no time to judge."""
     if not kernel.is_local:
         raise AnalysisError(f"{who}: {kernel.label} draws from a law over all nodes; expected a walk, which has traps")
     n = kernel.graph.n
     walk = Returns(who, kernel, many=True)
     uniform = Returns(who, Metropolis(power=0.0).kernel(kernel.graph), many=True)
     search = _Search(kernel, leaving_rates(kernel.matrix()), walk.law)
-    found = []
-    for nodes in search.candidates(3 * most):
-        deadline.check()
-        share, rest = float(walk.law[nodes].sum()), float(np.delete(walk.law, nodes).sum())
+    found: list[Trap] = []
+    candidates = search.candidates(3 * most)
+    for place, nodes in enumerate(candidates):
+        rest = float(np.delete(walk.law, nodes).sum())
         try:
+            deadline.check()
             excess, even = walk.excess(nodes), uniform.excess(nodes)
         except AnalysisError:  # a set whose excess has no digits left is none to be judged by
             continue
+        except deadline.OutOfTime:
+            if not found:
+                raise
+            return sorted(found, key=_rank), len(candidates) - place
         memory, plain = excess / rest, even * n / (n - nodes.size)
         trap = Trap(
             nodes=tuple(nodes.tolist()),
-            share=share,
+            share=float(walk.law[nodes].sum()),
             excess=excess,
             uniform=even,
             stay=search.stay(nodes),
@@ -169,7 +173,7 @@ def held_sets(who: str, kernel: Kernel, most: int = 10) -> list[Trap]:
             lost=memory - plain,
         )
         found.append(trap)
-    return sorted(found, key=_rank)
+    return sorted(found, key=_rank), 0
 
 
 def _rank(trap: Trap) -> tuple[bool, float, int, int]:

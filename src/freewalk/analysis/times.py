@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_PRECISION = 1e-10
+_PRECISION, _ROUGHLY = 1e-10, 1e-8
 _INSTEAD = "On larger graphs ask for what is sparse: sojourn_times, escape_time, stationary"
 
 
@@ -53,7 +53,16 @@ def fundamental_matrix(kernel: Kernel) -> Floats:
     """
     times, law = _hitting_times("fundamental_matrix", kernel)
     diagonal = law * (1.0 + law @ times)
-    return np.asarray(diagonal - law * times)
+    result = np.asarray(diagonal - law * times)
+    # The one difference in all this. Between deep traps it has no digits left.
+    error = 4 * np.sqrt(law.size) * np.finfo(float).eps * (diagonal + law * times)
+    worst = float((error / np.maximum(np.abs(result), 1.0)).max())
+    if not worst <= _ROUGHLY:
+        raise AnalysisError(
+            f"fundamental_matrix: {kernel.label}: rounding leaves an error of {worst:.1e} in some of its entries, "
+            f"expected at most {_ROUGHLY:.0e}: the walk goes too seldom between some nodes. hitting_times has them all"
+        )
+    return result
 
 
 def hitting_times(kernel: Kernel) -> Floats:

@@ -57,9 +57,9 @@ def _hopping(kernel: Kernel) -> _Hopping:
     for move in moves:
         if move.law is not None:
             draws.append((move.probability, np.asarray(move.law) / np.sum(move.law)))
-        elif _is_free(move):
+        elif _is_free(move) or move.hops == 0:
             shares[move.hops] += move.probability
-        elif move.hops > 0:
+        else:
             rows = range(move.hops) if move.rows is not None else []
             products.append((move.probability, [move.matrix_of_hop(h) for h in rows] or [kernel.move_matrix(move)]))
     return _Hopping(shares, products, draws)

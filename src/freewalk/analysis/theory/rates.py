@@ -76,11 +76,11 @@ def importance_pays(importance: ArrayLike) -> ImportanceRates:
         values = np.zeros(0)
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
         raise AnalysisError(
-            f"importance_pays: got {reprlib.repr(importance)}, expected one positive number a node, such as "
+            f"importance_pays: got {reprlib.repr(importance)}, expected one positive number per node, such as "
             "problem.smoothness"
         )
     low, high = float(values.min()), float(values.max())
-    mean = float((values / values.size).sum())  # the sum itself may be more than a float holds
+    mean = float(high * np.mean(values / high))  # the sum itself may be more than a float holds
     spread, peak = mean / low, high / mean
     gain = peak / spread
     numbers = f"(mean/min = {spread:.3g}, max/mean = {peak:.3g})"
