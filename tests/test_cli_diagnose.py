@@ -132,7 +132,7 @@ def test_json_is_all_that_is_printed(here: Path) -> None:
     assert set(found) >= KEYS
     assert found["entrapped"] is True
     assert found["on_data"] is True
-    assert {"nodes", "excess", "uniform", "factor", "lost", "share", "stay"} <= set(found["traps"][0])
+    assert {"nodes", "excess", "uniform", "memory", "factor", "lost", "share"} <= set(found["traps"][0])
     assert {"excess", "distance", "messages_per_update", "step", "updates", "messages"} <= set(
         found["designs"]["MH uniform"]
     )

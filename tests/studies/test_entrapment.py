@@ -1,15 +1,18 @@
 """Verdicts on entrapment: as `find_traps` judges, at heavy nodes, and able to come out either way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from handmade import SPEC
 
 import freewalk as fw
 from freewalk.analysis import excess_visits, find_traps
+from freewalk.analysis.sets import Trap
 from freewalk.designs import MHLJ, Metropolis
 from freewalk.experiment import parse
 from freewalk.record import Record
-from freewalk.studies.entrapment import Hold, entrapped, hold
+from freewalk.studies.entrapment import entrapped, hold, in_words, is_trap
 from freewalk.studies.evidence import Evidence
 
 PAIR = np.where(np.arange(60) < 2, 100.0, 1.0)
@@ -36,7 +39,7 @@ def test_a_verdict_is_that_of_find_traps(design: fw.Design, graph: fw.Graph) -> 
     kernel = design.kernel(graph, PAIR)
     found = hold(kernel, Metropolis(0).kernel(graph), (0, 1))
     assert found.excess == excess_visits(kernel, [0, 1])
-    assert found.is_trap(graph.n) == bool(find_traps(kernel))
+    assert is_trap(found, graph.n) == bool(find_traps(kernel))
 
 
 def test_heavy_nodes_are_taken_together_where_edges_connect_them_and_the_worst_are_shown() -> None:
@@ -73,9 +76,10 @@ def test_without_heavy_nodes_there_is_nothing_to_test() -> None:
 
 
 def test_a_trap_takes_both_a_factor_and_as_many_updates_as_nodes() -> None:
-    assert Hold((0,), 500.0, 10.0, factor=10.0, lost=100.0).is_trap(100)
-    assert not Hold((0,), 500.0, 10.0, factor=9.9, lost=100.0).is_trap(100)
-    assert not Hold((0,), 500.0, 10.0, factor=10.0, lost=99.0).is_trap(100)
-    assert str(Hold((0, 1), 1234.5, 1.5, factor=0.5, lost=-2.5)) == (
+    trap = Trap((0, 1), share=0.1, excess=1234.5, uniform=1.5, memory=1371.7, factor=10.0, lost=100.0)
+    assert is_trap(trap, 100)
+    assert not is_trap(replace(trap, factor=9.9), 100)
+    assert not is_trap(replace(trap, lost=99.0), 100)
+    assert in_words(replace(trap, factor=0.5, lost=-2.5)) == (
         "nodes 0, 1: 1,234 excess visits, the uniform walk 1.5; memory 0.5 × as long, 2.5 updates less"
     )

@@ -51,8 +51,6 @@ class Trap:
         The updates beyond that share which the walk spends there once it is there, returns included: `excess_visits`.
     uniform
         The same of the uniform walk, `Metropolis(power=0)`.
-    stay
-        The mean length of one visit, in updates.
     memory
         See above.
     factor
@@ -65,7 +63,6 @@ class Trap:
     share: float
     excess: float
     uniform: float
-    stay: float
     memory: float
     factor: float
     lost: float
@@ -144,36 +141,43 @@ def held_sets(who: str, kernel: Kernel, most: int = 10) -> tuple[list[Trap], int
     """The sets that may hold a walk, the worst first, traps or not; and how many there was no time to judge."""
     if not kernel.is_local:
         raise AnalysisError(f"{who}: {kernel.label} draws from a law over all nodes; expected a walk, which has traps")
-    n = kernel.graph.n
     walk = Returns(who, kernel, many=True)
     uniform = Returns(who, Metropolis(power=0.0).kernel(kernel.graph), many=True)
     search = _Search(kernel, leaving_rates(kernel.matrix()), walk.law)
     found: list[Trap] = []
     candidates = search.candidates(3 * most)
     for place, nodes in enumerate(candidates):
-        rest = float(np.delete(walk.law, nodes).sum())
         try:
             deadline.check()
-            excess, even = walk.excess(nodes), uniform.excess(nodes)
+            found.append(judged(walk, uniform, nodes))
         except AnalysisError:  # a set whose excess has no digits left is none to be judged by
             continue
         except deadline.OutOfTime:
             if not found:
                 raise
             return sorted(found, key=_rank), len(candidates) - place
-        memory, plain = excess / rest, even * n / (n - nodes.size)
-        trap = Trap(
-            nodes=tuple(nodes.tolist()),
-            share=float(walk.law[nodes].sum()),
-            excess=excess,
-            uniform=even,
-            stay=search.stay(nodes),
-            memory=memory,
-            factor=memory / plain if plain > 0 else np.inf,
-            lost=memory - plain,
-        )
-        found.append(trap)
     return sorted(found, key=_rank), 0
+
+
+def judged(walk: Returns, uniform: Returns, nodes: Ints) -> Trap:
+    """A set with its numbers, be it a trap or not.
+
+    Raises
+    ------
+    AnalysisError
+        As `excess_visits`.
+    """
+    excess, even = walk.excess(nodes), uniform.excess(nodes)
+    memory, plain = (value / float(np.delete(one.law, nodes).sum()) for value, one in ((excess, walk), (even, uniform)))
+    return Trap(
+        nodes=tuple(nodes.tolist()),
+        share=float(walk.law[nodes].sum()),
+        excess=excess,
+        uniform=even,
+        memory=memory,
+        factor=memory / plain if plain > 0 else np.inf,
+        lost=memory - plain,
+    )
 
 
 def _rank(trap: Trap) -> tuple[bool, float, int, int]:
@@ -205,9 +209,9 @@ class _Search:
         from scipy.sparse import csr_array
 
         self.law, self.target = law, np.asarray(kernel.target)
-        self.flows = flows_of(leaving, law)
+        flows = flows_of(leaving, law)
         # One pattern for flows and edges: flows in both directions are the real parts, edges the imaginary ones.
-        pairs = csr_array(self.flows + self.flows.T + kernel.graph.adjacency() * np.complex128(1j))
+        pairs = csr_array(flows + flows.T + kernel.graph.adjacency() * np.complex128(1j))
         rows = np.repeat(np.arange(law.size), np.diff(pairs.indptr))
         half = rows < pairs.indices
         ends = rows[half].astype(np.int64), pairs.indices[half].astype(np.int64)
@@ -271,13 +275,6 @@ class _Search:
         peaks = (scores > below[:-1]) & (scores >= np.append(scores, 0.0)[above])
         meant = _can_be_trap(sums[:sets, MASS], sums[:sets, COUNT], n)
         return forest._replace(scores=np.where(peaks & meant, scores, 0.0))
-
-    def stay(self, nodes: Ints) -> float:
-        """The mean length of a visit, from sums without differences."""
-        inside = np.zeros(self.law.size, dtype=np.bool_)
-        inside[nodes] = True
-        rows = self.flows[nodes]
-        return float(self.law[nodes].sum() / rows.data[~inside[rows.indices]].sum())
 
 
 def count_of(updates: float) -> str:

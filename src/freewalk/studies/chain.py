@@ -18,7 +18,7 @@ from freewalk.graphs import complete, ring
 from freewalk.kernel import Kernel
 from freewalk.report.figures import INK, STYLE, Where, new_figure, save
 from freewalk.report.page import Table, Verdict
-from freewalk.studies.entrapment import hold
+from freewalk.studies.entrapment import hold, in_words, is_trap
 
 if TYPE_CHECKING:
     import xarray
@@ -92,7 +92,7 @@ def _entrapment(importance: Any) -> list[Verdict]:
     )
     here, there = (1 / sojourn_times(kernel)[0] for kernel in (sparse, dense))
     found = hold(sparse, uniform, [0])
-    trapped = found.is_trap(n)
+    trapped = is_trap(found, n)
     return [
         Verdict(
             "leaving node 1 is improbable because the graph is sparse: on the complete graph it is more probable",
@@ -103,7 +103,7 @@ def _entrapment(importance: Any) -> list[Verdict]:
         Verdict(
             "node 1 entraps the walk: it holds it 10 × as long as the uniform walk and 5 updates longer, with returns",
             "pass" if trapped else "fail",
-            str(found).replace("node 0", "node 1"),
+            in_words(found).replace("node 0", "node 1"),
             ""
             if trapped
             else "Nearly all updates are meant to be made at node 1, so that few can be beyond its share. "

@@ -1,67 +1,44 @@
 """Whether a walk of a study is entrapped at the heavy nodes, by its excess visits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis import excess_visits, stationary
-from freewalk.analysis.sets import FACTOR, name_nodes
+from freewalk.analysis.returns import Returns
+from freewalk.analysis.sets import FACTOR, Trap, judged, name_nodes, traps_among
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.studies.claims import Claim, Finding
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import Variant
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-
-@dataclass(frozen=True)
-class Hold:
-    """How heavy nodes that are connected to each other hold a walk, and the uniform walk.
-
-    Attributes
-    ----------
-    nodes
-        The nodes.
-    excess, uniform
-        The excess visits of the walk, and of the uniform walk.
-    factor, lost
-        The memory of the walk, excess / (1 − share), over that of the uniform walk, and less it.
-    """
-
-    nodes: tuple[int, ...]
-    excess: float
-    uniform: float
-    factor: float
-    lost: float
-
-    def is_trap(self, n: int) -> bool:
-        """Whether that makes a trap among n nodes, by the defaults of `find_traps`."""
-        return self.factor >= FACTOR and self.lost >= n
-
-    def __str__(self) -> str:
-        """The numbers behind a verdict."""
-        excess, even, lost = (
-            f"{one:,.0f}" if one >= 100 else f"{one:.3g}" for one in (self.excess, self.uniform, abs(self.lost))
-        )
-        return (
-            f"{name_nodes(self.nodes)}: {excess} excess visits, the uniform walk {even}; memory {self.factor:.3g} × as "
-            f"long, {lost} updates {'more' if self.lost >= 0 else 'less'}"
-        )
+_SEVERAL = 4  # sets from which on it pays to compute the times between all pairs of nodes
 
 
-def hold(kernel: Kernel, uniform: Kernel, heavy: Sequence[int]) -> Hold:
-    """How heavy nodes hold a walk, where they hold it longest."""
+def hold(kernel: Kernel, uniform: Kernel, heavy: Sequence[int]) -> Trap:
+    """How heavy nodes hold a walk, where they hold it longest, be that a trap or not."""
     groups = _connected(kernel.graph, np.array(heavy, dtype=np.int64))
-    law = stationary(kernel)
-    nodes = groups[int(np.argmax(_memories(kernel, law, groups)))]
-    excess, even = excess_visits(kernel, nodes), excess_visits(uniform, nodes)
-    memory = excess / float(np.delete(law, nodes).sum())
-    plain = even / float(np.delete(stationary(uniform), nodes).sum())
-    return Hold(tuple(nodes.tolist()), excess, even, memory / plain, memory - plain)
+    walk, even = (Returns("reproduce", one, many=len(groups) > _SEVERAL) for one in (kernel, uniform))
+    return max((judged(walk, even, nodes) for nodes in groups), key=lambda trap: trap.memory)
+
+
+def is_trap(trap: Trap, n: int) -> bool:
+    """Whether a set is a trap among n nodes, by the defaults of `find_traps`."""
+    return bool(traps_among([trap], FACTOR, n, 1))
+
+
+def in_words(trap: Trap) -> str:
+    """The numbers behind a verdict."""
+    excess, even, lost = (
+        f"{one:,.0f}" if one >= 100 else f"{one:.3g}" for one in (trap.excess, trap.uniform, abs(trap.lost))
+    )
+    return (
+        f"{name_nodes(trap.nodes)}: {excess} excess visits, the uniform walk {even}; memory {trap.factor:.3g} × as "
+        f"long, {lost} updates {'more' if trap.lost >= 0 else 'less'}"
+    )
 
 
 def entrapped(label: str, uniform: str, holds: bool = True, why: Mapping[Variant, str] | None = None) -> Claim:
@@ -81,7 +58,7 @@ def entrapped(label: str, uniform: str, holds: bool = True, why: Mapping[Variant
             return Finding(None, "—", "this draw of the data has no heavy node")
         kernel, even = (evidence.plan.walks[one][0].kernel for one in (label, uniform))
         found = hold(kernel, even, heavy)
-        return Finding(found.is_trap(kernel.graph.n) is holds, str(found))
+        return Finding(is_trap(found, kernel.graph.n) is holds, in_words(found))
 
     return Claim(f"{label} {words}", measure, why=why or {})
 
@@ -94,12 +71,3 @@ def _connected(graph: Graph, heavy: Ints) -> list[Ints]:
     among = csr_array(graph.adjacency())[heavy][:, heavy]
     count, group = connected_components(among, directed=False)
     return [heavy[group == one] for one in range(count)]
-
-
-def _memories(kernel: Kernel, law: Floats, groups: list[Ints]) -> Floats:
-    """The memory of a walk at each of several sets by one dense solution: quick, and good enough to compare them."""
-    inside = np.array([np.isin(np.arange(law.size), nodes) for nodes in groups], dtype=np.float64).T
-    shares = law @ inside
-    solution = np.linalg.solve(np.eye(law.size) - kernel.matrix().toarray() + law, inside - shares)
-    excess = (law[:, None] * inside * solution).sum(axis=0) / shares
-    return np.asarray(excess / (1.0 - shares))
