@@ -149,7 +149,7 @@ def test_rates_of_any_size(scale):
 def test_rates_that_are_far_apart():
     assert importance_pays([1e300, 1e-300]).gain == 0
     assert importance_pays([1e308] * 5 + [1.5e308]).largest_over_mean == pytest.approx(1.5 * 6 / 6.5)
-    with pytest.raises(AnalysisError, match=r"^importance_pays: got .*expected one positive number a node"):
+    with pytest.raises(AnalysisError, match=r"^importance_pays: got .*expected one positive number per node"):
         importance_pays(RAGGED)
 
 

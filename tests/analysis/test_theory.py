@@ -605,5 +605,5 @@ def test_importance_pays_where_few_are_heavy():
 
 @pytest.mark.parametrize("wrong", [[], [1.0, 0.0], [[1.0]], "heavy", [1.0, np.nan]])
 def test_importance_must_be_positive_numbers(wrong):
-    with pytest.raises(AnalysisError, match="one positive number a node"):
+    with pytest.raises(AnalysisError, match="one positive number per node"):
         importance_pays(wrong)
