@@ -206,7 +206,7 @@ class Returns:
             else:
                 place, width = narrow_order(rates)
                 if size * width**2 > ELIMINATION:
-                    return None
+                    continue
                 visits[rest] = narrow_absorbed(rates, place, width, absorption, visits[rest])
             visits[node] = 0.0
             share, other = float(self.law[inside].sum()), float(self.law[~inside].sum())
@@ -215,7 +215,7 @@ class Returns:
             found.append(_excess(more, other * (within[1] + without[0]), size))
             if found[-1].error <= PRECISION:
                 break
-        return min(found, key=lambda one: (np.isnan(one.error), one.error))
+        return min(found, key=lambda one: (np.isnan(one.error), one.error), default=None)
 
     def _iterated(self, inside: Flags) -> Excess:
         """From c − c P = r with r = ν 1_S − ν(S) ν, solved again for what is lacking as long as that helps.
