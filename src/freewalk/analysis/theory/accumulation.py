@@ -111,7 +111,7 @@ def accumulated_error(problem: Objective, kernel: Kernel, length: int, start: st
     Parameters
     ----------
     problem
-        A least-squares problem.
+        A least-squares or logistic problem.
     kernel
         Any kernel that does not change with the step.
     length
@@ -128,7 +128,8 @@ def accumulated_error(problem: Objective, kernel: Kernel, length: int, start: st
     Raises
     ------
     AnalysisError
-        If the problem is not least squares or does not fit the kernel, or the length or the start is none.
+        If the problem is neither least squares nor logistic or does not fit the kernel, or the length or the start is
+        not valid.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def lemma_2(
     Parameters
     ----------
     problem
-        A least-squares problem.
+        A least-squares or logistic problem.
     kernel
         A Metropolis hop, and jumps that nobody can refuse.
     length
@@ -177,10 +178,10 @@ def lemma_2(
     Notes
     -----
     The corrected bound with C = 32 is true for every start. Let M = w_max σ_* bound ‖G‖, Ḡ = E_ν[G], and d(k) be the
-    distance from stationarity after k steps, in total variation and from the worst node. Then
-    ‖E[G_j | v_i] − Ḡ‖ ≤ 2 d(j − i) M, and Σ_{k≥1} d(k) ≤ 2τ − 1, as d(k) ≤ 2^−⌊k/τ⌋. So over ℓ updates
-    E‖Σ(G − Ḡ)‖² ≤ ℓ (4 + 8 (2τ − 1)) M² ≤ 16 ℓ τ M², and ‖a + b‖² ≤ 2‖a‖² + 2‖b‖² doubles both terms. For a stationary
-    start nothing need be doubled and C = 8 does.
+    distance from stationarity after k steps, in total variation and from the worst node. Then ‖E[G_j | v_i] − Ḡ‖ ≤ 2
+    d(j − i) M (the 1-norm is twice the total variation), and Σ_{k≥1} d(k) ≤ 2τ − 1, as d(k) ≤ 2^−⌊k/τ⌋. So over ℓ
+    updates E‖Σ(G − Ḡ)‖² ≤ ℓ (4 + 8 (2τ − 1)) M² ≤ 16 ℓ τ M², and ‖a + b‖² ≤ 2‖a‖² + 2‖b‖² doubles both terms. For a
+    stationary start nothing need be doubled and C = 8 does.
 
     References
     ----------

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from freewalk.analysis.theory.losses import Losses, losses_of
 from freewalk.objectives import Objective
 
@@ -54,17 +52,20 @@ def assumptions(problem: Objective) -> Assumptions:
     Parameters
     ----------
     problem
-        A least-squares problem.
+        A least-squares or logistic problem.
 
     Returns
     -------
     Assumptions
-        The best constants, and what fails.
+        The best constants, and what fails. For logistic losses L_v is the problem's `smoothness`,
+        ¼ λ_max(A_vᵀA_v / m_v) + ridge, and μ is the ridge.
 
     Raises
     ------
     AnalysisError
-        If it is not a least-squares problem.
+        If it is neither a least-squares nor a logistic problem.
+    ProblemError
+        If the loss has no minimum, as a logistic loss without ridge on labels that a plane separates.
 
     References
     ----------
@@ -72,7 +73,7 @@ def assumptions(problem: Objective) -> Assumptions:
 
     Examples
     --------
-    One sample a node bends in one direction only; ridge bends all of them:
+    One sample per node bends in one direction only; ridge bends all of them:
 
     >>> import freewalk as fw
     >>> assumptions(fw.objectives.LeastSquares([[1.0, 0.0], [0.0, 2.0]], [3.0, 4.0])).holds
@@ -83,20 +84,16 @@ def assumptions(problem: Objective) -> Assumptions:
     3 gradients at x*  σ² = 1.203
     all hold
     """
-    losses = losses_of("assumptions", problem)
-    return assumptions_of(problem, losses)
+    return assumptions_of(losses_of("assumptions", problem))
 
 
-def assumptions_of(problem: Objective, losses: Losses) -> Assumptions:
+def assumptions_of(losses: Losses) -> Assumptions:
     """The assumptions for losses that were read before."""
-    smoothness, convexity = losses.curvatures[:, -1], losses.curvatures[:, 0]
+    convexity, smoothness = losses.curvatures.T
     failures = []
-    if convexity.min() == 0:
-        node = int(np.argmin(convexity))
-        flat = int((losses.curvatures[node] == 0).sum())
+    if losses.flatness:
         failures.append(
-            f"strong convexity: μ = 0, since the loss of node {node} is flat in {flat} of {problem.dim} directions; "
-            "Theorem 1 says nothing then (a ridge > 0 makes it hold)"
+            f"strong convexity: μ = 0, since {losses.flatness}; Theorem 1 says nothing then (a ridge > 0 makes it hold)"
         )
     return Assumptions(
         smallest_smoothness=float(smoothness.min()),

@@ -23,7 +23,9 @@ class Contraction:
     printed_rate, printed_constant
         1 − γμ with μ = min_v μ_v, and γL̄: the lemma in the paper.
     printed_holds
-        Whether that inequality is true for all x and y at every node of this problem.
+        Whether that inequality is true for all x and y, at every node, for all losses with these μ_v and L_v. On a
+        least-squares problem False means that it fails there. A logistic loss comes near its μ_v but perhaps not near
+        its L_v: where the inequality fails for λ = L_v alone, it may still hold.
     counterexample
         The node at which it fails by the most, or None.
     weighted_convexity
@@ -35,9 +37,10 @@ class Contraction:
     largest_step
         1 / max_v w_v L_v, to which the proof reaches.
     smallest_constant
-        The smallest constant that goes with `rate` on this problem; infinite if there is none.
+        The smallest constant that goes with `rate` for all losses with these μ_v and L_v; infinite if there is none.
+        On a least-squares problem no smaller one will do; on a logistic problem one might.
     smallest_rate
-        The smallest rate that goes with any constant at all: max (1 − γ w_v λ)² over the eigenvalues λ of all Hessians.
+        The smallest rate that goes with any constant at all: the largest (1 − γ w_v λ)² over λ = μ_v and λ = L_v.
     """
 
     step: float
@@ -70,14 +73,16 @@ class Contraction:
 def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
     """The paper's Lemma 1 on a problem: x moves by w_v ∇f_v(x), y by w_v ∇f_v(x*), both at the same node.
 
-    With z = x − y and u = y − x*, one update gives z⁺ = z − γ w_v H_v (z + u). Along an eigenvector of H_v with
-    k = γ w_v λ the inequality reads ((1 − k) z − k u)² ≤ ρ z² + c u², which is true for all z and u if and only if
-    ρ > (1 − k)² and c ≥ k² ρ / (ρ − (1 − k)²): the smallest c is the largest of these.
+    With z = x − y and u = y − x*, one update gives z⁺ = z − γ w_v H (z + u), where H is the mean of the Hessian of f_v
+    between x* and x: a symmetric matrix with eigenvalues λ in [μ_v, L_v]. Along an eigenvector, with k = γ w_v λ, the
+    inequality reads ((1 − k) z − k u)² ≤ ρ z² + c u², which is true for all z and u if and only if ρ > (1 − k)² and
+    c ≥ k² ρ / (ρ − (1 − k)²). The inverse of that number is concave in 1/k, so that it is largest at an end of the
+    interval: the smallest c is the largest over λ = μ_v and λ = L_v.
 
     Parameters
     ----------
     problem
-        A least-squares problem.
+        A least-squares or logistic problem.
     kernel
         Gives the weights w_v.
     step
@@ -91,7 +96,8 @@ def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
     Raises
     ------
     AnalysisError
-        If the problem is not least squares, does not fit the kernel, or the step is not a positive number.
+        If the problem is neither least squares nor logistic, does not fit the kernel, or the step is not a positive
+        number.
 
     Notes
     -----
@@ -119,7 +125,7 @@ def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
 
 
 def contraction_of(losses: Losses, weights: Floats, step: float) -> Contraction:
-    """Lemma 1 for losses that were read before."""
+    """Lemma 1 for losses that were read before, from the two ends of their curvatures alone."""
     curvatures = weights[:, None] * losses.curvatures
     printed = step * float(losses.curvatures.min())
     printed_constant = step * float(losses.curvatures[:, -1].mean())

@@ -1,4 +1,4 @@
-"""The local losses as the theory reads them: their curvatures and their gradients at the optimum."""
+"""The local losses as the theory reads them: how much they bend, and their gradients at the optimum."""
 
 import reprlib
 from dataclasses import dataclass
@@ -7,10 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import AnalysisError
-from freewalk.objectives import LeastSquares, Objective
+from freewalk.objectives import LeastSquares, Logistic, Objective, Predictor
 
 Floats = NDArray[np.float64]
 
+#: The infimum of the second derivative of each loss in its prediction; the largest value is its `curvature`.
+_SMALLEST = {LeastSquares: 1.0, Logistic: 0.0}
 _BLOCK = 2**21  # floats that a block of nodes may take at a time: 16 MB
 
 
@@ -21,14 +23,18 @@ class Losses:
     Parameters
     ----------
     curvatures
-        The eigenvalues of the Hessian of f_v, growing, one row a node.
+        μ_v and L_v, one row per node: all eigenvalues of the Hessian of f_v lie between them, at every model. For
+        least squares they are the smallest and the largest eigenvalue.
+    flatness
+        Why the smallest μ_v is 0; empty if it is not.
     gradients
-        ∇f_v(x*), one row a node.
+        ∇f_v(x*), one row per node.
     optimum
         x*, the minimiser of the mean of all f_v.
     """
 
     curvatures: Floats
+    flatness: str
     gradients: Floats
     optimum: Floats
 
@@ -39,24 +45,28 @@ class Losses:
 
 
 def losses_of(who: str, problem: Objective) -> Losses:
-    """Read a least-squares problem.
+    """Read a least-squares or logistic problem.
 
     Raises
     ------
     AnalysisError
-        If it is another problem: its curvatures are then not the same everywhere.
+        If it is another problem: nothing is known about the convexity of its losses.
     """
-    if not isinstance(problem, LeastSquares):
+    if not isinstance(problem, (LeastSquares, Logistic)):
         raise AnalysisError(
-            f"{who}: got {reprlib.repr(problem)}, expected a fw.objectives.LeastSquares problem, whose "
-            "curvatures are the same everywhere and can be computed; for other losses run fw.learn and look"
+            f"{who}: got {reprlib.repr(problem)}, expected a fw.objectives.LeastSquares or fw.objectives.Logistic "
+            "problem, of which it is known how convex each local loss is; for other losses run fw.learn and look"
         )
     optimum = problem.optimum()
     counts = np.diff(problem.offsets)
-    residuals = problem.features @ optimum - problem.targets
-    pulls = (residuals / np.repeat(counts, counts))[:, None] * problem.features
+    errors = np.frompyfunc(problem.slope, 2, 1)(problem.features @ optimum, problem.targets)
+    slopes = np.asarray(errors, dtype=np.float64)
+    pulls = (slopes / np.repeat(counts, counts))[:, None] * problem.features
     gradients = np.add.reduceat(pulls, problem.offsets[:-1], axis=0) + problem.ridge * optimum
-    return Losses(_curvatures(problem, counts), gradients, optimum)
+    spectra = _spectra(problem, counts)
+    lowest = _SMALLEST[type(problem)] * spectra + problem.ridge
+    curvatures = np.column_stack([lowest[:, 0], problem.curvature * spectra[:, -1] + problem.ridge])
+    return Losses(curvatures, _flatness(problem, lowest), gradients, optimum)
 
 
 def check_step(who: str, step: float) -> float:
@@ -67,8 +77,18 @@ def check_step(who: str, step: float) -> float:
     return float(step)
 
 
-def _curvatures(problem: LeastSquares, counts: NDArray[np.int64]) -> Floats:
-    """All eigenvalues of A_vᵀA_v / m_v + ridge; m < d samples leave d − m of them at exactly the ridge."""
+def _flatness(problem: LeastSquares | Logistic, lowest: Floats) -> str:
+    """Why μ = 0, if it is."""
+    if lowest.min() > 0:
+        return ""
+    if isinstance(problem, Logistic):
+        return "a logistic loss flattens out where its predictions are confident"
+    node = int(np.argmin(lowest[:, 0]))
+    return f"the loss of node {node} is flat in {int((lowest[node] == 0).sum())} of {problem.dim} directions"
+
+
+def _spectra(problem: Predictor, counts: NDArray[np.int64]) -> Floats:
+    """All eigenvalues of A_vᵀA_v / m_v, in increasing order; m < d samples leave d − m of them at exactly 0."""
     dim = problem.dim
     result = np.zeros((problem.n, dim))
     for count in np.unique(counts):
@@ -83,4 +103,4 @@ def _curvatures(problem: LeastSquares, counts: NDArray[np.int64]) -> Floats:
             result[part, dim - side :] = np.linalg.eigvalsh(gram) / count
     # What is small against the largest is the rounding of a zero.
     result[result <= dim * np.finfo(float).eps * result[:, -1:]] = 0.0
-    return result + problem.ridge
+    return result

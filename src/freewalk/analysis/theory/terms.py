@@ -123,7 +123,7 @@ def setting_of(
 ) -> tuple[Setting, list[str]]:
     """Read a problem and a kernel, and say what of the theorem's assumptions does not hold."""
     losses = losses_of(who, problem)
-    known = assumptions_of(problem, losses)
+    known = assumptions_of(losses)
     reasons = list(known.failures)
     jumps = np.nan
     try:

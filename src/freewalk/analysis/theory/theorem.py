@@ -96,7 +96,7 @@ def theorem_1(
     Parameters
     ----------
     problem
-        A least-squares problem.
+        A least-squares or logistic problem.
     kernel
         How the walk moves. The paper's terms are for a Metropolis hop with jumps that nobody can refuse; the corrected
         and the certified bound are for any kernel.
@@ -110,7 +110,8 @@ def theorem_1(
         The law of the first node: "stationary", "uniform", a node, nodes, a law over the nodes, or "worst", the node
         that gives the most.
     exact
-        E‖x_T − x*‖² for this step and start, if it is known, as from `exact_curve`: gives the smallest constants.
+        E‖x_T − x*‖² for this step and start, if it is known, as from `exact_curve` (least squares only) or from a
+        mean over walks: gives the smallest constants.
     mixing
         The mixing time, if it is known; None computes it (above 3000 nodes, a bound above it).
 
@@ -122,7 +123,7 @@ def theorem_1(
     Raises
     ------
     AnalysisError
-        If the problem is not least squares, does not fit the kernel, or a number is none.
+        If the problem is neither least squares nor logistic, does not fit the kernel, or a number is not valid.
 
     Notes
     -----
@@ -134,6 +135,11 @@ def theorem_1(
     which is `certified`, with the smallest c and all expectations computed. Then c ≤ γΛ,
     ‖x_0 − y_0‖² ≤ 2‖x_0 − x*‖² + 2γ²‖S_0‖², Lemma 2 with C = 32, Σ ℓ ρ^(ℓ−1) ≤ 1/(1−ρ)², Σ ℓ² ρ^(ℓ−1) ≤ 2/(1−ρ)³,
     T ρ^T ≤ 1/(e(1−ρ)) and T² ρ^T ≤ 4/(e(1−ρ))² give `bound`: 32 + 64/e < 56 and 4 + 16/e² < 7.
+
+    Both are true, and mostly vacuous: above the distance ‖x_0 − x*‖² from which the walk began. Over 20 ridge problems
+    on a ring of ten nodes, one of them with 100 times the variance, after 1000 updates, the median of `bound`/exact is
+    6.4e11 with one sample per node and 5.6e5 with twenty; that of `certified`/exact is 2.1e5 and 12. Only the last is
+    below the initial distance. Use `exact_curve` or `fw.learn` to predict an error.
 
     References
     ----------
