@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 import freewalk as fw
 from freewalk import cli, studies
 from freewalk.experiment import Spec
-from freewalk.studies import KEYS, Fit
-from freewalk.studies.files import VARIANTS, fit_path
+from freewalk.studies import KEYS, Fit, Sensitivity, Sweep
+from freewalk.studies.files import VARIANTS, fit_path, sensitivity_path, sweep_path
 
-#: Two cheap figures in both variants, the second with no walk in it.
+#: Two cheap figures, the first in both variants, the second with no walk in it.
 CHEAP = ["reproduce", "4a", "2", "--quick"]
-RUNS = [f"{variant}/figure-{key}" for key in ("4a", "2") for variant in ("stated", "published")]
+RUNS = ["stated/figure-4a", "published/figure-4a", "stated/figure-2"]
 SPEC = """
 name = "small-one"
 [graph]
@@ -80,13 +80,13 @@ def counted(monkeypatch: pytest.MonkeyPatch, at: int = 0, progress=None) -> list
 
 
 def test_a_figure_leaves_its_folders_and_a_page(whole: Path) -> None:
-    files = ("spec.toml", "record.npz", "figure.png", "verdicts.json")
-    assert set(contents(whole)) == {f"{run}/{file}" for run in RUNS for file in files} | {"reproduction-4a-2.html"}
+    files = {f"{run}/{file}" for run in RUNS for file in ("spec.toml", "record.npz", "figure.png", "verdicts.json")}
+    files |= {f"{run}/sweep.png" for run in RUNS[:2]}
+    assert set(contents(whole)) == files | {"reproduction-4a-2.html"}
     titles = re.findall(r"<h2>([^<]*)</h2>", (whole / "reproduction-4a-2.html").read_text(encoding="utf-8"))
     assert [title.split(":")[0] for title in titles if title.startswith("Figure")] == [
         "Figure 4a",
         "Figure 4a",
-        "Figure 2",
         "Figure 2",
     ]
 
@@ -160,7 +160,7 @@ def test_quick_runs_have_a_folder_of_their_own(here: Path) -> None:
 def test_a_claim_that_fails_is_a_result(here: Path) -> None:
     result = call("reproduce", "2", "--variant", "stated", "--out", "out")
     assert result.exit_code == 0
-    assert "3 pass, 4 fail, 0 not testable" in result.stdout
+    assert "stated: 1 pass, 0 depends, 4 fail, 0 not testable" in result.stdout
     assert result.stdout.count("FAIL") == 4
     assert "The drawn numbers are those of L₁ = 51" in result.stdout
 
@@ -170,7 +170,11 @@ def test_a_claim_that_fails_is_a_result(here: Path) -> None:
     [
         (["theorem"], "reproduce: there is no figure 'theorem'; did you mean 'theorem-1'?"),
         (["3", "6shift"], "reproduce: there is no figure '6shift'; did you mean '6-shift'?"),
-        (["17"], "reproduce: there is no figure '17'; there are 2, 3, 4a, 4b, 5a, 5b, 6, 6-shift, remark-1, theorem-1"),
+        (["17"], f"reproduce: there is no figure '17'; there are {', '.join(KEYS)}"),
+        (["3", "--sweep", "--quick"], "reproduce: --sweep goes with figures, --variant and --out alone"),
+        (["3", "--sweep", "--search"], "reproduce: --search goes with figures, --seeds and --out alone"),
+        (["2", "--sweep"], "sweep: figure = '2', expected one of 3, 4a, 4b, 5a, 5b, 6"),
+        (["3", "--sweep", "--variant", "own"], "sweep: variant = 'own', expected one of stated, published"),
         (["--seeds", "3"], "reproduce: --seeds goes with --search"),
         (["3", "--search", "--quick"], "reproduce: --search goes with figures, --seeds and --out alone"),
         (["3", "--search", "--variant", "stated"], "reproduce: --search goes with figures, --seeds and --out alone"),
@@ -210,9 +214,12 @@ def test_a_search_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyP
         assert f"runs/search/figure-{figure}.json" in result.stdout
     assert "Setting(seed=22, uniform=0.0005, importance=0.004, jump=0.7)" in " ".join(result.stdout.split())
     asked.clear()
+    together = Sensitivity.load(sensitivity_path())
+    monkeypatch.setattr(studies, "explore", lambda seeds, tell: asked.append(("all", seeds)) or together)
     assert call("reproduce", "--search", "--out", "elsewhere").exit_code == 0
-    assert asked == [(figure, 50) for figure in ("3", "4a", "4b", "5a", "5b", "6")]
-    assert len(list((here / "elsewhere").iterdir())) == 6
+    assert asked == [(figure, 50) for figure in ("3", "4a", "4b", "5a", "5b", "6", "all")]
+    assert len(list((here / "elsewhere").iterdir())) == 7
+    assert (here / "elsewhere/sensitivity.json").read_bytes() == sensitivity_path().read_bytes()
 
 
 def test_a_search_that_ctrl_c_ended_says_that_it_begins_anew(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,12 +231,41 @@ def test_a_search_that_ctrl_c_ended_says_that_it_begins_anew(here: Path, monkeyp
     assert (result.exit_code, result.stderr) == (130, "interrupted; a search begins anew\n")
 
 
+def test_a_sweep_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def sweep(figures: list[str], variant: str | None, tell=None):
+        asked.append((figures, variant))
+        tell("figure 4b, stated", 1, 2)
+        yield from (Sweep.load(sweep_path("4b", one)) for one in ("stated", "published"))
+
+    monkeypatch.setattr(studies, "sweep", sweep)
+    result = call("reproduce", "fig4b", "--sweep")
+    assert result.exit_code == 0, result.output
+    assert asked == [(["4b"], None)]
+    for variant in ("stated", "published"):
+        written = here / f"runs/sweep/{variant}/figure-4b.sweep.json"
+        assert written.read_bytes() == sweep_path("4b", variant).read_bytes()  # type: ignore[arg-type]
+    assert "20 of 20 fresh draws" in result.stdout
+
+
+def test_a_sweep_that_ctrl_c_ended_keeps_what_is_complete(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sweep(*arguments: object, **options: object):
+        yield Sweep.load(sweep_path("4b", "stated"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(studies, "sweep", sweep)
+    result = call("reproduce", "--sweep", "--variant", "stated")
+    assert (result.exit_code, result.stderr) == (130, "interrupted; what is complete is in runs/sweep\n")
+    assert (here / "runs/sweep/stated/figure-4b.sweep.json").is_file()
+
+
 def test_help_names_every_figure() -> None:
     result = call("reproduce", "--help")
     assert result.exit_code == 0
     for key in studies.KEYS:
         assert key in result.stdout
-    for word in ("--variant", "--quick", "--search", "--seeds", "--out", "freewalk reproduce --quick"):
+    for word in ("--variant", "--quick", "--search", "--sweep", "--seeds", "--out", "freewalk reproduce --quick"):
         assert word in result.stdout
 
 

@@ -5,27 +5,35 @@ freewalk reproduce && python docs/images/reproduction.py
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
 
-from freewalk.studies import KEYS, Fit
-from freewalk.studies.evaluation import STUDIES
-from freewalk.studies.files import VARIANTS, fit_path, folder_name
+from freewalk.report.page import Table
+from freewalk.studies import KEYS, Fit, Sensitivity, Sweep
+from freewalk.studies.files import VARIANTS, fit_path, folder_name, sensitivity_path, sweep_path
+from freewalk.studies.registry import name_of
 
 RUNS = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/reproduce")
 DOCS = Path(__file__).parents[1]
 IMAGES = DOCS / "images" / "reproduction"
-NAMES = {"2": "Figure 2", "remark-1": "Remark 1"}
+MARKS = {"pass": "pass", "depends": "*depends*", "fail": "**fail**", "not testable": "not testable"}
+COLUMNS = {"quote": "the paper", "claim": "our test", "outcome": "verdict", "share": "holds in", "measured": "measured"}
+COLUMNS |= {"published": "printed", "comment": "why"}
 
 
 def cell(words: str) -> str:
     return words.replace("|", "\\|").replace("\n", " ") or "–"
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines)
+
+
+def parts_of(tables: Sequence[Table]) -> list[str]:
+    return [part for one in tables for part in (table(one.head, one.rows), one.caption)]
 
 
 def smaller(file: Path, variant: str) -> str:
@@ -37,32 +45,45 @@ def smaller(file: Path, variant: str) -> str:
     return target.name
 
 
+def claims(verdicts: list[dict[str, str]]) -> str:
+    """The table of claims; a sentence that several tests have in common is written once."""
+    columns = [name for name in COLUMNS if any(verdict[name] for verdict in verdicts)]
+    rows, quote = [], ""
+    for verdict in verdicts:
+        shown = {**verdict, "outcome": MARKS[verdict["outcome"]]}
+        shown["quote"] = "″" if verdict["quote"] == quote != "" else verdict["quote"]
+        quote = verdict["quote"]
+        rows.append([shown[name] for name in columns])
+    return table([COLUMNS[name] for name in columns], rows)
+
+
 def section(key: str, variant: str) -> str | None:
     folder = RUNS / variant / folder_name(key)
     if not folder.is_dir():
         return None
     found = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
-    name = NAMES.get(key) or STUDIES[key].name
-    images = [smaller(folder / file, variant) for file in ("figure.png", "charts.png") if (folder / file).is_file()]
-    marks = {"pass": "pass", "fail": "**fail**", "not testable": "not testable"}
-    rows = [[v["claim"], marks[v["outcome"]], v["measured"], v["published"], v["comment"]] for v in found["verdicts"]]
-    parts = [
-        f"## {name}, {variant}",
-        *(f"![{name}, {variant}](../images/reproduction/{image})" for image in images),
-        table(["claim", "verdict", "measured", "printed", "why"], rows),
-    ]
-    if variant == "published" and fit_path(key).is_file():
-        for one in Fit.load(fit_path(key)).tables():
-            parts += [table(list(one.head), [list(row) for row in one.rows]), one.caption]
+    title = f"{name_of(key)}, {variant}"
+    files = [folder / file for file in ("figure.png", "charts.png", "sweep.png") if (folder / file).is_file()]
+    parts = [f"## {title}", *(f"![{title}](../images/reproduction/{smaller(file, variant)})" for file in files)]
+    parts.append(claims(found["verdicts"]))
+    if variant == "stated" and sweep_path(key, "stated").is_file():
+        parts += parts_of(Sweep.load(sweep_path(key, "stated")).tables())
+    if "fit" in found:
+        rows = [[one["claim"], one["outcome"], one["measured"]] for one in found["fit"]]
+        parts += ["How near the fit is, which is no claim:", table(["fit", "", "measured"], rows)]
+        parts += parts_of(Fit.load(fit_path(key)).tables())
     return "\n\n".join(parts)
 
 
 if __name__ == "__main__":
     pages = [section(key, variant) for key in KEYS for variant in VARIANTS]
     head = (
-        "# The verdicts\n\nEvery claim, as `freewalk reproduce` judges it; [what to make of it](reproduction.md). This "
-        "page is written by `docs/images/reproduction.py` from that command's output."
+        "# The verdicts\n\nEvery claim, as `freewalk reproduce` judges it; [what to make of it](reproduction.md). A "
+        "claim with settings passes where it holds in at least nine tenths of those in which it can be tested, fails "
+        "where it fails in as many, and else depends; “measured” is then the setting that is drawn. This page is "
+        "written by `docs/images/reproduction.py` from that command's output."
     )
+    last = ["## All fits together", *parts_of(Sensitivity.load(sensitivity_path()).tables())]
     (DOCS / "explanation" / "verdicts.md").write_text(
-        "\n\n".join([head, *filter(None, pages)]) + "\n", encoding="utf-8"
+        "\n\n".join([head, *filter(None, pages), *last]) + "\n", encoding="utf-8"
     )

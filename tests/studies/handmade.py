@@ -9,7 +9,7 @@ import xarray
 
 from freewalk.record import Record
 from freewalk.studies import evaluation, task
-from freewalk.studies.claims import Claim, alike, ends, near_the_print, sooner
+from freewalk.studies.claims import Claim, alike, ends, sooner
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.published import PublishedCurve
 from freewalk.studies.study import Study
@@ -55,7 +55,6 @@ CLAIMS: tuple[Claim, ...] = (
     sooner("MH importance", "MH uniform", 3),
     alike("MH uniform", "MH importance", 3, 1.25),
     ends("MH importance", "MH uniform", most=1.05, why={"stated": "it is stated", "published": "it is published"}),
-    near_the_print("MH uniform"),
 )
 TINY = Study("4a", "A tiny one", ("Twenty nodes.",), CLAIMS)
 
@@ -66,6 +65,7 @@ def take_the_place_of_figure_4a(monkeypatch: pytest.MonkeyPatch, folder: Path, s
     path.write_text(SPEC)
     monkeypatch.setitem(evaluation.STUDIES, "4a", study)
     monkeypatch.setattr(task, "spec_path", lambda key, variant: path)
+    monkeypatch.setattr(task, "sweep_path", lambda key, variant: folder / "none.json")
     return path
 
 

@@ -1,10 +1,9 @@
 """A claim passes, fails or cannot be tested, and always says by which number."""
 
-import numpy as np
 import pytest
 from handmade import evidence
 
-from freewalk.studies.claims import NEAR, Claim, Finding, alike, ends, near_the_print, sooner
+from freewalk.studies.claims import Claim, Finding, Share, alike, closed, ends, slower, sooner
 from freewalk.studies.study import Study
 
 WHY = {"stated": "because it is stated", "published": "because it is printed"}
@@ -151,32 +150,71 @@ def test_ends_compares_the_last_values(bounds: dict[str, float], outcome: str, w
     assert verdict.outcome == outcome
     assert verdict.measured == "20 × (20 against 1)"
     assert verdict.comment == ("" if outcome == "pass" else "because it is stated")
-    assert verdict.claim == f"slow ends {words} where fast ends"
+    assert verdict.claim == f"the final error of slow is {words} that of fast"
 
 
-@pytest.mark.parametrize(("factor", "outcome"), [(1.0, "pass"), (1.38, "pass"), (1.45, "fail"), (0.5, "fail")])
-def test_near_the_print_is_a_distance_in_decades(factor: float, outcome: str) -> None:
-    own = (UPDATES, [1.0, 0.1, 0.01])
-    printed = {"fast": ([0.0, 100.0, 1000.0], [value * factor for value in own[1]])}
-    found = evidence({"fast": own}, exact=True, printed=printed, variant="published")
-    verdict = near_the_print("fast").judge(found)
+@pytest.mark.parametrize(
+    "claim", [sooner("fast", "slow", 10), slower("fast", "slow", 10), ends("fast", "slow", most=2)]
+)
+def test_a_walk_that_diverges_is_compared_with_none(claim: Claim) -> None:
+    points = {"fast": (UPDATES, [100.0, 10.0, 1.0]), "slow": (UPDATES, [100.0, 1e30, 1e90])}
+    verdict = claim.judge(evidence(points))
+    assert (verdict.outcome, verdict.comment) == ("not testable", "slow diverges")
+
+
+def test_the_paper_is_quoted_apart_from_our_test() -> None:
+    claims = (
+        sooner("fast", "slow", 10, quote="so they say"),
+        alike("fast", "slow", 10, 2, quote="so they say"),
+        slower("fast", "slow", 10, quote="so they say"),
+        ends("fast", "slow", most=2, quote="so they say"),
+        closed("fast", "slow", "fast", quote="so they say"),
+    )
+    for claim in claims:
+        verdict = claim.judge(curves())
+        assert verdict.quote == "so they say"
+        assert "so they say" not in verdict.claim
+
+
+def test_a_finding_has_its_number_in_the_unit_of_the_threshold() -> None:
+    assert sooner("fast", "slow", 10, 1 / 5).measure(curves()).value == pytest.approx(100 / 550)
+    assert sooner("fast", "slow", 10, 1 / 5).threshold == 1 / 5
+    assert slower("slow", "fast", 10).measure(curves()).value == pytest.approx(5.5)
+    assert alike("fast", "slow", 10, 10).measure(curves()).value == pytest.approx(5.5)
+    assert ends("slow", "fast", least=1.05).measure(unfinished()).value == pytest.approx(20)
+    assert ends("fast", "slow", least=0.9, most=1.1).measure(unfinished()).value == pytest.approx(20)
+    # A bound is as good as it gets where one of the two never arrives.
+    assert sooner("fast", "slow", 10, 1 / 10).measure(unfinished()).value == pytest.approx(0.1)
+    assert sooner("slow", "fast", 10).measure(unfinished()).value == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome"),
+    [
+        (Share(18, 20, 20, 0, 1), "pass"),
+        (Share(17, 20, 20, 0, 1), "depends"),
+        (Share(3, 20, 20, 0, 1), "depends"),
+        (Share(2, 20, 20, 0, 1), "fail"),
+        (Share(10, 10, 20, 0, 1), "pass"),
+        (Share(9, 9, 20, 0, 1), "not testable"),
+    ],
+)
+def test_a_share_of_nine_tenths_decides(share: Share, outcome: str) -> None:
+    claim = sooner("fast", "slow", 10, 1 / 6, why=WHY)
+    verdict = claim.judge(curves(), share)
     assert verdict.outcome == outcome
-    assert verdict.measured == f"{abs(np.log10(factor)):.3f} decades RMS"
-    assert f"{NEAR:g}" in verdict.claim
+    assert verdict.measured == "fails: 0.182 × (100 against 550)"
+    assert verdict.share == share.words("×")
+    assert verdict.comment == ("because it is stated" if outcome in ("fail", "depends") else "")
 
 
-def test_near_the_print_takes_the_exact_curve() -> None:
-    verdict = near_the_print("fast").judge(curves(printed=PRINTED, variant="published"))
-    assert verdict.outcome == "not testable"
-    assert "quick" in verdict.comment
-
-
-def test_claims_about_one_variant_are_judged_there_alone() -> None:
-    always = Claim("always", lambda _: Finding(True, "1"))
-    study = Study("x-y", "", (), (always, near_the_print("fast")))
+def test_a_study_judges_by_the_shares_it_is_given() -> None:
+    one, two = sooner("fast", "slow", 10), slower("fast", "slow", 10)
+    study = Study("x-y", "", (), (one, two))
     assert study.name == "X y"
-    assert [verdict.claim for verdict in study.judge(curves())] == ["always"]
-    assert len(study.judge(curves(printed=PRINTED, variant="published"))) == 2
+    assert [verdict.outcome for verdict in study.judge(curves())] == ["pass", "fail"]
+    shares = {one.text: Share(1, 20, 20, 0.1, 0.9)}
+    assert [verdict.outcome for verdict in study.judge(curves(), shares)] == ["fail", "fail"]
 
 
 def test_a_reason_is_given_where_a_claim_cannot_be_tested_and_why_where_it_fails() -> None:

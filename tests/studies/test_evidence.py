@@ -25,8 +25,8 @@ def test_reached_inverts_a_curve_that_falls_on_a_log_scale(
     curve = Curve(updates, cost * updates, np.exp(-rate * updates))
     when = share * updates[-1]
     level = float(np.exp(-rate * when))
-    if level < curve.mse[-1]:  # by rounding
-        level = float(curve.mse[-1])
+    if level < curve.error[-1]:  # by rounding
+        level = float(curve.error[-1])
     assert curve.reached(level) == pytest.approx(when, rel=1e-6, abs=1e-6)
     assert curve.reached(level, "messages") == pytest.approx(cost * when, rel=1e-6, abs=1e-6)
 
@@ -58,10 +58,10 @@ def test_without_exact_curves_the_mean_over_the_walks_takes_their_place() -> Non
     assert found.optimum == 1.5
     assert list(found.parts) == ["a", "b"]
     curve = found.curve("a")
-    np.testing.assert_allclose(curve.mse, [8, 4, 2])  # the walks have half and three halves of it
+    np.testing.assert_allclose(curve.error, [8, 4, 2])  # the walks have half and three halves of it
     np.testing.assert_allclose(curve.messages, [0, 3, 9])
     np.testing.assert_array_equal(curve.updates, [0, 10, 20])
-    np.testing.assert_allclose(found.curve("b").mse, [8, 7, 6])
+    np.testing.assert_allclose(found.curve("b").error, [8, 7, 6])
 
 
 def test_where_there_are_exact_curves_they_count() -> None:
@@ -69,8 +69,8 @@ def test_where_there_are_exact_curves_they_count() -> None:
     found = evidence(points, exact=True)
     assert found.exact is not None
     found.exact.mse[:] = found.exact.mse / 2
-    np.testing.assert_allclose(found.curve("a").mse, [4, 2, 1])
-    np.testing.assert_allclose(found.curve("a").mse, [4, 2, 1])
+    np.testing.assert_allclose(found.curve("a").error, [4, 2, 1])
+    np.testing.assert_allclose(found.curve("a").error, [4, 2, 1])
 
 
 def test_a_printed_curve_has_the_messages_of_the_walk_that_stands_for_it() -> None:
@@ -80,7 +80,7 @@ def test_a_printed_curve_has_the_messages_of_the_walk_that_stands_for_it() -> No
     curve = found.printed("a")
     assert curve is not None
     np.testing.assert_allclose(curve.messages, [0, 2, 8])
-    np.testing.assert_allclose(curve.mse, [0.8, 0.5, 0.2])
+    np.testing.assert_allclose(curve.error, [0.8, 0.5, 0.2])
     with pytest.raises(KeyError):  # claims and drawings look first
         found.printed("b")
     assert found.printed_floor == 0.1

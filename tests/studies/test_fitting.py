@@ -42,8 +42,8 @@ if __name__ == "__main__":
 
 
 def forget() -> None:
-    fitting._spec.cache_clear()
-    fitting._graph.cache_clear()
+    fitting.spec_of.cache_clear()
+    fitting.graph_of.cache_clear()
 
 
 @pytest.fixture
@@ -113,10 +113,10 @@ def test_the_winner_has_the_least_worst_distance_of_all_finalists(toy: Path, mon
 def test_the_best_setting_of_each_draw_is_a_finalist(toy: Path) -> None:
     trial = fitting._try("5b", 2, AS_FITTED)
     assert len(trial) == len(SPACE) == 8
-    assert [one[0] for one in trial] == sorted(one[0] for one in trial)
-    assert len({setting for *_, setting in trial}) == 8
-    assert {setting.seed for *_, setting in trial} == {2}
-    readings = {name: fitting._try("5b", 2, name)[0][0] for name in READINGS}
+    assert [one.worst for one in trial] == sorted(one.worst for one in trial)
+    assert len({one.setting for one in trial}) == 8
+    assert {one.setting.seed for one in trial} == {2}
+    readings = {name: fitting._try("5b", 2, name)[0].worst for name in READINGS}
     assert len(set(readings.values())) == len(readings)  # each reading reads something else
 
 
@@ -150,8 +150,8 @@ def test_homogeneous_data_have_fewer_readings_and_no_jumps(toy: Path) -> None:
 def test_a_step_that_diverges_is_never_the_best(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "SPACES", {"5b": Space((50.0, 1e-2), (50.0, 1e-2), (0.1,))})
     trial = fitting._try("5b", 1, AS_FITTED)
-    assert (trial[0][2].uniform, trial[0][2].importance) == (1e-2, 1e-2)
-    assert trial[-1][0] == np.inf
+    assert (trial[0].setting.uniform, trial[0].setting.importance) == (1e-2, 1e-2)
+    assert trial[-1].worst == np.inf
 
 
 def test_processes_of_their_own_find_the_same(toy: Path) -> None:

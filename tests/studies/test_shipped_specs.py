@@ -9,11 +9,12 @@ import pytest
 from freewalk.analysis import exact_curve, steady_state
 from freewalk.experiment import load, parse
 from freewalk.studies import KEYS, STUDIES, Fit, chain, messages
-from freewalk.studies.claims import NEAR
 from freewalk.studies.evaluation import reproduce
-from freewalk.studies.files import OF_THE_PAPER, fit_path, spec_path
+from freewalk.studies.files import OF_THE_PAPER, fit_path, spec_path, sweep_path
 from freewalk.studies.fitting import AS_FITTED, AS_STATED, READINGS, SPACES
+from freewalk.studies.nearness import NEAR
 from freewalk.studies.published import FIGURES, published
+from freewalk.studies.registry import COMPUTED
 
 CURVES = [(key, variant) for key, study in STUDIES.items() for variant in study.variants]
 
@@ -26,10 +27,12 @@ def test_every_spec_that_is_shipped_is_used_and_every_one_that_is_used_is_shippe
     folder = spec_path("3", "stated").parents[1]
     shipped = {f"{file.parent.name}/{file.stem}" for file in folder.glob("*/*.toml")}
     used = {f"{variant}/{spec_path(key, variant).stem}" for key, variant in CURVES}
-    computed = {"stated/figure-2", "published/figure-2", "stated/remark-1"}
+    computed = {f"{one}/{spec_path(key, one).stem}" for key, (_, _, variants) in COMPUTED.items() for one in variants}
     assert shipped == used | computed
-    assert set(KEYS) == {*STUDIES, "2", "remark-1"}
-    assert {file.stem for file in folder.glob("*/*.json")} == {fit_path(figure).stem for figure in FIGURES}
+    assert set(KEYS) == {*STUDIES, *COMPUTED}
+    stored = {fit_path(figure) for figure in FIGURES} | {fit_path("3").with_name("sensitivity.json")}
+    stored |= {sweep_path(figure, variant) for figure in FIGURES for variant in OF_THE_PAPER}
+    assert set(folder.glob("*/*.json")) == stored
 
 
 @pytest.mark.parametrize(("key", "variant"), CURVES)
@@ -38,10 +41,8 @@ def test_learning_curves_have_a_spec_that_says_what_it_is(key: str, variant: str
     assert spec.name.startswith(spec_path(key, variant).stem)  # type: ignore[arg-type]
     if "stated" in STUDIES[key].variants and "published" in STUDIES[key].variants:
         assert spec.name.endswith(variant)
-    assert spec.tables.run.walks == 1000
+    assert spec.tables.run.walks == (400 if "logistic" in key else 1000)  # a logistic loss takes long to measure
     assert spec.tables.run.paths  # for the animation
-    # A quick run needs the number of walks to be one that can be replaced.
-    assert spec.replaced(walks=100).tables.run.walks == 100
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -62,9 +63,17 @@ def test_what_is_computed_has_a_spec_as_well(key: str, module: object) -> None:
         assert list(spec["graphs"]) == ["ring", "2-d grid", "Watts–Strogatz", "Erdős–Rényi"]
         return
     assert list(chain.kernels(spec)) == ["MH uniform", "MH importance", "MHLJ"]
-    drawn = tomllib.loads(spec_path(key, "published").read_text(encoding="utf-8"))
-    assert (spec["importance"][0], drawn["importance"][0]) == (100, 51)
-    assert {**spec, "importance": 0, "name": ""} == {**drawn, "importance": 0, "name": ""}
+    assert spec["importance"] == [100, 1, 1, 1, 1]
+
+
+def test_the_numbers_that_figure_2_draws_are_those_of_51_and_a_verdict_can_tell() -> None:
+    spec = tomllib.loads(spec_path("2", "stated").read_text(encoding="utf-8"))
+    stated, drawn = (
+        [verdict.outcome for verdict in chain.judge(chain.numbers({**spec, "importance": [heavy, 1, 1, 1, 1]}))]
+        for heavy in (100, 51)
+    )
+    assert stated == ["fail", "fail", "pass", "fail", "fail"]
+    assert drawn == ["pass", "pass", "pass", "fail", "fail"]
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -91,7 +100,7 @@ def test_what_the_search_has_found_is_complete_and_near(figure: str) -> None:
     assert 1 <= fit.setting.seed <= 50
     assert fit.settings == len(SPACES[figure])
     assert set(fit.distances) == set(fit.spread) == set(published(figure))
-    assert max(fit.distances.values()) <= NEAR == 0.15
+    assert max(fit.distances.values()) <= NEAR == 0.1
     for low, middle, high in fit.spread.values():
         assert 0 < low < middle < high
     heavy = "heavy" in load(spec_path(figure, "published")).tables.problem

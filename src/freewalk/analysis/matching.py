@@ -2,13 +2,19 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from freewalk.analysis.law import stationary
 from freewalk.analysis.limits import limit_of, ready, solve_limit
+from freewalk.analysis.moments import Floats
 from freewalk.analysis.race import settling_step
+from freewalk.analysis.recursion import Recursion
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+
+_NEARLY = 1e-3
 
 
 @dataclass(frozen=True)
@@ -26,8 +32,7 @@ class MatchedSteps:
     second
         The step of the second design.
     settled
-        Where that one settles: `excess`, or less where the largest step that is tried, 1 / max w_v L_v, settles lower,
-        or more where its bias alone is more.
+        Where that one settles: `excess`, or more where its bias alone is more.
     """
 
     limit: float
@@ -45,7 +50,13 @@ class MatchedSteps:
 
 
 def matched_steps(
-    problem: LeastSquares, first: Kernel, second: Kernel, *, fraction: float = 0.5, rule: SGD | None = None
+    problem: LeastSquares,
+    first: Kernel,
+    second: Kernel,
+    *,
+    fraction: float = 0.5,
+    rule: SGD | None = None,
+    limit: float | None = None,
 ) -> MatchedSteps:
     """Choose the steps of two designs as the paper's appendix does, by computation instead of trial.
 
@@ -64,6 +75,8 @@ def matched_steps(
         The first step, as a fraction of the largest at which it converges.
     rule
         `fw.SGD`, whose step is not looked at; None is plain weighted SGD.
+    limit
+        The stability limit of the first design, where it is known already: it is most of the work.
 
     Returns
     -------
@@ -93,7 +106,8 @@ def matched_steps(
     if not number or not 0 < fraction < 1:
         raise AnalysisError(f"{who}: fraction = {fraction!r}, expected a number between 0 and 1: at 1 nothing settles")
     slow, fast = (ready(who, problem, kernel, SGD(1.0) if rule is None else rule) for kernel in (first, second))
-    limit = limit_of(slow)
+    if limit is None:
+        limit = limit_of(slow)
     step = fraction * limit
     excess = solve_limit(slow, step, stationary(first, who=who)).excess
     if not excess > 0:
@@ -102,4 +116,17 @@ def matched_steps(
         )
     law = stationary(second, who=who)
     match = settling_step(fast, law, excess)
+    if solve_limit(fast, match, law).excess < (1 - _NEARLY) * excess:
+        match = _beyond(fast, law, excess, match)
     return MatchedSteps(limit, step, excess, match, solve_limit(fast, match, law).excess)
+
+
+def _beyond(recursion: Recursion, law: Floats, excess: float, low: float) -> float:
+    """A step between one that settles too low and the stability limit, where errors grow without bound."""
+    from scipy.optimize import brentq
+
+    def above(step: float) -> float:
+        return float(np.log(solve_limit(recursion, step, law).excess / excess))
+
+    high = (1 - _NEARLY) * limit_of(recursion)
+    return float(brentq(above, low, high, rtol=_NEARLY)) if high > low and above(high) > 0 else max(low, high)

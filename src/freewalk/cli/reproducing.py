@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
     from freewalk.studies import Outcome
 
-_MARKS = {"pass": ("pass", "green"), "fail": ("FAIL", "bold red"), "not testable": ("not testable", "yellow")}
+_MARKS = {
+    "pass": ("pass", "green"),
+    "depends": ("depends", "yellow"),
+    "fail": ("FAIL", "bold red"),
+    "not testable": ("not testable", "dim"),
+}
 
 
 class Parameters(StrEnum):
@@ -30,9 +35,10 @@ class Parameters(StrEnum):
 
 @app.command(
     epilog=examples(
-        "freewalk reproduce                          all figures, both variants: two to three minutes",
-        "freewalk reproduce --quick                  the same in half a minute, with few walks",
+        "freewalk reproduce                          everything: some five minutes",
+        "freewalk reproduce --quick                  the same in a minute, without exact curves",
         "freewalk reproduce 3 6 --variant published",
+        "freewalk reproduce 4b --sweep               test the claims in all settings again",
         "freewalk reproduce 5a --search --seeds 20   look for the parameters that give the printed curves",
     )
 )
@@ -41,7 +47,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="FIGURE",
-            help="2, 3, 4a, 4b, 5a, 5b, 6, 6-shift, remark-1, theorem-1; if none is given, all of them.",
+            help="2, centralized, centralized-noise, centralized-homogeneous, section-4, 3, 3-logistic, 4a, 4b, 5a, 5b, "
+            "5b-logistic, 6, 6-shift, 6-decay, remark-1, theorem-1, theorem-1-rate; if none is given, all of them.",
         ),
     ] = None,
     variant: Annotated[
@@ -50,15 +57,24 @@ def reproduce(
             help="The parameters the paper prints, those that give its printed curves, our own companions; else all."
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few walks and no exact curves; in a folder of its own.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="No exact curves; in a folder of its own.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="The folder; runs/reproduce if not given. What is there is used again.")
     ] = None,
     search: Annotated[
         bool,
-        typer.Option("--search", help="Search for the fitted parameters instead: some 20 minutes a figure."),
+        typer.Option(
+            "--search",
+            help="Search for the fitted parameters instead: some 20 minutes for each figure. Without figures: for all "
+            "of them, then for what they say together.",
+        ),
+    ] = False,
+    sweep: Annotated[
+        bool,
+        typer.Option(
+            "--sweep",
+            help="Test the claims in other settings instead: steps, data and start as stated, fresh data as published.",
+        ),
     ] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="For --search: how many draws of the data; 50.")] = None,
 ) -> None:
@@ -70,12 +86,17 @@ def reproduce(
 
     folder = out or Path("runs/reproduce-quick" if quick else "runs/reproduce")
     if search:
-        if quick or variant is not None:
+        if quick or sweep or variant is not None:
             raise SpecError("reproduce: --search goes with figures, --seeds and --out alone")
         _search(figures or [], seeds or 50, out or Path("runs/search"))
         return
     if seeds is not None:
         raise SpecError("reproduce: --seeds goes with --search")
+    if sweep:
+        if quick:
+            raise SpecError("reproduce: --sweep goes with figures, --variant and --out alone")
+        _sweep(figures or [], None if variant is None else variant.value, out or Path("runs/sweep"))
+        return
     with terminal.status_line("reproducing") as tell:
         try:
             made = run(figures or (), None if variant is None else variant.value, folder, quick=quick, tell=tell)
@@ -84,10 +105,12 @@ def reproduce(
     console = terminal.console()
     for outcome in made.outcomes:
         console.print(_table(outcome))
-        for table in outcome.fit:
+        for table in outcome.tables:
             console.print(_plain(table))
-    counts = {name: sum(v.outcome == name for one in made.outcomes for v in one.verdicts) for name in _MARKS}
-    console.print(", ".join(f"{count} {name}" for name, count in counts.items()), highlight=False)
+    for one in dict.fromkeys(outcome.variant for outcome in made.outcomes):
+        found = [v.outcome for outcome in made.outcomes if outcome.variant == one for v in outcome.verdicts]
+        counts = {name: sum(outcome == name for outcome in found) for name in _MARKS}
+        console.print(f"{one}: " + ", ".join(f"{count} {name}" for name, count in counts.items()), highlight=False)
     console.print(f"figures  {folder}\npage     {made.page}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -103,22 +126,53 @@ def _table(outcome: "Outcome") -> "Table":
         box=box.SIMPLE_HEAD,
         pad_edge=False,
     )
-    table.add_column("claim", ratio=5)
+    columns = {"share": "holds in", "measured": "measured", "published": "printed"}
+    shown = [name for name in columns if any(getattr(verdict, name) for verdict in outcome.verdicts)]
+    table.add_column("test", ratio=5)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("measured", ratio=3)
-    table.add_column("printed", ratio=2)
+    for name in shown:
+        table.add_column(columns[name], ratio=2)
+    quote = ""
     for verdict in outcome.verdicts:
+        if verdict.quote not in ("", quote):
+            table.add_row(Text(f"“{verdict.quote}”", style="italic dim"))
+        quote = verdict.quote
         word, style = _MARKS[verdict.outcome]
         claim = Text(verdict.claim)
         if verdict.comment:
             claim.append(f"\n{verdict.comment}", style="dim")
-        table.add_row(claim, Text(word, style=style), Text(verdict.measured), Text(verdict.published))
+        table.add_row(claim, Text(word, style=style), *(Text(getattr(verdict, name)) for name in shown))
     return table
 
 
+def _sweep(figures: list[str], variant: Any, folder: Path) -> None:
+    """Test the claims in all settings, print in how many they hold, and write that beside the others."""
+    from freewalk.studies import KEYS, sweep
+    from freewalk.studies.files import key_of, sweep_name
+
+    chosen = [key_of(name, KEYS) for name in figures]
+    console = terminal.console()
+    with terminal.status_line("sweeping") as tell:
+
+        def progress(what: str, done: int, total: int) -> None:
+            if tell is not None:
+                tell(f"{what}: draw {done} of {total}")
+
+        try:
+            for found in sweep(chosen, variant, tell=progress):
+                path = folder / found.variant / sweep_name(found.figure)
+                found.save(path)
+                console.print(f"[bold]Figure {found.figure}, {found.variant}[/bold]  {path}", highlight=False)
+                for text, share in found.shares().items():
+                    console.print(f"  {share.words('')} [dim]{text}[/dim]", highlight=False)
+        except KeyboardInterrupt:
+            terminal.say(f"interrupted; what is complete is in {folder}", "yellow")
+            raise typer.Exit(INTERRUPTED) from None
+
+
 def _search(figures: list[str], seeds: int, folder: Path) -> None:
-    """Search, print what was found, and write it beside the others."""
-    from freewalk.studies import KEYS, search
+    """Search, print what was found, and write it beside the others; without figures also for all of them together."""
+    from freewalk.studies import KEYS, explore, search
     from freewalk.studies.files import key_of
     from freewalk.studies.published import FIGURES
 
@@ -143,6 +197,22 @@ def _search(figures: list[str], seeds: int, folder: Path) -> None:
             found.save(path)
             console.print(f"[bold]Figure {figure}[/bold]  {path}\n{found.setting}", highlight=False)
             for table in found.tables():
+                console.print(_plain(table))
+        if not figures:
+
+            def together(what: str, done: int, total: int) -> None:
+                if tell is not None:
+                    tell(f"{what}, {done} of {total}")
+
+            try:
+                all_of_them = explore(seeds=seeds, tell=together)
+            except KeyboardInterrupt:
+                terminal.say("interrupted; what the figures say together is not known", "yellow")
+                raise typer.Exit(INTERRUPTED) from None
+            path = folder / "sensitivity.json"
+            all_of_them.save(path)
+            console.print(f"[bold]All figures together[/bold]  {path}", highlight=False)
+            for table in all_of_them.tables():
                 console.print(_plain(table))
 
 

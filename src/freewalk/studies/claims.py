@@ -1,16 +1,21 @@
-"""Claims of the paper, each a sentence with a number behind it, and the verdict that the number gives."""
+"""Claims: a sentence of the paper, our test of it with a threshold, and the verdict that a number gives."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from freewalk.report.page import Verdict
+from freewalk.report.page.model import Outcome
 from freewalk.studies.evidence import Count, Curve, Evidence
 from freewalk.studies.files import Variant
 
-#: How far a curve may be from the printed one, in decades RMS.
-NEAR = 0.15
+#: At least so much of the settings in which a claim can be tested: it holds; at most one minus that: it fails.
+MOST = 0.9
+
+OUTCOMES: dict[bool | None, Outcome] = {True: "pass", False: "fail", None: "not testable"}
+_WORDS = {True: "holds", False: "fails", None: ""}
 
 
 @dataclass(frozen=True)
@@ -25,11 +30,58 @@ class Finding:
         The number behind it, in words.
     reason
         Why it cannot be tested.
+    value
+        The number itself, in the unit of the claim's threshold; a bound where no more is known, NaN where nothing is.
     """
 
     holds: bool | None
     number: str
     reason: str = ""
+    value: float = float("nan")
+
+
+class Share(NamedTuple):
+    """In how many settings a claim holds.
+
+    Attributes
+    ----------
+    holds, tested, of
+        How many it holds in, can be tested in, and there are.
+    low, high
+        The least and the largest number measured.
+    what
+        What a setting is, in the plural.
+    """
+
+    holds: int
+    tested: int
+    of: int
+    low: float
+    high: float
+    what: str = "settings"
+
+    @property
+    def outcome(self) -> Outcome:
+        """The verdict; "depends" where the settings disagree."""
+        if 2 * self.tested < self.of:
+            return "not testable"
+        if self.holds >= MOST * self.tested:
+            return "pass"
+        return "fail" if self.tested - self.holds >= MOST * self.tested else "depends"
+
+    def words(self, unit: str) -> str:
+        """As a table shows it.
+
+        Examples
+        --------
+        >>> print(Share(14, 60, 60, 0.41, 2.31).words("×"))
+        14 of 60 settings; 0.41 to 2.31 ×
+        >>> print(Share(2, 18, 20, 5, 90, "draws").words("%"))
+        2 of 18 draws (2 cannot be tested); 5 to 90 %
+        """
+        left = f" ({self.of - self.tested} cannot be tested)" if self.tested < self.of else ""
+        measured = f"; {self.low:.3g} to {self.high:.3g} {unit}" if self.tested else ""
+        return f"{self.holds} of {self.tested} {self.what}{left}{measured}"
 
 
 @dataclass(frozen=True)
@@ -39,31 +91,52 @@ class Claim:
     Attributes
     ----------
     text
-        The statement.
+        Our test of it, threshold included.
     measure
         What is found out about it.
+    quote
+        The sentence of the paper that it tests; "" where the statement is ours.
+    threshold, unit
+        What the value of a finding is compared with, and what both are counted in.
     printed
         The same for the printed curves, as a number in words; "" where there are none.
     why
-        By variant: why it fails, where it does.
-    only
-        The variant that it is about; None: every one.
+        By variant: why it does not hold everywhere, where it does not.
     """
 
     text: str
     measure: Callable[[Evidence], Finding]
+    quote: str = ""
+    threshold: float = 1.0
+    unit: str = "×"
     printed: Callable[[Evidence], str] = field(default=lambda _: "")
     why: Mapping[Variant, str] = field(default_factory=dict)
-    only: Variant | None = None
 
-    def judge(self, evidence: Evidence) -> Verdict:
-        """The verdict, with the number and, where the claim fails, a sentence."""
+    def judge(self, evidence: Evidence, share: Share | None = None) -> Verdict:
+        """The verdict: by the settings in which the claim holds, or else by what was measured here.
+
+        Parameters
+        ----------
+        evidence
+            What was run and is drawn.
+        share
+            In how many settings the claim holds, where that is known.
+        """
         found = self.measure(evidence)
-        if found.holds is None:
-            return Verdict(self.text, "not testable", found.number, found.reason, self.printed(evidence))
-        if found.holds:
-            return Verdict(self.text, "pass", found.number, "", self.printed(evidence))
-        return Verdict(self.text, "fail", found.number, self.why.get(evidence.variant, ""), self.printed(evidence))
+        outcome = OUTCOMES[found.holds] if share is None else share.outcome
+        why = self.why.get(evidence.variant, "") if outcome in ("fail", "depends") else ""
+        number = found.number
+        if share is not None:
+            number = f"{_WORDS[found.holds]}: {number}" if found.holds is not None else found.reason
+        return Verdict(
+            self.text,
+            outcome,
+            number,
+            why if outcome != "not testable" or share is not None else found.reason,
+            self.printed(evidence),
+            quote=self.quote,
+            share="" if share is None else share.words(self.unit),
+        )
 
 
 def sooner(
@@ -72,7 +145,7 @@ def sooner(
     level: float,
     factor: float = 1.0,
     by: Count = "updates",
-    text: str = "",
+    quote: str = "",
     why: Mapping[Variant, str] | None = None,
 ) -> Claim:
     """A claim that one design reaches `level` × the optimum in at most `factor` times what another needs.
@@ -82,13 +155,13 @@ def sooner(
     label, than
         The designs.
     level
-        In multiples of the optimal mean squared error.
+        In multiples of the optimal error.
     factor
         At most so many times the other's updates or messages.
     by
         What is counted.
-    text
-        The claim in words; if not given, it is made of the others.
+    quote
+        The paper's sentence.
     why
         By variant: why it fails.
 
@@ -97,16 +170,20 @@ def sooner(
     Claim
         Not testable where the walks begin below the level, or none of the two reaches it.
     """
-    words = text or f"{label} reaches {level:g} × the optimum in at most {factor:.2g} × the {by} that {than} needs"
+    much = "no more" if factor == 1 else f"at most {factor:.2g} × the"
+    words = f"{label} reaches {level:g} × the optimum in {much} {by} {'than' if factor == 1 else 'that'} {than} needs"
 
     def judge(one: Curve, other: Curve, optimum: float) -> Finding:
         return _begun(one, other, level, optimum) or _ratio(one, other, level * optimum, factor, by)
 
     # The paper prints no messages.
-    return Claim(words, *_both(label, than, judge, printed=by == "updates"), why or {})
+    measure, printed = _both(label, than, judge, printed=by == "updates")
+    return Claim(words, measure, quote, factor, printed=printed, why=why or {})
 
 
-def alike(label: str, other: str, level: float, within: float, why: Mapping[Variant, str] | None = None) -> Claim:
+def alike(
+    label: str, other: str, level: float, within: float, quote: str = "", why: Mapping[Variant, str] | None = None
+) -> Claim:
     """A claim that two designs reach `level` × the optimum within a factor of each other."""
 
     def judge(one: Curve, two: Curve, optimum: float) -> Finding:
@@ -116,13 +193,15 @@ def alike(label: str, other: str, level: float, within: float, why: Mapping[Vari
         if not np.isfinite(first) or not np.isfinite(second):
             return Finding(None, "—", f"not both of them reach it in {one.updates[-1]:,.0f} updates")
         ratio = first / second
-        return Finding(1 / within <= ratio <= within, f"{ratio:.3g} × ({first:,.0f} against {second:,.0f})")
+        number = f"{ratio:.3g} × ({first:,.0f} against {second:,.0f})"
+        return Finding(1 / within <= ratio <= within, number, value=max(ratio, 1 / ratio))
 
     text = f"{label} and {other} reach {level:g} × the optimum within {within:g} × of each other's updates"
-    return Claim(text, *_both(label, other, judge), why or {})
+    measure, printed = _both(label, other, judge)
+    return Claim(text, measure, quote, within, printed=printed, why=why or {})
 
 
-def slower(label: str, than: str, level: float, text: str = "", why: Mapping[Variant, str] | None = None) -> Claim:
+def slower(label: str, than: str, level: float, quote: str = "", why: Mapping[Variant, str] | None = None) -> Claim:
     """A claim that one design needs at least as many updates as another to reach `level` × the optimum."""
 
     def judge(one: Curve, other: Curve, optimum: float) -> Finding:
@@ -130,23 +209,26 @@ def slower(label: str, than: str, level: float, text: str = "", why: Mapping[Var
             return begun
         shown = _ratio(one, other, level * optimum, 1.0, "updates")
         reverse = _ratio(other, one, level * optimum, 1.0, "updates")  # that the other needs at most as many
-        return Finding(reverse.holds, shown.number, reverse.reason)
+        return Finding(reverse.holds, shown.number, reverse.reason, shown.value)
 
-    words = text or f"{label} needs at least as many updates as {than}, to {level:g} × the optimum"
-    return Claim(words, *_both(label, than, judge), why or {})
+    text = f"{label} needs at least as many updates as {than}, to {level:g} × the optimum"
+    measure, printed = _both(label, than, judge)
+    return Claim(text, measure, quote, 1.0, printed=printed, why=why or {})
 
 
-def closed(label: str, gap: str, floor: str, text: str, why: Mapping[Variant, str] | None = None) -> Claim:
-    """A claim that a design ends at most 5 % above `floor`; not testable where the design `gap` shows no gap."""
+def closed(
+    label: str, gap: str, floor: str, most: float = 1.05, quote: str = "", why: Mapping[Variant, str] | None = None
+) -> Claim:
+    """A claim that a design ends at most `most` × above `floor`; not testable where the design `gap` shows no gap."""
 
     def measure(evidence: Evidence) -> Finding:
-        open_, bottom = evidence.curve(gap).mse[-1], evidence.curve(floor).mse[-1]
-        if open_ < 1.05 * bottom:
+        open_, bottom = evidence.curve(gap).error[-1], evidence.curve(floor).error[-1]
+        if open_ < most * bottom:
             return Finding(None, "—", f"there is no gap to close: {gap} ends at {open_ / bottom:.4g} × {floor}")
         return within.measure(evidence)
 
-    within = ends(label, floor, most=1.05)
-    return Claim(text, measure, within.printed, why or {})
+    within = ends(label, floor, most=most)
+    return Claim(within.text, measure, quote, most, printed=within.printed, why=why or {})
 
 
 def _both(
@@ -155,7 +237,11 @@ def _both(
     """What a comparison of two designs finds in our curves, and in the printed ones."""
 
     def measure(evidence: Evidence) -> Finding:
-        return judge(evidence.curve(label), evidence.curve(other), evidence.optimum)
+        one, two = evidence.curve(label), evidence.curve(other)
+        for name, curve in ((label, one), (other, two)):
+            if curve.diverges:
+                return Finding(None, "—", f"{name} diverges")
+        return judge(one, two, evidence.optimum)
 
     def read_off(evidence: Evidence) -> str:
         if not printed or not {label, other} <= set(evidence.published):
@@ -167,7 +253,7 @@ def _both(
 
 def _begun(one: Curve, other: Curve, level: float, optimum: float) -> Finding | None:
     """Why nothing can be said about a level at which a curve begins."""
-    begun = min(one.mse[0], other.mse[0]) / optimum
+    begun = min(one.error[0], other.error[0]) / optimum
     reason = f"the walks begin at {begun:.3g} × the optimum, below the level"
     return Finding(None, "—", reason) if begun <= level else None
 
@@ -180,12 +266,15 @@ def _ratio(one: Curve, other: Curve, level: float, factor: float, by: Count) -> 
         return Finding(None, "—", f"neither of the two reaches it in {last:,.0f} {by}")
     short = "the run is too short to tell"
     if not np.isfinite(first):  # the ratio is above this, and no more is known
-        words = f"more than {own / second:.3g} × (not reached in {own:,.0f}, against {second:,.0f})"
-        return Finding(False, words) if own > factor * second else Finding(None, words, short)
+        ratio = own / second
+        words = f"more than {ratio:.3g} × (not reached in {own:,.0f}, against {second:,.0f})"
+        return Finding(False, words, "", ratio) if own > factor * second else Finding(None, words, short)
     if not np.isfinite(second):  # it is below this
-        words = f"less than {first / last:.3g} × ({first:,.0f}, against not reached in {last:,.0f})"
-        return Finding(True, words) if first <= factor * last else Finding(None, words, short)
-    return Finding(first <= factor * second, f"{first / second:.3g} × ({first:,.0f} against {second:,.0f})")
+        ratio = first / last
+        words = f"less than {ratio:.3g} × ({first:,.0f}, against not reached in {last:,.0f})"
+        return Finding(True, words, "", ratio) if first <= factor * last else Finding(None, words, short)
+    ratio = first / second
+    return Finding(first <= factor * second, f"{ratio:.3g} × ({first:,.0f} against {second:,.0f})", "", ratio)
 
 
 def ends(
@@ -193,29 +282,18 @@ def ends(
     other: str,
     least: float = 0.0,
     most: float = np.inf,
-    text: str = "",
+    quote: str = "",
     why: Mapping[Variant, str] | None = None,
 ) -> Claim:
     """A claim about the error at the end of the run: between `least` and `most` times that of another design."""
-    if not text:
-        bounds = [f"at least {least:g} ×"] * (least > 0) + [f"at most {most:g} ×"] * bool(np.isfinite(most))
-        text = f"{label} ends {' and '.join(bounds)} where {other} ends"
+    bounds = [f"at least {least:g} ×"] * (least > 0) + [f"at most {most:g} ×"] * bool(np.isfinite(most))
+    text = f"the final error of {label} is {' and '.join(bounds)} that of {other}"
+    both = len(bounds) == 2
 
     def judge(one: Curve, two: Curve, _: float) -> Finding:
-        share = float(one.mse[-1] / two.mse[-1])
-        return Finding(least <= share <= most, f"{share:.4g} × ({one.mse[-1]:.4g} against {two.mse[-1]:.4g})")
+        share = float(one.error[-1] / two.error[-1])
+        number = f"{share:.4g} × ({one.error[-1]:.4g} against {two.error[-1]:.4g})"
+        return Finding(least <= share <= most, number, value=max(share, 1 / share) if both else share)
 
-    return Claim(text, *_both(label, other, judge), why or {})
-
-
-def near_the_print(label: str) -> Claim:
-    """A claim that the expected curve is the printed one, up to `NEAR` decades RMS."""
-
-    def measure(evidence: Evidence) -> Finding:
-        if evidence.exact is None:
-            return Finding(None, "—", "it takes the exact curve, which the quick version leaves out")
-        own = evidence.curve(label)
-        distance = evidence.published[label].distance(own.updates, own.mse)
-        return Finding(distance <= NEAR, f"{distance:.3f} decades RMS")
-
-    return Claim(f"the curve of {label} is within {NEAR:g} decades RMS of the printed one", measure, only="published")
+    measure, printed = _both(label, other, judge)
+    return Claim(text, measure, quote, most if np.isfinite(most) else least, printed=printed, why=why or {})

@@ -1,5 +1,6 @@
 """The figure of a study: our mean and band, the exact curve and the printed one, by updates and by messages."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, 
 from freewalk.report.page import Chart
 from freewalk.report.statistics import is_spread, mean_and_band, values_of
 from freewalk.studies.evidence import Curve, Evidence
+from freewalk.studies.sweep import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +22,7 @@ def scaled(evidence: Evidence, label: str) -> Curve:
     curve = evidence.printed(label)
     if evidence.variant == "published":
         return curve
-    return Curve(curve.updates, curve.messages, curve.mse * (evidence.optimum / evidence.printed_floor))
+    return Curve(curve.updates, curve.messages, curve.error * (evidence.optimum / evidence.printed_floor))
 
 
 def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
@@ -56,25 +58,38 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
             exact = evidence.curve(label)
             printed = scaled(evidence, label) if label in evidence.published else None
             if printed is not None:
-                lowest, highest = min(lowest, printed.mse.min()), max(highest, printed.mse.max())
+                lowest, highest = min(lowest, printed.error.min()), max(highest, printed.error.max())
             for axes, by in ((left, "updates"), (right, "messages")):
                 if evidence.exact is not None:
-                    axes.plot(getattr(exact, by), exact.mse, color=INK, linewidth=0.8, linestyle=(0, (5, 3)), zorder=4)
+                    axes.plot(
+                        getattr(exact, by), exact.error, color=INK, linewidth=0.8, linestyle=(0, (5, 3)), zorder=4
+                    )
                 if printed is not None:
-                    some = np.unique(np.geomspace(1, len(printed.mse), 26).astype(int)) - 1
+                    some = np.unique(np.geomspace(1, len(printed.error), 26).astype(int)) - 1
                     dots: dict[str, Any] = {"marker": "o", "markersize": 4, "linestyle": "none", "zorder": 5}
                     dots |= {"markerfacecolor": "white", "markeredgecolor": colour}
-                    axes.plot(getattr(printed, by)[some], printed.mse[some], **dots)
+                    axes.plot(getattr(printed, by)[some], printed.error[some], **dots)
+        margin = min(1.4, (highest / lowest) ** 0.08)
         for axes, heading in ((left, "updates"), (right, "messages")):
             axes.set_yscale("log")
-            axes.set_ylim(lowest / 1.35, highest * 1.5)
+            if highest < 10 * lowest:  # within a decade: plain numbers
+                axes.yaxis.set_minor_formatter(_plain)
+                axes.yaxis.set_major_formatter(_plain)
+            axes.set_ylim(lowest / margin, highest * margin)
             axes.set_xlabel(heading)
             axis_of_counts(axes, log)
             axes.axhline(evidence.optimum, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=2)
-        left.set_ylabel("mean squared error")
+        left.set_ylabel("mean squared error" if evidence.measure == "mse" else evidence.measure)
         _legend(figure, left, evidence, title)
         footnote(figure, footer)
         save(figure, path)
+
+
+_MARKED = 30  # points of a curve up to which each has a dot
+
+
+def _plain(value: float, _: int) -> str:
+    return f"{value:g}"
 
 
 def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
@@ -86,14 +101,88 @@ def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
         for axes, chart in zip(np.atleast_1d(figure.subplots(1, len(charts))), charts, strict=True):
             for number, series in enumerate(chart.series):
                 (name, where), *_ = series.x.items()
-                axes.plot(where, series.y, marker="o", markersize=4, color=COLOURS[number], label=series.label)
+                marker = "o" if len(series.y) < _MARKED else None  # type: ignore[arg-type]
+                axes.plot(where, series.y, marker=marker, markersize=4, color=COLOURS[number], label=series.label)
                 axes.set_xlabel(name)
+            if name in ("updates", "messages"):
+                axis_of_counts(axes, chart.x_log)
+            elif chart.x_log:
+                axes.set_xscale("log")
             axes.set_yscale("log" if chart.y_log else "linear")
             axes.set_ylabel(chart.y_label)
             axes.set_title(chart.title, fontsize=10.5)
             axes.legend()
         footnote(figure, footer)
         save(figure, path)
+
+
+_FARTHEST = 30.0  # what lies farther from its threshold is drawn at the edge
+_SHADES = ("#56B4E9", "#0072B2", "#08306b")
+_SHAPES = {"uniform": ("o", "random start"), "heaviest": ("^", "heavy start")}
+_DOT: dict[str, Any] = {"markersize": 3.8, "markeredgewidth": 0.9, "linestyle": "none"}
+
+
+def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
+    """Draw what was measured for each claim in each setting, over its threshold.
+
+    Parameters
+    ----------
+    sweep
+        What was found.
+    path
+        The image to write.
+    title
+        Above it.
+    """
+    import matplotlib
+
+    fractions = sweep.values("fraction")
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(9.6, 1.6 + 0.75 * len(sweep.rows))
+        axes = figure.subplots()
+        offsets = np.linspace(-0.4, 0.4, len(sweep.settings))
+        for place, row in enumerate(sweep.rows):
+            for offset, setting, holds, value in zip(offsets, sweep.settings, row.holds, row.values, strict=True):
+                if holds is None or value is None:
+                    continue
+                where = float(np.clip(value / row.threshold, 1 / _FARTHEST, _FARTHEST))
+                colour = _SHADES[fractions.index(setting["fraction"]) if fractions else 1]
+                shape, _ = _SHAPES[setting.get("start", "uniform")]
+                face = colour if holds else "white"
+                axes.plot(where, place + offset, marker=shape, color=colour, markerfacecolor=face, **_DOT)
+        axes.axvline(1, color=INK, linewidth=1.0)
+        shares = sweep.shares()
+        names = [
+            f"{textwrap.fill(row.text, 58)}\nholds in {shares[row.text].holds} of {shares[row.text].tested}"
+            for row in sweep.rows
+        ]
+        axes.set_yticks(range(len(sweep.rows)), names, fontsize=8.5)
+        axes.set_ylim(len(sweep.rows) - 0.5, -0.5)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlim(1 / _FARTHEST / 1.15, _FARTHEST * 1.15)
+        axes.set_xlabel(f"measured / threshold (beyond a factor of {_FARTHEST:g}: at the edge)")
+        axes.grid(axis="y", visible=False)
+        _legend_of_settings(figure, sweep, title)
+        save(figure, path)
+
+
+def _legend_of_settings(figure: "Figure", sweep: Sweep, title: str) -> None:
+    from matplotlib.lines import Line2D
+
+    grey = "#777777"
+    marks = [
+        *(
+            (f"step {one:g} × the limit", "o", shade, shade)
+            for one, shade in zip(sweep.values("fraction"), _SHADES, strict=False)
+        ),
+        *((_SHAPES[one][1], _SHAPES[one][0], grey, grey) for one in sweep.values("start")),
+        ("holds", "s", grey, grey),
+        ("fails", "s", grey, "white"),
+    ]
+    lines = [Line2D([], [], marker=shape, color=edge, markerfacecolor=face, **_DOT) for _, shape, edge, face in marks]
+    names = [name for name, *_ in marks]
+    figure.legend(lines, names, loc="outside upper center", ncols=4, title=title, title_fontsize=12)
 
 
 def _legend(figure: "Figure", axes: "Axes", evidence: Evidence, title: str) -> None:

@@ -41,7 +41,9 @@ def in_words(trap: Trap) -> str:
     )
 
 
-def entrapped(label: str, uniform: str, holds: bool = True, why: Mapping[Variant, str] | None = None) -> Claim:
+def entrapped(
+    label: str, uniform: str, holds: bool = True, quote: str = "", why: Mapping[Variant, str] | None = None
+) -> Claim:
     """A claim that a design is entrapped at heavy nodes; where `holds` is false, that it is entrapped at none.
 
     A trap is what `find_traps` calls one: there the walk has at least 10 times the memory of the uniform walk, and at
@@ -58,9 +60,11 @@ def entrapped(label: str, uniform: str, holds: bool = True, why: Mapping[Variant
             return Finding(None, "—", "this draw of the data has no heavy node")
         kernel, even = (evidence.plan.walks[one][0].kernel for one in (label, uniform))
         found = hold(kernel, even, heavy)
-        return Finding(is_trap(found, kernel.graph.n) is holds, in_words(found))
+        # A trap reaches both limits: how often the one of which it is farther away.
+        value = min(found.factor / FACTOR, found.lost / kernel.graph.n)
+        return Finding(is_trap(found, kernel.graph.n) is holds, in_words(found), value=value)
 
-    return Claim(f"{label} {words}", measure, why=why or {})
+    return Claim(f"{label} {words}", measure, quote, unit="× the limits", why=why or {})
 
 
 def _connected(graph: Graph, heavy: Ints) -> list[Ints]:

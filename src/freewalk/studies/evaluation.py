@@ -9,27 +9,9 @@ from pathlib import Path
 
 from freewalk.errors import SpecError
 from freewalk.report.page import Page, write_page
-from freewalk.studies import bias, paper
-from freewalk.studies.files import OF_THE_PAPER, VARIANTS, Variant, folder_name, key_of
-from freewalk.studies.study import Study
-from freewalk.studies.task import Curves, Numbers, Outcome, Tell, computed
-
-STUDIES: dict[str, Study] = {
-    study.key: study
-    for study in (
-        paper.RING,
-        paper.HOMOGENEOUS,
-        paper.HETEROGENEOUS,
-        paper.GRID,
-        paper.SMALL_WORLD,
-        paper.GAP,
-        bias.SHIFTED,
-        bias.TRADE_OFF,
-    )
-}
-_COMPUTED: dict[str, Sequence[Variant]] = {"2": OF_THE_PAPER, "remark-1": ("stated",)}
-#: All that can be asked for, in the order of the paper.
-KEYS = ("2", "3", "4a", "4b", "5a", "5b", "6", "6-shift", "remark-1", "theorem-1")
+from freewalk.studies.files import VARIANTS, Variant, folder_name, key_of
+from freewalk.studies.registry import COMPUTED, KEYS, STUDIES, variants_of
+from freewalk.studies.task import Curves, Numbers, Outcome, Tell
 
 
 @dataclass(frozen=True)
@@ -72,7 +54,7 @@ def reproduce(
     folder
         Where to write: a folder for each variant and figure, and the page.
     quick
-        Fewer walks and no exact curves: claims are judged by the mean over the walks.
+        No exact curves: what is drawn is judged by the mean over the walks.
     workers
         Threads for the exact curves; None: one for each core.
     tell
@@ -94,6 +76,8 @@ def reproduce(
     tasks = [_task(key, one, folder, quick) for key in keys for one in _variants(key, variant)]
     if not tasks:
         raise SpecError(f"reproduce: {', '.join(keys)} has no variant {variant!r}; leave it out to run what there is")
+    import numba  # noqa: F401  # by one thread, before several ask for it at once
+
     stop = threading.Event()
     pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
     try:
@@ -112,10 +96,9 @@ def _chosen(figures: Sequence[str]) -> list[str]:
 
 
 def _variants(key: str, variant: Variant | None) -> list[Variant]:
-    has = _COMPUTED[key] if key in _COMPUTED else STUDIES[key].variants
     if variant is not None and variant not in VARIANTS:
         raise SpecError(f"reproduce: variant = {variant!r}, expected one of {', '.join(VARIANTS)}")
-    return [one for one in has if variant in (None, one)]
+    return [one for one in variants_of(key) if variant in (None, one)]
 
 
 def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
@@ -126,16 +109,24 @@ def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
 
 def _task(key: str, variant: Variant, folder: Path, quick: bool) -> Curves | Numbers:
     place = folder / variant / folder_name(key)
-    return computed(key, variant, place) if key in _COMPUTED else Curves(STUDIES[key], variant, place, quick)
+    if key in COMPUTED:
+        name, module, _ = COMPUTED[key]
+        return Numbers(key, name, variant, place, module)
+    return Curves(STUDIES[key], variant, place, quick)
 
 
 def _page(outcomes: Sequence[Outcome], quick: bool) -> Page:
     intro = [
         "The evaluation of “The Entrapment Problem in Random Walk Decentralized Learning” (Liu, El Rouayheb, Dwyer), "
-        "run anew. Each claim of the paper has a verdict with the number behind it.",
-        "“stated” takes the parameters that the paper prints, as far as it prints them. “published” takes those that "
-        "give its printed curves: they are fitted, and said to be. “own” are companions that are not in the paper.",
+        "run again. A claim is shown with the sentence of the paper, our test of it with its threshold, and a verdict.",
+        "“stated” takes the parameters that the paper states. What it leaves open is varied: a claim passes where it "
+        "holds in at least nine tenths of the settings in which it can be tested, fails where it fails in as many, and "
+        "else depends on them. What is drawn is one setting. “published” takes parameters and data that give the "
+        "printed curves: they are fitted. How good the fit is stands apart, and claims are judged by fresh draws of "
+        "the data. “own” are companions that are not in the paper.",
     ]
     if quick:
-        intro.append("This is the quick version: few walks and no exact curves, so that numbers carry sampling noise.")
+        intro.append(
+            "This is the quick version: no exact curves, so that what is drawn carries the noise of its walks."
+        )
     return Page("The entrapment problem, reproduced", [one.section for one in outcomes], intro)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freewalk.experiment.spec import Plan
 from freewalk.record import Record
-from freewalk.report.summary import by_design
+from freewalk.report.summary import by_design, measure
 from freewalk.studies.files import Variant
 from freewalk.studies.published import PublishedCurve
 
@@ -29,13 +29,18 @@ class Curve:
     ----------
     updates, messages
         The checkpoints, and the expected messages until then.
-    mse
-        The expected mean squared error there.
+    error
+        The expected error there: the mean squared error, or the loss where there is none.
     """
 
     updates: Floats
     messages: Floats
-    mse: Floats
+    error: Floats
+
+    @property
+    def diverges(self) -> bool:
+        """Whether it ends above its beginning, or nowhere."""
+        return not self.error[-1] <= self.error[0]
 
     def reached(self, level: float, by: Count = "updates") -> float:
         """When the curve is first at most `level`, interpolated on a log scale; inf where it never is.
@@ -47,13 +52,13 @@ class Curve:
         (50.0, 25.0, inf)
         """
         where = self.updates if by == "updates" else self.messages
-        below = np.flatnonzero(self.mse <= level)
+        below = np.flatnonzero(self.error <= level)
         if not below.size:
             return float("inf")
         first = int(below[0])
         if first == 0:
             return float(where[0])
-        high, low = np.log(self.mse[first - 1]), np.log(self.mse[first])
+        high, low = np.log(self.error[first - 1]), np.log(self.error[first])
         part = (high - np.log(level)) / (high - low)
         return float(where[first - 1] + part * (where[first] - where[first - 1]))
 
@@ -84,8 +89,13 @@ class Evidence:
 
     @property
     def optimum(self) -> float:
-        """The least mean squared error that any model has."""
-        return float(self.record.data.attrs["optimal_mse"])
+        """The least error that any model has."""
+        return float(self.record.data.attrs[f"optimal_{self.measure}"])
+
+    @property
+    def measure(self) -> str:
+        """What the curves show: "mse", or "loss" where there is none."""
+        return measure(self.record.data)
 
     @cached_property
     def parts(self) -> "dict[str, xarray.Dataset]":
@@ -96,10 +106,10 @@ class Evidence:
         """The expected curve of one design."""
         part = self.parts[label]
         if self.exact is None:
-            mean = part[["mse", "messages"]].mean("walk")
-            return Curve(part.step.values.astype(np.float64), mean.messages.values, mean.mse.values)
+            mean = part[[self.measure, "messages"]].mean("walk")
+            return Curve(part.step.values.astype(np.float64), mean.messages.values, mean[self.measure].values)
         one = self.exact.sel(design=label)
-        return Curve(one.step.values.astype(np.float64), one.messages.values, one.mse.values)
+        return Curve(one.step.values.astype(np.float64), one.messages.values, one[self.measure].values)
 
     def printed(self, label: str) -> Curve:
         """The printed curve of a design that has one; its messages are those of the walk that stands for it."""

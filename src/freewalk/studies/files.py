@@ -60,6 +60,21 @@ def fit_path(figure: str) -> Path:
     return _folder() / "published" / f"{folder_name(figure)}.json"
 
 
+def sensitivity_path() -> Path:
+    """What all fits say together."""
+    return _folder() / "published" / "sensitivity.json"
+
+
+def sweep_path(figure: str, variant: Variant) -> Path:
+    """In how many settings the claims of a figure hold."""
+    return _folder() / variant / sweep_name(figure)
+
+
+def sweep_name(figure: str) -> str:
+    """The file of a sweep."""
+    return f"{folder_name(figure)}.sweep.json"
+
+
 def _folder() -> Path:
     return Path(str(files("freewalk.studies"))) / "specs"
 

@@ -5,14 +5,14 @@ one: `freewalk reproduce FIGURE --search`.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -206,19 +206,16 @@ def search(
         raise SpecError(f"search: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
     if seeds < 1 or finalists < 1:
         raise SpecError(f"search: seeds = {seeds} and finalists = {finalists}, expected at least 1 of each")
-    heavy = "heavy" in _spec(figure).tables.problem
+    heavy = "heavy" in spec_of(figure).tables.problem
     jobs = [(figure, seed, name) for name in READINGS for seed in range(1, seeds + 1) if heavy or name in _ANY_DATA]
-    # Not forked: a status line has a thread of its own.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        trials = dict(
-            zip(jobs, _told(pool.map(_try, *zip(*jobs, strict=True)), len(jobs), "trying", tell), strict=True)
-        )
+    with processes(workers) as pool:
+        trials = dict(zip(jobs, told(pool.map(_try, *zip(*jobs, strict=True)), len(jobs), "trying", tell), strict=True))
         ranked = sorted((trial[0] for job, trial in trials.items() if job[2] == AS_FITTED), key=_score)
-        best = [setting for *_, setting in ranked[:finalists]]
-        exact = list(_told(pool.map(distances, [figure] * len(best), best), len(best), "computing exactly", tell))
+        best = [tried.setting for tried in ranked[:finalists]]
+        exact = list(told(pool.map(distances, [figure] * len(best), best), len(best), "computing exactly", tell))
         winner = int(np.argmin([max(found.values()) for found in exact]))
         others = [replace(best[winner], seed=seed) for seed in OTHERS]
-        rest = list(_told(pool.map(distances, [figure] * len(others), others), len(others), "other data", tell))
+        rest = list(told(pool.map(distances, [figure] * len(others), others), len(others), "other data", tell))
     spread = {label: np.quantile([found[label] for found in rest], (0.1, 0.5, 0.9)) for label in exact[winner]}
     return Fit(
         figure=figure,
@@ -233,78 +230,137 @@ def search(
 
 _ANY_DATA = (AS_FITTED, "first feature constant")  # the readings that say nothing about heavy nodes
 
-Trial = list[tuple[float, float, Setting]]  # worst RMS of the curves, sum of all, setting; the least first
+
+class Tried(NamedTuple):
+    """How near one setting comes to the printed curves, in decades.
+
+    Attributes
+    ----------
+    worst
+        The largest RMS of the curves; infinite where one of them diverges.
+    total
+        Their sum.
+    jumping
+        That of MHLJ alone; 0 where the figure has none.
+    setting
+        The setting.
+    """
+
+    worst: float
+    total: float
+    jumping: float
+    setting: Setting
 
 
-def _score(trial: tuple[float, float, Setting]) -> tuple[float, float]:
-    return trial[:2]
+def _score(tried: Tried) -> tuple[float, float]:
+    return tried[:2]
 
 
-def _told(results: Iterable[Any], total: int, what: str, tell: Tell | None) -> Iterator[Any]:
+def processes(workers: int | None) -> ProcessPoolExecutor:
+    """A pool of processes; None: one for each core."""
+    # Not forked: a status line has a thread of its own.
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+def told(results: Iterable[Any], total: int, what: str, tell: Tell | None) -> Iterator[Any]:
+    """The results as they come, with a word about each to `tell`."""
     for done, result in enumerate(results, start=1):
         if tell is not None:
             tell(what, done, total)
         yield result
 
 
-def _compared(trials: dict[tuple[str, int, str], Trial]) -> dict[str, tuple[float, float]]:
+def _compared(trials: dict[tuple[str, int, str], list[Tried]]) -> dict[str, tuple[float, float]]:
     """By reading: the least worst RMS over all seeds, and the median over the seeds of their least."""
     rows: dict[str, list[float]] = {}
     for (_, _, name), trial in trials.items():
-        rows.setdefault(name, []).append(trial[0][0])
-        stated = [worst for worst, _, setting in trial if setting.jump == 0.1]
+        rows.setdefault(name, []).append(trial[0].worst)
+        stated = [tried.worst for tried in trial if tried.setting.jump == 0.1]
         if name == AS_FITTED and stated:
             rows.setdefault(AS_STATED, []).append(stated[0])
     return {name: (round(min(row), 4), round(float(np.median(row)), 4)) for name, row in rows.items()}
 
 
 @cache
-def _spec(figure: str) -> Spec:
+def spec_of(figure: str) -> Spec:
+    """The published spec of a figure."""
     return load(spec_path(figure, "published"))
 
 
 @cache
-def _graph(figure: str) -> Graph:
-    graph: Graph = build("graph", _spec(figure).tables.graph, f"figure {figure}: [graph]")
+def graph_of(figure: str) -> Graph:
+    """The graph of that spec."""
+    graph: Graph = build("graph", spec_of(figure).tables.graph, f"figure {figure}: [graph]")
     return graph
 
 
-def _problem(figure: str, seed: int, **change: Any) -> LeastSquares:
-    """The data of a figure's spec with another seed, and perhaps read otherwise."""
-    table = {**_spec(figure).tables.problem, "seed": seed, **change}
-    problem: LeastSquares = build("problem", table, f"figure {figure}: [problem]", n=_graph(figure).n)
+def problem_of(figure: str, seed: int, **change: Any) -> LeastSquares:
+    """The data of that spec with another seed, and perhaps read otherwise."""
+    table = {**spec_of(figure).tables.problem, "seed": seed, **change}
+    problem: LeastSquares = build("problem", table, f"figure {figure}: [problem]", n=graph_of(figure).n)
     return problem
 
 
 def _start(figure: str, problem: LeastSquares, given: str | None = None) -> Any:
-    start = given or _spec(figure).tables.run.start
+    start = given or spec_of(figure).tables.run.start
     return int(problem.smoothness.argmax()) if start == "heaviest" else start
 
 
-def _try(figure: str, seed: int, reading: str) -> Trial:
+def _try(figure: str, seed: int, reading: str) -> list[Tried]:
     """Simulate every setting on one draw of the data."""
-    space, run, curves = SPACES[figure], _spec(figure).tables.run, published(figure)
     change = dict(READINGS[reading])
     start = change.pop("start", None)
-    problem = _problem(figure, seed, **change)
+    jumping = {jump: MHLJ(jump, 0.5, 3) for jump in SPACES[figure].jump}
+    return simulate(figure, seed, jumping, start, **change)
+
+
+def simulate(
+    figure: str, seed: int, jumping: Mapping[float, Design], start: str | None = None, **change: Any
+) -> list[Tried]:
+    """Simulate designs with jumps, and the two without, with every step of a figure, on one draw of the data.
+
+    The switch that figure 6 prints as well is left out: until it switches it is MHLJ, and then the uniform walk.
+
+    Parameters
+    ----------
+    figure
+        Which figure.
+    seed
+        The draw of the data.
+    jumping
+        What stands for MHLJ, by its jump probability; may be empty.
+    start
+        Where the walks start; None: as in the figure's spec.
+    **change
+        What takes the place of values in the spec's table `[problem]`.
+
+    Returns
+    -------
+    list
+        One for each setting, the nearest first.
+    """
+    space, run, curves = SPACES[figure], spec_of(figure).tables.run, published(figure)
+    problem = problem_of(figure, seed, **change)
     first = _start(figure, problem, start)
 
     def distance(label: str, design: Design, step: float) -> float:
-        kernel = design.kernel(_graph(figure), problem.smoothness)
+        kernel = design.kernel(graph_of(figure), problem.smoothness)
         options: dict[str, Any] = {"steps": run.steps, "every": run.every, "start": first, "seed": run.seed}
-        data = learn(problem, kernel, SGD(step), walks=WALKS, runtime=CPU(threads=1), **options).data
-        return curves[label].distance(data.step.values, data.mse.mean("walk").values)
+        with np.errstate(over="ignore"):  # a step that diverges is a result
+            data = learn(problem, kernel, SGD(step), walks=WALKS, runtime=CPU(threads=1), **options).data
+        found = curves[label].distance(data.step.values, data.mse.mean("walk").values)
+        return found if np.isfinite(found) else np.inf
 
     uniform = {step: distance("MH uniform", Metropolis(0), step) for step in space.uniform}
     importance = {step: distance("MH importance", Metropolis(1), step) for step in space.importance}
-    jumping: dict[tuple[float | None, float], float] = {
-        (jump, step): distance("MHLJ", MHLJ(jump, 0.5, 3), step) for jump in space.jump for step in space.importance
+    jumps: dict[tuple[float | None, float], float] = {
+        (jump, step): distance("MHLJ", design, step) for jump, design in jumping.items() for step in space.importance
     } or {(None, step): 0.0 for step in space.importance}
     trial = []
-    for slow, (jump, step) in product(uniform, jumping):
-        found = np.array([uniform[slow], importance[step], jumping[jump, step]])
-        found[~np.isfinite(found)] = np.inf
-        trial.append((float(found.max()), float(found.sum()), Setting(seed, slow, step, jump)))
+    for slow, (jump, step) in product(uniform, jumps):
+        found = np.array([uniform[slow], importance[step], jumps[jump, step]])
+        setting = Setting(seed, slow, step, jump)
+        trial.append(Tried(float(found.max()), float(found.sum()), float(found[2]), setting))
     return sorted(trial, key=_score)
 
 
@@ -323,7 +379,7 @@ def distances(figure: str, setting: Setting) -> dict[str, float]:
     dict
         By label.
     """
-    problem, graph, run = _problem(figure, setting.seed), _graph(figure), _spec(figure).tables.run
+    problem, graph, run = problem_of(figure, setting.seed), graph_of(figure), spec_of(figure).tables.run
 
     def phase(design: Design, step: float, until: int | None = None) -> Phase:
         return Phase(until, design.kernel(graph, problem.smoothness), SGD(step))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray
 
 SPEC, RECORD, EXACT, VERDICTS = "spec.toml", "record.npz", "exact", "verdicts.json"
-FIGURE, CHARTS = "figure.png", "charts.png"
+FIGURE, CHARTS, SWEEP = "figure.png", "charts.png", "sweep.png"
 _WHEN = ("started", "seconds", "interruptions")
 
 

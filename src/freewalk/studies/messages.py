@@ -9,6 +9,7 @@ from freewalk.designs import MHLJ, Metropolis
 from freewalk.experiment.catalogue import build
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
 from freewalk.report.page import Table, Verdict
+from freewalk.studies.claims import OUTCOMES
 
 if TYPE_CHECKING:
     import xarray
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 TITLE = "What jumps cost in messages"
 TEXT = (
     "The paper counts (1 − p_J) · 1 + p_J E[d] transitions for each update, at most 1 + p_J (1/p_d − 1) = 1.1, and "
-    'concludes "at most 10 % increase in the average communication cost". It counts a refused move as a transition. A '
-    "model that stays where it is is not sent.",
+    'concludes "at most 10 % increase in the average communication cost". The bound is arithmetic and holds. But it '
+    "counts a refused move as a transition, and a model that stays where it is is not sent. More than what? is not "
+    "said either: both walks without jumps are compared.",
 )
 
 
@@ -42,30 +44,31 @@ def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
 
 
 def judge(data: "xarray.Dataset") -> list[Verdict]:
-    """The remark's two statements, on every graph."""
-    most = float(data.messages.sel(design="MHLJ").max())
-    counted, bound = data.attrs["counted"], data.attrs["bound"]
-    increase = data.messages.sel(design="MHLJ") / data.messages.sel(design="MH importance") - 1
-    listed = ", ".join(
-        f"{name} +{100 * float(value):.0f} %" for name, value in zip(increase.graph.values, increase, strict=True)
-    )
+    """What MHLJ sends against what the two walks without jumps send, on every graph."""
     return [
-        Verdict(f"(1 − p_J) + p_J E[d] is at most {bound:g}", "pass" if counted <= bound else "fail", f"{counted:.4f}"),
-        Verdict(
-            f"MHLJ sends at most {bound:g} messages for each update, on every graph",
-            "pass" if most <= bound else "fail",
-            f"at most {most:.3f}",
+        _increase(
+            data,
+            "MH importance",
+            "Importance MH stays where it is at most of its visits to heavy nodes, which costs nothing. Jumps move the "
+            "model: that is their purpose, and its price",
         ),
-        Verdict(
-            "jumps raise the communication of importance MH by at most 10 %",
-            "pass" if float(increase.max()) <= 0.1 else "fail",
-            listed,
-            ""
-            if float(increase.max()) <= 0.1
-            else "Importance MH stays where it is at most of its visits to heavy nodes, which costs nothing. Jumps "
-            "move the model: that is their purpose, and its price",
-        ),
+        _increase(data, "MH uniform", "The uniform walk is refused now and then, which costs nothing"),
     ]
+
+
+def _increase(data: "xarray.Dataset", other: str, why: str) -> Verdict:
+    increase = data.messages.sel(design="MHLJ") / data.messages.sel(design=other) - 1
+    listed = [
+        f"{name} {100 * float(value):+.0f} %" for name, value in zip(increase.graph.values, increase, strict=True)
+    ]
+    holds = float(increase.max()) <= 0.1
+    return Verdict(
+        f"on every graph MHLJ sends at most 10 % more messages for each update than {other} does",
+        OUTCOMES[holds],
+        ", ".join(listed),
+        "" if holds else why,
+        quote="at most 10% increase in the average communication cost in our example (Remark 1)",
+    )
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:

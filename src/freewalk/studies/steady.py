@@ -35,11 +35,13 @@ def pull(evidence: Evidence, label: str) -> float:
     return max(0.0, float(problem.loss(model) - problem.loss(problem.optimum())))  # where it is 0, rounding is left
 
 
-def mostly_bias(label: str, text: str, why: Mapping[Variant, str] | None = None) -> Claim:
-    """A claim that at least half of what a design settles at above the optimum comes from its law."""
+def mostly_bias(label: str, quote: str = "", why: Mapping[Variant, str] | None = None) -> Claim:
+    """A claim that at least half of what a design settles at above the optimum comes from its distribution."""
 
     def measure(evidence: Evidence) -> Finding:
         cost, whole = pull(evidence, label), limit(evidence, label).excess
-        return Finding(cost >= whole / 2, f"{100 * cost / whole:.2g} % of {whole:.3g} (loss)")
+        percent = 100 * cost / whole
+        return Finding(percent >= 50, f"{percent:.2g} % of {whole:.3g} (loss)", value=percent)
 
-    return Claim(text, measure, why=why or {})
+    text = f"at least half of what {label} settles at above the optimum is the bias of its stationary distribution"
+    return Claim(text, measure, quote, 50, "%", why=why or {})

@@ -1,10 +1,10 @@
 """A study: one figure or statement of the paper, with its claims."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from freewalk.report.page import Chart, Verdict
-from freewalk.studies.claims import Claim
+from freewalk.studies.claims import Claim, Share
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import OF_THE_PAPER, Variant
 
@@ -41,6 +41,14 @@ class Study:
         """What tables call it."""
         return f"Figure {self.key}" if self.key[:1].isdigit() else self.key.replace("-", " ").capitalize()
 
-    def judge(self, evidence: Evidence) -> list[Verdict]:
-        """The verdict on each claim that is about this variant."""
-        return [claim.judge(evidence) for claim in self.claims if claim.only in (None, evidence.variant)]
+    def judge(self, evidence: Evidence, shares: Mapping[str, Share] | None = None) -> list[Verdict]:
+        """The verdict on each claim.
+
+        Parameters
+        ----------
+        evidence
+            What was run.
+        shares
+            In how many settings each claim holds, by its text.
+        """
+        return [claim.judge(evidence, (shares or {}).get(claim.text)) for claim in self.claims]

@@ -9,30 +9,29 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from freewalk.analysis import exact_curve
-from freewalk.errors import SpecError
 from freewalk.experiment.spec import Plan, Spec, load
 from freewalk.objectives import LeastSquares
 from freewalk.record import Record
 from freewalk.report.page import Chart, Section, Table, Verdict, section_of
-from freewalk.studies import chain, drawing, keeping, messages
+from freewalk.studies import drawing, keeping
 from freewalk.studies.evidence import Evidence
-from freewalk.studies.files import Variant, fit_path, spec_path
+from freewalk.studies.files import Variant, fit_path, spec_path, sweep_path
 from freewalk.studies.fitting import Fit
+from freewalk.studies.nearness import nearness
 from freewalk.studies.published import FIGURES, published
 from freewalk.studies.study import Study
+from freewalk.studies.sweep import Sweep
 
 if TYPE_CHECKING:
     import xarray
 
 #: Called with what is under way.
 Tell = Callable[[str], None]
-
-QUICK_WALKS = 100
 
 
 class Stopped(Exception):
@@ -54,7 +53,9 @@ class Outcome:
     folder
         Where its files are.
     fit
-        What the search has found out about the fitted values, where there are some.
+        How near the curves are to the printed ones, where they were chosen to be: not counted among the claims.
+    tables
+        The same in words, what the search has found out about the fitted values, and where each claim holds.
     """
 
     key: str
@@ -63,7 +64,8 @@ class Outcome:
     verdicts: Sequence[Verdict]
     section: Section
     folder: Path
-    fit: Sequence[Table] = ()
+    fit: Sequence[Verdict] = ()
+    tables: Sequence[Table] = ()
 
 
 @dataclass
@@ -79,8 +81,7 @@ class Curves:
     @cached_property
     def spec(self) -> Spec:
         """What is run."""
-        spec = load(spec_path(self.study.key, self.variant))
-        return spec.replaced(walks=QUICK_WALKS) if self.quick else spec
+        return load(spec_path(self.study.key, self.variant))
 
     @cached_property
     def plan(self) -> Plan:
@@ -91,7 +92,7 @@ class Curves:
         """Hand the exact curves that are missing to other threads; each is kept as soon as it is there."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / keeping.SPEC).write_bytes(self.spec.text.encode())
-        if not self.quick:
+        if not self.quick and isinstance(self.plan.problem, LeastSquares):
             self._futures = [pool.submit(self._exact, number, label, stop) for number, label in self._labels()]
 
     def _labels(self) -> list[tuple[int, str]]:
@@ -107,13 +108,11 @@ class Curves:
             if stop.is_set():
                 raise Stopped
 
-        options, problem = self.plan.options, self.plan.problem
+        options = self.plan.options
         if stop.is_set():
             raise Stopped
-        if not isinstance(problem, LeastSquares):
-            raise SpecError(f"{self.spec.source}: [problem] is {problem!r}, expected least squares")
         curve = exact_curve(
-            problem,
+            self.plan.problem,  # type: ignore[arg-type]  # `begin` asks for least squares
             self.plan.walks[label],
             steps=options["steps"],
             every=options["every"],
@@ -136,7 +135,7 @@ class Curves:
                 raise KeyboardInterrupt
         printed = published(self.study.key) if self.study.key in FIGURES else {}
         evidence = Evidence(self.plan, record, self._collect(), printed, self.variant)
-        verdicts = self.study.judge(evidence)
+        verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else None)
         sources = {"spec": keeping.digest(self.folder / keeping.SPEC), "record": keeping.digest(path)}
         if self._futures:
             sources["exact curves"] = keeping.digest(*sorted((self.folder / keeping.EXACT).glob("*.npz")))
@@ -145,16 +144,20 @@ class Curves:
         charts = self.study.extra(evidence)
         if charts:
             drawing.draw_charts(charts, self.folder / keeping.CHARTS, _named(sources))
-        _write_verdicts(self.folder, verdicts, sources)
-        return Outcome(
-            self.study.key,
-            self.study.name,
-            self.variant,
-            verdicts,
-            self._section(evidence, verdicts, title, sources, charts),
-            self.folder,
-            self._fit(),
-        )
+        fit = nearness(evidence) if self.variant == "published" else []
+        _write_verdicts(self.folder, verdicts, sources, fit)
+        section = self._section(evidence, verdicts, title, sources, charts)
+        tables = [*_fitted(fit), *(self._sweep.tables() if self._sweep else ()), *self._search()]
+        section = replace(section, tables=[*section.tables, *tables], images=self._images())
+        return Outcome(self.study.key, self.study.name, self.variant, verdicts, section, self.folder, fit, tables)
+
+    def _images(self) -> dict[str, bytes]:
+        if self._sweep is None:
+            return {}
+        words = {"stated": "The claims in other settings", "published": "The claims on fresh draws of the data"}
+        path, caption = self.folder / keeping.SWEEP, words[self.variant]
+        drawing.draw_sweep(self._sweep, path, f"{self.study.name}: {caption[0].lower()}{caption[1:]}")
+        return {caption: path.read_bytes()}
 
     def _collect(self) -> "xarray.Dataset | None":
         import xarray
@@ -178,7 +181,7 @@ class Curves:
             evidence.record,
             graph=next(iter(self.plan.walks.values()))[0].kernel.graph,
             exact=evidence.exact,
-            published={label: (curve.updates, curve.messages, curve.mse) for label, curve in curves.items()},
+            published={label: (curve.updates, curve.messages, curve.error) for label, curve in curves.items()},
             verdicts=verdicts,
             title=title,
             text=self.study.text,
@@ -196,19 +199,24 @@ class Curves:
             details={**digests, **section.details},
             anchor=f"{self.study.key}-{self.variant}",
             short=f"{self.study.name}, {self.variant}",
-            tables=[*section.tables, *self._fit()],
         )
 
-    def _fit(self) -> list[Table]:
+    def _search(self) -> list[Table]:
         """What the search says about the fitted values."""
         if self.variant != "published" or not fit_path(self.study.key).is_file():
             return []
         return Fit.load(fit_path(self.study.key)).tables()
 
+    @cached_property
+    def _sweep(self) -> Sweep | None:
+        """The claims in other settings, where they are stored."""
+        path = sweep_path(self.study.key, self.variant)
+        return Sweep.load(path) if path.is_file() else None
+
 
 @dataclass
 class Numbers:
-    """A study whose numbers are computed without a walk: figure 2 and Remark 1."""
+    """A study that is a module of its own: it computes numbers, judges them and draws them."""
 
     key: str
     name: str
@@ -259,13 +267,24 @@ def _named(sources: dict[str, str]) -> str:
     return "   ".join(f"{name} {value}" for name, value in sources.items())
 
 
-def _write_verdicts(folder: Path, verdicts: Sequence[Verdict], sources: dict[str, str]) -> None:
-    values = {**sources, "verdicts": [asdict(verdict) for verdict in verdicts]}
+def _fitted(fit: Sequence[Verdict]) -> list[Table]:
+    """How near a fit is."""
+    caption = (
+        "How near the curves are to the printed ones. Parameters and data were chosen to make them so, which is why "
+        "this is not counted among the claims."
+    )
+    return (
+        [Table(["fit", "", "measured"], [[one.claim, one.outcome, one.measured] for one in fit], caption)]
+        if fit
+        else []
+    )
+
+
+def _write_verdicts(
+    folder: Path, verdicts: Sequence[Verdict], sources: dict[str, str], fit: Sequence[Verdict] = ()
+) -> None:
+    values: dict[str, Any] = {**sources, "verdicts": [asdict(verdict) for verdict in verdicts]}
+    if fit:
+        values["fit"] = [asdict(verdict) for verdict in fit]
     text = json.dumps(values, indent=2, ensure_ascii=False)
     (folder / keeping.VERDICTS).write_text(text + "\n", encoding="utf-8")
-
-
-def computed(key: str, variant: Variant, folder: Path) -> Numbers:
-    """Figure 2 or Remark 1."""
-    module, name = {"2": (chain, "Figure 2"), "remark-1": (messages, "Remark 1")}[key]
-    return Numbers(key, name, variant, folder, module)

@@ -11,8 +11,6 @@ from freewalk.objectives import LeastSquares, Logistic, Objective, Predictor
 
 Floats = NDArray[np.float64]
 
-#: The infimum of the second derivative of each loss in its prediction; the largest value is its `curvature`.
-_SMALLEST = {LeastSquares: 1.0, Logistic: 0.0}
 _BLOCK = 2**21  # floats that a block of nodes may take at a time: 16 MB
 
 
@@ -64,7 +62,9 @@ def losses_of(who: str, problem: Objective) -> Losses:
     pulls = (slopes / np.repeat(counts, counts))[:, None] * problem.features
     gradients = np.add.reduceat(pulls, problem.offsets[:-1], axis=0) + problem.ridge * optimum
     spectra = _spectra(problem, counts)
-    lowest = _SMALLEST[type(problem)] * spectra + problem.ridge
+    # The infimum of the second derivative in the prediction; the largest value is `curvature`.
+    flattest = 1.0 if isinstance(problem, LeastSquares) else 0.0
+    lowest = flattest * spectra + problem.ridge
     curvatures = np.column_stack([lowest[:, 0], problem.curvature * spectra[:, -1] + problem.ridge])
     return Losses(curvatures, _flatness(problem, lowest), gradients, optimum)
 

@@ -9,7 +9,16 @@ from typing import Any
 from freewalk.report.page.checks import check_image
 from freewalk.report.page.model import OUTCOMES, Page, Section, Table, Verdict
 
-_SIGNS = {"pass": "✓", "fail": "✗", "not testable": "–"}
+_SIGNS = {"pass": "✓", "depends": "±", "fail": "✗", "not testable": "–"}
+_COLUMNS = (
+    ("quote", "Statement"),
+    ("claim", "Test"),
+    ("outcome", "Verdict"),
+    ("share", "Holds in"),
+    ("measured", "Measured"),
+    ("published", "Printed"),
+    ("comment", "Comment"),
+)
 # What may be wider than a telephone scrolls by itself, also by keyboard.
 _SCROLL = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
 _NO_PATHS = (
@@ -109,11 +118,9 @@ def _table(table: Table) -> str:
 
 def _claims(verdicts: Sequence[Verdict]) -> str:
     """The table of claims; columns that all rows leave empty are left out. On a narrow screen each row is a card."""
-    columns: list[tuple[str, str]] = [("claim", "Claim"), ("outcome", "Verdict"), ("measured", "Measured")]
-    columns += [
-        (name, heading)
-        for name, heading in (("published", "Printed"), ("comment", "Comment"))
-        if any(getattr(one, name) for one in verdicts)
+    always = ("claim", "outcome", "measured")
+    columns = [
+        (name, heading) for name, heading in _COLUMNS if name in always or any(getattr(v, name) for v in verdicts)
     ]
     head = "".join(f'<th scope="col" role="columnheader">{heading}</th>' for _, heading in columns)
     rows = "".join(

@@ -22,10 +22,10 @@ from freewalk.report.page.checks import (
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Kind = Literal["mean", "exact", "published", "other"]
-Outcome = Literal["pass", "fail", "not testable"]
+Outcome = Literal["pass", "depends", "fail", "not testable"]
 
 KINDS: tuple[Kind, ...] = ("mean", "exact", "published", "other")
-OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "not testable")
+OUTCOMES: tuple[Outcome, ...] = ("pass", "depends", "fail", "not testable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +126,19 @@ class Verdict:
     Parameters
     ----------
     claim
-        What is claimed, as a sentence.
+        What is tested, as a sentence.
     outcome
-        Whether it holds here.
+        Whether it holds; "depends" where it does in some settings and not in others.
     measured
         The number that says so.
     comment
         Why, or under which conditions.
     published
         The same number, read off the published curve.
+    quote
+        Whose sentence is tested, in its author's words.
+    share
+        In how many settings it holds.
     """
 
     claim: str
@@ -142,6 +146,8 @@ class Verdict:
     measured: str
     comment: str = ""
     published: str = ""
+    quote: str = ""
+    share: str = ""
 
     def __post_init__(self) -> None:
         check_choice(f"Verdict {self.claim!r}", "outcome", self.outcome, OUTCOMES)

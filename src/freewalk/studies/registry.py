@@ -1,0 +1,66 @@
+"""What can be reproduced: figures of learning curves, and studies that are modules of their own."""
+
+from collections.abc import Sequence
+from types import ModuleType
+
+from freewalk.studies import bias, centralized, chain, companions, messages, paper, pull, rate
+from freewalk.studies.files import Variant
+from freewalk.studies.study import Study
+
+STUDIES: dict[str, Study] = {
+    study.key: study
+    for study in (
+        paper.RING,
+        paper.HOMOGENEOUS,
+        paper.HETEROGENEOUS,
+        paper.GRID,
+        paper.SMALL_WORLD,
+        paper.SWITCHING,
+        bias.SHIFTED,
+        bias.TRADE_OFF,
+        companions.SHRINKING,
+        companions.RING_LOGISTIC,
+        companions.SMALL_WORLD_LOGISTIC,
+        centralized.HETEROGENEOUS,
+        centralized.NOISY,
+        centralized.HOMOGENEOUS,
+    )
+}
+#: What is no figure of learning curves: its name, the module that computes it, and its variants.
+COMPUTED: dict[str, tuple[str, ModuleType, Sequence[Variant]]] = {
+    "2": ("Figure 2", chain, ("stated",)),
+    "section-4": ("Section IV", pull, ("own",)),
+    "remark-1": ("Remark 1", messages, ("stated",)),
+    "theorem-1-rate": ("Theorem 1, rate", rate, ("own",)),
+}
+#: All that can be asked for, in the order of the paper.
+KEYS = (
+    "2",
+    "centralized",
+    "centralized-noise",
+    "centralized-homogeneous",
+    "section-4",
+    "3",
+    "3-logistic",
+    "4a",
+    "4b",
+    "5a",
+    "5b",
+    "5b-logistic",
+    "6",
+    "6-shift",
+    "6-decay",
+    "remark-1",
+    "theorem-1",
+    "theorem-1-rate",
+)
+
+
+def variants_of(key: str) -> Sequence[Variant]:
+    """The variants that a figure has."""
+    return COMPUTED[key][2] if key in COMPUTED else STUDIES[key].variants
+
+
+def name_of(key: str) -> str:
+    """What tables call a figure."""
+    return COMPUTED[key][0] if key in COMPUTED else STUDIES[key].name

@@ -1,0 +1,288 @@
+"""In how many settings a claim holds, where one setting would not be fair.
+
+`stated`: the appendix asks for the largest step that converges, and at that limit itself nothing settles, so that some
+fraction of it has to be taken. Every fraction comes with every draw of the data, and with the start that is stated
+as well as the one that the printed curves ask for. `published`: the data were chosen for the curves, so that the
+claims are tested on fresh draws.
+
+A setting is the spec of its figure with other numbers in it, run as it is. The findings are stored beside the specs;
+`freewalk reproduce --sweep` makes them again.
+"""
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import groupby, product, repeat
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from freewalk.analysis import matched_steps, stability_limit
+from freewalk.errors import SpecError
+from freewalk.experiment.spec import Spec, load
+from freewalk.experiment.tables import read_tables
+from freewalk.kernel import Kernel
+from freewalk.objectives import LeastSquares
+from freewalk.report.page import Table
+from freewalk.studies.claims import Share
+from freewalk.studies.evidence import Evidence
+from freewalk.studies.files import OF_THE_PAPER, Variant, spec_path
+from freewalk.studies.fitting import OTHERS
+from freewalk.studies.paper import IMPORTANCE, UNIFORM
+from freewalk.studies.published import FIGURES
+from freewalk.studies.registry import STUDIES
+
+#: Called with what is being done, how much of it is, and how much there is.
+Tell = Callable[[str, int, int], None]
+Setting = dict[str, Any]
+
+FRACTIONS, SEEDS, STARTS = (0.5, 0.75, 0.9), tuple(range(1, 11)), ("uniform", "heaviest")
+FRESH = tuple(OTHERS[:20])
+_WHAT: dict[Variant, str] = {"stated": "settings", "published": "fresh draws"}
+_NAMES = {"fraction": "step {} of the limit", "start": "start: {}", "seed": "draw {}"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found about one claim.
+
+    Attributes
+    ----------
+    text, threshold
+        The claim.
+    holds
+        By setting: whether it holds; None where it cannot be tested.
+    values
+        By setting: the number behind it; None where there is none.
+    """
+
+    text: str
+    threshold: float
+    holds: tuple[bool | None, ...]
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The claims of a figure in many settings.
+
+    Attributes
+    ----------
+    figure, variant
+        Which spec the settings are made from.
+    settings
+        What each of them puts in its place: the draw of the data ("seed"), and for "stated" also the start and the
+        step of the uniform walk as a fraction of the stability limit.
+    rows
+        One for each claim.
+    """
+
+    figure: str
+    variant: Variant
+    settings: tuple[Setting, ...]
+    rows: tuple[Row, ...]
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON, a line for each setting and each row."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lists = {"settings": self.settings, "rows": [asdict(row) for row in self.rows]}
+        parts = [f'"{name}": [\n  ' + ",\n  ".join(map(json.dumps, items)) + "\n]" for name, items in lists.items()]
+        head = f'"figure": {json.dumps(self.figure)},\n"variant": {json.dumps(self.variant)}'
+        path.write_text("{\n" + ",\n".join([head, *parts]) + "\n}\n", encoding="utf-8")
+
+    @staticmethod
+    def load(path: Path) -> "Sweep":
+        """Read what `save` wrote."""
+        values = json.loads(path.read_text(encoding="utf-8"))
+        rows = tuple(
+            Row(**{**row, "holds": tuple(row["holds"]), "values": tuple(row["values"])}) for row in values["rows"]
+        )
+        return Sweep(**{**values, "settings": tuple(values["settings"]), "rows": rows})
+
+    def shares(self, **only: Any) -> dict[str, Share]:
+        """In how many settings each claim holds, by its text.
+
+        Parameters
+        ----------
+        only
+            Only settings with these values, such as `start="uniform"`.
+        """
+        chosen = [n for n, one in enumerate(self.settings) if all(one[key] == value for key, value in only.items())]
+        return {row.text: _share(row, chosen, _WHAT[self.variant]) for row in self.rows}
+
+    def tables(self) -> list[Table]:
+        """Where each claim holds, by what was varied; only where more than the draw was."""
+        varied = [(key, value) for key in self.settings[0] for value in self.values(key) if key != "seed"]
+        if not varied:
+            return []
+        parts = [self.shares(**{key: value}) for key, value in varied]
+        rows = [
+            [row.text, *(f"{part[row.text].holds} of {part[row.text].tested}" for part in parts)] for row in self.rows
+        ]
+        caption = (
+            "In how many settings each claim holds, of those in which it can be tested: steps of the uniform walk that "
+            f"are {', '.join(map(str, FRACTIONS))} × the largest at which it converges, the others' matched to its "
+            f"steady error, with {len(SEEDS)} draws of the data each, from a uniformly random node and from the "
+            "heaviest. Each setting is simulated as its spec says."
+        )
+        return [Table(["test", *(_NAMES[key].format(value) for key, value in varied)], rows, caption)]
+
+    def values(self, key: str) -> list[Any]:
+        """The values of one thing that is varied, in the order of the settings; none where it is not varied."""
+        return list(dict.fromkeys(setting[key] for setting in self.settings if key in setting))
+
+
+def _share(row: Row, chosen: Sequence[int], what: str) -> Share:
+    holds = [row.holds[n] for n in chosen]
+    tested = [value for value in (row.values[n] for n in chosen if row.holds[n] is not None) if value is not None]
+    low, high = (min(tested), max(tested)) if tested else (np.nan, np.nan)
+    return Share(holds.count(True), len(holds) - holds.count(None), len(holds), low, high, what)
+
+
+def settings_of(variant: Variant) -> tuple[Setting, ...]:
+    """What is varied, those of one draw after each other."""
+    if variant == "published":
+        return tuple({"seed": seed} for seed in FRESH)
+    return tuple(
+        {"seed": seed, "fraction": fraction, "start": start}
+        for seed, fraction, start in product(SEEDS, FRACTIONS, STARTS)
+    )
+
+
+def varied(figure: str, variant: Variant, setting: Setting) -> Spec:
+    """The spec of a figure with the numbers of a setting in it.
+
+    Parameters
+    ----------
+    figure, variant
+        Whose spec.
+    setting
+        One of `settings_of`. For a fraction all steps are computed anew: those that are equal to the uniform walk's
+        stay equal to it, all others become the step at which importance MH settles at the same error.
+
+    Returns
+    -------
+    Spec
+        Its text is that of the spec it was made from.
+    """
+    spec = load(spec_path(figure, variant))
+    values = tomllib.loads(spec.text)
+    values["problem"]["seed"] = setting["seed"]
+    values["run"].update({key: value for key, value in setting.items() if key == "start"}, paths=0)
+    if "fraction" in setting:
+        uniform = next(walk["rule"]["step"] for walk in values["walk"] if walk["label"] == UNIFORM)
+        first, second = _steps(figure, setting["seed"], setting["fraction"])
+        for walk in values["walk"]:
+            for part in walk.get("phase", [walk]):
+                part["rule"]["step"] = first if part["rule"]["step"] == uniform else second
+    return replace(spec, tables=read_tables(values, spec.source))
+
+
+@cache
+def _steps(figure: str, seed: int, fraction: float) -> tuple[float, float]:
+    """The steps of the uniform walk and of the others, by the rule of the appendix."""
+    problem, uniform, importance = _made(figure, seed)
+    found = matched_steps(problem, uniform, importance, fraction=fraction, limit=_limit(figure, seed))
+    return found.first, found.second
+
+
+@cache  # it is most of the work, and the same for every fraction
+def _limit(figure: str, seed: int) -> float:
+    problem, uniform, _ = _made(figure, seed)
+    return stability_limit(problem, uniform)
+
+
+def _made(figure: str, seed: int) -> tuple[LeastSquares, Kernel, Kernel]:
+    plan = varied(figure, "stated", {"seed": seed}).plan()
+    if not isinstance(plan.problem, LeastSquares):
+        raise SpecError(f"figure {figure}: [problem] is {plan.problem!r}, expected least squares")
+    return plan.problem, plan.walks[UNIFORM][0].kernel, plan.walks[IMPORTANCE][0].kernel
+
+
+Measured = list[tuple[bool | None, float | None]]
+
+
+def measured(figure: str, variant: Variant, setting: Setting) -> Measured:
+    """Run one setting and measure every claim: whether it holds, and by which number.
+
+    Parameters
+    ----------
+    figure, variant
+        Whose spec, and whose claims.
+    setting
+        One of `settings_of`.
+    """
+    spec = varied(figure, variant, setting)
+    plan = spec.plan()
+    evidence = Evidence(plan, spec.run(plan=plan), None, {}, variant)
+    found = [claim.measure(evidence) for claim in STUDIES[figure].claims]
+    return [(one.holds, float(f"{one.value:.6g}") if np.isfinite(one.value) else None) for one in found]
+
+
+def sweep(
+    figures: Sequence[str] = (),
+    variant: Variant | None = None,
+    *,
+    workers: int | None = None,
+    tell: Tell | None = None,
+) -> Iterator[Sweep]:
+    """Test the claims of figures in all their settings.
+
+    It works in other processes, so a script that calls it does so under `if __name__ == "__main__":`.
+
+    Parameters
+    ----------
+    figures
+        Of those with printed curves; none: all of them.
+    variant
+        "stated" or "published"; None: both.
+    workers
+        How many processes; None: one for each core.
+    tell
+        Told about the progress.
+
+    Yields
+    ------
+    Sweep
+        One for each figure and variant, as soon as it is complete.
+
+    Raises
+    ------
+    SpecError
+        If there is no such figure, or its variant has no settings.
+    """
+    chosen = [(figure, one) for figure in figures or FIGURES for one in OF_THE_PAPER if variant in (None, one)]
+    for figure, _ in chosen:
+        if figure not in FIGURES:
+            raise SpecError(f"sweep: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
+    if not chosen:
+        raise SpecError(f"sweep: variant = {variant!r}, expected one of {', '.join(OF_THE_PAPER)}")
+    # Not forked: a status line has a thread of its own.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for figure, one in chosen:
+            settings = settings_of(one)
+            draws = [list(group) for _, group in groupby(settings, key=lambda setting: setting["seed"])]
+            found: list[Measured] = []
+            for done, part in enumerate(pool.map(_draw, repeat(figure), repeat(one), draws), start=1):
+                found += part
+                if tell is not None:
+                    tell(f"figure {figure}, {one}", done, len(draws))
+            yield _together(figure, one, settings, found)
+
+
+def _draw(figure: str, variant: Variant, settings: list[Setting]) -> list[Measured]:
+    """All settings of one draw, which share its stability limit."""
+    return [measured(figure, variant, setting) for setting in settings]
+
+
+def _together(figure: str, variant: Variant, settings: tuple[Setting, ...], found: list[Measured]) -> Sweep:
+    rows = []
+    for number, claim in enumerate(STUDIES[figure].claims):
+        holds, values = zip(*(one[number] for one in found), strict=True)
+        rows.append(Row(claim.text, round(claim.threshold, 6), holds, values))
+    return Sweep(figure, variant, settings, tuple(rows))
