@@ -275,7 +275,7 @@ def test_several_sections_are_linked_and_counted(tmp_path: Path) -> None:
     links = [one["href"] for tag, one in found.elements if tag == "a"]
     anchors = [f"#{one['id']}" for tag, one in found.elements if tag == "section"]
     assert links == anchors * 2  # the bar, and the table
-    assert "Part 0 2 1 0 Part 1 0 0 1 Part 2 0 0 0 all 2 1 1" in found.text
+    assert "Part 0 2 0 1 0 Part 1 0 0 0 1 Part 2 0 0 0 0 all 2 0 1 1" in found.text
 
 
 def test_images_are_part_of_the_page(tmp_path: Path) -> None:

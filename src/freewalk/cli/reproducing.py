@@ -47,8 +47,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="FIGURE",
-            help="2, centralized, centralized-noise, centralized-homogeneous, section-4, 3, 3-logistic, 4a, 4b, 5a, 5b, "
-            "5b-logistic, 6, 6-shift, 6-decay, remark-1, theorem-1, theorem-1-rate; if none is given, all of them.",
+            help="2, centralized, centralized-noise, centralized-homogeneous, section-4, 3, 3-logistic, 4a, 4b, 5a, "
+            "5b, 5b-logistic, 6, 6-shift, 6-decay, remark-1, theorem-1, theorem-1-rate; if none is given, all of them.",
         ),
     ] = None,
     variant: Annotated[
