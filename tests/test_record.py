@@ -91,11 +91,11 @@ def test_a_write_that_fails_keeps_the_old_file(record, tmp_path, monkeypatch, fa
     path = record.save(tmp_path / "run.npz")
     old = path.read_bytes()
 
-    def fail(file, **arrays):
+    def fail(file, array, **options):
         file.write(b"half of it")
         raise failure
 
-    monkeypatch.setattr(np, "savez_compressed", fail)
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
     with pytest.raises(type(failure)):
         learn(seed=1).save(path)
     assert path.read_bytes() == old

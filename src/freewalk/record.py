@@ -2,6 +2,7 @@
 
 import json
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,9 +92,12 @@ class Record:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            with open(temporary, "wb") as file:
-                text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-                np.savez_compressed(file, **{"header": text, **arrays})  # type: ignore[arg-type]
+            text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+            # As np.savez_compressed, but with little effort: the usual level takes twice as long for 3 % of the size.
+            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+                for name, array in {"header": text, **arrays}.items():
+                    with file.open(f"{name}.npy", "w", force_zip64=True) as part:
+                        np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
             os.replace(temporary, target)
         except BaseException:
             temporary.unlink(missing_ok=True)

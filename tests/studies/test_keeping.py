@@ -19,6 +19,13 @@ def record() -> Record:
     return parse(SPEC).run()
 
 
+def keep(path: Path, spec: str, record: Record) -> Record:
+    """Write what is kept of a record."""
+    kept = keeping.timeless(record, spec)
+    kept.save(path)
+    return kept
+
+
 def at_another_hour(story: dict) -> dict:
     """The same story, told later."""
     parts = {
@@ -32,8 +39,8 @@ def test_the_hour_leaves_no_trace(tmp_path: Path, record: Record) -> None:
     (part, *_) = record.provenance["parts"].values()
     assert {"started", "seconds", "interruptions"} <= set(part)
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
-    keeping.keep(one, SPEC, record)
-    keeping.keep(two, SPEC, Record(record.data, at_another_hour(record.provenance)))
+    keep(one, SPEC, record)
+    keep(two, SPEC, Record(record.data, at_another_hour(record.provenance)))
     assert one.read_bytes() == two.read_bytes()
     # Without that care they would differ.
     record.save(one)
@@ -44,16 +51,16 @@ def test_the_hour_leaves_no_trace(tmp_path: Path, record: Record) -> None:
 def test_a_second_run_gives_the_same_bytes(tmp_path: Path, record: Record) -> None:
     again = parse(SPEC).run()
     for name, one in (("one.npz", record), ("two.npz", again)):
-        keeping.keep(tmp_path / name, SPEC, one)
+        keep(tmp_path / name, SPEC, one)
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
     other = parse(SPEC).replaced(seed=8)
-    keeping.keep(tmp_path / "two.npz", SPEC, other.run())
+    keep(tmp_path / "two.npz", SPEC, other.run())
     assert (tmp_path / "one.npz").read_bytes() != (tmp_path / "two.npz").read_bytes()
 
 
 def test_what_is_returned_is_what_a_reader_sees(tmp_path: Path, record: Record) -> None:
     path = tmp_path / "record.npz"
-    kept = keeping.keep(path, SPEC, record)
+    kept = keep(path, SPEC, record)
     read = keeping.stored(path, SPEC)
     assert read is not None
     assert read.provenance == kept.provenance
@@ -75,7 +82,7 @@ def test_numbers_that_no_walk_made_are_kept_too(tmp_path: Path, record: Record) 
 def test_a_file_is_used_again_for_the_same_spec_alone(tmp_path: Path, record: Record) -> None:
     path = tmp_path / "record.npz"
     assert keeping.stored(path, SPEC) is None
-    keeping.keep(path, SPEC, record)
+    keep(path, SPEC, record)
     assert keeping.stored(path, SPEC) is not None
     assert keeping.stored(path, SPEC + "\n") is None
     assert keeping.stored(path, SPEC.replace("1e-2", "2e-2")) is None
@@ -84,10 +91,10 @@ def test_a_file_is_used_again_for_the_same_spec_alone(tmp_path: Path, record: Re
 
 def test_what_other_versions_made_is_made_anew(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "record.npz"
-    keeping.keep(path, SPEC, record)
+    keep(path, SPEC, record)
     monkeypatch.setattr(keeping, "versions", lambda: {**fw.loop.versions(), "numpy": "0.1"})
     assert keeping.stored(path, SPEC) is None
-    keeping.keep(path, SPEC, record)
+    keep(path, SPEC, record)
     assert keeping.stored(path, SPEC) is not None
     monkeypatch.undo()
     assert keeping.stored(path, SPEC) is None
@@ -96,7 +103,7 @@ def test_what_other_versions_made_is_made_anew(tmp_path: Path, record: Record, m
 def test_half_a_record_is_not_used(tmp_path: Path, record: Record) -> None:
     path = tmp_path / "record.npz"
     partial = record.data.assign_attrs(partial=1)
-    keeping.keep(path, SPEC, Record(partial, record.provenance))
+    keep(path, SPEC, Record(partial, record.provenance))
     assert Record.load(path).partial
     assert keeping.stored(path, SPEC) is None
 
@@ -104,7 +111,7 @@ def test_half_a_record_is_not_used(tmp_path: Path, record: Record) -> None:
 @pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda _: b"", lambda _: b"something else"])
 def test_a_broken_file_is_made_anew(tmp_path: Path, record: Record, damage) -> None:
     path = tmp_path / "record.npz"
-    keeping.keep(path, SPEC, record)
+    keep(path, SPEC, record)
     path.write_bytes(damage(path.read_bytes()))
     assert keeping.stored(path, SPEC) is None
 
@@ -124,6 +131,6 @@ def test_the_digest_is_the_beginning_of_the_sha_256(tmp_path: Path) -> None:
 
 def test_keeping_leaves_the_record_as_it_was(tmp_path: Path, record: Record) -> None:
     before = {label: dict(part) for label, part in record.provenance["parts"].items()}
-    keeping.keep(tmp_path / "record.npz", "another spec", replace(record))
+    keep(tmp_path / "record.npz", "another spec", replace(record))
     assert record.provenance["parts"] == before
     assert record.provenance["spec"] == SPEC

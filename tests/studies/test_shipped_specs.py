@@ -41,7 +41,9 @@ def test_learning_curves_have_a_spec_that_says_what_it_is(key: str, variant: str
     assert spec.name.startswith(spec_path(key, variant).stem)  # type: ignore[arg-type]
     if "stated" in STUDIES[key].variants and "published" in STUDIES[key].variants:
         assert spec.name.endswith(variant)
-    assert spec.tables.run.walks == (400 if "logistic" in key else 1000)  # a logistic loss takes long to measure
+    assert spec.tables.run.walks == (
+        400 if "logistic" in key or "decay" in key else 1000
+    )  # a logistic loss takes long to measure
     assert spec.tables.run.paths  # for the animation
 
 

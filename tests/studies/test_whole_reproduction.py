@@ -190,7 +190,9 @@ def test_fits_are_judged_apart_and_are_near(whole: Whole, key: str, variant: str
 def test_a_quick_run_has_no_exact_curves(whole: Whole) -> None:
     for key, variant in LEARNED:
         folder = folder_of(whole, key, variant)
-        assert fw.load(folder / "record.npz").data.sizes["walk"] == (400 if "logistic" in key else 1000)
+        assert fw.load(folder / "record.npz").data.sizes["walk"] == (
+            400 if "logistic" in key or "decay" in key else 1000
+        )
         assert not (folder / "exact").exists()
 
 

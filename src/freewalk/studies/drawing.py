@@ -141,6 +141,7 @@ def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
         figure = new_figure(9.6, 1.6 + 0.75 * len(sweep.rows))
         axes = figure.subplots()
         offsets = np.linspace(-0.4, 0.4, len(sweep.settings))
+        points: dict[tuple[str, str, str], list[tuple[float, float]]] = {}  # by shape and colours, one plot for each
         for place, row in enumerate(sweep.rows):
             for offset, setting, holds, value in zip(offsets, sweep.settings, row.holds, row.values, strict=True):
                 if holds is None or value is None:
@@ -148,8 +149,9 @@ def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
                 where = float(np.clip(value / row.threshold, 1 / _FARTHEST, _FARTHEST))
                 colour = _SHADES[fractions.index(setting["fraction"]) if fractions else 1]
                 shape, _ = _SHAPES[setting.get("start", "uniform")]
-                face = colour if holds else "white"
-                axes.plot(where, place + offset, marker=shape, color=colour, markerfacecolor=face, **_DOT)
+                points.setdefault((shape, colour, colour if holds else "white"), []).append((where, place + offset))
+        for (shape, colour, face), pairs in points.items():
+            axes.plot(*zip(*pairs, strict=True), marker=shape, color=colour, markerfacecolor=face, **_DOT)
         axes.axvline(1, color=INK, linewidth=1.0)
         shares = sweep.shares()
         names = [

@@ -1,6 +1,7 @@
 """Whether a walk of a study is entrapped at the heavy nodes, by its excess visits."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,13 @@ _SEVERAL = 4  # sets from which on it pays to compute the times between all pair
 def hold(kernel: Kernel, uniform: Kernel, heavy: Sequence[int]) -> Trap:
     """How heavy nodes hold a walk, where they hold it longest, be that a trap or not."""
     groups = _connected(kernel.graph, np.array(heavy, dtype=np.int64))
-    walk, even = (Returns("reproduce", one, many=len(groups) > _SEVERAL) for one in (kernel, uniform))
+    walk, even = (_returns(one, len(groups) > _SEVERAL) for one in (kernel, uniform))
     return max((judged(walk, even, nodes) for nodes in groups), key=lambda trap: trap.memory)
+
+
+@lru_cache(maxsize=2)  # all designs of a figure are compared with one uniform walk
+def _returns(kernel: Kernel, many: bool) -> Returns:
+    return Returns("reproduce", kernel, many=many)
 
 
 def is_trap(trap: Trap, n: int) -> bool:

@@ -33,17 +33,22 @@ def stored(path: Path, spec: str) -> Record | None:
     return record if story.get("spec") == spec and story.get("versions") == versions() and not record.partial else None
 
 
-def keep(path: Path, spec: str, record: Record) -> Record:
-    """Write a record with its spec and without the hour; returns what a reader of the file will see."""
-    story = {**_timeless(record.provenance), "spec": spec, "versions": versions()}
-    kept = Record(record.data, story)
-    kept.save(path)
-    return kept
+def timeless(record: Record, spec: str) -> Record:
+    """A record with its spec and without the hour.
+
+    Visits are summed over the walks: they are most of a record, and nothing here looks at those of one walk.
+    """
+    data = record.data
+    if "visits" in data and "walk" in data.visits.dims:
+        data = data.assign(visits=data.visits.sum("walk"))
+    return Record(data, {**_without_hour(record.provenance), "spec": spec, "versions": versions()})
 
 
 def keep_data(path: Path, spec: str, data: "xarray.Dataset") -> Record:
-    """Write numbers that no walk made."""
-    return keep(path, spec, Record(data))
+    """Write numbers that no walk made; returns what a reader of the file will see."""
+    kept = timeless(Record(data), spec)
+    kept.save(path)
+    return kept
 
 
 def digest(*paths: Path) -> str:
@@ -51,7 +56,7 @@ def digest(*paths: Path) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
 
 
-def _timeless(story: Any) -> Any:
+def _without_hour(story: Any) -> Any:
     if isinstance(story, dict):
-        return {key: _timeless(value) for key, value in story.items() if key not in _WHEN}
+        return {key: _without_hour(value) for key, value in story.items() if key not in _WHEN}
     return story

@@ -4,7 +4,7 @@ import json
 import threading
 import tomllib
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -126,16 +126,22 @@ class Curves:
         tell(f"{self.study.name}, {self.variant}")
         path = self.folder / keeping.RECORD
         record = keeping.stored(path, self.spec.text)
-        if record is None:
-            made = self.spec.run(plan=self.plan)
-            if not made.partial:
-                record = keeping.keep(path, self.spec.text, made)
-            # Ctrl-C in the last moment of a run leaves it complete.
-            if record is None or any(part["interruptions"] for part in made.provenance["parts"].values()):
-                raise KeyboardInterrupt
-        printed = published(self.study.key) if self.study.key in FIGURES else {}
-        evidence = Evidence(self.plan, record, self._collect(), printed, self.variant)
-        verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else None)
+        with ThreadPoolExecutor(1) as writer:  # a record is written while its claims are judged
+            writing: list[Future[Path]] = []
+            if record is None:
+                made = self.spec.run(plan=self.plan)
+                if made.partial:
+                    raise KeyboardInterrupt
+                record = keeping.timeless(made, self.spec.text)
+                writing.append(writer.submit(record.save, path))
+                # Ctrl-C in the last moment of a run leaves it complete.
+                if any(part["interruptions"] for part in made.provenance["parts"].values()):
+                    raise KeyboardInterrupt
+            printed = published(self.study.key) if self.study.key in FIGURES else {}
+            evidence = Evidence(self.plan, record, self._collect(), printed, self.variant)
+            verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else None)
+            for one in writing:
+                one.result()
         sources = {"spec": keeping.digest(self.folder / keeping.SPEC), "record": keeping.digest(path)}
         if self._futures:
             sources["exact curves"] = keeping.digest(*sorted((self.folder / keeping.EXACT).glob("*.npz")))
@@ -223,6 +229,7 @@ class Numbers:
     variant: Variant
     folder: Path
     module: ModuleType
+    _record: "Future[Record] | None" = None
 
     @cached_property
     def text(self) -> str:
@@ -230,17 +237,21 @@ class Numbers:
         return spec_path(self.key, self.variant).read_text(encoding="utf-8")
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
-        """Make the folder."""
+        """Make the folder, and hand the numbers to another thread if they are missing."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / keeping.SPEC).write_bytes(self.text.encode())
+        self._record = pool.submit(self._numbers)
+
+    def _numbers(self) -> Record:
+        path = self.folder / keeping.RECORD
+        found = keeping.stored(path, self.text)
+        return found or keeping.keep_data(path, self.text, self.module.numbers(tomllib.loads(self.text)))
 
     def finish(self, tell: Tell) -> Outcome:
-        """Compute if need be, judge, and write figure and verdicts."""
+        """Wait for the numbers, judge, and write figure and verdicts."""
         tell(f"{self.name}, {self.variant}")
         path, spec = self.folder / keeping.RECORD, tomllib.loads(self.text)
-        record = keeping.stored(path, self.text)
-        if record is None:
-            record = keeping.keep_data(path, self.text, self.module.numbers(spec))
+        record = self._record.result() if self._record else self._numbers()
         sources = {"spec": keeping.digest(self.folder / keeping.SPEC), "record": keeping.digest(path)}
         verdicts = self.module.judge(record.data)
         image = self.folder / keeping.FIGURE
