@@ -106,7 +106,8 @@ def test_after_ctrl_c_the_same_command_goes_on_to_the_same_bytes(
     )
     assert ran == ["figure-4a-stated", "figure-4a-published"]
     kept = contents(here / "my folder")
-    assert {file for file in kept if "npz" in file} == {"stated/figure-4a/record.npz"}
+    # What takes no walk is computed meanwhile.
+    assert {file for file in kept if "npz" in file} - {"stated/figure-2/record.npz"} == {"stated/figure-4a/record.npz"}
     assert "reproduction.html" not in kept
     with monkeypatch.context() as context:
         ran = counted(context)

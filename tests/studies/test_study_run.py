@@ -20,7 +20,7 @@ from freewalk.report.page import Chart, Series
 from freewalk.studies import drawing, keeping, reproduce, task
 from freewalk.studies.published import published
 from freewalk.studies.study import Study
-from freewalk.studies.sweep import Row, Sweep
+from freewalk.studies.sweeping import Row, Sweep
 
 PLACES = ("stated/figure-4a", "published/figure-4a")
 

@@ -4,7 +4,7 @@ from freewalk.studies.evaluation import Reproduction, reproduce
 from freewalk.studies.fitting import Fit, search
 from freewalk.studies.registry import KEYS, STUDIES
 from freewalk.studies.sensitivity import Sensitivity, explore
-from freewalk.studies.sweep import Sweep, sweep
+from freewalk.studies.sweeping import Sweep, sweep
 from freewalk.studies.task import Outcome
 
 __all__ = [

@@ -10,7 +10,7 @@ from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, 
 from freewalk.report.page import Chart
 from freewalk.report.statistics import is_spread, mean_and_band, values_of
 from freewalk.studies.evidence import Curve, Evidence
-from freewalk.studies.sweep import Sweep
+from freewalk.studies.sweeping import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

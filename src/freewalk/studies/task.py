@@ -25,7 +25,7 @@ from freewalk.studies.fitting import Fit
 from freewalk.studies.nearness import nearness
 from freewalk.studies.published import FIGURES, published
 from freewalk.studies.study import Study
-from freewalk.studies.sweep import Sweep
+from freewalk.studies.sweeping import Sweep
 
 if TYPE_CHECKING:
     import xarray

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from freewalk.analysis import stability_limit, steady_state
+from freewalk.analysis import steady_state
 from freewalk.errors import SpecError
 from freewalk.experiment import load
-from freewalk.studies import STUDIES, Sweep, sweep
+from freewalk.studies import STUDIES, Sweep, sweep, sweeping
 from freewalk.studies.files import OF_THE_PAPER, spec_path, sweep_path
 from freewalk.studies.fitting import OTHERS
 from freewalk.studies.published import FIGURES
-from freewalk.studies.sweep import FRACTIONS, SEEDS, STARTS, Row, measured, settings_of, varied
+from freewalk.studies.sweeping import FRACTIONS, SEEDS, STARTS, Row, measured, settings_of, varied
 
 ROWS = (
     Row("one", 1.0, (True, False, None, True), (0.5, 2.0, None, 0.25)),
@@ -62,7 +62,7 @@ def test_steps_follow_the_rule_of_the_appendix_at_every_fraction() -> None:
     plan = varied("4b", "stated", setting).plan()
     assert plan.options["start"] == int(plan.problem.smoothness.argmax())
     (uniform,), (importance,) = plan.walks.values()
-    limit = stability_limit(plan.problem, uniform.kernel)  # type: ignore[arg-type]
+    limit = sweeping._limit("4b", 3)  # by `stability_limit`, which takes most of the time here
     assert uniform.rule.step == pytest.approx(0.75 * limit)  # type: ignore[attr-defined]
     first, second = (
         steady_state(plan.problem, phase.kernel, phase.rule).excess  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def test_steps_follow_the_rule_of_the_appendix_at_every_fraction() -> None:
 
 
 def test_a_switch_takes_the_steps_of_both_of_its_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("freewalk.studies.sweep._steps", lambda figure, seed, fraction: (0.25, 0.125))
+    monkeypatch.setattr("freewalk.studies.sweeping._steps", lambda figure, seed, fraction: (0.25, 0.125))
     walks = varied("6", "stated", {"seed": 1, "fraction": 0.9, "start": "uniform"}).plan().walks
     steps = {label: [phase.rule.step for phase in phases] for label, phases in walks.items()}  # type: ignore[attr-defined]
     assert steps == {
