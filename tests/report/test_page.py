@@ -265,6 +265,19 @@ def test_of_a_large_graph_the_nodes_that_matter_are_shown(tmp_path: Path) -> Non
     assert "30,000" in data["words"]
 
 
+def test_a_claim_shows_whose_sentence_it_tests_in_how_many_settings_and_why(tmp_path: Path) -> None:
+    verdicts = [
+        Verdict("at most half", "depends", "holds: 0.3", "it varies", "0.2", quote="<fast>", share="14 of 60 settings"),
+        Verdict("another test", "pass", "1"),
+    ]
+    found = parsed(Page("A page", [Section("Part", verdicts=verdicts)]), tmp_path)
+    assert "<fast> at most half it varies ± depends 14 of 60 settings holds: 0.3 0.2" in found.text
+    assert "Claim Verdict Holds in Measured Printed" in found.text
+    content = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '<q class="said">&lt;fast&gt;</q>' in content
+    assert content.count('class="said"') == content.count('class="why"') == 1
+
+
 def test_several_sections_are_linked_and_counted(tmp_path: Path) -> None:
     outcomes = (["pass", "pass", "fail"], ["not testable"], [])
     sections = [

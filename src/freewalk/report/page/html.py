@@ -11,13 +11,11 @@ from freewalk.report.page.model import OUTCOMES, Page, Section, Table, Verdict
 
 _SIGNS = {"pass": "✓", "depends": "±", "fail": "✗", "not testable": "–"}
 _COLUMNS = (
-    ("quote", "Statement"),
-    ("claim", "Test"),
+    ("claim", "Claim"),
     ("outcome", "Verdict"),
     ("share", "Holds in"),
     ("measured", "Measured"),
     ("published", "Printed"),
-    ("comment", "Comment"),
 )
 # What may be wider than a telephone scrolls by itself, also by keyboard.
 _SCROLL = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
@@ -137,7 +135,9 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
 def _claim_cell(verdict: Verdict, name: str, heading: str) -> str:
     value = str(getattr(verdict, name))
     if name == "claim":
-        return f'<th scope="row" role="rowheader">{escape(value)}</th>'
+        said = f'<q class="said">{escape(verdict.quote)}</q>' if verdict.quote else ""
+        why = f'<span class="why">{escape(verdict.comment)}</span>' if verdict.comment else ""
+        return f'<th scope="row" role="rowheader">{said}{escape(value)}{why}</th>'
     words = _badge(value) if name == "outcome" else escape(value)
     empty = ' class="empty"' if not value else ""
     return f'<td role="cell" data-head="{heading}"{empty}>{words}</td>'
