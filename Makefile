@@ -9,7 +9,7 @@ demo: .venv/ready
 
 # One thread for linear algebra in each worker: more of them wait for each other.
 test: lint
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 # The contract tests on a graphics card, where there is one.
 test-cuda: .venv/ready-cuda

@@ -584,8 +584,11 @@ def test_every_cited_test_exists():
 
 def test_every_row_has_a_section_and_every_section_a_test():
     found = sections(PAGE.read_text())
-    assert sorted(found) == list(range(25))
-    assert [int(number) for number in re.findall(r"^\| \[?(\d+)", found[0], flags=re.MULTILINE)] == list(range(1, 25))
+    count = len(found)
+    assert sorted(found) == list(range(count))
+    assert [int(number) for number in re.findall(r"^\| \[?(\d+)", found[0], flags=re.MULTILINE)] == list(
+        range(1, count)
+    )
     for number, text in found.items():
         assert number == 0 or CITATION.search(text), number
 

@@ -82,7 +82,10 @@ def test_what_is_no_problem(who, problem):
 
 @pytest.mark.parametrize("who", THEORY)
 def test_what_does_not_fit_a_problem(who):
-    with pytest.raises(AnalysisError, match=rf"^{who}: got .*expected a fw\.objectives\.LeastSquares problem"):
+    with pytest.raises(
+        AnalysisError,
+        match=rf"^{who}: got .*expected a fw\.objectives\.LeastSquares or fw\.objectives\.Logistic problem",
+    ):
         THEORY[who](RING, KERNEL)  # it has nodes, but no losses
     with pytest.raises(AnalysisError, match=rf"^{who}: got None, expected a kernel, as design\.kernel"):
         THEORY[who](PROBLEM, None)
