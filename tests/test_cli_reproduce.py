@@ -161,7 +161,7 @@ def test_quick_runs_have_a_folder_of_their_own(here: Path) -> None:
 def test_a_claim_that_fails_is_a_result(here: Path) -> None:
     result = call("reproduce", "2", "--variant", "stated", "--out", "out")
     assert result.exit_code == 0
-    assert "stated: 1 pass, 0 depends, 4 fail, 0 not testable" in result.stdout
+    assert "stated: 2 pass, 0 depends, 4 fail, 0 not testable" in result.stdout
     assert result.stdout.count("FAIL") == 4
     assert "The drawn numbers are those of L₁ = 51" in result.stdout
 

@@ -198,7 +198,7 @@ def test_moves_are_moves():
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ([1, 1, 1], r"target has shape \(3,\), expected \(5,\), one number a node"),
+        ([1, 1, 1], r"target has shape \(3,\), expected \(5,\), one number per node"),
         ([1, 1, 0, 1, 1], r"target of node 2 is 0(\.0)?, expected a finite number > 0"),
         ([1, 1, 1, -1, 1], r"target of node 3 is -1(\.0)?, expected a finite number > 0"),
         ([1, np.nan, 1, 1, 1], r"target of node 1 is nan, expected a finite number > 0"),

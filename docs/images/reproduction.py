@@ -70,7 +70,7 @@ def section(key: str, variant: str) -> str | None:
         parts += parts_of(Sweep.load(sweep_path(key, "stated")).tables())
     if "fit" in found:
         rows = [[one["claim"], one["outcome"], one["measured"]] for one in found["fit"]]
-        parts += ["How near the fit is, which is no claim:", table(["fit", "", "measured"], rows)]
+        parts += ["How near the fit is, which is no claim:", table(["fit", "verdict", "measured"], rows)]
         parts += parts_of(Fit.load(fit_path(key)).tables())
     return "\n\n".join(parts)
 

@@ -337,7 +337,7 @@ def check_stochastic(owner: str, matrix: "csr_array", graph: Graph) -> None:
 
 def _check_law(owner: str, name: str, values: Floats, n: int, allow_zero: bool = False) -> None:
     if values.shape != (n,):
-        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected ({n},), one number a node")
+        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected ({n},), one number per node")
     fine = np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0))
     if not fine.all() or values.sum() == 0:
         node = int(np.argmin(fine))

@@ -41,7 +41,7 @@ def test_importance_may_be_left_out_where_it_is_not_used(design):
 @pytest.mark.parametrize(
     ("importance", "message"),
     [
-        ([1, 1, 1], r"importance has shape \(3,\), expected \(5,\): one number a node"),
+        ([1, 1, 1], r"importance has shape \(3,\), expected \(5,\): one number per node"),
         (np.ones((5, 1)), r"importance has shape \(5, 1\), expected \(5,\)"),
         (2.0, r"importance has shape \(\), expected \(5,\)"),
         ([1, 1, 0, 1, 1], r"importance of node 2 is 0.0, expected a finite number > 0; a node without"),

@@ -136,7 +136,7 @@ def test_what_is_shown_is_judged_by_the_exact_curves_and_quickly_by_the_walks(ti
 def test_stored_settings_decide_and_are_drawn(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = tuple({"seed": seed, "fraction": 0.5, "start": "uniform"} for seed in range(10))
     rows = tuple(
-        Row(claim.text, claim.threshold, (holds,) * 9 + (None,), (0.7,) * 9 + (None,))
+        Row(claim.text, claim.threshold, claim.looks_at, (holds,) * 9 + (None,), (0.7,) * 9 + (None,))
         for claim, holds in zip(TINY.claims, (True, False, True), strict=True)
     )
     Sweep("4a", "stated", settings, rows).save(tiny / "sweep.json")

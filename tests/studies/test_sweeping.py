@@ -14,20 +14,50 @@ from freewalk.studies.published import FIGURES
 from freewalk.studies.sweeping import FRACTIONS, SEEDS, STARTS, Row, measured, settings_of, varied
 
 ROWS = (
-    Row("one", 1.0, (True, False, None, True), (0.5, 2.0, None, 0.25)),
-    Row("two", 0.5, (None, None, None, None), (None, None, None, None)),
+    Row("one", 1.0, ("fraction", "start"), (True, False, None, True), (0.5, 2.0, None, 0.25)),
+    Row("two", 0.5, ("fraction", "start"), (None, None, None, None), (None, None, None, None)),
+    Row("three", 0.5, (), (True, True, False, False), (0.1, 0.1, 0.9, 0.9)),
 )
 SETTINGS = tuple({"seed": seed, "fraction": 0.5, "start": start} for seed in (1, 2) for start in STARTS)
 SMALL = Sweep("4b", "stated", SETTINGS, ROWS)
 
 
 def test_settings_are_counted_where_a_claim_can_be_tested() -> None:
-    one, two = SMALL.shares().values()
+    one, two, _ = SMALL.shares().values()
     assert one == (2, 3, 4, 0.25, 2.0, "settings")
     assert two[:3] == (0, 0, 4)
     assert (one.outcome, two.outcome) == ("depends", "not testable")
     assert SMALL.shares(start="uniform")["one"][:5] == (1, 1, 2, 0.5, 0.5)
     assert SMALL.shares(start="heaviest", seed=2)["one"][:3] == (1, 1, 1)
+
+
+def test_settings_that_do_not_differ_in_what_a_claim_looks_at_are_one() -> None:
+    assert SMALL.shares()["three"] == (1, 2, 2, 0.1, 0.9, "draws")
+    assert SMALL.shares(start="uniform")["three"][:3] == (1, 2, 2)
+    for claim in STUDIES["3"].claims:
+        expected = (
+            () if " entrapped" in claim.text else ("fraction",) if "bias" in claim.text else ("fraction", "start")
+        )
+        assert claim.looks_at == expected, claim.text
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_a_claim_has_the_same_value_in_settings_that_it_does_not_tell_apart(figure: str) -> None:
+    stored = Sweep.load(sweep_path(figure, "stated"))
+    for row in stored.rows:
+        seen: dict[tuple[object, ...], object] = {}
+        for setting, holds, value in zip(stored.settings, row.holds, row.values, strict=True):
+            key = (setting["seed"], *(setting[name] for name in row.looks_at))
+            if len(row.looks_at) < 2:
+                assert seen.setdefault(key, (holds, value)) == (holds, pytest.approx(value, rel=1e-3))
+
+
+def test_a_draw_without_a_heavy_node_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = Sweep.load(sweep_path("3", "stated"))
+    empty = [n for n, setting in enumerate(stored.settings) if setting["seed"] == 7]
+    assert not varied("3", "stated", {"seed": 7}).plan().problem.heavy  # type: ignore[attr-defined]
+    assert {row.holds[n] for row in stored.rows for n in empty} == {None}
+    assert stored.shares()[stored.rows[0].text][1:3] == (54, 60)
 
 
 def test_a_sweep_is_written_and_read(tmp_path: Path) -> None:
@@ -38,8 +68,8 @@ def test_a_sweep_is_written_and_read(tmp_path: Path) -> None:
 def test_a_table_has_a_column_for_each_value_that_is_varied() -> None:
     (table,) = SMALL.tables()
     assert table.head == ["test", "step 0.5 of the limit", "start: uniform", "start: heaviest"]
-    assert table.rows == [["one", "2 of 3", "1 of 1", "1 of 2"], ["two", "0 of 0", "0 of 0", "0 of 0"]]
-    assert Sweep("4b", "published", ({"seed": 1},), (Row("one", 1.0, (True,), (1.0,)),)).tables() == []
+    assert table.rows[:2] == [["one", "2 of 3", "1 of 1", "1 of 2"], ["two", "0 of 0", "0 of 0", "0 of 0"]]
+    assert Sweep("4b", "published", ({"seed": 1},), (Row("one", 1.0, (), (True,), (1.0,)),)).tables() == []
 
 
 def test_fresh_draws_are_none_that_the_search_looked_at() -> None:
@@ -91,8 +121,8 @@ def test_every_claim_of_a_figure_is_stored_in_every_setting(figure: str, variant
     assert (stored.figure, stored.variant) == (figure, variant)
     assert stored.settings == settings_of(variant)  # type: ignore[arg-type]
     assert len(stored.settings) == (60 if variant == "stated" else 20)
-    assert [(row.text, row.threshold) for row in stored.rows] == [
-        (claim.text, pytest.approx(claim.threshold, abs=1e-6)) for claim in STUDIES[figure].claims
+    assert [(row.text, row.threshold, row.looks_at) for row in stored.rows] == [
+        (claim.text, pytest.approx(claim.threshold, abs=1e-6), claim.looks_at) for claim in STUDIES[figure].claims
     ]
     for row in stored.rows:
         assert len(row.holds) == len(row.values) == len(stored.settings)

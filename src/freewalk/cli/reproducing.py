@@ -35,7 +35,7 @@ class Parameters(StrEnum):
 
 @app.command(
     epilog=examples(
-        "freewalk reproduce                          everything: some five minutes",
+        "freewalk reproduce                          everything: three minutes",
         "freewalk reproduce --quick                  the same in a minute, without exact curves",
         "freewalk reproduce 3 6 --variant published",
         "freewalk reproduce 4b --sweep               test the claims in all settings again",
@@ -73,7 +73,8 @@ def reproduce(
         bool,
         typer.Option(
             "--sweep",
-            help="Test the claims in other settings instead: steps, data and start as stated, fresh data as published.",
+            help="Test the claims in other settings instead (steps, data and start as stated, fresh data as "
+            "published): some 15 minutes for all figures.",
         ),
     ] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="For --search: how many draws of the data; 50.")] = None,
@@ -135,12 +136,12 @@ def _table(outcome: "Outcome") -> "Table":
     quote = ""
     for verdict in outcome.verdicts:
         if verdict.quote not in ("", quote):
-            table.add_row(Text(f"“{verdict.quote}”", style="italic dim"))
+            table.add_row(Text(f"the paper: {verdict.quote}", style="italic dim"))
         quote = verdict.quote
         word, style = _MARKS[verdict.outcome]
         claim = Text(verdict.claim)
         if verdict.comment:
-            claim.append(f"\n{verdict.comment}", style="dim")
+            claim.append(f"\n→ {verdict.comment}", style="dim")
         table.add_row(claim, Text(word, style=style), *(Text(getattr(verdict, name)) for name in shown))
     return table
 

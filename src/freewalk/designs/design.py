@@ -68,10 +68,10 @@ class Design(ABC):
 def check_importance(owner: str, importance: ArrayLike, n: int, name: str = "importance") -> Floats:
     """An importance as an array of n positive numbers, or an error that names the node."""
     if hasattr(importance, "smoothness"):
-        raise KernelError(f"{owner}: got a problem as {name}, expected a number a node; pass problem.smoothness")
+        raise KernelError(f"{owner}: got a problem as {name}, expected one number per node; pass problem.smoothness")
     values = as_floats(owner, name, importance)
     if values.shape != (n,):
-        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected ({n},): one number a node")
+        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected ({n},): one number per node")
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         node = int(np.argmax(bad))

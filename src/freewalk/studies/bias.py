@@ -78,7 +78,7 @@ def _mix_sooner(evidence: Evidence) -> Finding:
 
 
 def _logged(values: list[float]) -> list[float]:
-    """What has a place on a log axis; nothing where the law is exact."""
+    """What has a place on a log axis; nothing where the distribution is exact."""
     return [value if value > 1e-12 else float("nan") for value in values]
 
 
@@ -88,7 +88,12 @@ def _charts(evidence: Evidence) -> list[Chart]:
     along = {"jump probability": jumps}
     curves = [
         Series("all", along, [one.excess for one in found], kind="other"),
-        Series("bias of the law", along, _logged([pull(evidence, one) for one in evidence.plan.walks]), kind="other"),
+        Series(
+            "bias of the distribution",
+            along,
+            _logged([pull(evidence, one) for one in evidence.plan.walks]),
+            kind="other",
+        ),
         Series("variance", along, [one.variance for one in found], kind="other"),
     ]
     excess = Series("excess visits to the heavy nodes", along, _excess(evidence), kind="other")

@@ -98,6 +98,8 @@ class Claim:
         The sentence of the paper that it tests; "" where the statement is ours.
     threshold, unit
         What the value of a finding is compared with, and what both are counted in.
+    looks_at
+        What of a setting it depends on, other than the data: "fraction" (the step) and "start".
     printed
         The same for the printed curves, as a number in words; "" where there are none.
     why
@@ -109,6 +111,7 @@ class Claim:
     quote: str = ""
     threshold: float = 1.0
     unit: str = "×"
+    looks_at: tuple[str, ...] = ("fraction", "start")
     printed: Callable[[Evidence], str] = field(default=lambda _: "")
     why: Mapping[Variant, str] = field(default_factory=dict)
 

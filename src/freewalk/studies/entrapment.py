@@ -70,7 +70,7 @@ def entrapped(
         value = min(found.factor / FACTOR, found.lost / kernel.graph.n)
         return Finding(is_trap(found, kernel.graph.n) is holds, in_words(found), value=value)
 
-    return Claim(f"{label} {words}", measure, quote, unit="× the limits", why=why or {})
+    return Claim(f"{label} {words}", measure, quote, unit="× the limits", looks_at=(), why=why or {})
 
 
 def _connected(graph: Graph, heavy: Ints) -> list[Ints]:

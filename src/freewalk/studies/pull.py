@@ -32,12 +32,9 @@ TEXT = (
     "Figure and table show the data of figure 3. The verdicts are those of ten other draws of the data.",
 )
 _UNIFORM, _IMPORTANCE, _JUMPS = "MH uniform", "MH importance", "MHLJ"
-_SAME = "This forces the algorithm to update the model using the same data a large number of times (IV)"
 _PUSHED = "pushing the model to converge to the local optimum (IV)"
 _SLOWED = "thus slowing down convergence (IV)"
-_BIASED = (
-    "This entrapment phenomenon will force the model to be biased toward the local data and marginalize the updates (I)"
-)
+_SAME = "This forces the algorithm to update the model using the same data a large number of times (IV)"
 _SPARSE = (
     "when the data is heterogeneous, and the graph is not “well-connected”, the random walk […] may get entrapped in a "
     "local area of the graph, leading to a slowdown in convergence (IV)"
@@ -196,7 +193,6 @@ def judge(data: "xarray.Dataset") -> list[Verdict]:
                 "One sample moves the model in one direction only, and x* is nearly always nearer to its hyperplane "
                 "than the first model is. The model is not led astray, it waits: most updates go to a sample that it "
                 "has soon fitted",
-                quote=_BIASED,
             )
             for setting in (ring, shifted)
         ),

@@ -206,9 +206,8 @@ def _gap(data: "xarray.Dataset") -> list[Verdict]:
             f"{stated:.2f}",
             ""
             if _within(stated, 1.8, 2.2) == "pass"
-            else "p_J² holds while jumps move the stationary distribution by little. A heavy node is left with a "
-            "probability of about L_light / L_heavy; where jumps are more frequent than that, they have already "
-            "moved most of what they can, and the gap saturates",
+            else "p_J² holds while jumps move the stationary distribution by little. Where they are about as frequent "
+            "as the walk leaves the heavy nodes without them, or more so, the gap saturates",
             quote=_GAP,
         ),
     ]

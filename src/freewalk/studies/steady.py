@@ -22,10 +22,12 @@ def limit(evidence: Evidence, label: str) -> SteadyState:
 
 
 def pull(evidence: Evidence, label: str) -> float:
-    """What the law of a walk costs: the excess of the model that it makes best, argmin Σ ν_v w_v f_v.
+    """What the stationary distribution ν of a walk costs: the excess of the model that it makes best.
 
-    Where the law is the target it is 0. The bias of a steady state can be more: the steps of a walk are correlated, and
-    with a large step that is a bias of its own, even where the law is right.
+    That is argmin Σ ν_v w_v f_v.
+
+    Where it is the target that is 0. The bias of a steady state can be more: the steps of a walk are correlated, and
+    with a large step that is a bias of its own, even where the distribution is right.
     """
     problem, kernel = evidence.plan.problem, evidence.plan.walks[label][-1].kernel
     if not isinstance(problem, LeastSquares) or len(problem.targets) != problem.n or problem.ridge:
@@ -44,4 +46,4 @@ def mostly_bias(label: str, quote: str = "", why: Mapping[Variant, str] | None =
         return Finding(percent >= 50, f"{percent:.2g} % of {whole:.3g} (loss)", value=percent)
 
     text = f"at least half of what {label} settles at above the optimum is the bias of its stationary distribution"
-    return Claim(text, measure, quote, 50, "%", why=why or {})
+    return Claim(text, measure, quote, 50, "%", ("fraction",), why=why or {})

@@ -43,7 +43,6 @@ Setting = dict[str, Any]
 
 FRACTIONS, SEEDS, STARTS = (0.5, 0.75, 0.9), tuple(range(1, 11)), ("uniform", "heaviest")
 FRESH = tuple(OTHERS[:20])
-_WHAT: dict[Variant, str] = {"stated": "settings", "published": "fresh draws"}
 _NAMES = {"fraction": "step {} of the limit", "start": "start: {}", "seed": "draw {}"}
 
 
@@ -53,7 +52,7 @@ class Row:
 
     Attributes
     ----------
-    text, threshold
+    text, threshold, looks_at
         The claim.
     holds
         By setting: whether it holds; None where it cannot be tested.
@@ -63,6 +62,7 @@ class Row:
 
     text: str
     threshold: float
+    looks_at: tuple[str, ...]
     holds: tuple[bool | None, ...]
     values: tuple[float | None, ...]
 
@@ -99,13 +99,14 @@ class Sweep:
     def load(path: Path) -> "Sweep":
         """Read what `save` wrote."""
         values = json.loads(path.read_text(encoding="utf-8"))
-        rows = tuple(
-            Row(**{**row, "holds": tuple(row["holds"]), "values": tuple(row["values"])}) for row in values["rows"]
-        )
+        lists = ("looks_at", "holds", "values")
+        rows = tuple(Row(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in values["rows"])
         return Sweep(**{**values, "settings": tuple(values["settings"]), "rows": rows})
 
     def shares(self, **only: Any) -> dict[str, Share]:
         """In how many settings each claim holds, by its text.
+
+        Settings that do not differ in what a claim looks at are one.
 
         Parameters
         ----------
@@ -113,7 +114,16 @@ class Sweep:
             Only settings with these values, such as `start="uniform"`.
         """
         chosen = [n for n, one in enumerate(self.settings) if all(one[key] == value for key, value in only.items())]
-        return {row.text: _share(row, chosen, _WHAT[self.variant]) for row in self.rows}
+        return {row.text: self._share(row, chosen) for row in self.rows}
+
+    def _share(self, row: Row, chosen: Sequence[int]) -> Share:
+        keys = [key for key in self.settings[0] if key == "seed" or key in row.looks_at]
+        distinct = {tuple(self.settings[n][key] for key in keys): n for n in chosen}.values()
+        holds = [row.holds[n] for n in distinct]
+        values = [value for n in distinct if row.holds[n] is not None and (value := row.values[n]) is not None]
+        low, high = (min(values), max(values)) if values else (np.nan, np.nan)
+        what = "fresh draws" if self.variant == "published" else "draws" if keys == ["seed"] else "settings"
+        return Share(holds.count(True), len(holds) - holds.count(None), len(holds), low, high, what)
 
     def tables(self) -> list[Table]:
         """Where each claim holds, by what was varied; only where more than the draw was."""
@@ -128,20 +138,14 @@ class Sweep:
             "In how many settings each claim holds, of those in which it can be tested: steps of the uniform walk that "
             f"are {', '.join(map(str, FRACTIONS))} × the largest at which it converges, the others' matched to its "
             f"steady error, with {len(SEEDS)} draws of the data each, from a uniformly random node and from the "
-            "heaviest. Each setting is simulated as its spec says."
+            "heaviest. A claim that looks at neither step nor start is counted once for each draw. Each setting is "
+            "simulated as its spec says."
         )
         return [Table(["test", *(_NAMES[key].format(value) for key, value in varied)], rows, caption)]
 
     def values(self, key: str) -> list[Any]:
         """The values of one thing that is varied, in the order of the settings; none where it is not varied."""
         return list(dict.fromkeys(setting[key] for setting in self.settings if key in setting))
-
-
-def _share(row: Row, chosen: Sequence[int], what: str) -> Share:
-    holds = [row.holds[n] for n in chosen]
-    tested = [value for value in (row.values[n] for n in chosen if row.holds[n] is not None) if value is not None]
-    low, high = (min(tested), max(tested)) if tested else (np.nan, np.nan)
-    return Share(holds.count(True), len(holds) - holds.count(None), len(holds), low, high, what)
 
 
 def settings_of(variant: Variant) -> tuple[Setting, ...]:
@@ -219,6 +223,8 @@ def measured(figure: str, variant: Variant, setting: Setting) -> Measured:
     """
     spec = varied(figure, variant, setting)
     plan = spec.plan()
+    if "heavy_probability" in spec.tables.problem and not plan.problem.heavy:
+        return [(None, None)] * len(STUDIES[figure].claims)  # a draw without what all of them are about
     evidence = Evidence(plan, spec.run(plan=plan), None, {}, variant)
     found = [claim.measure(evidence) for claim in STUDIES[figure].claims]
     return [(one.holds, float(f"{one.value:.6g}") if np.isfinite(one.value) else None) for one in found]
@@ -284,5 +290,5 @@ def _together(figure: str, variant: Variant, settings: tuple[Setting, ...], foun
     rows = []
     for number, claim in enumerate(STUDIES[figure].claims):
         holds, values = zip(*(one[number] for one in found), strict=True)
-        rows.append(Row(claim.text, round(claim.threshold, 6), holds, values))
+        rows.append(Row(claim.text, round(claim.threshold, 6), claim.looks_at, holds, values))
     return Sweep(figure, variant, settings, tuple(rows))
