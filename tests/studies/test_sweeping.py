@@ -48,8 +48,9 @@ def test_a_claim_has_the_same_value_in_settings_that_it_does_not_tell_apart(figu
         seen: dict[tuple[object, ...], object] = {}
         for setting, holds, value in zip(stored.settings, row.holds, row.values, strict=True):
             key = (setting["seed"], *(setting[name] for name in row.looks_at))
+            same = (holds, None if value is None else float(f"{value:.3g}"))
             if len(row.looks_at) < 2:
-                assert seen.setdefault(key, (holds, value)) == (holds, pytest.approx(value, rel=1e-3))
+                assert seen.setdefault(key, same) == same, row.text
 
 
 def test_a_draw_without_a_heavy_node_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
