@@ -11,12 +11,10 @@ A setting is the spec of its figure with other numbers in it, run as it is. The 
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import groupby, product, repeat
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +30,11 @@ from freewalk.report.page import Table
 from freewalk.studies.claims import Share
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import OF_THE_PAPER, Variant, spec_path
-from freewalk.studies.fitting import OTHERS
+from freewalk.studies.fitting import OTHERS, Tell, processes, told
 from freewalk.studies.paper import IMPORTANCE, UNIFORM
 from freewalk.studies.published import FIGURES
 from freewalk.studies.registry import STUDIES
 
-#: Called with what is being done, how much of it is, and how much there is.
-Tell = Callable[[str, int, int], None]
 Setting = dict[str, Any]
 
 FRACTIONS, SEEDS, STARTS = (0.5, 0.75, 0.9), tuple(range(1, 11)), ("uniform", "heaviest")
@@ -268,17 +264,14 @@ def sweep(
             raise SpecError(f"sweep: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
     if not chosen:
         raise SpecError(f"sweep: variant = {variant!r}, expected one of {', '.join(OF_THE_PAPER)}")
-    # Not forked: a status line has a thread of its own.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with processes(workers) as pool:
         for figure, one in chosen:
             settings = settings_of(one)
             draws = [list(group) for _, group in groupby(settings, key=lambda setting: setting["seed"])]
-            found: list[Measured] = []
-            for done, part in enumerate(pool.map(_draw, repeat(figure), repeat(one), draws), start=1):
-                found += part
-                if tell is not None:
-                    tell(f"figure {figure}, {one}", done, len(draws))
-            yield _together(figure, one, settings, found)
+            parts = told(
+                pool.map(_draw, repeat(figure), repeat(one), draws), len(draws), f"figure {figure}, {one}", tell
+            )
+            yield _together(figure, one, settings, [found for part in parts for found in part])
 
 
 def _draw(figure: str, variant: Variant, settings: list[Setting]) -> list[Measured]:
