@@ -140,7 +140,7 @@ _LOOSE: Mapping[Variant, str] = {
     "the larger step for the same accuracy"
 }
 _FEW_RETURNS: Mapping[Variant, str] = {
-    "own": "On this graph the walk seldom comes back to a heavy node once it has left it, as in figure 5b"
+    "own": "On this graph the walk comes back to a heavy node a few times, not hundreds of times as on a ring"
 }
 _HOPS: Mapping[Variant, str] = {
     "own": "MHLJ stays at heavy nodes and sends fewer messages per update, but needs more updates by more than it saves"

@@ -40,8 +40,8 @@ _START = (
     "they gain more"
 )
 _A_LITTLE = (
-    "A border case: jumps, one move in ten, take away about nine tenths of the excess visits. What is left is about "
-    "ten times what the uniform walk has"
+    "A border case: jumps, one move in ten, take away most of the excess visits. What is left is still about ten times "
+    "what the uniform walk has"
 )
 _NO_GAP = "At steps that settle at the same error there is no gap to see: what is left is the variance of the step"
 _NOT_BIAS = (
@@ -107,15 +107,13 @@ HETEROGENEOUS = Study(
             why={
                 "stated": "It depends on the fraction of the limit that is taken: at one half importance sampling is "
                 "slower, at nine tenths nearly always faster. Towards the limit the step that matches the uniform "
-                "walk's accuracy grows, while the uniform walk itself gains little from its larger step"
+                "walk's accuracy grows, while the uniform walk itself mostly becomes slower"
             },
         ),
         entrapped(
             IMPORTANCE,
             UNIFORM,
             holds=False,
-            quote="when the data is heterogeneous, and the graph is not “well-connected”, the random walk […] may get "
-            "entrapped (IV)",
         ),
         ends(IMPORTANCE, UNIFORM, most=1.05),
     ),
@@ -151,9 +149,9 @@ SMALL_WORLD = _sparse(
     "5b",
     "Watts–Strogatz: few returns",
     "A Watts–Strogatz graph (1000, 4, 0.1)",
-    "A heavy node holds it some hundred times as long as the uniform walk, but that is hundreds of updates and seldom "
-    "a thousand: once the walk has left, shortcuts lead it away, and it seldom returns",
-    "Nor does it in print: the time at heavy nodes costs importance MH much of its advantage, seldom all of it",
+    "A heavy node holds it one or two hundred times as long as the uniform walk, but that is hundreds of updates and "
+    "seldom a thousand: once the walk has left, shortcuts lead it away, and it comes back a few times only",
+    "Nor does it in print. It does in a quarter of the draws",
 )
 
 SWITCHING = Study(
