@@ -141,7 +141,7 @@ def test_stored_settings_decide_and_are_drawn(tiny: Path, monkeypatch: pytest.Mo
     )
     Sweep("4a", "stated", settings, rows).save(tiny / "sweep.json")
     monkeypatch.setattr(task, "sweep_path", lambda key, variant: tiny / "sweep.json")
-    (outcome,) = reproduce(["4a"], "stated", tiny / "out", quick=True).outcomes
+    (outcome,) = reproduce(["4a"], "stated", tiny / "out").outcomes
     assert [verdict.outcome for verdict in outcome.verdicts] == ["pass", "fail", "pass"]
     assert {verdict.share for verdict in outcome.verdicts} == {
         "9 of 9 settings (1 cannot be tested); 0.7 to 0.7 ×",

@@ -201,7 +201,7 @@ def test_the_page_is_one_file_that_names_every_figure_and_fetches_nothing(whole:
         assert f'href="#{anchor}"' in page
         assert f'id="{anchor}"' in page
         assert re.search(rf"<h2[^>]*>[^<]*{name_of(key)}: [^<]*\({variant}\)", page), key
-    assert page.count("data:image/png;base64,") == len(COMPUTED) + 2 * len(FIGURES)  # these have their settings
+    assert page.count("data:image/png;base64,") == len(COMPUTED)
     assert "This is the quick version" in page
 
 

@@ -54,7 +54,7 @@ def reproduce(
     folder
         Where to write: a folder for each variant and figure, and the page.
     quick
-        No exact curves: what is drawn is judged by the mean over the walks.
+        No exact curves, so that what is drawn is judged by the mean over the walks, and no pictures of the settings.
     workers
         Threads for the exact curves; None: one for each core.
     tell

@@ -158,7 +158,7 @@ class Curves:
         return Outcome(self.study.key, self.study.name, self.variant, verdicts, section, self.folder, fit, tables)
 
     def _images(self) -> dict[str, bytes]:
-        if self._sweep is None:
+        if self._sweep is None or self.quick:
             return {}
         words = {"stated": "The claims in other settings", "published": "The claims on fresh draws of the data"}
         path, caption = self.folder / keeping.SWEEP, words[self.variant]
