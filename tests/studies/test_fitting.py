@@ -11,7 +11,7 @@ import pytest
 from handmade import SPEC
 
 from freewalk.errors import SpecError
-from freewalk.studies import Fit, fitting, search
+from freewalk.studies import Fit, fitting, pool, search
 from freewalk.studies.files import fit_path
 from freewalk.studies.fitting import AS_FITTED, AS_STATED, READINGS, Setting, Space
 from freewalk.studies.published import FIGURES, published
@@ -55,7 +55,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fitting, "SPACES", {"5b": SPACE, "4a": Space((5e-3, 1e-2), (5e-3,), ())})
     monkeypatch.setattr(fitting, "OTHERS", range(1_000_001, 1_000_005))
     monkeypatch.setattr(fitting, "WALKS", 4)
-    monkeypatch.setattr(fitting, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
     forget()
     yield tmp_path
     forget()

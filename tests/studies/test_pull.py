@@ -168,6 +168,7 @@ def test_what_is_planted_fails_its_claim_and_no_other(change: dict[str, float], 
     verdicts = pull.judge(planted(**change))
     assert [number for number, one in enumerate(verdicts) if one.outcome == "fail"] == failing
     assert all(one.outcome in ("pass", "fail") for one in verdicts)
+    assert [number for number, one in enumerate(verdicts) if not one.quote] == [6, 7]  # what the paper does not say
 
 
 @pytest.mark.parametrize(("others", "outcome"), [(1, "pass"), (5, "depends"), (10, "fail")])

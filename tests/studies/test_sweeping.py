@@ -34,6 +34,7 @@ def test_settings_are_counted_where_a_claim_can_be_tested() -> None:
 def test_settings_that_do_not_differ_in_what_a_claim_looks_at_are_one() -> None:
     assert SMALL.shares()["three"] == (1, 2, 2, 0.1, 0.9, "draws")
     assert SMALL.shares(start="uniform")["three"][:3] == (1, 2, 2)
+    assert SMALL.distinct(ROWS[2]) == [(0, {"seed": 1}), (2, {"seed": 2})]
     for claim in STUDIES["3"].claims:
         expected = (
             () if " entrapped" in claim.text else ("fraction",) if "bias" in claim.text else ("fraction", "start")

@@ -24,6 +24,9 @@ from freewalk.studies.registry import COMPUTED, name_of, variants_of
 pytestmark = pytest.mark.xdist_group("whole reproduction")
 
 EVERY = [(key, variant) for key in KEYS for variant in variants_of(key)]
+#: How many tests of a study quote no sentence of the paper.
+OURS = {"3": 1, "4a": 1, "4b": 2, "5a": 3, "5b": 3, "3-logistic": 1, "5b-logistic": 4, "6-decay": 1, "section-4": 2}
+OURS |= {"centralized": 1, "centralized-noise": 1, "centralized-homogeneous": 1, "theorem-1-rate": 1}
 OUTCOMES = ("pass", "depends", "fail", "not testable")
 LEARNED = [(key, variant) for key, variant in EVERY if key in STUDIES]
 
@@ -129,7 +132,7 @@ def test_every_claim_of_the_paper_is_quoted_and_has_a_share_where_there_are_sett
     whole: Whole, key: str, variant: str
 ) -> None:
     verdicts = said(whole, key, variant)["verdicts"]
-    assert sum(bool(verdict["quote"]) for verdict in verdicts) >= len(verdicts) / 3
+    assert sum(not verdict["quote"] for verdict in verdicts) == OURS.get(key, 0)
     for verdict in verdicts:
         share = verdict["share"]
         if key not in FIGURES:

@@ -36,7 +36,7 @@ class Parameters(StrEnum):
 @app.command(
     epilog=examples(
         "freewalk reproduce                          everything: three minutes",
-        "freewalk reproduce --quick                  the same in a minute, without exact curves",
+        "freewalk reproduce --quick                  the same in about a minute, without exact curves",
         "freewalk reproduce 3 6 --variant published",
         "freewalk reproduce 4b --sweep               test the claims in all settings again",
         "freewalk reproduce 5a --search --seeds 20   look for the parameters that give the printed curves",

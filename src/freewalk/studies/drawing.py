@@ -101,7 +101,7 @@ def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
         for axes, chart in zip(np.atleast_1d(figure.subplots(1, len(charts))), charts, strict=True):
             for number, series in enumerate(chart.series):
                 (name, where), *_ = series.x.items()
-                marker = "o" if len(series.y) < _MARKED else None  # type: ignore[arg-type]
+                marker = "o" if np.size(series.y) < _MARKED else None
                 axes.plot(where, series.y, marker=marker, markersize=4, color=COLOURS[number], label=series.label)
                 axes.set_xlabel(name)
             if name in ("updates", "messages"):
@@ -118,6 +118,7 @@ def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
 
 _FARTHEST = 30.0  # what lies farther from its threshold is drawn at the edge
 _SHADES = ("#56B4E9", "#0072B2", "#08306b")
+_GREY = "#777777"  # whatever the step
 _SHAPES = {"uniform": ("o", "random start"), "heaviest": ("^", "heavy start")}
 _DOT: dict[str, Any] = {"markersize": 3.8, "markeredgewidth": 0.9, "linestyle": "none"}
 
@@ -140,14 +141,15 @@ def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9.6, 1.6 + 0.75 * len(sweep.rows))
         axes = figure.subplots()
-        offsets = np.linspace(-0.4, 0.4, len(sweep.settings))
         points: dict[tuple[str, str, str], list[tuple[float, float]]] = {}  # by shape and colours, one plot for each
         for place, row in enumerate(sweep.rows):
-            for offset, setting, holds, value in zip(offsets, sweep.settings, row.holds, row.values, strict=True):
+            distinct = sweep.distinct(row)
+            for offset, (number, setting) in zip(np.linspace(-0.4, 0.4, len(distinct)), distinct, strict=True):
+                holds, value = row.holds[number], row.values[number]
                 if holds is None or value is None:
                     continue
                 where = float(np.clip(value / row.threshold, 1 / _FARTHEST, _FARTHEST))
-                colour = _SHADES[fractions.index(setting["fraction"]) if fractions else 1]
+                colour = _SHADES[fractions.index(setting["fraction"])] if "fraction" in setting else _GREY
                 shape, _ = _SHAPES[setting.get("start", "uniform")]
                 points.setdefault((shape, colour, colour if holds else "white"), []).append((where, place + offset))
         for (shape, colour, face), pairs in points.items():
@@ -172,15 +174,14 @@ def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
 def _legend_of_settings(figure: "Figure", sweep: Sweep, title: str) -> None:
     from matplotlib.lines import Line2D
 
-    grey = "#777777"
     marks = [
         *(
             (f"step {one:g} × the limit", "o", shade, shade)
             for one, shade in zip(sweep.values("fraction"), _SHADES, strict=False)
         ),
-        *((_SHAPES[one][1], _SHAPES[one][0], grey, grey) for one in sweep.values("start")),
-        ("holds", "s", grey, grey),
-        ("fails", "s", grey, "white"),
+        *((_SHAPES[one][1], _SHAPES[one][0], _GREY, _GREY) for one in sweep.values("start")),
+        ("holds", "s", _GREY, _GREY),
+        ("fails", "s", _GREY, "white"),
     ]
     lines = [Line2D([], [], marker=shape, color=edge, markerfacecolor=face, **_DOT) for _, shape, edge, face in marks]
     names = [name for name, *_ in marks]

@@ -5,14 +5,10 @@ one: `freewalk reproduce FIGURE --search`.
 """
 
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,12 +27,9 @@ from freewalk.report.page import Table
 from freewalk.run import learn
 from freewalk.runtimes import CPU
 from freewalk.studies.files import spec_path
+from freewalk.studies.pool import Tell, processes, told
 from freewalk.studies.published import FIGURES, LABELS, published
 
-#: Called with what is being done, how much of it is, and how much there is.
-Tell = Callable[[str, int, int], None]
-
-_THREADS = "OPENBLAS_NUM_THREADS"  # read by a process when it loads numpy
 WALKS = 128  # enough to tell a good setting from a bad one; what wins is computed exactly
 SWITCH = 2000  # where the two printed curves of MHLJ in figure 6 part
 OTHERS = range(1_000_001, 1_000_051)  # data that no search looks at
@@ -257,30 +250,6 @@ class Tried(NamedTuple):
 
 def _score(tried: Tried) -> tuple[float, float]:
     return tried[:2]
-
-
-@contextmanager
-def processes(workers: int | None) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes, one for each core if None; linear algebra has one thread in each, as more would compete."""
-    before = os.environ.get(_THREADS)
-    os.environ[_THREADS] = "1"
-    try:
-        # Not forked: a status line has a thread of its own.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            yield pool
-    finally:
-        if before is None:
-            del os.environ[_THREADS]
-        else:
-            os.environ[_THREADS] = before
-
-
-def told(results: Iterable[Any], total: int, what: str, tell: Tell | None) -> Iterator[Any]:
-    """The results as they come, with a word about each to `tell`."""
-    for done, result in enumerate(results, start=1):
-        if tell is not None:
-            tell(what, done, total)
-        yield result
 
 
 def _compared(trials: dict[tuple[str, int, str], list[Tried]]) -> dict[str, tuple[float, float]]:

@@ -146,6 +146,7 @@ def judge(data: "xarray.Dataset") -> list[Verdict]:
             "twice the node's share",
             _same_data,
             quote=_SAME,
+            unit="updates",
         ),
         *(
             _verdict(
@@ -182,6 +183,7 @@ def judge(data: "xarray.Dataset") -> list[Verdict]:
             "rank correlation over the walks of at least 0.5",
             _goes_along,
             quote=_SLOWED,
+            unit="",
         ),
         *(
             _verdict(
@@ -214,6 +216,7 @@ def _verdict(
     measure: Callable[["xarray.Dataset"], Finding],
     why: str = "",
     quote: str = "",
+    unit: str = "×",
 ) -> Verdict:
     """The verdict of a test in one setting: by the other draws of the data, or by the first one where it is alone."""
     here, *others = (measure(data.sel(setting=setting).isel(draw=draw)) for draw in range(data.sizes["draw"]))
@@ -225,7 +228,7 @@ def _verdict(
     share = Share(holds, len(others), len(others), min(values), max(values), "other draws")
     number = f"{'holds' if here.holds else 'fails'}: {here.number}"
     comment = "" if share.outcome == "pass" else why
-    return Verdict(text, share.outcome, number, comment, quote=quote, share=share.words(here.reason).strip())
+    return Verdict(text, share.outcome, number, comment, quote=quote, share=share.words(unit).strip())
 
 
 def _at(part: "xarray.Dataset", name: str, design: str) -> float:
@@ -233,44 +236,44 @@ def _at(part: "xarray.Dataset", name: str, design: str) -> float:
     return float(part[name].sel(design=design, updates=part.attrs["look"]))
 
 
-# Each of these looks at one draw in one setting. The reason of its finding is the unit of its value.
+# Each of these looks at one draw in one setting.
 
 
 def _same_data(part: "xarray.Dataset") -> Finding:
     made, look = _at(part, "visits", _IMPORTANCE), part.attrs["look"]
     share = float(part.share.sel(design=_IMPORTANCE))
     holds = bool(made >= 0.5 * look and made >= 2 * share * look)
-    return Finding(holds, f"{made:,.0f} updates; its share is {100 * share:.3g} %", "updates", made)
+    return Finding(holds, f"{made:,.0f} updates; its share is {100 * share:.3g} %", value=made)
 
 
 def _pushed(part: "xarray.Dataset") -> Finding:
     own, best, start = _at(part, "own", _IMPORTANCE), float(part.own_at_optimum), float(part.own_at_start)
     number = f"{own:.2g} against {best:.2g} (squared distances); at the start {start:.2g}"
-    return Finding(own < best, number, "×", own / best)
+    return Finding(own < best, number, value=own / best)
 
 
 def _others_are_not(part: "xarray.Dataset") -> Finding:
     best, found = float(part.own_at_optimum), {label: _at(part, "own", label) for label in (_UNIFORM, _JUMPS)}
     times = min(found.values()) / best
-    return Finding(times >= 10, ", ".join(f"{label} {value:.2g}" for label, value in found.items()), "×", times)
+    return Finding(times >= 10, ", ".join(f"{label} {value:.2g}" for label, value in found.items()), value=times)
 
 
 def _slower(part: "xarray.Dataset") -> Finding:
     importance, uniform = (_at(part, "distance", label) for label in (_IMPORTANCE, _UNIFORM))
     times = importance / uniform
-    return Finding(times >= 1.1, f"{times:.3g} × ({importance:.3g} against {uniform:.3g})", "×", times)
+    return Finding(times >= 1.1, f"{times:.3g} × ({importance:.3g} against {uniform:.3g})", value=times)
 
 
 def _goes_along(part: "xarray.Dataset") -> Finding:
     found = _at(part, "correlation", _IMPORTANCE)
-    return Finding(found >= 0.5, f"{found:.2f}", "", found)
+    return Finding(found >= 0.5, f"{found:.2f}", value=found)
 
 
 def _led_away(part: "xarray.Dataset") -> Finding:
     course = part.distance.sel(design=_IMPORTANCE) / part.distance_at_start
     largest, look = float(course.max()), part.attrs["look"]
     number = f"at most {largest:.3f} × the start; after {look:,} updates {float(course.sel(updates=look)):.3g} ×"
-    return Finding(largest > 1, number, "×", largest)
+    return Finding(largest > 1, number, value=largest)
 
 
 def _over(part: "xarray.Dataset") -> Finding:
@@ -279,7 +282,7 @@ def _over(part: "xarray.Dataset") -> Finding:
     number = f"{own:.2g} against {best:.2g}; {importance:.2g} against {uniform:.2g}"
     if course.min() < best:
         number += f". Before, after {int(course.idxmin()):,} updates, it was down to {float(course.min()):.2g}"
-    return Finding(own > best and importance < uniform, number, "×", importance / uniform)
+    return Finding(own > best and importance < uniform, number, value=importance / uniform)
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:

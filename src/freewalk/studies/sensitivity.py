@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from freewalk.errors import SpecError
 from freewalk.report.page import Table
-from freewalk.studies.fitting import WALKS, Tell, processes, told
+from freewalk.studies.fitting import WALKS
+from freewalk.studies.pool import Tell, processes, told
 from freewalk.studies.worlds import FIGURES, JUMPS, VALUES, Score, World, draw, points, score
 
 Floats = NDArray[np.float64]

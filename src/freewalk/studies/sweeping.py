@@ -30,8 +30,9 @@ from freewalk.report.page import Table
 from freewalk.studies.claims import Share
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import OF_THE_PAPER, Variant, spec_path
-from freewalk.studies.fitting import OTHERS, Tell, processes, told
+from freewalk.studies.fitting import OTHERS
 from freewalk.studies.paper import IMPORTANCE, UNIFORM
+from freewalk.studies.pool import Tell, processes, told
 from freewalk.studies.published import FIGURES
 from freewalk.studies.registry import STUDIES
 
@@ -109,16 +110,23 @@ class Sweep:
         only
             Only settings with these values, such as `start="uniform"`.
         """
-        chosen = [n for n, one in enumerate(self.settings) if all(one[key] == value for key, value in only.items())]
-        return {row.text: self._share(row, chosen) for row in self.rows}
+        return {row.text: self._share(row, self.distinct(row, **only)) for row in self.rows}
 
-    def _share(self, row: Row, chosen: Sequence[int]) -> Share:
+    def distinct(self, row: Row, **only: Any) -> list[tuple[int, Setting]]:
+        """The settings that a claim tells apart: the number of the first of each, and what the claim looks at."""
         keys = [key for key in self.settings[0] if key == "seed" or key in row.looks_at]
-        distinct = {tuple(self.settings[n][key] for key in keys): n for n in chosen}.values()
-        holds = [row.holds[n] for n in distinct]
-        values = [value for n in distinct if row.holds[n] is not None and (value := row.values[n]) is not None]
+        found: dict[tuple[Any, ...], int] = {}
+        for number, setting in enumerate(self.settings):
+            if all(setting[key] == value for key, value in only.items()):
+                found.setdefault(tuple(setting[key] for key in keys), number)
+        return [(number, dict(zip(keys, values, strict=True))) for values, number in found.items()]
+
+    def _share(self, row: Row, distinct: Sequence[tuple[int, Setting]]) -> Share:
+        holds = [row.holds[n] for n, _ in distinct]
+        values = [value for n, _ in distinct if row.holds[n] is not None and (value := row.values[n]) is not None]
         low, high = (min(values), max(values)) if values else (np.nan, np.nan)
-        what = "fresh draws" if self.variant == "published" else "draws" if keys == ["seed"] else "settings"
+        stated = "settings" if row.looks_at else "draws"
+        what = "fresh draws" if self.variant == "published" else stated
         return Share(holds.count(True), len(holds) - holds.count(None), len(holds), low, high, what)
 
     def tables(self) -> list[Table]:

@@ -92,13 +92,13 @@ class Curves:
         """Hand the exact curves that are missing to other threads; each is kept as soon as it is there."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / keeping.SPEC).write_bytes(self.spec.text.encode())
-        if not self.quick and isinstance(self.plan.problem, LeastSquares):
-            self._futures = [pool.submit(self._exact, number, label, stop) for number, label in self._labels()]
+        problem = self.plan.problem
+        if not self.quick and isinstance(problem, LeastSquares):
+            self._futures = [
+                pool.submit(self._exact, problem, number, label, stop) for number, label in enumerate(self.plan.walks)
+            ]
 
-    def _labels(self) -> list[tuple[int, str]]:
-        return list(enumerate(self.plan.walks))
-
-    def _exact(self, number: int, label: str, stop: threading.Event) -> Record:
+    def _exact(self, problem: LeastSquares, number: int, label: str, stop: threading.Event) -> Record:
         path = self.folder / keeping.EXACT / f"{number:02d}.npz"
         found = keeping.stored(path, self.spec.text)
         if found is not None:
@@ -112,7 +112,7 @@ class Curves:
         if stop.is_set():
             raise Stopped
         curve = exact_curve(
-            self.plan.problem,  # type: ignore[arg-type]  # `begin` asks for least squares
+            problem,
             self.plan.walks[label],
             steps=options["steps"],
             every=options["every"],
@@ -284,11 +284,8 @@ def _fitted(fit: Sequence[Verdict]) -> list[Table]:
         "How near the curves are to the printed ones. Parameters and data were chosen to make them so, which is why "
         "this is not counted among the claims."
     )
-    return (
-        [Table(["fit", "", "measured"], [[one.claim, one.outcome, one.measured] for one in fit], caption)]
-        if fit
-        else []
-    )
+    rows = [[one.claim, one.outcome, one.measured] for one in fit]
+    return [Table(["fit", "verdict", "measured"], rows, caption)] if rows else []
 
 
 def _write_verdicts(
