@@ -1,177 +1,306 @@
-"""What enters a run is checked here, before anything is computed."""
+"""The one room of checks: what a user gives is refused where it enters, in one form of words.
 
+Every message says who objects, what it got, what it expected and, where there is one, the remedy. A package asks for
+its checks once, with the error that it raises: `check = Checks(GraphError)`.
+"""
+
+import difflib
+import inspect
+import math
+import numbers
+import operator
+import os
 import reprlib
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from freewalk import rng
 from freewalk.errors import FreewalkError
-from freewalk.kernel import Kernel
-from freewalk.learning import Rule
-from freewalk.objectives import Objective
-from freewalk.phases import Phase
 
-seed = rng.check_seed
+Thing = TypeVar("Thing")
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-
-def count(name: str, value: int, error: type[FreewalkError] = FreewalkError) -> int:
-    """A whole number that is at least 1."""
-    if not _is_whole(value) or value < 1:
-        raise error(f"{name}: got {value!r}, expected a whole number >= 1")
-    return int(value)
+LARGEST = 2**63 - 1  # of a whole number
+LAST_SEED = 2**64 - 1
+_LONGEST = 80  # letters of a wrong value that a message shows
 
 
-def precision(value: str) -> str:
-    """The name of a float type."""
-    if not isinstance(value, str) or value not in ("float64", "float32"):
-        raise FreewalkError(f"precision: got {value!r}, expected 'float64' or 'float32'")
-    return value
+def show(value: Any) -> str:
+    """A value as a message shows it: short, and on one line.
 
-
-def problem(value: Objective) -> Objective:
-    """An objective."""
-    if not isinstance(value, Objective):
-        raise FreewalkError(f"problem: got {value!r}, expected an objective such as fw.objectives.LeastSquares(...)")
-    return value
-
-
-def progress(value: Any) -> None:
-    """Something that can be called, or None."""
-    if value is not None and not callable(value):
-        raise FreewalkError(f"progress: got {value!r}, expected a function of the step reached and the number of steps")
-
-
-def phases(
-    kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objective | None, who: str = "learn"
-) -> tuple[Phase, ...]:
-    """A kernel and a rule, or a list of phases, as phases that fit each other and the problem; `who` asks for them."""
-    if isinstance(kernel, Kernel):
-        listed = [Phase(None, kernel, rule)]
-    elif rule is not None and isinstance(kernel, (list, tuple)):
-        raise FreewalkError(
-            f"{who}: got a list of phases and a rule; each phase names its own rule: fw.Phase(until, kernel, rule)"
-        )
-    else:
-        listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
-    if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
-        raise FreewalkError(
-            f"kernel: got {reprlib.repr(kernel)}, expected a kernel, as design.kernel(graph, importance) makes it, or "
-            "a list of fw.Phase(until, kernel, rule)"
-        )
-    ends = [phase.until for phase in listed]
-    given: list[Any] = ends[:-1] if ends[-1] is None else ends
-    if not all(_is_whole(end) for end in given) or any(b <= a for a, b in pairwise([0, *given])):
-        raise FreewalkError(f"phases: they end at {ends}, expected growing whole numbers; only the last may be None")
-    if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
-        raise FreewalkError("phases: their kernels live on different graphs, expected one graph")
-    if problem is not None:
-        for phase in listed:
-            if not isinstance(phase.rule, Rule):
-                raise FreewalkError(f"rule: got {phase.rule!r}, expected an update rule such as fw.SGD(step=1e-3)")
-        n = listed[0].kernel.graph.n
-        if problem.n != n:
-            raise FreewalkError(
-                f"{who}: the problem has {problem.n} nodes and the graph {n}; expected the same number (a problem "
-                "has as many nodes as the largest number in `nodes` says: does the last one hold data?)"
-            )
-    return tuple(listed)
-
-
-def phases_cover(listed: tuple[Phase, ...], steps: int) -> None:
-    """Every phase has its steps, and the last reaches the end of the run."""
-    for phase in listed[:-1]:
-        if phase.until is not None and phase.until >= steps:
-            raise FreewalkError(
-                f"phases: one begins at step {phase.until}, and the run ends at {steps}; leave it out or run longer"
-            )
-    end = listed[-1].until
-    if end is not None and end < steps:
-        raise FreewalkError(
-            f"phases: the last ends at step {end}, before the {steps} steps of the run; let its until be None"
-        )
-
-
-def schedules(listed: tuple[Phase, ...], steps: int) -> None:
-    """Try whatever changes with the step all along the run: a schedule that turns bad must not cost a run half done."""
-    grid = np.unique(np.linspace(0, steps - 1, 1000).astype(np.int64))
-    for phase in listed:
-        phase.kernel.probabilities(grid)
-        if phase.rule is None:
-            continue
-        rates = np.asarray(phase.rule.rates(grid))
-        if rates.shape != grid.shape or not (np.isfinite(rates) & (rates >= 0)).all():
-            raise FreewalkError(
-                f"{type(phase.rule).__name__}: rates() gives {reprlib.repr(rates)}, expected one finite number >= 0 "
-                "for each of the steps it is given"
-            )
-
-
-def models(initial: ArrayLike | None, dim: int, walks: int, kind: str) -> NDArray[Any]:
-    """The first model of each walk."""
-    if initial is None:
-        return np.zeros((walks, dim), dtype=kind)
+    Examples
+    --------
+    >>> show("a" * 1000), show(np.zeros((3, 4)))
+    ("'aaaaaaaaaaaa...aaaaaaaaaaaaa'", 'an array of float64 of shape (3, 4)')
+    """
+    if isinstance(value, np.ndarray) and (value.ndim > 1 or value.size > 4):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+        return f"a whole number of {value.bit_length()} bits"
     try:
-        with np.errstate(over="ignore"):  # a number that float32 cannot hold is infinite, hence refused below
-            values = np.array(initial, dtype=kind)
-    except (TypeError, ValueError):
-        raise FreewalkError(
-            f"initial: got {initial!r}, expected an array of numbers, ({dim},) or ({walks}, {dim})"
-        ) from None
-    if values.shape not in ((dim,), (walks, dim)):
-        raise FreewalkError(f"initial: got shape {values.shape}, expected ({dim},) or ({walks}, {dim})")
-    if not np.isfinite(values).all():
-        raise FreewalkError("initial: got values that are not finite, expected a model to start from")
-    return np.array(np.broadcast_to(values, (walks, dim)), order="C")
+        text = " ".join(reprlib.repr(value).split())
+    except Exception:  # an object whose repr fails must not hide what is wrong with it
+        text = f"something of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def start(value: str | ArrayLike, seed_: int, walks: int, n: int) -> NDArray[np.int32]:
-    """The first node of each walk."""
-    if isinstance(value, str):
-        if value != "uniform":
-            raise FreewalkError(
-                f"start: got {value!r}, expected a node, an array of nodes, or 'uniform'; a heavy node is "
-                "int(problem.smoothness.argmax())"
+def suggestion(given: Any, names: Iterable[str], otherwise: str) -> str:
+    """The end of a message: the name that was probably meant, or else all of them.
+
+    Examples
+    --------
+    >>> suggestion("step", ["steps", "walks"], "its keys are")
+    "did you mean 'steps'?"
+    >>> suggestion("colour", ["steps", "walks"], "its keys are")
+    'its keys are steps, walks'
+    """
+    known = list(names)
+    lowered = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(str(given)[:100].lower(), lowered, n=1)
+    return f"did you mean {lowered[close[0]]!r}?" if close else f"{otherwise} {', '.join(known)}"
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Checks that raise one kind of error.
+
+    Examples
+    --------
+    >>> check = Checks(FreewalkError)
+    >>> check.whole("ring", "n", np.int32(5), 3), check.probability("MHLJ", "jump", 1)
+    (5, 1.0)
+    >>> check.choice("learn", "precision", "float46", ["float64", "float32"])
+    Traceback (most recent call last):
+    freewalk.errors.FreewalkError: learn: precision = 'float46', expected 'float64' or 'float32'; did you mean ...
+    """
+
+    error: type[FreewalkError]
+
+    def fail(self, who: str, name: str, value: Any, expected: str, remedy: str = "") -> FreewalkError:
+        """The error to raise, in the form that all of them have."""
+        end = f"; {remedy}" if remedy else ""
+        return self.error(f"{who}: {name} = {show(value)}, expected {expected}{end}")
+
+    def whole(self, who: str, name: str, value: Any, low: int = 0, high: int = LARGEST, remedy: str = "") -> int:
+        """A whole number from `low` to `high`; a float is refused even where it is whole."""
+        try:
+            number = None if isinstance(value, (bool, np.bool_, np.ndarray)) else operator.index(value)
+        except TypeError:
+            number = None
+        if number is None or not low <= number <= high:
+            words = f">= {low}" if high == LARGEST else f"from {low} to {high}"
+            huge = " (and below 2^63)" if number is not None and number > high == LARGEST else ""
+            raise self.fail(who, name, value, f"a whole number {words}{huge}", remedy)
+        return number
+
+    def real(
+        self,
+        who: str,
+        name: str,
+        value: Any,
+        low: float = -math.inf,
+        high: float = math.inf,
+        *,
+        above: float | None = None,
+        remedy: str = "",
+    ) -> float:
+        """A finite number from `low` (or above `above`) to `high`."""
+        is_real = isinstance(value, (numbers.Real, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
+        try:
+            number = float(value) if is_real else math.nan
+        except (OverflowError, TypeError, ValueError):
+            number = math.nan
+        if not (math.isfinite(number) and low <= number <= high and (above is None or number > above)):
+            lower = f" > {above:g}" if above is not None else f" >= {low:g}" if low > -math.inf else ""
+            upper = "" if high == math.inf else f" and up to {high:g}" if lower else f" <= {high:g}"
+            raise self.fail(who, name, value, f"a finite number{lower}{upper}", remedy)
+        return number
+
+    def probability(self, who: str, name: str, value: Any, *, positive: bool = False, remedy: str = "") -> float:
+        """A number from 0 to 1, or above 0."""
+        return self.real(who, name, value, 0.0, 1.0, above=0.0 if positive else None, remedy=remedy)
+
+    def seed(self, who: str, value: Any) -> int:
+        """A seed: a whole number of 64 bits."""
+        return self.whole(who, "seed", value, 0, LAST_SEED)
+
+    def flag(self, who: str, name: str, value: Any) -> bool:
+        """True or False; a text or a number is neither."""
+        if not isinstance(value, (bool, np.bool_)):
+            raise self.fail(who, name, value, "True or False")
+        return bool(value)
+
+    def choice(self, who: str, name: str, value: Any, choices: Collection[str]) -> str:
+        """One of some names."""
+        if not isinstance(value, str) or value not in choices:
+            known = [repr(one) for one in choices]
+            words = " or ".join([", ".join(known[:-1]), known[-1]] if len(known) > 1 else known)
+            guess = suggestion(value, choices, "") if isinstance(value, str) else ""
+            raise self.fail(who, name, value, words, guess if guess.startswith("did") else "")
+        return value
+
+    def text(self, who: str, name: str, value: Any, remedy: str = "") -> str:
+        """A text that can be shown and written to a file."""
+        try:
+            fine = isinstance(value, str) and bool(value.strip()) and "\0" not in value and bool(value.encode())
+        except UnicodeEncodeError:  # half of a surrogate pair
+            fine = False
+        if not fine:
+            raise self.fail(who, name, value, "a text", remedy)
+        return str(value)
+
+    def path(self, who: str, name: str, value: Any) -> Path:
+        """The path of a file or folder."""
+        try:
+            words = os.fspath(value)
+        except TypeError:
+            words = b""
+        if not isinstance(words, str) or not words or "\0" in words:
+            raise self.fail(who, name, value, "the path of a file")
+        return Path(words)
+
+    def function(self, who: str, name: str, value: Any, arguments: Sequence[str]) -> Callable[..., Any] | None:
+        """A function that can be called with these arguments, or None."""
+        try:
+            if value is not None:
+                inspect.signature(value).bind(*arguments)
+        except TypeError:
+            raise self.fail(who, name, value, f"a function {name}({', '.join(arguments)})") from None
+        except ValueError:  # a builtin without a signature: calling it will tell
+            pass
+        found: Callable[..., Any] | None = value
+        return found
+
+    def instance(self, who: str, name: str, value: Any, kind: type[Thing] | tuple[type, ...], expected: str) -> Thing:
+        """Something of a type, or of one of several."""
+        if not isinstance(value, kind):
+            raise self.fail(who, name, value, expected)
+        found: Thing = value  # type: ignore[assignment]
+        return found
+
+    def floats(
+        self,
+        who: str,
+        name: str,
+        values: Any,
+        shape: Sequence[int | None] | None = None,
+        *,
+        positive: bool = False,
+        low: float = -math.inf,
+        finite: bool = True,
+        remedy: str = "",
+    ) -> Floats:
+        """Real numbers in a new array of float64; `shape` has None where any size will do.
+
+        `low` and `positive` bound the values. Masked, complex, ragged and textual arrays are refused.
+        """
+        array = self._array(who, name, values, "real numbers", remedy)
+        if array.size and array.dtype.kind not in "biuf":
+            raise self.error(f"{who}: {name} is an array of {array.dtype}, expected real numbers")
+        self._shaped(who, name, array, shape, remedy)
+        with np.errstate(over="ignore"):
+            result = np.array(array, dtype=np.float64, order="C")
+        fine = np.isfinite(result) if finite else ~np.isnan(result)
+        words = "a finite number" if finite else "a number"
+        if positive:
+            fine, words = fine & (result > 0), f"{words} > 0"
+        elif low > -math.inf:
+            fine, words = fine & (result >= low), f"{words} >= {low:g}"
+        if not fine.all():
+            place = np.unravel_index(int(np.argmin(fine)), fine.shape)
+            where = "" if not place else f"[{', '.join(map(str, place))}]"
+            more = f" (and {int((~fine).sum()) - 1} more)" if (~fine).sum() > 1 else ""
+            end = f"; {remedy}" if remedy else ""
+            raise self.error(f"{who}: {name}{where} = {float(result[place])!r}{more}, expected {words}{end}")
+        return result
+
+    def integers(
+        self,
+        who: str,
+        name: str,
+        values: Any,
+        shape: Sequence[int | None] | None = (None,),
+        *,
+        low: int = -(2**63),
+        high: int = LARGEST,
+        remedy: str = "",
+    ) -> Ints:
+        """Whole numbers from `low` to `high` in a new array of int64."""
+        array = self._array(who, name, values, "whole numbers", remedy)
+        if array.size and array.dtype.kind not in "iu":
+            end = f"; {remedy}" if remedy else ""
+            raise self.error(f"{who}: {name} is an array of {array.dtype}, expected whole numbers{end}")
+        self._shaped(who, name, array, shape, remedy)
+        if array.size and not (low <= int(array.min()) and int(array.max()) <= high):
+            stray = int(array.min()) if int(array.min()) < low else int(array.max())
+            end = f"; {remedy}" if remedy else ""
+            raise self.error(f"{who}: {name} holds {stray}, expected whole numbers from {low} to {high}{end}")
+        return np.array(array, dtype=np.int64, order="C")
+
+    def room(self, who: str, what: str, size: float, remedy: str = "") -> None:
+        """Refuse what does not fit into the memory of this machine; `size` is in bytes."""
+        if size > memory():
+            end = f"; {remedy}" if remedy else ""
+            raise self.error(
+                f"{who}: {what} would take {in_bytes(size)}, expected less than the {in_bytes(memory())} of memory "
+                f"here{end}"
             )
-        words = rng.word_pair(
-            np.uint64(seed_), rng.START, np.arange(walks, dtype=np.uint64), np.uint64(0), np.uint64(0)
-        )[0]
-        return np.asarray(rng.pick(words, np.uint64(n)), dtype=np.int32)
-    nodes = _integers(value)
-    if nodes is None or nodes.shape not in ((), (walks,)):
-        raise FreewalkError(f"start: got {value!r}, expected a node, an array of {walks} nodes, or 'uniform'")
-    if nodes.size and (nodes.min() < 0 or nodes.max() >= n):
-        raise FreewalkError(f"start: got node {nodes.min() if nodes.min() < 0 else nodes.max()}, expected 0 to {n - 1}")
-    return np.array(np.broadcast_to(nodes, (walks,)), dtype=np.int32)
 
+    def _array(self, who: str, name: str, values: Any, of: str, remedy: str) -> NDArray[Any]:
+        end = f"; {remedy}" if remedy else ""
+        if np.ma.is_masked(values):
+            raise self.error(f"{who}: {name} has masked entries, expected {of} without gaps; drop them{end}")
+        if hasattr(values, "toarray"):
+            raise self.error(f"{who}: {name} is a sparse matrix, expected an array of {of}; give {name}.toarray()")
+        try:
+            array = np.asarray(values)
+            if array.dtype.kind == "O" and array.size and all(isinstance(one, numbers.Real) for one in array.flat):
+                array = array.astype(np.float64)  # fractions and the like
+        except Exception as error:  # rows of unequal length, or an object with a mind of its own
+            raise self.error(
+                f"{who}: {name} cannot be read as an array of {of} ({show(str(error))}){end or '; give a numpy array'}"
+            ) from None
+        if array.dtype.kind in "OUSV" or array.dtype.kind in "cmM":
+            raise self.error(f"{who}: {name} = {show(values)}, expected an array of {of}{end}")
+        return array
 
-def paths(value: int | Sequence[int], walks: int) -> NDArray[np.int64]:
-    """By walk: the row of its path, or -1."""
-    chosen = _integers(value)
-    if chosen is not None and chosen.ndim == 0:
-        chosen = np.arange(int(chosen)) if 0 <= int(chosen) <= walks else None
-    fits = chosen is not None and chosen.ndim == 1 and ((chosen >= 0) & (chosen < walks)).all()
-    if chosen is None or not fits or np.unique(chosen).size != chosen.size:
-        raise FreewalkError(
-            f"paths: got {value!r}, expected how many of the {walks} walks to keep, or which of 0..{walks - 1}, each "
-            "once"
+    def _shaped(
+        self, who: str, name: str, array: NDArray[Any], shape: Sequence[int | None] | None, remedy: str
+    ) -> None:
+        if shape is None:
+            return
+        fits = len(shape) == array.ndim and all(
+            want in (None, got) for want, got in zip(shape, array.shape, strict=True)
         )
-    rows = np.full(walks, -1, dtype=np.int64)
-    rows[chosen] = np.arange(chosen.size)
-    return rows
+        if not fits:
+            sizes = ["any" if size is None else str(size) for size in shape]
+            words = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+            end = f"; {remedy}" if remedy else ""
+            raise self.error(f"{who}: {name} has shape {array.shape}, expected {words}{end}")
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _integers(value: Any) -> NDArray[np.int64] | None:
-    """An array of whole numbers, or None where it is not one."""
+def memory() -> float:
+    """The memory of this machine, in bytes; infinite where it does not say."""
     try:
-        array = np.asarray(value)
-    except ValueError:  # rows of unequal length
-        return None
-    return array.astype(np.int64) if array.dtype.kind in "iu" or array.size == 0 else None
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+def in_bytes(size: float) -> str:
+    """A size for people.
+
+    Examples
+    --------
+    >>> in_bytes(1234), in_bytes(5e9)
+    ('1.2 kB', '5.0 GB')
+    """
+    for unit, letter in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {letter}"
+    return f"{size:.0f} bytes"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk import checks
+from freewalk import entering
 from freewalk.archive import Packed, name_of, unpack
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel, Move
@@ -87,9 +87,9 @@ def learn(
     >>> bool(record.data.loss.mean("walk")[-1] < record.data.loss.mean("walk")[0])
     True
     """
-    phases = checks.phases(kernel, rule, checks.problem(problem))
-    job = Job(problem, phases, int(checks.seed(seed)), checks.precision(precision))
-    models = checks.models(initial, problem.dim, checks.count("walks", walks), precision)
+    phases = entering.phases(kernel, rule, entering.problem(problem))
+    job = Job(problem, phases, int(entering.seed(seed)), entering.precision(precision))
+    models = entering.models(initial, problem.dim, entering.count("walks", walks), precision)
     return _begin(job, models, steps, every, start, runtime, paths, progress)
 
 
@@ -120,8 +120,8 @@ def walk(
     >>> record.data.messages.values[:, -1]
     array([1000, 1000, 1000, 1000])
     """
-    job = Job(None, checks.phases(kernel, None, None), int(checks.seed(seed)))
-    models = np.zeros((checks.count("walks", walks), 0))
+    job = Job(None, entering.phases(kernel, None, None), int(entering.seed(seed)))
+    models = np.zeros((entering.count("walks", walks), 0))
     return _begin(job, models, steps, every, start, runtime, paths, progress)
 
 
@@ -161,7 +161,7 @@ def resume(
         lost = record.provenance.get("not_resumable", "it has several records side by side; resume each of them")
         why = lost if record.partial else "the run is complete"
         raise RecordError(f"resume: cannot go on with {record.label!r}: {why}")
-    checks.progress(progress)
+    entering.progress(progress)
     run = record.continuation
     run = unpack(run, _known_types(types)) if isinstance(run, Packed) else run
     run = run.copy()
@@ -179,18 +179,18 @@ def _begin(
     paths: int | Sequence[int],
     progress: Progress | None,
 ) -> Record:
-    steps, every = checks.count("steps", steps), checks.count("every", every)
-    checks.phases_cover(job.phases, steps)
-    checks.schedules(job.phases, steps)
-    checks.progress(progress)
+    steps, every = entering.count("steps", steps), entering.count("every", every)
+    entering.phases_cover(job.phases, steps)
+    entering.schedules(job.phases, steps)
+    entering.progress(progress)
     chosen = runtime_named(runtime)
     walks, n = models.shape[0], job.kernel.graph.n
-    path_of = checks.paths(paths, walks)
+    path_of = entering.paths(paths, walks)
     kept = path_of >= 0
     rule = job.phases[0].rule
     state = State(
         step=0,
-        nodes=checks.start(start, job.seed, walks, n),
+        nodes=entering.start(start, job.seed, walks, n),
         models=models,
         carried=np.zeros((0, *models.shape)) if rule is None else rule.begin(models),
         messages=np.zeros(walks, dtype=np.int64),

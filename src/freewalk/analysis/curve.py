@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import checks
+from freewalk import entering
 from freewalk.analysis import model
 from freewalk.analysis.moments import Floats, Tally
 from freewalk.errors import AnalysisError
@@ -85,10 +85,10 @@ def exact_curve(
     """
     who = "exact_curve"
     quadratic = model.Quadratic(model.check_problem(who, problem))
-    phases = checks.phases(kernel, rule, problem, who)
-    steps, every = checks.count("steps", steps), checks.count("every", every)
-    checks.phases_cover(phases, steps)
-    checks.schedules(phases, steps)
+    phases = entering.phases(kernel, rule, problem, who)
+    steps, every = entering.count("steps", steps), entering.count("every", every)
+    entering.phases_cover(phases, steps)
+    entering.schedules(phases, steps)
     for phase in phases:
         model.check_rule(who, phase.rule)
     n, d = problem.n, quadratic.dim
@@ -98,7 +98,7 @@ def exact_curve(
             f"{who}: {n} nodes and {d} features make a state of {n * width:,} numbers; it is given up to "
             f"{model.LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
         )
-    error = checks.models(initial, problem.dim, 1, "float64")[0] - problem.optimum()
+    error = entering.models(initial, problem.dim, 1, "float64")[0] - problem.optimum()
     inside = quadratic.basis.T @ error
     states = np.zeros((4, n, width))
     states[0] = model.first_state(model.start_law(who, start, n), inside)

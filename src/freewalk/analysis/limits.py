@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from freewalk import checks
+from freewalk import entering
 from freewalk.analysis import model
 from freewalk.analysis.chain import check_dense
 from freewalk.analysis.law import stationary
@@ -104,7 +104,7 @@ def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any 
     """
     recursion = ready("steady_state", problem, kernel, rule)
     rate = model.constant_step("steady_state", rule)
-    first = checks.models(initial, problem.dim, 1, "float64")[0]
+    first = entering.models(initial, problem.dim, 1, "float64")[0]
     radius = spectral_radius(recursion, rate) if rate >= recursion.safe_step else 0.0
     if radius >= 1 - 1e-10:
         raise AnalysisError(

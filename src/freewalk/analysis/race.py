@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import checks
+from freewalk import entering
 from freewalk.analysis import model
 from freewalk.analysis.chain import check_dense
 from freewalk.analysis.law import stationary
@@ -105,7 +105,7 @@ def race(
         raise AnalysisError(f"{who}: settle = {settle!r} and reach = {reach!r}, expected 0 < settle < reach")
     recursion = Recursion(who, problem, kernel, SGD(1.0) if rule is None else rule)
     check_dense(who, recursion.n, "Simulate it: fw.learn")
-    first = checks.models(initial, problem.dim, 1, "float64")[0]
+    first = entering.models(initial, problem.dim, 1, "float64")[0]
     law = stationary(kernel, who=who)
     step = settling_step(recursion, law, settle)
     limit = solve_limit(recursion, step, law, precision=_FINE)
@@ -145,7 +145,7 @@ def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
 def _clock(
     recursion: Recursion, step: float, reach: float, law: Floats, initial: Floats, most: int
 ) -> tuple[float, float]:
-    """Updates and messages until the expected loss is `reach` above the optimum, interpolated between checks."""
+    """Updates and messages until the expected loss is `reach` above the optimum, interpolated between entering."""
     problem, quadratic = recursion.quadratic.problem, recursion.quadratic
     best = float(problem.loss(problem.optimum()))
     state = model.first_state(law, quadratic.basis.T @ (initial - problem.optimum()))

@@ -94,7 +94,7 @@ class Spec:
         SpecError
             If a value is out of its range; the message names the table.
         """
-        from freewalk import checks
+        from freewalk import entering
         from freewalk.runtimes import runtime_named
 
         tables, run = self.tables, self.tables.run
@@ -114,7 +114,7 @@ class Spec:
                     )
                     for at, until, design, rule in parts
                 ]
-                checks.phases_cover(checks.phases(phases, None, problem), run.steps)
+                entering.phases_cover(entering.phases(phases, None, problem), run.steps)
             except SpecError:
                 raise
             except FreewalkError as error:
@@ -128,9 +128,9 @@ class Spec:
             options["start"] = int(problem.smoothness.argmax())
         try:
             runtime_named(run.runtime)
-            checks.precision(run.precision)
-            checks.start(options["start"], int(checks.seed(run.seed)), run.walks, graph.n)
-            checks.paths(run.paths, run.walks)
+            entering.precision(run.precision)
+            entering.start(options["start"], int(entering.seed(run.seed)), run.walks, graph.n)
+            entering.paths(run.paths, run.walks)
         except FreewalkError as error:
             hint = ' ("heaviest" is a start as well)' if isinstance(run.start, str) and "start" in str(error) else ""
             raise SpecError(f"{self.source}: [run]: {error}{hint}") from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import checks
+from freewalk import entering
 from freewalk.analysis.chain import check_fit, matrix_of
 from freewalk.analysis.law import stationary
 from freewalk.analysis.mixing import MixingTime, mixing_time_of
@@ -330,7 +330,7 @@ def over_starts(values: Floats, law: Floats | None) -> float:
 
 
 def _errors(who: str, problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike) -> Floats:
-    length = checks.count(f"{who}: length", length, AnalysisError)
+    length = entering.count(f"{who}: length", length, AnalysisError)
     matrix = matrix_of(who, kernel)
     pulls = pulls_of(kernel, losses_of(who, problem).gradients)
     law = first_law(who, kernel, start)

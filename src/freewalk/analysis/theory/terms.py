@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import checks
+from freewalk import entering
 from freewalk.analysis.law import stationary
 from freewalk.analysis.mixing import EXACT, MixingTime
 from freewalk.analysis.theory.accumulation import bias_of, mixing_of, pulls_of
@@ -140,7 +140,7 @@ def setting_of(
         losses=losses,
         known=known,
         pulls=pulls,
-        offset=checks.models(initial, problem.dim, 1, "float64")[0] - losses.optimum,
+        offset=entering.models(initial, problem.dim, 1, "float64")[0] - losses.optimum,
         steps=steps,
         mixing=float(tau),
         jumps=jumps,

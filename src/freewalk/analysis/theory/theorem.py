@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import checks
+from freewalk import entering
 from freewalk.analysis.chain import check_fit, matrix_of
 from freewalk.analysis.theory.accumulation import conditional_errors, first_law, over_starts
 from freewalk.analysis.theory.contraction import Contraction, contraction_of
@@ -157,7 +157,7 @@ def theorem_1(
     """
     who = "theorem_1"
     check_fit(who, problem, kernel)
-    updates = checks.count(f"{who}: steps", steps, AnalysisError)
+    updates = entering.count(f"{who}: steps", steps, AnalysisError)
     given = None if step is None else check_step(who, step)
     truth = np.nan if exact is None else _check_exact(who, exact)
     setting, reasons = setting_of(who, problem, kernel, updates, initial, mixing)
