@@ -154,9 +154,16 @@ def _record(run: Continuation) -> Record:
         variables["path"] = (("kept", "time"), state.paths[state.path_of[kept], : state.step + 1])
         variables["kept"] = ("kept", kept)
         variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths fit side by side
-    coords = {"step": np.array(run.marks), "walk": np.arange(state.walks), "node": np.arange(job.kernel.graph.n)}
+    graph = job.kernel.graph
+    coords: dict[str, Any] = {
+        "step": np.array(run.marks),
+        "walk": np.arange(state.walks),
+        "node": np.arange(graph.n),
+    }
+    if graph.node_names is not None:
+        coords["node_name"] = ("node", np.array(graph.node_names))
     data = xarray.Dataset(variables, coords=coords, attrs=attrs)
-    return Record(data, _provenance(run), run.copy() if partial else None)
+    return Record(data, _provenance(run), run.copy() if partial else None, graph)
 
 
 def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from freewalk.archive import Packed, pack
 from freewalk.errors import RecordError
+from freewalk.graphs import Graph
 
 if TYPE_CHECKING:
     import xarray
@@ -34,11 +35,14 @@ class Record:
         What was run, with which seed, by which versions, when and for how long.
     continuation
         What a partial record needs to go on, or None.
+    graph
+        The graph that was walked, with names and positions of its nodes where it has some; None in old records.
     """
 
     data: "xarray.Dataset"
     provenance: dict[str, Any] = field(default_factory=dict)
     continuation: Any = field(default=None, repr=False)
+    graph: Graph | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """A line on what was run, and how far."""

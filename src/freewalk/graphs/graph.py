@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import GraphError
 from freewalk.graphs.arguments import MOST_NODES, whole
 from freewalk.graphs.structure import check_structure, pattern
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _MOST_ENDS = 2**63 - 1
+_check = Checks(GraphError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,12 @@ class Graph:
     indices
         The neighbours of node 0, then of node 1, and so on.
     name
-        What messages and records call the graph; it does not count when graphs are compared.
+        What messages and records call the graph; it does not count when graphs are compared, and neither do the next
+        two.
+    node_names
+        One text per node, all different, or None: nodes are then called by their numbers.
+    positions
+        Where to draw each node, one row (x, y) per node, or None.
 
     Raises
     ------
@@ -56,6 +63,8 @@ class Graph:
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     name: str = "graph"
+    node_names: tuple[str, ...] | None = None
+    positions: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         indptr = _whole_numbers(self.name, "indptr", self.indptr, _MOST_ENDS).astype(np.int64, order="C")
@@ -64,6 +73,54 @@ class Graph:
         for field, array in (("indptr", indptr), ("indices", indices)):
             array.flags.writeable = False
             object.__setattr__(self, field, array)
+        object.__setattr__(self, "node_names", self._checked_names())
+        if self.positions is not None:
+            positions = _check.floats(self.name, "positions", self.positions, (self.n, 2))
+            positions.flags.writeable = False
+            object.__setattr__(self, "positions", positions)
+
+    def _checked_names(self) -> tuple[str, ...] | None:
+        if self.node_names is None:
+            return None
+        names = tuple(_check.text(self.name, "a name of a node", name) for name in self.node_names)
+        if len(names) != self.n or len(set(names)) != self.n:
+            raise GraphError(
+                f"{self.name}: node_names has {len(names)} names, {len(set(names))} of them different, expected "
+                f"{self.n} different ones, one per node"
+            )
+        return names
+
+    def node_name(self, node: int) -> str:
+        """What messages, tables and figures call a node: its name, or else its number.
+
+        Examples
+        --------
+        >>> from freewalk.graphs import path
+        >>> path(3).node_name(2)
+        '2'
+        """
+        return str(int(node)) if self.node_names is None else self.node_names[int(node)]
+
+    def node(self, name: Any) -> int:
+        """Return the number of a node, given its name, or its number where nodes have no names.
+
+        Raises
+        ------
+        GraphError
+            If there is no such node.
+        """
+        if self.node_names is None:
+            return _check.whole(self.name, "node", name, 0, self.n - 1)
+        number = self._numbers.get(str(name))
+        if number is None:
+            close = suggestion(name, self.node_names[:1000], "")
+            guess = close if close.startswith("did") else f"such as {self.node_names[0]!r}"
+            raise GraphError(f"{self.name}: there is no node {show(name)}, expected one of its {self.n} names, {guess}")
+        return number
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.node_names or ())}
 
     @property
     def n(self) -> int:
@@ -139,9 +196,9 @@ class Graph:
     def _checksum(self) -> int:
         return zlib.crc32(self.indices.data, zlib.crc32(self.indptr.data))
 
-    def __reduce__(self) -> tuple[type["Graph"], tuple[NDArray[np.int64], NDArray[np.int32], str]]:
+    def __reduce__(self) -> tuple[type["Graph"], tuple[Any, ...]]:
         # Arrays come out of a pickle writeable: only the constructor makes a graph immutable.
-        return Graph, (self.indptr, self.indices, self.name)
+        return Graph, (self.indptr, self.indices, self.name, self.node_names, self.positions)
 
 
 def _whole_numbers(owner: str, field: str, values: ArrayLike, most: int) -> NDArray[Any]:
