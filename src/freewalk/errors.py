@@ -47,3 +47,11 @@ class MissingExtra(FreewalkError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"'{package}' is not installed; install it with: pip install \"freewalk[{extra}]\"")
+
+
+class FreewalkWarning(UserWarning):
+    """Base class of every warning of freewalk: something works, but perhaps not as it was meant."""
+
+
+class TargetWarning(FreewalkWarning):
+    """A walk does not sample the distribution from which its weights come."""
