@@ -227,7 +227,7 @@ def test_seeds(seed):
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.0, np.float32(2.0), True, "7", None, [1]], ids=repr)
 def test_what_is_not_a_seed(seed):
-    with pytest.raises(FreewalkError, match=r"seed: got .*, expected a whole number from 0 to 2\^64 - 1"):
+    with pytest.raises(FreewalkError, match=r"seed = .*, expected a whole number from 0 to 2\^64 - 1"):
         rng.check_seed(seed)
 
 

@@ -93,7 +93,7 @@ class Checks:
         except TypeError:
             number = None
         if number is None or not low <= number <= high:
-            words = f">= {low}" if high == LARGEST else f"from {low} to {high}"
+            words = f">= {low}" if high == LARGEST else f"from {low} to {_in_powers(high)}"
             huge = " (and below 2^63)" if number is not None and number > high == LARGEST else ""
             raise self.fail(who, name, value, f"a whole number {words}{huge}", remedy)
         return number
@@ -107,23 +107,27 @@ class Checks:
         high: float = math.inf,
         *,
         above: float | None = None,
+        finite: bool = True,
+        expected: str = "",
         remedy: str = "",
     ) -> float:
-        """A finite number from `low` (or above `above`) to `high`."""
+        """A number from `low` (or above `above`) to `high`, never NaN, and infinite only where it need not be `finite`."""
         is_real = isinstance(value, (numbers.Real, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
         try:
             number = float(value) if is_real else math.nan
         except (OverflowError, TypeError, ValueError):
             number = math.nan
-        if not (math.isfinite(number) and low <= number <= high and (above is None or number > above)):
+        fine = math.isfinite(number) if finite else not math.isnan(number)
+        if not (fine and low <= number <= high and (above is None or number > above)):
             lower = f" > {above:g}" if above is not None else f" >= {low:g}" if low > -math.inf else ""
             upper = "" if high == math.inf else f" and up to {high:g}" if lower else f" <= {high:g}"
-            raise self.fail(who, name, value, f"a finite number{lower}{upper}", remedy)
+            raise self.fail(who, name, value, expected or f"a {'finite ' * finite}number{lower}{upper}", remedy)
         return number
 
     def probability(self, who: str, name: str, value: Any, *, positive: bool = False, remedy: str = "") -> float:
         """A number from 0 to 1, or above 0."""
-        return self.real(who, name, value, 0.0, 1.0, above=0.0 if positive else None, remedy=remedy)
+        expected = "a probability above 0 and up to 1" if positive else "a probability from 0 to 1"
+        return self.real(who, name, value, 0.0, 1.0, above=0.0 if positive else None, expected=expected, remedy=remedy)
 
     def seed(self, who: str, value: Any) -> int:
         """A seed: a whole number of 64 bits."""
@@ -197,7 +201,8 @@ class Checks:
     ) -> Floats:
         """Real numbers in a new array of float64; `shape` has None where any size will do.
 
-        `low` and `positive` bound the values. Masked, complex, ragged and textual arrays are refused.
+        `low` and `positive` bound the values, and NaN and infinities are refused where they must be `finite`. Masked,
+        complex, ragged and textual arrays are always refused.
         """
         array = self._array(who, name, values, "real numbers", remedy)
         if array.size and array.dtype.kind not in "biuf":
@@ -205,8 +210,7 @@ class Checks:
         self._shaped(who, name, array, shape, remedy)
         with np.errstate(over="ignore"):
             result = np.array(array, dtype=np.float64, order="C")
-        fine = np.isfinite(result) if finite else ~np.isnan(result)
-        words = "a finite number" if finite else "a number"
+        fine, words = (np.isfinite(result), "a finite number") if finite else (np.full(result.shape, True), "a number")
         if positive:
             fine, words = fine & (result > 0), f"{words} > 0"
         elif low > -math.inf:
@@ -282,6 +286,11 @@ class Checks:
             words = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
             end = f"; {remedy}" if remedy else ""
             raise self.error(f"{who}: {name} has shape {array.shape}, expected {words}{end}")
+
+
+def _in_powers(number: int) -> str:
+    """A limit as people know it: 2^64 - 1."""
+    return f"2^{number.bit_length()} - 1" if number > 2**20 and not number & (number + 1) else str(number)
 
 
 def memory() -> float:

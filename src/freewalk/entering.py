@@ -1,48 +1,33 @@
 """What enters a run is checked here, before anything is computed."""
 
-import reprlib
+import sys
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
-from freewalk.errors import FreewalkError
+from freewalk.checks import Checks, show
+from freewalk.errors import AnalysisError, FreewalkError, KernelError, TargetWarning
+from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.learning import Rule
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
+from freewalk.stationary import stationary_law
 
-seed = rng.check_seed
-
-
-def count(name: str, value: int, error: type[FreewalkError] = FreewalkError) -> int:
-    """A whole number that is at least 1."""
-    if not _is_whole(value) or value < 1:
-        raise error(f"{name}: got {value!r}, expected a whole number >= 1")
-    return int(value)
+check = Checks(FreewalkError)
+PRECISIONS = ("float64", "float32")
+_CHEAP, _SAME = 1000, 1e-9  # nodes for which a stationary distribution takes a fraction of a second; a rounding
 
 
-def precision(value: str) -> str:
-    """The name of a float type."""
-    if not isinstance(value, str) or value not in ("float64", "float32"):
-        raise FreewalkError(f"precision: got {value!r}, expected 'float64' or 'float32'")
-    return value
-
-
-def problem(value: Objective) -> Objective:
+def problem(who: str, value: Objective) -> Objective:
     """An objective."""
-    if not isinstance(value, Objective):
-        raise FreewalkError(f"problem: got {value!r}, expected an objective such as fw.objectives.LeastSquares(...)")
-    return value
-
-
-def progress(value: Any) -> None:
-    """Something that can be called, or None."""
-    if value is not None and not callable(value):
-        raise FreewalkError(f"progress: got {value!r}, expected a function of the step reached and the number of steps")
+    return check.instance(who, "problem", value, Objective, "an objective such as fw.objectives.LeastSquares(...)")
 
 
 def phases(
@@ -58,27 +43,55 @@ def phases(
     else:
         listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
     if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
-        raise FreewalkError(
-            f"kernel: got {reprlib.repr(kernel)}, expected a kernel, as design.kernel(graph, importance) makes it, or "
-            "a list of fw.Phase(until, kernel, rule)"
-        )
+        expected = "a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase(until, kernel, rule)"
+        raise check.fail(who, "kernel", kernel, expected)
     ends = [phase.until for phase in listed]
-    given: list[Any] = ends[:-1] if ends[-1] is None else ends
-    if not all(_is_whole(end) for end in given) or any(b <= a for a, b in pairwise([0, *given])):
-        raise FreewalkError(f"phases: they end at {ends}, expected growing whole numbers; only the last may be None")
+    given = [check.whole(who, "until", end, 1) for end in (ends[:-1] if ends[-1] is None else ends)]
+    if any(b <= a for a, b in pairwise(given)):
+        raise FreewalkError(f"{who}: phases end at {ends}, expected growing whole numbers; only the last may be None")
     if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
-        raise FreewalkError("phases: their kernels live on different graphs, expected one graph")
+        raise FreewalkError(f"{who}: the kernels of its phases live on different graphs, expected one graph")
+    expected = "an update rule such as fw.SGD(step=1e-3)"
+    for phase in listed:
+        check.instance(who, "rule", phase.rule, (Rule, NoneType) if problem is None else Rule, expected)
     if problem is not None:
-        for phase in listed:
-            if not isinstance(phase.rule, Rule):
-                raise FreewalkError(f"rule: got {phase.rule!r}, expected an update rule such as fw.SGD(step=1e-3)")
         n = listed[0].kernel.graph.n
         if problem.n != n:
             raise FreewalkError(
-                f"{who}: the problem has {problem.n} nodes and the graph {n}; expected the same number (a problem "
-                "has as many nodes as the largest number in `nodes` says: does the last one hold data?)"
+                f"{who}: the problem has {problem.n} nodes and the graph {n}; expected the same number (a problem has "
+                "as many nodes as the largest number in `nodes` says: give it graph=, which knows them all)"
             )
     return tuple(listed)
+
+
+def targets(listed: tuple[Phase, ...]) -> None:
+    """Warn where a walk does not sample its target, and nobody has said so: the weights of its gradients are wrong."""
+    for kernel in {id(phase.kernel): phase.kernel for phase in listed if phase.rule and phase.rule.weighted}.values():
+        if kernel.biased is not None or kernel.fade is not None or kernel.graph.n > _CHEAP:
+            continue
+        target = np.asarray(kernel.target)
+        try:
+            matrix = kernel.matrix()
+            moved = float(np.abs(target @ matrix - target).sum())
+            away = float(np.abs(stationary_law(matrix, kernel.label) - target).sum() / 2) if moved > _SAME else 0.0
+        except (KernelError, AnalysisError):  # it has no such distribution: the analysis says why
+            continue
+        if away > _SAME:
+            warnings.warn(
+                f"{kernel.label}: its target is not its stationary distribution, which is {away:.2g} away in total "
+                "variation, so the weights of its gradients are biased; leave the target out or, if it is meant, "
+                "declare it with biased=True",
+                TargetWarning,
+                stacklevel=_outside(),
+            )
+
+
+def _outside() -> int:
+    """How many calls up the code is that does not belong to the package: whom a warning is for."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "freewalk":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def phases_cover(listed: tuple[Phase, ...], steps: int) -> None:
@@ -100,78 +113,55 @@ def schedules(listed: tuple[Phase, ...], steps: int) -> None:
     grid = np.unique(np.linspace(0, steps - 1, 1000).astype(np.int64))
     for phase in listed:
         phase.kernel.probabilities(grid)
-        if phase.rule is None:
-            continue
-        rates = np.asarray(phase.rule.rates(grid))
-        if rates.shape != grid.shape or not (np.isfinite(rates) & (rates >= 0)).all():
-            raise FreewalkError(
-                f"{type(phase.rule).__name__}: rates() gives {reprlib.repr(rates)}, expected one finite number >= 0 "
-                "for each of the steps it is given"
-            )
+        if phase.rule is not None:
+            who, remedy = type(phase.rule).__name__, "give one number for each of the steps"
+            check.floats(who, "rates()", phase.rule.rates(grid), grid.shape, low=0.0, remedy=remedy)
 
 
 def models(initial: ArrayLike | None, dim: int, walks: int, kind: str) -> NDArray[Any]:
     """The first model of each walk."""
+    check.room("learn", f"{walks} models of {dim} numbers", 8.0 * walks * dim, "run fewer walks at a time")
     if initial is None:
         return np.zeros((walks, dim), dtype=kind)
-    try:
-        with np.errstate(over="ignore"):  # a number that float32 cannot hold is infinite, hence refused below
-            values = np.array(initial, dtype=kind)
-    except (TypeError, ValueError):
-        raise FreewalkError(
-            f"initial: got {initial!r}, expected an array of numbers, ({dim},) or ({walks}, {dim})"
-        ) from None
+    values = check.floats("learn", "initial", initial)
     if values.shape not in ((dim,), (walks, dim)):
-        raise FreewalkError(f"initial: got shape {values.shape}, expected ({dim},) or ({walks}, {dim})")
-    if not np.isfinite(values).all():
-        raise FreewalkError("initial: got values that are not finite, expected a model to start from")
-    return np.array(np.broadcast_to(values, (walks, dim)), order="C")
+        raise FreewalkError(f"learn: initial has shape {values.shape}, expected ({dim},) or ({walks}, {dim})")
+    with np.errstate(over="ignore"):
+        return check.floats("learn", "initial", np.broadcast_to(values, (walks, dim)).astype(kind)).astype(kind)
 
 
-def start(value: str | ArrayLike, seed_: int, walks: int, n: int) -> NDArray[np.int32]:
-    """The first node of each walk."""
-    if isinstance(value, str):
-        if value != "uniform":
-            raise FreewalkError(
-                f"start: got {value!r}, expected a node, an array of nodes, or 'uniform'; a heavy node is "
-                "int(problem.smoothness.argmax())"
-            )
-        words = rng.word_pair(
-            np.uint64(seed_), rng.START, np.arange(walks, dtype=np.uint64), np.uint64(0), np.uint64(0)
-        )[0]
-        return np.asarray(rng.pick(words, np.uint64(n)), dtype=np.int32)
-    nodes = _integers(value)
-    if nodes is None or nodes.shape not in ((), (walks,)):
-        raise FreewalkError(f"start: got {value!r}, expected a node, an array of {walks} nodes, or 'uniform'")
-    if nodes.size and (nodes.min() < 0 or nodes.max() >= n):
-        raise FreewalkError(f"start: got node {nodes.min() if nodes.min() < 0 else nodes.max()}, expected 0 to {n - 1}")
+def start(value: str | ArrayLike, seed_: int, walks: int, graph: Graph, importance: ArrayLike) -> NDArray[np.int32]:
+    """The first node of each walk: "uniform", "heaviest", a node, or one per walk; a node may be named."""
+    if isinstance(value, str) and value == "uniform":
+        key = (np.uint64(seed_), rng.START, np.arange(walks, dtype=np.uint64), np.uint64(0), np.uint64(0))
+        return np.asarray(rng.pick(rng.word_pair(*key)[0], np.uint64(graph.n)), dtype=np.int32)
+    if isinstance(value, str) and value == "heaviest":
+        value = int(np.argmax(importance))
+    nodes = np.asarray(nodes_of("start", value, graph, f"a node, {walks} nodes, 'uniform' or 'heaviest'"))
+    if nodes.shape not in ((), (walks,)):
+        raise FreewalkError(f"start: got {nodes.size} nodes, expected one, or one for each of the {walks} walks")
     return np.array(np.broadcast_to(nodes, (walks,)), dtype=np.int32)
+
+
+def nodes_of(name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
+    """Nodes as numbers: given as such, or by their names where the graph has some."""
+    words = [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
+    if words and all(isinstance(word, str) for word in words):
+        if graph.node_names is None:
+            raise check.fail(name, "node", value, f"{expected}; {graph.name} has no names")
+        numbers = [graph.node(word) for word in words]
+        return np.array(numbers[0] if isinstance(value, str) else numbers, dtype=np.int64)
+    return check.integers(name, "node", value, None, low=0, high=graph.n - 1, remedy=expected)
 
 
 def paths(value: int | Sequence[int], walks: int) -> NDArray[np.int64]:
     """By walk: the row of its path, or -1."""
-    chosen = _integers(value)
-    if chosen is not None and chosen.ndim == 0:
-        chosen = np.arange(int(chosen)) if 0 <= int(chosen) <= walks else None
-    fits = chosen is not None and chosen.ndim == 1 and ((chosen >= 0) & (chosen < walks)).all()
-    if chosen is None or not fits or np.unique(chosen).size != chosen.size:
-        raise FreewalkError(
-            f"paths: got {value!r}, expected how many of the {walks} walks to keep, or which of 0..{walks - 1}, each "
-            "once"
-        )
+    expected = f"how many of the {walks} walks to keep, or which of 0..{walks - 1}, each once"
+    chosen = check.integers("run", "paths", value, None, low=0, high=walks, remedy=expected)
+    if chosen.ndim == 0:
+        chosen = np.arange(int(chosen))
+    if chosen.ndim != 1 or (chosen >= walks).any() or np.unique(chosen).size != chosen.size:
+        raise FreewalkError(f"run: paths = {show(value)}, expected {expected}")
     rows = np.full(walks, -1, dtype=np.int64)
     rows[chosen] = np.arange(chosen.size)
     return rows
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _integers(value: Any) -> NDArray[np.int64] | None:
-    """An array of whole numbers, or None where it is not one."""
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of unequal length
-        return None
-    return array.astype(np.int64) if array.dtype.kind in "iu" or array.size == 0 else None

@@ -7,12 +7,14 @@ numbers, and each node can act on its own share of them (`Kernel.local`).
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.checks import Checks
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
 from freewalk.local import LocalKernel, LocalMove, faded
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+_check = Checks(KernelError)
 _DENSE_LIMIT = 5000
 _DENSE_SHARE = 5.0  # so many multiplications an entry take longer than they would in a dense product
 _MOST_ENTRIES, _MOST_TERMS = 6e7, 2e9  # of a sparse product: 1 GB, and ten seconds
 _SUM_TOLERANCE = 1e-9
+MOST_HOPS = 10_000  # of a move: it is drawn hop by hop
 _ROUNDING = 1e-12
 
 
@@ -68,11 +72,8 @@ class Move:
     law: ArrayLike | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        number = isinstance(self.probability, (int, float, np.integer, np.floating))
-        if not number or not 0 <= self.probability <= 1:
-            raise KernelError(f"Move: probability = {self.probability!r}, expected a number from 0 to 1")
-        if not isinstance(self.hops, (int, np.integer)) or isinstance(self.hops, bool) or self.hops < 0:
-            raise KernelError(f"Move: hops = {self.hops!r}, expected a whole number >= 0 (0 stays)")
+        _check.probability("Move", "probability", self.probability)
+        _check.whole("Move", "hops", self.hops, 0, MOST_HOPS, remedy="0 stays")
         if self.rows is not None and self.ratio is not None:
             raise KernelError(
                 "Move: got both ratio and rows; ratio goes with uniform hops only. Put the acceptance into the rows, "
@@ -83,7 +84,7 @@ class Move:
         for name in ("ratio", "law"):
             values = getattr(self, name)
             if values is not None:
-                object.__setattr__(self, name, _frozen(as_floats("Move", name, values)))
+                object.__setattr__(self, name, _frozen(_check.floats("Move", name, values, (None,), finite=False)))
         if self.rows is not None:
             matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
@@ -121,6 +122,9 @@ class Kernel:
     fade
         A factor from 0 to 1 for each step that multiplies the probability of every move but the first; the first takes
         what remains. None leaves the probabilities constant.
+    biased
+        Whether the walk is known to sample something else than its target; None: not known. `learn` then finds out
+        where that is cheap, and warns.
 
     Raises
     ------
@@ -140,33 +144,31 @@ class Kernel:
     target: ArrayLike
     label: str = "kernel"
     fade: Schedule | None = None
+    biased: bool | None = None
 
     def __post_init__(self) -> None:
+        _check.text("Kernel", "label", self.label)
         check_graph(self.label, self.graph)
-        if not isinstance(self.moves, (list, tuple)):
-            raise KernelError(f"{self.label}: got {self.moves!r} as its moves, expected a list of fw.Move(...)")
+        _check.instance(self.label, "moves", self.moves, (list, tuple), "a list of fw.Move(...)")
         object.__setattr__(self, "moves", tuple(self.moves))
         for move in self.moves:
             self._check_move(move)
-        if self.fade is not None and not isinstance(self.fade, Schedule):
-            raise KernelError(f"{self.label}: fade = {self.fade!r}, expected a schedule, or None")
+        _check.instance(self.label, "fade", self.fade, (Schedule, NoneType), "a schedule, or None")
+        _check.instance(self.label, "biased", self.biased, (bool, NoneType), "True, False or None")
         total = sum(move.probability for move in self.moves)
         if not abs(total - 1) <= _SUM_TOLERANCE:
             raise KernelError(f"{self.label}: the probabilities of its moves add up to {total!r}, expected 1")
-        target = as_floats(self.label, "target", self.target)
-        _check_law(self.label, "target", target, self.graph.n)
+        target = per_node(self.label, "target", self.target, self.graph)
         # A law that adds up to 1 stays as it is, to the last bit: a kernel read from a file is the one that was saved.
         total = target.sum()
         object.__setattr__(self, "target", _frozen(target if abs(total - 1) <= _ROUNDING else target / total))
 
     def _check_move(self, move: Move) -> None:
-        n = self.graph.n
-        if not isinstance(move, Move):
-            raise KernelError(f"{self.label}: got {move!r} among its moves, expected fw.Move(...)")
+        _check.instance(self.label, "a move", move, Move, "fw.Move(...)")
         if move.ratio is not None:
-            _check_law(self.label, "ratio", np.asarray(move.ratio), n)
+            per_node(self.label, "ratio", move.ratio, self.graph)
         if move.law is not None:
-            _check_law(self.label, "law", np.asarray(move.law), n, allow_zero=True)
+            per_node(self.label, "law", move.law, self.graph, zero=True)
         for matrix in move.rows or ():
             check_stochastic(self.label, matrix, self.graph)
 
@@ -182,7 +184,8 @@ class Kernel:
 
     def probabilities(self, steps: ArrayLike) -> Floats:
         """The probability of each move (columns) at each of the given steps (rows)."""
-        return faded(self._probabilities, self.fade, np.atleast_1d(np.asarray(steps, dtype=np.int64)))
+        times = _check.integers(self.label, "steps", steps, None, low=0)
+        return faded(self._probabilities, self.fade, np.atleast_1d(times))
 
     @property
     def _probabilities(self) -> tuple[float, ...]:
@@ -253,16 +256,12 @@ class Kernel:
         >>> design.kernel(fw.graphs.ring(4), [9, 1, 1, 1]).at(100).moves
         (Move(0.75, hops=1, ratio=…), Move(0.25, hops=1))
         """
-        whole = isinstance(step, (int, np.integer)) and not isinstance(step, bool)
-        if not whole or not 0 <= step < 2**63:
-            raise KernelError(
-                f"{self.label}: at({step!r}), expected the number of a step, whole and from 0 to 2^63 - 1"
-            )
+        now = _check.whole(self.label, "step", step)
         if self.fade is None:
             return self
-        shares = self.probabilities(step)[0]
+        shares = self.probabilities(now)[0]
         moves = [replace(move, probability=float(share)) for move, share in zip(self.moves, shares, strict=True)]
-        return Kernel(self.graph, moves, self.target, f"{self.label} at step {int(step)}")
+        return Kernel(self.graph, moves, self.target, f"{self.label} at step {now}", biased=self.biased)
 
     def local(self, node: int) -> LocalKernel:
         """All that `node` has to know to act, and nothing else."""
@@ -295,20 +294,24 @@ class Kernel:
 
 def check_graph(owner: str, graph: Graph) -> None:
     """Raise unless it is a graph of this package."""
-    if not isinstance(graph, Graph):
-        kind = f"{type(graph).__module__}.{type(graph).__name__}"
+    expected = "a graph of fw.graphs; from_networkx, from_scipy and from_edges make them"
+    _check.instance(owner, "graph", graph, Graph, expected)
+
+
+def per_node(owner: str, name: str, values: ArrayLike, graph: Graph, *, zero: bool = False, remedy: str = "") -> Floats:
+    """Values as a new array of one positive number per node, or an error that names the node; some may be `zero`."""
+    numbers = _check.floats(owner, name, values, None, finite=False)
+    if numbers.shape != (graph.n,):
+        raise KernelError(f"{owner}: {name} has shape {numbers.shape}, expected ({graph.n},): one number per node")
+    fine = np.isfinite(numbers) & ((numbers >= 0) if zero else (numbers > 0))
+    if not fine.all() or not numbers.any():
+        node = int(np.argmin(fine))
+        end = f"; {remedy}" if remedy else ""
         raise KernelError(
-            f"{owner}: got a {kind} as its graph, expected one of fw.graphs; from_networkx, from_scipy and from_edges "
-            "make them"
+            f"{owner}: {name} of node {graph.node_name(node)} is {float(numbers[node])!r}, expected a finite number "
+            f"{'>= 0, and one above' if zero else '> 0'}{end}"
         )
-
-
-def as_floats(owner: str, name: str, values: ArrayLike) -> Floats:
-    """Values as a new array of floats, or an error that names them."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise KernelError(f"{owner}: {name} = {values!r}, expected an array of numbers") from None
+    return numbers
 
 
 def check_stochastic(owner: str, matrix: "csr_array", graph: Graph) -> None:
@@ -330,18 +333,9 @@ def check_stochastic(owner: str, matrix: "csr_array", graph: Graph) -> None:
     if outside.any():
         first = int(np.argmax(outside))
         raise KernelError(
-            f"{owner}: its matrix goes from node {rows[first]} to node {matrix.indices[first]}, which is not an edge "
-            f"of {graph.name}"
+            f"{owner}: its matrix goes from node {graph.node_name(rows[first])} to node "
+            f"{graph.node_name(matrix.indices[first])}, which is not an edge of {graph.name}"
         )
-
-
-def _check_law(owner: str, name: str, values: Floats, n: int, allow_zero: bool = False) -> None:
-    if values.shape != (n,):
-        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected ({n},), one number per node")
-    fine = np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0))
-    if not fine.all() or values.sum() == 0:
-        node = int(np.argmin(fine))
-        raise KernelError(f"{owner}: {name} of node {node} is {float(values[node])!r}, expected a finite number > 0")
 
 
 def _product(owner: str, first: "csr_array", second: "csr_array") -> "csr_array":
@@ -378,9 +372,11 @@ def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> "csr
     """A matrix as canonical CSR: sorted, without duplicates and without stored zeros."""
     from scipy.sparse import csr_array, issparse
 
-    values: Any = matrix if issparse(matrix) else as_floats(owner, name, matrix)
-    if len(values.shape) != 2:
+    values: Any = matrix if issparse(matrix) else _check.floats(owner, name, matrix, finite=False)
+    if len(values.shape) != 2 or values.shape[0] != values.shape[1]:
         raise KernelError(f"{owner}: {name} has shape {values.shape}, expected a square matrix")
+    if values.dtype.kind not in "biuf":
+        raise KernelError(f"{owner}: {name} is a matrix of {values.dtype}, expected real numbers")
     result = csr_array(values.astype(np.float64))
     result.sum_duplicates()
     result.eliminate_zeros()

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
 
 MOVE = np.uint64(0)
@@ -141,10 +142,7 @@ def ends(probabilities: ArrayLike) -> NDArray[np.uint64]:
 
 def check_seed(seed: int) -> np.uint64:
     """A seed as the key of the draws, or an error that says what a seed is."""
-    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
-    if not whole or not 0 <= int(seed) < 2**64:
-        raise FreewalkError(f"seed: got {seed!r}, expected a whole number from 0 to 2^64 - 1")
-    return np.uint64(int(seed))
+    return np.uint64(Checks(FreewalkError).seed("draws", seed))
 
 
 def generator(seed: int, purpose: int = 0) -> np.random.Generator:

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError
 
 __all__ = ["Constant", "Exponential", "Inverse"]
+
+_check = Checks(FreewalkError)
 
 
 class Schedule(ABC):
@@ -22,15 +25,10 @@ class Schedule(ABC):
         """The value at each of the given steps."""
 
 
-def _is_positive(value: object) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return bool(number and np.isfinite(value) and value > 0)  # type: ignore[call-overload,operator]
-
-
-def _require_positive(owner: object, **values: float) -> None:
-    for name, value in values.items():
-        if not _is_positive(value):
-            raise FreewalkError(f"{type(owner).__name__}: {name} = {value!r}, expected a finite number > 0")
+def _require_positive(owner: object) -> None:
+    """Check all fields of a schedule of this package."""
+    for name, value in vars(owner).items():
+        _check.real(type(owner).__name__, name, value, above=0.0)
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Constant(Schedule):
     value: float
 
     def __post_init__(self) -> None:
-        _require_positive(self, value=self.value)
+        _require_positive(self)
 
     def __call__(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The value at each of the given steps."""
@@ -68,7 +66,7 @@ class Inverse(Schedule):
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_positive(self, initial=self.initial, scale=self.scale, power=self.power)
+        _require_positive(self)
 
     def __call__(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The value at each of the given steps."""
@@ -89,7 +87,7 @@ class Exponential(Schedule):
     half_life: float
 
     def __post_init__(self) -> None:
-        _require_positive(self, initial=self.initial, half_life=self.half_life)
+        _require_positive(self)
 
     def __call__(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The value at each of the given steps."""
@@ -98,22 +96,24 @@ class Exponential(Schedule):
 
 def values_at(schedule: Schedule, steps: NDArray[np.int64], owner: str) -> NDArray[np.float64]:
     """The values of a schedule, or an error where one is negative or not finite; one that has died out may be 0."""
-    values = np.broadcast_to(np.asarray(schedule(steps), dtype=np.float64), steps.shape)
+    given = _check.floats(owner, "its schedule", schedule(steps), finite=False)
+    if given.shape not in ((), steps.shape):
+        raise FreewalkError(
+            f"{owner}: {show(schedule)} returns shape {given.shape}, expected {steps.shape}: one per step"
+        )
+    values = np.broadcast_to(given, steps.shape)
     fine = np.isfinite(values) & (values >= 0)
     if not fine.all():
         first = int(np.argmin(fine))
         raise FreewalkError(
-            f"{owner}: {schedule!r} is {values[first]:g} at step {steps[first]}, expected a finite number >= 0"
+            f"{owner}: {show(schedule)} is {values[first]:g} at step {steps[first]}, expected a finite number >= 0"
         )
     return values
 
 
-def schedule(value: "float | Schedule", owner: str) -> Schedule:
+def schedule(value: "float | Schedule", who: str, name: str = "step") -> Schedule:
     """A number as a constant schedule; a schedule as it is."""
     if isinstance(value, Schedule):
         return value
-    if not _is_positive(value):
-        raise FreewalkError(
-            f"{owner}: got {value!r}, expected a finite number > 0 or a schedule such as Inverse(0.1, scale=100)"
-        )
-    return Constant(float(value))
+    remedy = "or a schedule such as Inverse(0.1, scale=100)"
+    return Constant(_check.real(who, name, value, above=0.0, remedy=remedy))

@@ -162,7 +162,7 @@ def test_every_walk_may_have_a_first_model_of_its_own():
 
 @pytest.mark.parametrize("step", [0, -0.1, np.nan, np.inf, "fast", None, True], ids=repr)
 def test_steps_are_positive(step):
-    with pytest.raises(FreewalkError, match=r"SGD: step: got .*, expected a finite number > 0 or a schedule"):
+    with pytest.raises(FreewalkError, match=r"SGD: step = .*, expected a finite number > 0; or a schedule"):
         fw.SGD(step=step)
 
 

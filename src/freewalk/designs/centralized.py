@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from freewalk.designs.design import Design, Floats, power_law
+from freewalk.designs.design import Design, Floats, check_power, power_law
 from freewalk.graphs import Graph
 from freewalk.kernel import Move
 
@@ -26,6 +26,14 @@ class Centralized(Design):
     """
 
     power: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_power("Centralized", self.power)
+
+    @property
+    def biased(self) -> bool:
+        """No: it samples its target."""
+        return False
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """One draw from the target."""

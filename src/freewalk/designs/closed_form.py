@@ -40,6 +40,11 @@ class ClosedFormMHLJ(Design):
     def __post_init__(self) -> None:
         self._as_mhlj()
 
+    @property
+    def biased(self) -> bool:
+        """As in `MHLJ`."""
+        return self._as_mhlj().biased
+
     def _as_mhlj(self) -> MHLJ:
         return MHLJ(self.jump, self.stop, self.hops, self.power)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from freewalk.designs.design import Design, Floats
+from freewalk.designs.design import Design, Floats, check
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
 from freewalk.kernel import Move
@@ -40,13 +40,16 @@ class Decaying(Design):
     schedule: Schedule
 
     def __post_init__(self) -> None:
-        if not isinstance(self.design, Design) or not isinstance(self.schedule, Schedule):
-            raise KernelError(
-                f"Decaying: got {self.design!r} and {self.schedule!r}, expected a design and a schedule, such as "
-                "Decaying(MHLJ(0.1, 0.5, 3), schedules.Inverse(1.0, scale=1000))"
-            )
+        expected = "a {}, as in Decaying(MHLJ(0.1, 0.5, 3), schedules.Inverse(1.0, scale=1000))"
+        check.instance("Decaying", "design", self.design, Design, expected.format("design"))
+        check.instance("Decaying", "schedule", self.schedule, Schedule, expected.format("schedule"))
         if self.design.fade() is not None:
             raise KernelError("Decaying: the design decays already; multiply the schedules instead")
+
+    @property
+    def biased(self) -> bool | None:
+        """As the design."""
+        return self.design.biased
 
     def moves(self, graph: Graph, importance: Floats | None) -> Sequence[Move]:
         """Those of the design."""

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.checks import Checks
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
-from freewalk.kernel import Kernel, Move, as_floats, check_graph
+from freewalk.kernel import MOST_HOPS as MOST_HOPS
+from freewalk.kernel import Kernel, Move, check_graph, per_node
 from freewalk.schedules import Schedule
 
 Floats = NDArray[np.float64]
+
+check = Checks(KernelError)
 
 
 class Design(ABC):
@@ -19,6 +23,11 @@ class Design(ABC):
 
     A design of your own gives `moves` and `target`; everything else reads the kernel they make.
     """
+
+    @property
+    def biased(self) -> bool | None:
+        """Whether the walk samples something else than its target; None: not known, and its kernels find out."""
+        return None
 
     @abstractmethod
     def moves(self, graph: Graph, importance: Floats | None) -> Sequence[Move]:
@@ -55,37 +64,32 @@ class Design(ABC):
             If the importance is not a positive number a node, or the moves are not a Markov chain.
         """
         check_graph(repr(self), graph)
-        values = None if importance is None else check_importance(repr(self), importance, graph.n)
+        values = None if importance is None else check_importance(repr(self), importance, graph)
         return Kernel(
             graph,
             self.moves(graph, values),
             self.target(graph, values),
             label=repr(self) if label is None else label,
             fade=self.fade(),
+            biased=self.biased,
         )
 
 
-def check_importance(owner: str, importance: ArrayLike, n: int, name: str = "importance") -> Floats:
-    """An importance as an array of n positive numbers, or an error that names the node."""
+def check_importance(owner: str, importance: ArrayLike, graph: Graph, name: str = "importance") -> Floats:
+    """An importance as an array of one positive number per node, or an error that names the node."""
     if hasattr(importance, "smoothness"):
         raise KernelError(f"{owner}: got a problem as {name}, expected one number per node; pass problem.smoothness")
-    values = as_floats(owner, name, importance)
-    if values.shape != (n,):
-        raise KernelError(f"{owner}: {name} has shape {values.shape}, expected ({n},): one number per node")
-    bad = ~(np.isfinite(values) & (values > 0))
-    if bad.any():
-        node = int(np.argmax(bad))
-        raise KernelError(
-            f"{owner}: {name} of node {node} is {values[node]}, expected a finite number > 0; a node without {name} "
-            "would never be visited (a little ridge makes every smoothness positive)"
-        )
-    return values
+    remedy = f"a node without {name} would never be visited (a little ridge makes every smoothness positive)"
+    return per_node(owner, name, importance, graph, remedy=remedy)
+
+
+def check_power(owner: str, power: float) -> float:
+    """A power of the importance."""
+    return check.real(owner, "power", power, remedy="0 is uniform, 1 is importance")
 
 
 def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Floats:
-    """importance^power as a law over the nodes; power 0 needs no importance."""
-    if not isinstance(power, (int, float, np.integer, np.floating)) or not np.isfinite(power):
-        raise KernelError(f"{owner}: power = {power!r}, expected a finite number (0 is uniform, 1 is importance)")
+    """importance^power as a distribution over the nodes; power 0 needs no importance."""
     if power == 0:
         return np.full(n, 1.0 / n)
     if importance is None:

@@ -21,7 +21,9 @@ class FromMatrix(Design):
     P
         The matrix, dense or sparse.
     target
-        The law for the weights, a positive number a node; None takes the stationary law of P.
+        The distribution for the weights, one positive number per node; None takes the stationary distribution of P.
+    biased
+        Whether that is known to be another one than the stationary distribution, so that `learn` need not warn.
 
     Examples
     --------
@@ -34,11 +36,18 @@ class FromMatrix(Design):
 
     P: Any
     law: ArrayLike | None
+    declared: bool | None
 
     # Written out because the parameter `target` and the method `target` of every design share a name.
-    def __init__(self, P: Any, target: ArrayLike | None = None) -> None:
+    def __init__(self, P: Any, target: ArrayLike | None = None, biased: bool | None = None) -> None:
         object.__setattr__(self, "P", canonical_rows(P, "FromMatrix", "P"))
         object.__setattr__(self, "law", target)
+        object.__setattr__(self, "declared", biased)
+
+    @property
+    def biased(self) -> bool | None:
+        """As declared; the stationary distribution of P is its target by definition, another one need not be."""
+        return False if self.law is None else self.declared
 
     def __repr__(self) -> str:
         """The design without its arrays."""
@@ -51,7 +60,7 @@ class FromMatrix(Design):
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
         """The given law, or the stationary law of P."""
         if self.law is not None:
-            return check_importance(repr(self), self.law, graph.n, "target")
+            return check_importance(repr(self), self.law, graph, "target")
         check_stochastic(repr(self), self.P, graph)
         try:
             return stationary_law(self.P, "FromMatrix")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.designs.design import Design, Floats, check_importance, power_law
-from freewalk.errors import KernelError
+from freewalk.designs.design import Design, Floats, check_importance, check_power, power_law
 from freewalk.graphs import Graph
 from freewalk.kernel import Move, canonical_rows, check_stochastic
 
@@ -49,9 +48,7 @@ class Metropolis(Design):
 
     # Written out because the parameter `target` and the method `target` of every design share a name.
     def __init__(self, power: float = 0.0, target: ArrayLike | None = None, proposal: Any = None) -> None:
-        if not isinstance(power, (int, float, np.integer, np.floating)):
-            raise KernelError(f"Metropolis: power = {power!r}, expected a number (0 is uniform, 1 is importance)")
-        object.__setattr__(self, "power", power)
+        object.__setattr__(self, "power", check_power("Metropolis", power))
         object.__setattr__(self, "law", target)
         object.__setattr__(self, "proposal", proposal)
 
@@ -59,6 +56,11 @@ class Metropolis(Design):
         """The design as it is written, without its arrays."""
         target = f"power={self.power:g}" if self.law is None else "target=…"
         return f"Metropolis({target}{'' if self.proposal is None else ', proposal=…'})"
+
+    @property
+    def biased(self) -> bool:
+        """No: it samples its target."""
+        return False
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """One hop with an acceptance, or the Metropolis matrix of the proposal."""
@@ -72,7 +74,7 @@ class Metropolis(Design):
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
         """The given law, or importance^power."""
         if self.law is not None:
-            return check_importance(repr(self), self.law, graph.n, "target")
+            return check_importance(repr(self), self.law, graph, "target")
         return power_law(repr(self), importance, self.power, graph.n)
 
 

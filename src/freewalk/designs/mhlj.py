@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.designs.design import Design, Floats, power_law
-from freewalk.errors import KernelError
+from freewalk.designs.design import MOST_HOPS, Design, Floats, check, check_power, power_law
 from freewalk.graphs import Graph
 from freewalk.kernel import Move
 
@@ -48,13 +47,16 @@ class MHLJ(Design):
     corrected: bool = False
 
     def __post_init__(self) -> None:
-        number = (int, float, np.integer, np.floating)
-        if not isinstance(self.jump, number) or not 0 <= self.jump <= 1:
-            raise KernelError(f"MHLJ: jump = {self.jump!r}, expected a probability from 0 to 1")
-        if not isinstance(self.stop, number) or not 0 < self.stop <= 1:
-            raise KernelError(f"MHLJ: stop = {self.stop!r}, expected a probability above 0 and up to 1")
-        if not isinstance(self.hops, (int, np.integer)) or isinstance(self.hops, bool) or self.hops < 1:
-            raise KernelError(f"MHLJ: hops = {self.hops!r}, expected a whole number >= 1; jump=0 makes no jumps")
+        check.probability("MHLJ", "jump", self.jump)
+        check.probability("MHLJ", "stop", self.stop, positive=True)
+        check.whole("MHLJ", "hops", self.hops, 1, MOST_HOPS, remedy="jump=0 makes no jumps")
+        check_power("MHLJ", self.power)
+        check.flag("MHLJ", "corrected", self.corrected)
+
+    @property
+    def biased(self) -> bool:
+        """Uncorrected jumps take the walk away from its target; that is known, and meant."""
+        return self.jump > 0 and not self.corrected
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """The Metropolis hop, then the jumps of 1, 2, …, `hops` hops."""

@@ -18,6 +18,11 @@ class SimpleWalk(Design):
     array([0.5       , 0.16666667, 0.16666667, 0.16666667])
     """
 
+    @property
+    def biased(self) -> bool:
+        """No: it samples its target."""
+        return False
+
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """One uniform hop."""
         return [Move(1.0, hops=1)]

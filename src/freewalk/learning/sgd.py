@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
 from freewalk.learning.rule import Rule
 from freewalk.schedules import Schedule, schedule, values_at
@@ -49,13 +50,11 @@ class SGD(Rule):
     sampled: bool = False
 
     def __post_init__(self) -> None:
-        schedule(self.step, "SGD: step")
-        whole = isinstance(self.local_steps, (int, np.integer)) and not isinstance(self.local_steps, bool)
-        if not whole or self.local_steps < 1:
-            raise FreewalkError(f"SGD: local_steps = {self.local_steps!r}, expected a whole number >= 1")
+        schedule(self.step, "SGD")
+        check = Checks(FreewalkError)
+        check.whole("SGD", "local_steps", self.local_steps, 1)
         for name in ("weighted", "average", "sampled"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise FreewalkError(f"SGD: {name} = {getattr(self, name)!r}, expected True or False")
+            check.flag("SGD", name, getattr(self, name))
 
     @property
     def update(self) -> Callable[..., Any]:
@@ -66,7 +65,7 @@ class SGD(Rule):
     def constant(self) -> bool:
         """Whether the step is a number."""
         own = type(self).rates is not SGD.rates  # a class of a user's may have rates of its own
-        return not own and isinstance(self.step, (int, float, np.integer, np.floating))
+        return not own and not isinstance(self.step, Schedule)
 
     @property
     def carries(self) -> int:
@@ -84,7 +83,7 @@ class SGD(Rule):
 
     def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The step size γ at each of the given steps."""
-        return values_at(schedule(self.step, "SGD: step"), steps, "SGD: step")
+        return values_at(schedule(self.step, "SGD"), steps, "SGD: step")
 
 
 def _step(x: float, gradient: float, step: float, count: int) -> float:

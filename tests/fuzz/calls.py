@@ -1,0 +1,369 @@
+"""Calls of the whole public surface with arguments of the wrong kind: each must work or raise a FreewalkError, and soon.
+
+    python tests/fuzz/calls.py 5000 --seed 1
+
+One or two arguments of a call that works are exchanged for junk. The calls run in processes of their own, with 6 GB of
+memory each; a process that dies or is silent for ten seconds counts as a crash or a hang of the call that it had begun.
+A call with an unknown or missing argument is no part of this: Python itself refuses it.
+"""
+
+import argparse
+import inspect
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections import Counter
+from pathlib import Path
+
+LIMIT = 10.0  # seconds that a call may take
+MEMORY = 6 * 2**30
+BATCH = 250
+
+
+def junk(random):
+    """Something that a user may give by mistake, or an attacker on purpose."""
+    import networkx
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    import freewalk as fw
+
+    class Rude:
+        def __repr__(self):
+            raise RuntimeError("no words")
+
+        def __float__(self):
+            raise RuntimeError("no number")
+
+        def __array__(self, *arguments, **options):
+            raise RuntimeError("no array")
+
+    return random.choice(
+        [
+            None,
+            True,
+            "x",
+            "",
+            "0.5",
+            "\0",
+            "../../etc",
+            b"bytes",
+            -1,
+            0,
+            1,
+            2,
+            2.5,
+            -0.5,
+            1e308,
+            1e-320,
+            float("nan"),
+            float("inf"),
+            float("-inf"),
+            10**30,
+            -(10**30),
+            2**63,
+            2**31,
+            1 + 2j,
+            [],
+            (),
+            {},
+            [1],
+            [0, 1],
+            [[1], [2, 3]],
+            [1, "a"],
+            [None],
+            ["a", "b"],
+            [0.5] * 6,
+            [-1] * 6,
+            [10**30],
+            {"a": 1},
+            {1, 2},
+            range(3),
+            object(),
+            Rude(),
+            int,
+            lambda: None,
+            lambda *arguments: 1 / 0,
+            Path("/nonexistent/x"),
+            np.array(3),
+            np.float32(0.5),
+            np.int8(-3),
+            np.uint64(2**63 + 5),
+            np.datetime64("2020-01-01"),
+            np.zeros(0),
+            np.zeros((2, 0)),
+            np.ones(6),
+            np.ones((6, 6)),
+            np.eye(6),
+            np.full(6, np.nan),
+            np.array([1, 2, None], dtype=object),
+            np.array(["a", "b"]),
+            np.arange(6) + 1j,
+            np.ma.masked_array(np.arange(1.0, 7.0), [0, 1, 0, 0, 0, 0]),
+            np.arange(6, dtype=">i8"),
+            csr_array(np.eye(6)),
+            networkx.path_graph(3),
+            fw.graphs.ring(5),
+            fw.graphs.path(6),
+            fw.designs.SimpleWalk(),
+            fw.SGD(step=0.1),
+            fw.schedules.Constant(1.0),
+            fw.errors.FreewalkError,
+        ]
+    )
+
+
+def surface(folder):
+    """Every public callable with arguments that work, by name."""
+    import networkx
+    import numpy as np
+
+    import freewalk as fw
+    from freewalk import analysis, designs, experiment, graphs, objectives, report, runtimes, schedules
+    from freewalk.analysis import theory
+
+    ring = graphs.ring(6)
+    problem = objectives.LeastSquares.synthetic(6, dim=2, heavy=1, samples=2, seed=1)
+    logistic = objectives.Logistic.synthetic(6, dim=2, heavy=1, seed=1, ridge=0.1)
+    kernel = designs.MHLJ(0.1, 0.5, 2).kernel(ring, problem.smoothness)
+    exact = designs.Metropolis(power=1).kernel(ring, problem.smoothness)
+    one = objectives.LeastSquares.synthetic(6, dim=2, heavy=1, seed=1)
+    rule = fw.SGD(step=1e-3)
+    run = {"kernel": kernel, "steps": 6, "walks": 2, "every": 2, "start": 0, "seed": 1, "runtime": "reference"}
+    run |= {"paths": 1, "progress": None}
+    record = fw.learn(problem, rule=rule, **run)
+    other = fw.learn(problem, exact, rule, steps=6, walks=2, every=2, runtime="reference")
+    file = record.save(folder / "good.npz")
+    (folder / "edges.txt").write_text("0 1\n1 2\n")
+    (folder / "spec.toml").write_text(experiment.shipped("example.toml").read_text())
+    features, targets, nodes = np.arange(12.0).reshape(6, 2) + np.eye(6, 2), np.arange(6.0), np.arange(6)
+    data = {"features": features, "targets": targets, "nodes": nodes, "ridge": 0.1, "heavy": (1,)}
+    data |= {"weight_by": "node", "relays": (), "graph": ring}
+    drawn = {"n": 6, "dim": 2, "heavy": 1, "heavy_probability": None, "adjacent": True, "light_variance": 1.0}
+    drawn |= {"heavy_variance": 10.0, "constant": False, "distance": 1.0, "shift": 0.0}
+    drawn |= {"shifted": "heavy", "samples": 1, "ridge": 0.0, "seed": 1}
+    curve = {"problem": problem, "kernel": kernel, "rule": rule, "steps": 6, "every": 2, "start": 0, "progress": None}
+    calls = {
+        "graphs.ring": (graphs.ring, {"n": 6}),
+        "graphs.path": (graphs.path, {"n": 6}),
+        "graphs.grid": (graphs.grid, {"rows": 2, "cols": 3}),
+        "graphs.complete": (graphs.complete, {"n": 6}),
+        "graphs.star": (graphs.star, {"n": 6}),
+        "graphs.erdos_renyi": (graphs.erdos_renyi, {"n": 6, "p": 0.9, "seed": 1}),
+        "graphs.watts_strogatz": (graphs.watts_strogatz, {"n": 6, "k": 4, "p": 0.1, "seed": 1}),
+        "graphs.barabasi_albert": (graphs.barabasi_albert, {"n": 6, "m": 2, "seed": 1}),
+        "graphs.from_networkx": (graphs.from_networkx, {"graph": networkx.path_graph("abc")}),
+        "graphs.from_edges": (graphs.from_edges, {"edges": [(0, 1), (1, 2)], "n": 3}),
+        "graphs.from_scipy": (graphs.from_scipy, {"matrix": ring.adjacency()}),
+        "graphs.read": (graphs.read, {"path": folder / "edges.txt"}),
+        "Graph": (
+            graphs.Graph,
+            {"indptr": ring.indptr, "indices": ring.indices, "name": "g", "node_names": None, "positions": None},
+        ),
+        "Graph.neighbours": (ring.neighbours, {"node": 1}),
+        "Graph.node": (ring.node, {"name": 1}),
+        "Graph.distances": (ring.distances, {"nodes": [0]}),
+        "MHLJ": (designs.MHLJ, {"jump": 0.1, "stop": 0.5, "hops": 3, "power": 1.0, "corrected": False}),
+        "ClosedFormMHLJ": (designs.ClosedFormMHLJ, {"jump": 0.1, "stop": 0.5, "hops": 3, "power": 1.0}),
+        "Metropolis": (designs.Metropolis, {"power": 1.0, "target": None, "proposal": None}),
+        "Centralized": (designs.Centralized, {"power": 1.0}),
+        "FromMatrix": (designs.FromMatrix, {"P": kernel.matrix(), "target": None}),
+        "Decaying": (designs.Decaying, {"design": designs.MHLJ(0.1, 0.5, 3), "schedule": schedules.Constant(0.5)}),
+        "Metropolis(target).kernel": (lambda target: designs.Metropolis(target=target).kernel(ring), {"target": [1] * 6}),
+        "FromMatrix(target).kernel": (
+            lambda P, target: designs.FromMatrix(P, target=target).kernel(ring),
+            {"P": kernel.matrix(), "target": [1] * 6},
+        ),
+        "Metropolis(proposal).kernel": (
+            lambda proposal: designs.Metropolis(proposal=proposal).kernel(ring),
+            {"proposal": kernel.matrix()},
+        ),
+        "Design.kernel": (
+            designs.MHLJ(0.1, 0.5, 3).kernel,
+            {"graph": ring, "importance": problem.smoothness, "label": "a"},
+        ),
+        "Move": (fw.Move, {"probability": 0.5, "hops": 1, "ratio": None, "rows": None, "law": None}),
+        "Kernel": (
+            fw.Kernel,
+            {"graph": ring, "moves": [fw.Move(1.0)], "target": [1] * 6, "label": "a", "fade": None, "biased": True},
+        ),
+        "Kernel.at": (kernel.at, {"step": 3}),
+        "Kernel.matrix": (kernel.matrix, {"step": 3}),
+        "Kernel.local": (kernel.local, {"node": 3}),
+        "Kernel.probabilities": (kernel.probabilities, {"steps": [0, 1]}),
+        "Constant": (schedules.Constant, {"value": 0.1}),
+        "Inverse": (schedules.Inverse, {"initial": 0.1, "scale": 10.0, "power": 1.0}),
+        "Exponential": (schedules.Exponential, {"initial": 0.1, "half_life": 10.0}),
+        "SGD": (
+            fw.SGD,
+            {"step": 0.1, "weighted": True, "local_steps": 1, "average": False, "sampled": False},
+        ),
+        "Phase": (
+            lambda until, kernel, rule: fw.learn(
+                problem, [fw.Phase(until, kernel, rule)], steps=3, runtime="reference"
+            ),
+            {"until": 5, "kernel": kernel, "rule": rule},
+        ),
+        "CPU": (runtimes.CPU, {"threads": 1}),
+        "CUDA": (runtimes.CUDA, {name: None for name in inspect.signature(runtimes.CUDA).parameters}),
+        "LeastSquares": (objectives.LeastSquares, data),
+        "Logistic": (objectives.Logistic, data | {"targets": np.array([0, 1, 0, 1, 0, 1])}),
+        "LeastSquares.synthetic": (objectives.LeastSquares.synthetic, drawn | {"noise": 0.1}),
+        "Logistic.synthetic": (objectives.Logistic.synthetic, drawn),
+        "LeastSquares.loss": (problem.loss, {"x": [0.0, 1.0]}),
+        "LeastSquares.mse": (problem.mse, {"x": [0.0, 1.0]}),
+        "LeastSquares.gradient": (problem.gradient, {"node": 1, "x": [0.0, 1.0], "sample": 0}),
+        "LeastSquares.samples": (problem.samples, {"node": 1}),
+        "Logistic.loss": (logistic.loss, {"x": [0.0, 1.0]}),
+        "learn": (fw.learn, {"problem": problem, "rule": rule, "initial": [0.0, 0.0], "precision": "float64", **run}),
+        "walk": (fw.walk, run),
+        "resume": (fw.resume, {"record": record, "runtime": None, "types": (), "progress": None}),
+        "load": (fw.load, {"path": file}),
+        "concat": (fw.concat, {"records": [record, other], "labels": ["a", "b"]}),
+        "Record.save": (record.save, {"path": folder / "new.npz"}),
+        "diagnose": (
+            fw.diagnose,
+            {
+                "graph": ring,
+                "importance": problem.smoothness,
+                "start": 0,
+                "dim": 2,
+                "samples": 1,
+                "equal": False,
+                "designs": None,
+                "budget": 2.0,
+                "progress": None,
+            },
+        ),
+        "exact_curve": (analysis.exact_curve, curve | {"initial": [0.0, 0.0]}),
+        "find_traps": (analysis.find_traps, {"kernel": exact}),
+        "escape_time": (analysis.escape_time, {"kernel": exact, "nodes": [0]}),
+        "excess_visits": (analysis.excess_visits, {"kernel": exact, "nodes": [0]}),
+        "hitting_times": (analysis.hitting_times, {"kernel": exact, "target": 0}),
+        "matched_steps": (analysis.matched_steps, {"problem": one, "kernels": {"a": exact, "b": kernel}}),
+        "mixing_time": (analysis.mixing_time, {"kernel": exact, "tolerance": 0.1}),
+        "race": (analysis.race, {"problem": one, "kernel": exact, "settle": 0.1, "reach": 0.2, "start": 0}),
+        "small_step_law": (analysis.small_step_law, {"problem": one, "kernel": exact}),
+        "stability_limit": (analysis.stability_limit, {"problem": one, "kernel": exact}),
+        "steady_state": (analysis.steady_state, {"problem": one, "kernel": exact, "rule": rule}),
+        "curves": (report.curves, {"record": record, "path": folder / "a.png", "scale": "auto"}),
+        "escape": (report.escape, {"record": record, "path": folder / "b.png", "designs": None, "updates": 3}),
+        "occupancy": (report.occupancy, {"record": record, "path": folder / "c.png", "around": 2}),
+        "section_of": (report.section_of, {"record": record, "graph": None, "title": "a", "text": ("b",)}),
+        "summarize": (report.summarize, {"record": record}),
+        "table": (report.table, {"record": record}),
+        "write_page": (
+            report.write_page,
+            {"page": report.Page("a", [report.section_of(record)]), "path": folder / "d.html"},
+        ),
+        "experiment.load": (experiment.load, {"path": folder / "spec.toml"}),
+        "experiment.parse": (experiment.parse, {"text": (folder / "spec.toml").read_text(), "source": "spec"}),
+    }
+    for name in ("distance_to_target", "fundamental_matrix", "kemeny_constant", "messages_per_visit", "period"):
+        calls[name] = (getattr(analysis, name), {"kernel": exact})
+    for name in ("second_eigenvalue", "sojourn_times", "spectral_gap", "stationary"):
+        calls[name] = (getattr(analysis, name), {"kernel": exact})
+    good = {"problem": one, "kernel": kernel, "step": 1e-3, "steps": 4, "start": 0, "graph": ring, "length": 5}
+    good |= {"importance": one.smoothness, "jump": 0.1, "stop": 0.5, "hops": 3, "rule": rule, "initial": None}
+    for name in theory.__all__:
+        function = getattr(theory, name)
+        if inspect.isfunction(function):
+            needed = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+            calls[f"theory.{name}"] = (function, {parameter: good.get(parameter) for parameter in needed})
+    return calls
+
+
+def work(first, last, seed):
+    """Make the calls of some numbers, and tell about each before and after it, a line of JSON each time."""
+    import random as randomness
+
+    import freewalk as fw
+
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)
+        calls = surface(Path(name))
+        for number in range(first, last):
+            random = randomness.Random(f"{seed}/{number}")
+            call = sorted(calls)[number % len(calls)]
+            function, good = calls[call]
+            chosen = random.sample(sorted(good), min(len(good), random.choice([1, 1, 1, 2])))
+            given = {**good, **{parameter: junk(random) for parameter in chosen}}
+            print(json.dumps({"number": number, "call": call, "chosen": chosen}), flush=True)
+            shown = {parameter: fw.checks.show(given[parameter]) for parameter in chosen}
+            try:
+                function(**given)
+                outcome, said = "works", ""
+            except fw.FreewalkError as error:
+                outcome, said = "refused", str(error)
+            except BaseException as error:
+                outcome, said = "wrong", f"{type(error).__name__}: {error}"
+            print(json.dumps({"outcome": outcome, "said": said[:2000], "given": shown}), flush=True)
+
+
+def run(first, last, seed):
+    """The outcome of each call: works, refused, wrong, crash or hang."""
+    found = []
+    while first < last:
+        command = [sys.executable, __file__, "--work", str(first), str(min(last, first + BATCH)), "--seed", str(seed)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        begun, timer = None, None
+        slow = threading.Event()
+
+        def kill(process=process, slow=slow):
+            slow.set()
+            process.kill()
+
+        for line in process.stdout:
+            if timer is not None:
+                timer.cancel()
+            told = json.loads(line)
+            if "number" in told:
+                begun = told
+                timer = threading.Timer(LIMIT, kill)
+                timer.start()
+            else:
+                found.append({**begun, **told})
+                begun = None
+        if timer is not None:
+            timer.cancel()
+        process.wait()
+        if begun is not None:
+            found.append({**begun, "outcome": "hang" if slow.is_set() else "crash", "said": "", "given": {}})
+        elif process.returncode:
+            raise RuntimeError(f"the process that makes the calls ended with {process.returncode}")
+        first = found[-1]["number"] + 1
+    return found
+
+
+def main():
+    """Make the calls, and print what went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("count", type=int, nargs="?", default=5000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--work", type=int, nargs=2)
+    options = parser.parse_args()
+    if options.work:
+        work(*options.work, options.seed)
+        return
+    found = run(options.first, options.first + options.count, options.seed)
+    for one in found:
+        if one["outcome"] not in ("works", "refused"):
+            print(one["number"], one["outcome"], one["call"], one["given"] or one["chosen"], one["said"][:300])
+    counts = Counter(one["outcome"] for one in found)
+    calls = len({one["call"] for one in found})
+    print(f"{len(found)} calls of {calls} functions:", ", ".join(f"{n} {name}" for name, n in counts.most_common()))
+    long = max((len(one["said"]) for one in found if one["outcome"] == "refused"), default=0)
+    print(f"the longest message has {long} letters")
+    sys.exit(any(name not in ("works", "refused") for name in counts))
+
+
+if __name__ == "__main__":
+    main()
