@@ -1,26 +1,57 @@
-"""Every Python block in the documents runs, block after block, as a reader would paste them."""
+"""The documents are run as a reader would: Python is pasted, files with a title are written, commands are typed."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r'^```(python|toml|console)(?: title="(.+?)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (.+)$", re.MULTILINE)
 
 
 def with_code(pages: list[Path]) -> list[Path]:
-    return [page for page in pages if page.exists() and BLOCK.search(page.read_text())]
+    return [page for page in pages if page.exists() and runs(page)]
+
+
+def runs(page: Path) -> list[tuple[str, str, str, int]]:
+    """The blocks that are run: language, title, text and the line where the text begins."""
+    text = page.read_text()
+    found = [(*block.groups(default=""), text[: block.start(3)].count("\n")) for block in BLOCK.finditer(text)]
+    return [block for block in found if block[0] == "python" or block[1] or (block[0] == "console")]
 
 
 @pytest.mark.parametrize("page", with_code(PAGES), ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_in_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # The blocks go to one file, since compiled functions are read from their source.
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    known = set(sys.modules)
+    # Compiled functions are read from their source: all blocks are pieces of one file, on the lines of the page.
     script = tmp_path / "page.py"
-    script.write_text("\n\n".join(BLOCK.findall(page.read_text())))
-    exec(compile(script.read_text(), str(script), "exec"), {"__name__": "page"})
+    lines = page.read_text().splitlines()
+    code: list[str] = [""] * len(lines)
+    for language, title, text, line in runs(page):
+        if language == "python" and not title:
+            code[line : line + text.count("\n")] = text.splitlines()
+    script.write_text("\n".join(code) + "\n")
+    names = {"__name__": "page"}
+    for language, title, text, line in runs(page):
+        if title:
+            (tmp_path / title).write_text(text)
+        elif language == "python":
+            exec(compile("\n" * line + text, str(script), "exec"), names)
+        else:
+            for command in COMMAND.findall(text):
+                done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
+                assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    for module in set(sys.modules) - known:
+        if str(getattr(sys.modules[module], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[module]  # another page may have a module of that name
 
 
 def test_there_are_pages_with_code():

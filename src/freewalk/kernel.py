@@ -229,9 +229,10 @@ class Kernel:
         """
         from scipy.sparse import csr_array
 
+        now = _check.whole(self.label, "step", step)
         total = csr_array((self.graph.n, self.graph.n))
         powers: list[csr_array] = []
-        for probability, move in zip(self.probabilities(step)[0], self.moves, strict=True):
+        for probability, move in zip(self.probabilities(now)[0], self.moves, strict=True):
             if probability > 0:
                 total = csr_array(total + probability * self.move_matrix(move, powers))
         return total

@@ -1,4 +1,4 @@
-"""Calls of the whole public surface with arguments of the wrong kind: each must work or raise a FreewalkError, and soon.
+"""Calls of the whole public surface with wrong arguments: each must work or raise a FreewalkError, and soon.
 
     python tests/fuzz/calls.py 5000 --seed 1
 
@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -137,9 +138,15 @@ def surface(folder):
     run = {"kernel": kernel, "steps": 6, "walks": 2, "every": 2, "start": 0, "seed": 1, "runtime": "reference"}
     run |= {"paths": 1, "progress": None}
     record = fw.learn(problem, rule=rule, **run)
+    stopped = {**run, "steps": 60, "progress": lambda step, steps: signal.raise_signal(signal.SIGINT)}
+    partial = fw.learn(problem, rule=rule, **stopped)
+    assert partial.partial
     other = fw.learn(problem, exact, rule, steps=6, walks=2, every=2, runtime="reference")
     file = record.save(folder / "good.npz")
     (folder / "edges.txt").write_text("0 1\n1 2\n")
+    (folder / "samples.csv").write_text("v,a,y\n0,1.0,2.0\n1,2.0,3.0\n")
+    found = fw.diagnose(ring, problem.smoothness, budget=1.0)
+    series = report.Series("a", {"updates": [0.0, 1.0]}, [1.0, 2.0])
     (folder / "spec.toml").write_text(experiment.shipped("example.toml").read_text())
     features, targets, nodes = np.arange(12.0).reshape(6, 2) + np.eye(6, 2), np.arange(6.0), np.arange(6)
     data = {"features": features, "targets": targets, "nodes": nodes, "ridge": 0.1, "heavy": (1,)}
@@ -158,7 +165,7 @@ def surface(folder):
         "graphs.watts_strogatz": (graphs.watts_strogatz, {"n": 6, "k": 4, "p": 0.1, "seed": 1}),
         "graphs.barabasi_albert": (graphs.barabasi_albert, {"n": 6, "m": 2, "seed": 1}),
         "graphs.from_networkx": (graphs.from_networkx, {"graph": networkx.path_graph("abc")}),
-        "graphs.from_edges": (graphs.from_edges, {"edges": [(0, 1), (1, 2)], "n": 3}),
+        "graphs.from_edges": (graphs.from_edges, {"edges": [(0, 1), (1, 2)], "n": 3, "names": None}),
         "graphs.from_scipy": (graphs.from_scipy, {"matrix": ring.adjacency()}),
         "graphs.read": (graphs.read, {"path": folder / "edges.txt"}),
         "Graph": (
@@ -174,14 +181,17 @@ def surface(folder):
         "Centralized": (designs.Centralized, {"power": 1.0}),
         "FromMatrix": (designs.FromMatrix, {"P": kernel.matrix(), "target": None}),
         "Decaying": (designs.Decaying, {"design": designs.MHLJ(0.1, 0.5, 3), "schedule": schedules.Constant(0.5)}),
-        "Metropolis(target).kernel": (lambda target: designs.Metropolis(target=target).kernel(ring), {"target": [1] * 6}),
+        "Metropolis(target).kernel": (
+            lambda target: designs.Metropolis(target=target).kernel(ring),
+            {"target": [1] * 6},
+        ),
         "FromMatrix(target).kernel": (
             lambda P, target: designs.FromMatrix(P, target=target).kernel(ring),
-            {"P": kernel.matrix(), "target": [1] * 6},
+            {"P": exact.matrix(), "target": [1] * 6},
         ),
         "Metropolis(proposal).kernel": (
             lambda proposal: designs.Metropolis(proposal=proposal).kernel(ring),
-            {"proposal": kernel.matrix()},
+            {"proposal": exact.matrix()},
         ),
         "Design.kernel": (
             designs.MHLJ(0.1, 0.5, 3).kernel,
@@ -210,7 +220,7 @@ def surface(folder):
             {"until": 5, "kernel": kernel, "rule": rule},
         ),
         "CPU": (runtimes.CPU, {"threads": 1}),
-        "CUDA": (runtimes.CUDA, {name: None for name in inspect.signature(runtimes.CUDA).parameters}),
+        "CUDA": (runtimes.CUDA, dict.fromkeys(inspect.signature(runtimes.CUDA).parameters)),
         "LeastSquares": (objectives.LeastSquares, data),
         "Logistic": (objectives.Logistic, data | {"targets": np.array([0, 1, 0, 1, 0, 1])}),
         "LeastSquares.synthetic": (objectives.LeastSquares.synthetic, drawn | {"noise": 0.1}),
@@ -222,9 +232,9 @@ def surface(folder):
         "Logistic.loss": (logistic.loss, {"x": [0.0, 1.0]}),
         "learn": (fw.learn, {"problem": problem, "rule": rule, "initial": [0.0, 0.0], "precision": "float64", **run}),
         "walk": (fw.walk, run),
-        "resume": (fw.resume, {"record": record, "runtime": None, "types": (), "progress": None}),
+        "resume": (fw.resume, {"record": partial, "runtime": None, "types": (), "progress": None}),
         "load": (fw.load, {"path": file}),
-        "concat": (fw.concat, {"records": [record, other], "labels": ["a", "b"]}),
+        "concat": (fw.concat, {"records": [record, other], "labels": ["a", "b"], "pad": False}),
         "Record.save": (record.save, {"path": folder / "new.npz"}),
         "diagnose": (
             fw.diagnose,
@@ -241,41 +251,95 @@ def surface(folder):
             },
         ),
         "exact_curve": (analysis.exact_curve, curve | {"initial": [0.0, 0.0]}),
-        "find_traps": (analysis.find_traps, {"kernel": exact}),
-        "escape_time": (analysis.escape_time, {"kernel": exact, "nodes": [0]}),
+        "find_traps": (analysis.find_traps, {"kernel": exact, "factor": 10.0, "least": None, "most": 10}),
+        "escape_time": (analysis.escape_time, {"kernel": exact, "nodes": [0], "start": 0}),
         "excess_visits": (analysis.excess_visits, {"kernel": exact, "nodes": [0]}),
-        "hitting_times": (analysis.hitting_times, {"kernel": exact, "target": 0}),
-        "matched_steps": (analysis.matched_steps, {"problem": one, "kernels": {"a": exact, "b": kernel}}),
+        "matched_steps": (
+            analysis.matched_steps,
+            {"problem": one, "first": exact, "second": kernel, "fraction": 0.5, "rule": None, "limit": None},
+        ),
         "mixing_time": (analysis.mixing_time, {"kernel": exact, "tolerance": 0.1}),
-        "race": (analysis.race, {"problem": one, "kernel": exact, "settle": 0.1, "reach": 0.2, "start": 0}),
-        "small_step_law": (analysis.small_step_law, {"problem": one, "kernel": exact}),
-        "stability_limit": (analysis.stability_limit, {"problem": one, "kernel": exact}),
-        "steady_state": (analysis.steady_state, {"problem": one, "kernel": exact, "rule": rule}),
-        "curves": (report.curves, {"record": record, "path": folder / "a.png", "scale": "auto"}),
+        "race": (
+            analysis.race,
+            {"problem": one, "kernel": exact, "settle": 0.1, "reach": 0.2, "start": 0, "initial": None, "most": 1000},
+        ),
+        "small_step_law": (analysis.small_step_law, {"problem": one, "kernel": exact, "rule": rule}),
+        "stability_limit": (analysis.stability_limit, {"problem": one, "kernel": exact, "rule": None}),
+        "steady_state": (analysis.steady_state, {"problem": one, "kernel": exact, "rule": rule, "initial": None}),
+        "curves": (
+            report.curves,
+            {"record": record, "path": folder / "a.png", "scale": "auto", "band": "confidence"},
+        ),
         "escape": (report.escape, {"record": record, "path": folder / "b.png", "designs": None, "updates": 3}),
         "occupancy": (report.occupancy, {"record": record, "path": folder / "c.png", "around": 2}),
         "section_of": (report.section_of, {"record": record, "graph": None, "title": "a", "text": ("b",)}),
-        "summarize": (report.summarize, {"record": record}),
-        "table": (report.table, {"record": record}),
+        "summarize": (report.summarize, {"record": record, "goal": 0.1}),
+        "table": (report.table, {"record": record, "goal": 0.1}),
+        "diagnosis_figure": (report.diagnosis_figure, {"found": found, "path": folder / "e.png"}),
+        "Page": (report.Page, {"title": "a", "sections": [report.section_of(record)], "intro": ["b"]}),
+        "Section": (report.Section, {"title": "a", "text": ["b"], "charts": [], "verdicts": [], "tables": []}),
+        "Chart": (report.Chart, {"title": "a", "series": [series], "y_label": "b", "x_log": False, "lines": {}}),
+        "Series": (
+            report.Series,
+            {"label": "a", "x": {"updates": [0.0, 1.0]}, "y": [1.0, 2.0], "low": None, "high": None},
+        ),
+        "Table": (report.Table, {"head": ["a"], "rows": [["1"]], "caption": "b"}),
+        "Verdict": (report.Verdict, {"claim": "a", "outcome": "pass", "measured": "1", "comment": "", "quote": ""}),
+        "Walks": (
+            report.Walks,
+            {"graph": ring, "heavy": [0], "importance": np.ones(6), "paths": {}, "visits": {"a": np.ones(6)}},
+        ),
         "write_page": (
             report.write_page,
             {"page": report.Page("a", [report.section_of(record)]), "path": folder / "d.html"},
         ),
+        "experiment.read_samples": (
+            experiment.read_samples,
+            {"path": folder / "samples.csv", "target": "y", "node": "v", "features": ["a"]},
+        ),
+        "experiment.shipped": (experiment.shipped, {"name": "demo.toml"}),
         "experiment.load": (experiment.load, {"path": folder / "spec.toml"}),
         "experiment.parse": (experiment.parse, {"text": (folder / "spec.toml").read_text(), "source": "spec"}),
     }
     for name in ("distance_to_target", "fundamental_matrix", "kemeny_constant", "messages_per_visit", "period"):
         calls[name] = (getattr(analysis, name), {"kernel": exact})
-    for name in ("second_eigenvalue", "sojourn_times", "spectral_gap", "stationary"):
+    for name in ("second_eigenvalue", "sojourn_times", "spectral_gap", "stationary", "hitting_times"):
         calls[name] = (getattr(analysis, name), {"kernel": exact})
-    good = {"problem": one, "kernel": kernel, "step": 1e-3, "steps": 4, "start": 0, "graph": ring, "length": 5}
-    good |= {"importance": one.smoothness, "jump": 0.1, "stop": 0.5, "hops": 3, "rule": rule, "initial": None}
+    good = {"problem": one, "kernel": kernel, "step": 1e-3, "steps": 4, "start": 0, "length": 5, "longest": 5}
+    good |= {"importance": one.smoothness, "initial": None, "mixing": 10.0, "exact": None}
     for name in theory.__all__:
         function = getattr(theory, name)
         if inspect.isfunction(function):
-            needed = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
-            calls[f"theory.{name}"] = (function, {parameter: good.get(parameter) for parameter in needed})
+            calls[f"theory.{name}"] = (function, {one: good[one] for one in inspect.signature(function).parameters})
     return calls
+
+
+#: What is public and takes no arguments of a user, or is the outcome of something else.
+OUTCOMES = {
+    "FreewalkError",
+    "Design",
+    "Objective",
+    "Predictor",
+    "Rule",
+    "Record",
+    "Row",
+    "RunFolder",
+    "Spec",
+    "Reference",
+}
+OUTCOMES |= {"SimpleWalk", "Diagnosis", "MatchedSteps", "MixingTime", "Race", "SmallStepLaw", "SteadyState", "Trap"}
+OUTCOMES |= {"AccumulatedError", "Assumptions", "BiasIdentity", "Contraction", "ErrorBound", "ImportanceRates"}
+OUTCOMES |= {"Overhead", "SmallestConstants", "Terms"}
+
+
+def missing(calls):
+    """The public names that no call covers."""
+    import freewalk as fw
+    from freewalk import analysis, designs, experiment, graphs, objectives, report, runtimes, schedules
+
+    modules = (fw, analysis, analysis.theory, designs, experiment, graphs, objectives, report, runtimes, schedules)
+    public = {name for module in modules for name in module.__all__ if callable(getattr(module, name))}
+    return public - OUTCOMES - {name.rpartition(".")[2] for name in calls}
 
 
 def work(first, last, seed):
