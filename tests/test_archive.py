@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 
 import freewalk as fw
-from freewalk.archive import Packed, name_of, pack, unpack
+from freewalk.archive import Packed, name_of, pack, plain, unpack
 from freewalk.errors import RecordError
 
 
@@ -140,6 +141,113 @@ def test_what_cannot_be_stored_is_named(value, name):
         RecordError, match=f"archive: cannot store a {name}; expected dataclasses, arrays and plain values"
     ):
         pack(Tree([value]))
+
+
+def test_an_array_that_occurs_several_times_is_stored_once():
+    values = np.arange(3.0)
+    matrix = csr_array(np.eye(2))
+    packed = pack([Leaf(values, "a"), Leaf(values, "b"), {"x": values}, matrix, matrix])
+    assert len(packed.arrays) == 4
+    assert len(pack([np.arange(3.0), np.arange(3.0)]).arrays) == 2  # alike is not the same
+    back = unpack(through_text(packed), TYPES)
+    assert [leaf.name for leaf in back[:2]] == ["a", "b"]
+    assert back[0].values is back[1].values
+
+
+def test_what_is_stored_elsewhere_is_named_and_put_back():
+    leaf = Leaf(np.arange(3.0))
+    packed = pack([Tree([leaf]), leaf], {"leaf": leaf})
+    assert packed.arrays == {}
+    back = unpack(packed, TYPES)
+    assert back[0].leaves[0] is leaf
+    assert back[1] is leaf
+    with pytest.raises(RecordError, match=r"does not fit together \(KeyError"):
+        unpack(Packed(packed.tree), TYPES)
+
+
+@pytest.mark.parametrize("texts", [["näme"] * 2000, [""] * 2000, ["a\0b"] * 2000, ["\ud800"] * 2000, ["a", 1] * 1000])
+def test_many_texts_come_back(texts):
+    packed = pack(texts)
+    assert len(packed.arrays) == (1 if "\0" not in str(texts[0]) and texts[1] != 1 else 0)
+    assert unpack(through_text(packed), {}) == texts
+
+
+@pytest.mark.parametrize("key", ["array", "csr", "texts", "given", "type"])
+def test_a_mapping_that_would_be_taken_for_something_else_is_not_stored(key):
+    with pytest.raises(RecordError, match=rf"cannot store a mapping with the keys \['{key}'\]"):
+        pack(Tree([{key: 1}]))
+
+
+def test_plain_values_have_no_arrays_inside():
+    assert plain({"a": (np.float32(0.5), [np.arange(2)]), 3: None}) == {"a": [0.5, [[0, 1]]], "3": None}
+    for value in (1j, np.complex128(1j), object(), {"a": {1}}):
+        with pytest.raises(RecordError, match=r"archive: cannot store a"):
+            plain(value)
+
+
+@dataclass
+class Newer:
+    """It had a field `old` once."""
+
+    values: list
+    formerly: ClassVar = ("old",)
+
+
+def test_a_field_that_a_class_had_formerly_is_left_out():
+    tree = {"type": "own Newer", "fields": {"values": [1], "old": {"array": "gone"}}}
+    assert unpack(Packed(tree), {"own Newer": Newer}) == Newer([1])
+    tree["fields"]["other"] = 1
+    with pytest.raises(RecordError, match=r"record: field = 'other', expected the fields of own Newer"):
+        unpack(Packed(tree), {"own Newer": Newer})
+
+
+def csr(data=(1.0, 1.0), indices=(0, 1), indptr=(0, 1, 2), shape=(2, 2)):
+    arrays = {"d": np.array(data), "i": np.array(indices), "p": np.array(indptr)}
+    return Packed({"csr": ["d", "i", "p"], "shape": shape}, arrays)
+
+
+MALFORMED = {
+    "no fields": Packed({"type": "own Tree"}),
+    "a missing field": Packed({"type": "own Tree", "fields": {}}),
+    "fields a list": Packed({"type": "own Tree", "fields": []}),
+    "a class that is a list": Packed({"type": [], "fields": {}}),
+    "a class that is a number": Packed({"type": 3, "fields": {}}),
+    "a missing array": Packed({"array": "a0"}),
+    "an array that is a number": Packed({"array": 3}),
+    "an array that is a list": Packed([{"array": []}]),
+    "something stored elsewhere": Packed({"given": {}}),
+    "texts that are none": Packed({"texts": "a0"}, {"a0": np.array([255, 255], dtype=np.uint8)}),
+    "a constructor that fails": Packed({"type": "own Leaf", "fields": {"values": "three"}}),
+    "a matrix of no parts": Packed({"csr": [], "shape": [2, 2]}),
+    "a matrix of a number": Packed({"csr": 3, "shape": [2, 2]}),
+    "a matrix without a shape": csr(shape=None),
+    "a matrix with three dimensions": csr(shape=[2, 2, 2]),
+    "a matrix below 0": csr(shape=[-2, 2]),
+    "a matrix without end": csr(shape=[10**30, 2]),
+    "indices beyond": csr(indices=(0, 2)),
+    "indices below 0": csr(indices=(0, -1)),
+    "indices of floats": csr(indices=(0.0, 1.0)),
+    "too few indices": csr(indices=(0,)),
+    "indptr beyond": csr(indptr=(0, 1, 3)),
+    "indptr falls": csr(indptr=(0, 2, 1)),
+    "indptr too short": csr(indptr=(0, 2)),
+    "entries of texts": csr(data=("a", "b")),
+    "entries in two dimensions": csr(data=((1.0,), (1.0,))),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_trees_that_pack_never_makes(name):
+    with pytest.raises(RecordError):
+        unpack(MALFORMED[name], TYPES)
+
+
+def test_a_tree_that_is_too_deep():
+    tree = []
+    for _ in range(100_000):
+        tree = [tree]
+    with pytest.raises(RecordError, match=r"does not fit together \(RecursionError"):
+        unpack(Packed(tree), {})
 
 
 def test_only_the_classes_that_are_given_are_ever_made():

@@ -45,6 +45,7 @@ rule = { kind = "SGD", step = 1e-3 }
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of one's own with a spec in it, and the place where commands are given."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(terminal, "INTERVAL", 1e6)  # no lines about progress, however slow this machine is
     (tmp_path / "small.toml").write_text(SPEC)
     return tmp_path
 
@@ -105,8 +106,8 @@ def test_seed_and_runtime_are_kept_with_the_run(here: Path) -> None:
     [
         (["run", "none.toml"], "error: none.toml: cannot be read (No such file or directory), expected a TOML file"),
         (["run", "bad.toml"], "error: bad.toml: [run] has no key 'step'; did you mean 'steps'?"),
-        (["run", "small.toml", "--runtime", "gpu"], "error: small.toml: [run]: runtime: got 'gpu'"),
-        (["run", "small.toml", "--seed", "-1"], "error: small.toml: [run]: seed = -1, expected a whole number >= 0"),
+        (["run", "small.toml", "--runtime", "gpu"], "error: small.toml: [run]: runtime = 'gpu'"),
+        (["run", "small.toml", "--seed", "-1"], "error: small.toml: [run]: seed = -1, expected a whole number from 0"),
         (["run", "small.toml", "--out", "small.toml/x"], "error: "),
         (["plot", "none.npz"], "error: none.npz: there is no such file"),
         (["plot", "small.toml"], "error: small.toml: not a record of freewalk"),
@@ -130,7 +131,7 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(here: Path, monkeypatc
             os.kill(os.getpid(), signal.SIGINT)
 
     @contextmanager
-    def bar() -> Iterator[object]:
+    def bar(quiet: bool) -> Iterator[object]:
         yield interrupt
 
     assert call("run", "small.toml", "--out", "whole").exit_code == 0
@@ -138,7 +139,7 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(here: Path, monkeypatc
         context.setattr(terminal, "progress_bar", bar)
         result = call("run", "small.toml", "--out", "my run")
     assert result.exit_code == 130
-    assert "Go on with: freewalk resume 'my run'" in result.stderr
+    assert result.stderr == "interrupted; what was done is in my run. Resume with: freewalk resume 'my run'\n"
     assert fw.load("my run/record.npz").partial
     result = call("resume", "my run")
     assert result.exit_code == 0, result.output
@@ -151,15 +152,16 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(here: Path, monkeypatc
     assert "nothing to resume" in result.stderr
 
 
-def test_ctrl_c_before_anything_was_computed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
+def stop(*arguments: object, **options: object) -> None:
+    raise KeyboardInterrupt
 
+
+def test_ctrl_c_before_anything_was_computed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as context:
         context.setattr("freewalk.run.learn", stop)
         result = call("run", "small.toml")
     assert result.exit_code == 130
-    assert "freewalk resume runs/small" in result.stderr
+    assert result.stderr == "interrupted; nothing was computed yet. Resume with: freewalk resume runs/small\n"
     assert call("resume", "runs/small").exit_code == 0
     assert (here / "runs/small/record.npz").exists()
 
@@ -208,7 +210,7 @@ def test_version_and_help() -> None:
 
 def test_a_process_is_quiet_and_light(here: Path) -> None:
     command = [sys.executable, "-c", "from freewalk.cli import main; main()"]
-    done = subprocess.run([*command, "run", "small.toml"], capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, "run", "small.toml", "-q"], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     failed = subprocess.run([*command, "run", "small.toml"], capture_output=True, text=True, check=False)
     assert (failed.returncode, failed.stdout) == (2, "")
@@ -220,3 +222,116 @@ def test_a_process_is_quiet_and_light(here: Path) -> None:
     )
     light = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert light.stdout.splitlines() == [f"freewalk {fw.__version__}", "[]"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "small.toml", "--out", "again", "-q"],
+        ["run", "small.toml", "--force", "--quiet"],
+        ["resume", "stopped", "-q"],
+        ["plot", "runs/small", "-q"],
+        ["report", "runs/small", "-q"],
+        ["diagnose", "small.toml", "-q"],
+        ["diagnose", "small.toml", "-q", "--json"],
+        ["reproduce", "2", "--quick", "--quiet"],
+    ],
+    ids=lambda arguments: " ".join(arguments),
+)
+def test_quiet_prints_nothing(here: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if "small.toml" not in arguments[1] or "--force" in arguments:
+        assert call("run", "small.toml", "-q").stderr == ""
+    if arguments[0] == "resume":
+        with monkeypatch.context() as context:
+            context.setattr("freewalk.run.learn", stop)
+            call("run", "small.toml", "--out", "stopped", "-q")
+    result = call(*arguments)
+    assert result.exit_code == (1 if arguments[0] == "diagnose" else 0), result.output
+    assert (result.stdout, result.stderr) == ("", "")
+    result = call(arguments[0], "none", "-q")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+
+
+def test_demo_may_be_quiet(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freewalk.experiment.shipped", lambda name: here / "small.toml")
+    result = call("demo", "-q")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert (here / "runs/small/record.npz").exists()
+
+
+def test_bands(here: Path) -> None:
+    assert call("run", "small.toml", "-q").exit_code == 0
+    images, pages = set(), set()
+    for band in ("quantiles", "confidence", "none"):
+        assert call("plot", "runs/small", "--band", band, "--out", f"{band}.svg").exit_code == 0
+        assert call("report", "runs/small", "--band", band, "--out", f"{band}.html").exit_code == 0
+        images.add((here / f"{band}.svg").read_text().count("fill-opacity"))
+        pages.add((here / f"{band}.html").read_text())
+    assert (len(images), len(pages)) == (2, 3)
+    assert "95 % confidence" in (here / "confidence.html").read_text()
+    assert call("plot", "runs/small", "--band", "wide").exit_code == 2
+    result = call("plot", "runs/small", "--figure", "escape", "--band", "none")
+    assert result.stderr == "error: plot: --scale and --band go with --figure curves\n"
+
+
+LAZY = """
+from dataclasses import dataclass
+import freewalk as fw
+
+
+@dataclass(frozen=True)
+class Lazy(fw.Design):
+    stay: float = 0.5
+
+    def moves(self, graph, importance):
+        return [fw.Move(self.stay, hops=0), fw.Move(1 - self.stay, hops=1)]
+
+    def target(self, graph, importance):
+        return [1.0] * (graph.n - 1) + [50.0]
+"""
+
+
+def test_code_of_the_users_is_announced_by_run_and_diagnose_and_needs_consent_elsewhere(here: Path) -> None:
+    """In processes: what is imported once is imported for all tests."""
+    (here / "lazy_one.py").write_text(LAZY)
+    (here / "own.toml").write_text(SPEC.replace("small", "own").replace('"SimpleWalk"', '"lazy_one:Lazy", stay = 0.2'))
+    command = [sys.executable, "-c", "from freewalk.cli import main; main()"]
+    line = "importing lazy_one (lazy_one.py), named in own.toml"
+
+    def given(*arguments: str) -> list[str]:
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+        assert "Traceback" not in done.stderr
+        return [line for line in done.stderr.splitlines() if "updates/s" not in line]  # on a slow machine
+
+    said = given("run", "own.toml")
+    assert said[0] == line
+    assert len(said) == 2
+    assert said[1].startswith("warning: ")  # its target is not what the walk samples
+    assert said[1].isprintable()
+    assert given("diagnose", "own.toml", "--budget", "1")[0] == line
+    assert given("report", "runs/own") == []
+    (here / "runs/own/record.npz").unlink()  # as if it were not complete
+    assert given("resume", "runs/own") == [
+        "error: runs/own/spec.toml: names code (lazy_one:Lazy), which is not imported without your consent; if you "
+        "trust it: freewalk resume runs/own --allow-code"
+    ]
+    said = given("resume", "runs/own", "--allow-code")
+    assert said[0] == f"importing lazy_one ({here / 'lazy_one.py'}), named in runs/own/spec.toml"
+    assert (here / "runs/own/record.npz").exists()
+
+
+def test_a_missing_card_is_reported_first_and_costs_no_run(here: Path) -> None:
+    assert call("run", "small.toml", "-q").exit_code == 0
+    before = (here / "runs/small/record.npz").read_bytes()
+    for arguments in ([], ["--force"]):
+        result = call("run", "small.toml", "--runtime", "cuda", *arguments)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("error: small.toml: [run]: cuda: ")
+    assert (here / "runs/small/record.npz").read_bytes() == before
+    assert {file.name for file in (here / "runs/small").iterdir()} == {
+        "spec.toml",
+        "record.npz",
+        "curves.png",
+        "table.txt",
+    }

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import freewalk as fw
-from freewalk import cli, studies
+from freewalk import cli, studies, terminal
 from freewalk.experiment import Spec
 from freewalk.studies import KEYS, Fit, Sensitivity, Sweep
 from freewalk.studies.files import VARIANTS, fit_path, sensitivity_path, sweep_path
@@ -42,6 +42,7 @@ rule = { kind = "SGD", step = 1e-3 }
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(terminal, "INTERVAL", 1e6)  # no lines about progress, however slow this machine is
     return tmp_path
 
 
@@ -101,7 +102,8 @@ def test_after_ctrl_c_the_same_command_goes_on_to_the_same_bytes(
     assert result.exit_code == 130
     assert result.stdout == ""
     assert result.stderr == (
-        "interrupted; what is complete is in my folder. Go on with: freewalk reproduce 4a 2 --quick --out 'my folder'\n"
+        "interrupted; what is complete is in my folder. Resume with: "
+        "freewalk reproduce 4a 2 --quick --out 'my folder'\n"
     )
     assert ran == ["figure-4a-stated", "figure-4a-published"]
     kept = contents(here / "my folder")
@@ -222,13 +224,13 @@ def test_a_search_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyP
     assert (here / "elsewhere/sensitivity.json").read_bytes() == sensitivity_path().read_bytes()
 
 
-def test_a_search_that_ctrl_c_ended_says_that_it_begins_anew(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_ctrl_c_ended_says_that_it_starts_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def search(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(studies, "search", search)
     result = call("reproduce", "5b", "--search")
-    assert (result.exit_code, result.stderr) == (130, "interrupted; a search begins anew\n")
+    assert (result.exit_code, result.stderr) == (130, "interrupted; a search starts from the beginning\n")
 
 
 def test_a_sweep_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,12 +314,12 @@ def test_report_of_a_figure_that_was_reproduced(here: Path, whole: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "error: nowhere: there is no such file"),
+        (["nowhere"], "error: nowhere: there is no such file or folder"),
         (["nowhere.npz"], "error: nowhere.npz: there is no such file"),
         (["empty"], "error: empty: is not the folder of a run"),
         (["small.toml"], "error: small.toml: not a record of freewalk"),
         (["walked.npz"], "error: report: the record has no loss"),
-        (["learned.npz", "--out", "page.txt"], "error: write_page: got the file 'page.txt', expected a name that ends"),
+        (["learned.npz", "--out", "page.txt"], "error: write_page: path = 'page.txt', expected a name that ends"),
     ],
 )
 def test_errors_of_report_are_one_line_each(here: Path, arguments: list[str], message: str) -> None:

@@ -1,16 +1,18 @@
-"""From plain functions to one compiled module: what is in its text, what is refused, where it is kept."""
+"""From plain functions to one compiled module: what is in its text, what is refused, and that it is never stale."""
 
+import functools
 import importlib.util
+import inspect
 import itertools
 import math
-import tempfile
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk.compiling import cache_folder, compile_functions, module_source
+from freewalk.compiling import compile_functions, module_source
 from freewalk.errors import FreewalkError
 
 NUMBERS = itertools.count()
@@ -149,6 +151,55 @@ def test_a_file_that_changed_since_it_was_imported_is_refused(module, edit):
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def f(x):\n    y = 1.0\n    return x + y\n", "def f(x, y):\n    y = 1.0\n    return x + y\n"),
+        ("def f(x, y):\n    return x - y\n", "def f(x, /, y):\n    return x - y\n"),
+        ("def f(x, y):\n    return x - y\n", "def f(x, *, y):\n    return x - y\n"),
+        ("def f(x, y):\n    return y\n", "def f(x, *y):\n    return y\n"),
+    ],
+)
+def test_an_edit_of_the_arguments_alone_is_noticed(module, before, after):
+    function = module(before).f
+    Path(function.__code__.co_filename).write_text(after)
+    with pytest.raises(FreewalkError, match=r"f: its file has changed since it was imported; reload it"):
+        source(function)
+
+
+def twice(function):
+    @functools.wraps(function)
+    def wrapper(x):
+        return 2.0 * function(x)
+
+    return wrapper
+
+
+def test_a_decorated_function_is_compiled_as_decorated():
+    @twice
+    def half(x):
+        return x / 2.0
+
+    assert half(3.0) == 3.0
+    assert compile_functions({"half": half}, "half")(3.0) == 3.0
+
+
+def test_an_intrinsic_of_the_users_is_refused(module):
+    """What it writes is not part of the text: a stale cache."""
+    text = """
+from numba.extending import intrinsic
+
+@intrinsic
+def same(context, x):
+    return x(x), lambda context, builder, signature, arguments: arguments[0]
+
+def f(x):
+    return same(x)
+"""
+    with pytest.raises(FreewalkError, match=r"same: got an intrinsic of numba's, expected a function made with def"):
+        source(module(text).f)
+
+
+@pytest.mark.parametrize(
     "text", ["f = lambda x: x", "f = dict(\n    f=lambda x: x,\n)['f']", "f = {\n  'f': lambda x: x,\n}['f']"]
 )
 def test_a_lambda_is_refused(module, text):
@@ -234,8 +285,28 @@ def test_editing_a_constant_or_a_helper_changes_the_result_at_once(module, tmp_p
     for text in (PLAIN, PLAIN.replace("2.0", "8.0"), PLAIN.replace("x * SCALE", "x / SCALE"), PLAIN):
         results.append(compile_functions({"f": module(text).f}, "f")(2.0, 1.0))
     assert results == [3.0, 5.0, 2.0, 3.0]
-    assert len(list((tmp_path / "cache").glob("freewalk_*.py"))) == 3
-    assert not list((tmp_path / "cache").glob("*.tmp"))
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".code"] * 3
+
+
+def test_a_function_that_was_given_new_code_is_read_again(module):
+    """As IPython's autoreload does with the functions of an edited file."""
+    function = module("def f(x):\n    return 2.0 * x\n").f
+    assert "2.0 * x" in source(function)
+    function.__code__ = module("def f(x):\n    return 3.0 * x\n").f.__code__
+    assert "3.0 * x" in source(function)
+
+
+def test_the_text_is_never_read_from_a_file(module, tmp_path, monkeypatch):
+    """Whatever lies in the folder under the names of Python's modules is not run."""
+    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "cache"))
+    function = module("def f(x):\n    return 5.0 * x\n").f
+    name = compile_functions({"f": function}, "f").py_func.__module__
+    del sys.modules[name]
+    (tmp_path / "cache" / f"{name}.py").write_text("raise AssertionError('planted')")
+    monkeypatch.syspath_prepend(tmp_path / "cache")
+    compiled = compile_functions({"f": function}, "f")
+    assert compiled(2.0) == 10.0
+    assert inspect.getsource(compiled.py_func).endswith("def f(x):\n    return 5.0 * x\n")  # for tracebacks
 
 
 SQUARE = """
@@ -273,57 +344,3 @@ def test_editing_a_slope_changes_what_is_learned_at_once(module):
         losses.append(float(data.loss[0, 0]))
     assert finals == [4 / 64, 1.0, 4 / 64]
     assert losses == [8.0, 64.0, 8.0]
-
-
-# The folder.
-
-
-def test_the_cache_is_where_the_environment_says(tmp_path, monkeypatch):
-    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "mine" / "deep"))
-    assert cache_folder() == tmp_path / "mine" / "deep"
-    assert cache_folder().is_dir()
-
-
-def test_the_cache_is_in_the_users_cache_folder(tmp_path, monkeypatch):
-    monkeypatch.delenv("FREEWALK_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "freewalk"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cache_folder() == tmp_path / "home" / ".cache" / "freewalk"
-
-
-@pytest.fixture
-def temporary(tmp_path, monkeypatch):
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
-
-
-@pytest.mark.parametrize("variable", ["FREEWALK_CACHE", "XDG_CACHE_HOME", "HOME"])
-def test_a_folder_that_cannot_be_made_falls_back_to_a_temporary_one(tmp_path, temporary, monkeypatch, variable):
-    for name in ("FREEWALK_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv(variable, str(tmp_path / "file" / "below"))
-    assert cache_folder().parent == temporary
-    assert cache_folder().is_dir()
-
-
-def test_a_folder_that_cannot_be_written_falls_back_too(tmp_path, temporary, monkeypatch):
-    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "closed"))
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert cache_folder().parent == temporary
-
-
-def test_a_user_without_a_home_has_a_cache_as_well(tmp_path, temporary, monkeypatch):
-    def no_home():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("FREEWALK_CACHE", raising=False)
-    monkeypatch.setattr(Path, "home", no_home)
-    assert cache_folder().parent == temporary
-    monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path / "mine"))
-    assert cache_folder() == tmp_path / "mine"

@@ -1,7 +1,10 @@
 """Ctrl-C returns what was computed; `fw.resume` goes on to the same result as without it."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,6 +14,7 @@ import pytest
 
 import freewalk as fw
 from freewalk import loop
+from freewalk.archive import pack
 from freewalk.errors import RecordError
 from freewalk.schedules import Schedule
 
@@ -21,10 +25,10 @@ def runtime(request):
 
 
 @pytest.fixture(autouse=True)
-def _handler_is_restored():
-    before = signal.getsignal(signal.SIGINT)
+def _handlers_are_restored():
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     yield
-    assert signal.getsignal(signal.SIGINT) is before
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 GRAPH = fw.graphs.ring(30)
@@ -33,14 +37,14 @@ KERNEL = fw.designs.MHLJ(jump=0.3, stop=0.5, hops=3).kernel(GRAPH, PROBLEM.smoot
 RUN = {"steps": 400, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
 
 
-def interrupt_at(*steps):
+def interrupt_at(*steps, number=signal.SIGINT):
     """A progress callback that presses Ctrl-C at the first call from each of the given steps on."""
     waiting = list(steps)
 
     def progress(step, total):
         if waiting and step >= waiting[0]:
             waiting.pop(0)
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     return progress
 
@@ -123,7 +127,7 @@ def test_a_second_ctrl_c_interrupts_at_once():
         fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=progress, **RUN)
 
 
-def test_a_ctrl_c_that_comes_too_late_costs_nothing(monkeypatch):
+def test_a_ctrl_c_that_comes_too_late_costs_nothing_and_is_noted(monkeypatch):
     make_label = loop._label
 
     def press(job):
@@ -132,7 +136,61 @@ def test_a_ctrl_c_that_comes_too_late_costs_nothing(monkeypatch):
 
     whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
     monkeypatch.setattr(loop, "_label", press)
-    assert fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN).data.identical(whole.data)
+    late = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
+    assert late.data.identical(whole.data)
+    assert late.provenance["interrupted_by"] == "SIGINT"
+    assert late.provenance["interruptions"] == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_sigterm_is_treated_like_ctrl_c(number):
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=interrupt_at(60, number=number), **RUN)
+    assert_prefix(partial, whole)
+    assert partial.provenance["interrupted_by"] == number.name
+    resumed = fw.resume(partial)
+    assert same(resumed, whole)
+    assert "interrupted_by" not in resumed.provenance
+
+
+class Pressed(fw.runtimes.Reference):
+    """Presses Ctrl-C while the engine is made, as one does when the compiler takes long."""
+
+    def engine(self, job):
+        os.kill(os.getpid(), signal.SIGINT)
+        return super().engine(job)
+
+
+def test_an_interruption_before_the_first_step_loses_nothing_and_says_so(tmp_path):
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime="reference", **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), runtime=Pressed(), **RUN)
+    assert "3 walks, 0 steps, partial" in repr(partial)
+    assert partial.provenance["interrupted_by"] == "SIGINT"
+    assert partial.data.step.values.tolist() == [0]
+    assert np.array_equal(partial.data.loss[:, 0], whole.data.loss[:, 0])
+    for record in (partial, saved(partial, tmp_path)):
+        resumed = fw.resume(record, runtime="reference", types=[Pressed])
+        assert resumed.data.identical(whole.data)
+
+
+def test_a_process_that_is_terminated_saves_what_it_has(tmp_path):
+    """All as on a cluster: SIGTERM from outside while threads compute, then the script goes on and saves."""
+    program = (
+        "import sys, freewalk as fw\n"
+        "kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(6))\n"
+        "tell = lambda step, steps: print(step, flush=True)\n"
+        "record = fw.walk(kernel, steps=10**12, every=10**11, progress=tell)\n"
+        "record.save(sys.argv[1])\n"
+        "sys.exit(0 if record.provenance['interrupted_by'] == 'SIGTERM' else 1)\n"
+    )
+    path = tmp_path / "record.npz"
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait(60) == 0
+        process.stdout.read()
+    assert fw.load(path).partial
 
 
 def test_a_handler_of_the_users_own_is_put_back():
@@ -442,6 +500,32 @@ def test_an_objective_that_cannot_be_saved_costs_the_wish_to_go_on_and_nothing_e
         fw.resume(loaded)
 
 
+# Files of earlier versions.
+
+
+def test_a_file_of_an_earlier_version_resumes(tmp_path):
+    """It has no graph of its own, no attributes of variables, and a list of all checkpoints."""
+    whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=interrupt_at(60), **RUN)
+    packed = pack(partial.continuation)
+    packed.tree["fields"]["marks"] = partial.data.step.values.tolist()
+    path = fw.Record(partial.data, partial.provenance, packed).save(tmp_path / "old.npz")
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    header = json.loads(arrays["header"].tobytes())
+    del header["variables"]
+    assert "graph" not in header
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+    loaded = fw.load(path)
+    assert loaded.graph is None
+    assert loaded.data.identical(partial.data)
+    resumed = fw.resume(loaded)
+    assert same(resumed, whole)
+    assert resumed.graph == GRAPH
+
+
 # What cannot go on.
 
 
@@ -460,8 +544,15 @@ def test_records_side_by_side_go_on_one_by_one():
         fw.resume(both)
 
 
+@pytest.mark.parametrize("progress", [5, "x", lambda: None], ids=repr)
+def test_a_progress_that_cannot_be_told(progress):
+    partial = fw.walk(KERNEL, progress=interrupt_at(60), **RUN)
+    with pytest.raises(fw.FreewalkError, match=r"resume: progress = .*, expected a function progress\(step, steps\)"):
+        fw.resume(partial, progress=progress)
+
+
 def test_what_is_not_a_record_cannot_go_on():
-    with pytest.raises(RecordError, match=r"resume: got 3, expected a record"):
+    with pytest.raises(RecordError, match=r"resume: record = 3, expected a record"):
         fw.resume(3)
 
 

@@ -1,5 +1,6 @@
 """`fw.learn` and `fw.walk`: what they compute, and the record they leave."""
 
+import signal
 from dataclasses import dataclass
 
 import numpy as np
@@ -347,7 +348,7 @@ def test_a_diverged_walk_is_flagged_and_keeps_its_values(runtime):
     # Node 0 is so heavy that one update there throws the model out of range. In 10 steps walk 1 does not get there.
     features = np.ones((40, 1))
     features[0] = 1e80
-    problem = fw.objectives.LeastSquares(features, np.ones(40))
+    problem = fw.objectives.LeastSquares(features, features[:, 0])
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(40))
     rule = fw.SGD(0.1, weighted=False)
     record = fw.learn(problem, kernel, rule, steps=10, walks=2, start=[0, 20], runtime=runtime)
@@ -356,6 +357,67 @@ def test_a_diverged_walk_is_flagged_and_keeps_its_values(runtime):
     assert np.isfinite(record.data.final.values[1]).all()
     assert record.data.step.size == 11
     assert not np.isfinite(record.data.mse.mean("walk").values[-1])  # it does not silently leave a mean
+
+
+def noisy(noise):
+    return fw.objectives.LeastSquares.synthetic(12, 3, heavy=2, noise=noise, seed=4)
+
+
+def test_a_blow_up_is_flagged_long_before_it_is_infinite(graph, runtime):
+    problem = noisy(0.1)
+    kernel = fw.designs.Metropolis(power=1).kernel(graph, problem.smoothness)
+    limit = fw.analysis.stability_limit(problem, kernel)
+    arguments = {"steps": 60, "walks": 4, "every": 20, "start": "heaviest", "runtime": runtime}
+    blown = fw.learn(problem, kernel, fw.SGD(15 * limit), **arguments)
+    assert np.isfinite(blown.data.loss).all()
+    assert blown.data.diverged.all()
+    assert not fw.learn(problem, kernel, fw.SGD(0.2 * limit), **arguments).data.diverged.any()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_a_run_that_starts_at_the_optimum_is_not_flagged(graph, runtime, noise):
+    problem = noisy(noise)
+    kernel = fw.designs.Metropolis(power=1).kernel(graph, problem.smoothness)
+    rule = fw.SGD(0.2 * fw.analysis.stability_limit(problem, kernel))
+    record = fw.learn(problem, kernel, rule, steps=300, walks=4, initial=problem.optimum(), runtime=runtime)
+    if noise:
+        assert (record.data.loss.isel(step=-1) > record.data.loss.isel(step=0)).any()
+    assert not record.data.diverged.any()
+
+
+class Negative(fw.Objective):
+    """A loss below 0 that is 0 at the zero model, where the walk starts."""
+
+    n, dim, smoothness = 12, 1, np.ones(12)
+
+    def loss(self, x):
+        return float(0.5 * x[0] ** 2 - 0.1 * x[0])
+
+    def gradient(self, node, x):
+        return x - (1.3 if node % 2 else -1.1)
+
+    def optimum(self):
+        return np.array([0.1])
+
+
+def test_a_loss_that_begins_at_0_is_not_flagged_when_it_grows(graph):
+    kernel = fw.designs.SimpleWalk().kernel(graph)
+    record = fw.learn(Negative(), kernel, fw.SGD(0.5), steps=31, walks=5, runtime="reference")
+    assert (record.data.loss.isel(step=-1) > 0).any()
+    assert not record.data.diverged.any()
+
+
+class Nowhere(Negative):
+    """Its loss fails at the zero model."""
+
+    def loss(self, x):
+        return 1.0 / float(x[0])
+
+
+def test_a_loss_that_fails_at_the_zero_model_does_not_cost_the_run(graph):
+    kernel = fw.designs.SimpleWalk().kernel(graph)
+    record = fw.learn(Nowhere(), kernel, fw.SGD(0.1), steps=3, initial=[5.0], runtime="reference")
+    assert not record.data.diverged.any()
 
 
 def test_a_problem_without_an_optimum_has_no_distance_and_still_runs(graph, runtime):
@@ -508,7 +570,7 @@ def test_a_phase_that_would_never_run_is_an_error():
 def test_a_design_or_a_graph_in_place_of_a_kernel_is_named():
     problem = fw.objectives.LeastSquares.synthetic(4, dim=1)
     for wrong in (fw.designs.SimpleWalk(), fw.graphs.ring(4)):
-        with pytest.raises(fw.FreewalkError, match=r"kernel: got .*, expected a kernel, as design.kernel\(graph"):
+        with pytest.raises(fw.FreewalkError, match=r"learn: kernel = .*, expected a kernel, as design.kernel\(graph"):
             fw.learn(problem, wrong, fw.SGD(0.1), steps=1)
 
 
@@ -538,3 +600,95 @@ def test_measures_keep_the_order_in_which_they_came():
         joined = _side_by_side([first, later])
         assert np.array_equal(joined, np.hstack([first, later]))
         assert joined.flags["C_CONTIGUOUS" if order == "C" else "F_CONTIGUOUS"]
+
+
+# What would not fit, or is no number, is refused before any work.
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"walks": 10**12}, r"run: the models of 1,000,000,000,000 walks would take .* TB, .*; run fewer at a time"),
+        ({"steps": 10**15}, r"run: measuring 1 walks 1,000,000,000,000,001 times would take .*; let `every` be larger"),
+        ({"steps": 10**12, "every": 10**9, "paths": 1}, r"run: 1 paths of 1,000,000,000,000 steps .*; keep fewer"),
+        ({"steps": np.uint64(2**63 + 5)}, r"run: steps = .*, expected a whole number >= 1 \(and below 2\^63\)"),
+        ({"steps": 10**30}, r"run: steps = 10+, expected a whole number >= 1 \(and below 2\^63\)"),
+        ({"steps": 2**62 + 1}, r"run: steps = .*, expected a whole number from 1 to 4611686018427387904"),
+        ({"every": 10**30}, r"run: every = 10+, expected a whole number >= 1 \(and below 2\^63\)"),
+        ({"runtime": "cpus"}, r"run: runtime = 'cpus', expected 'cpu', 'cuda' or 'reference'; did you mean 'cpu'\?"),
+        ({"runtime": 3}, r"run: runtime = 3, expected 'cpu', 'cuda' or 'reference'$"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_before_any_work(problem, kernel, changes, message):
+    for call in (fw.walk, lambda **options: fw.learn(problem, rule=fw.SGD(0.1), **options)):
+        with pytest.raises(fw.FreewalkError, match=message):
+            call(**({"kernel": kernel, "steps": 10, "runtime": "reference"} | changes))
+
+
+def test_the_largest_number_of_steps_can_be_asked_for(kernel):
+    record = fw.walk(kernel, steps=2**62, every=2**61, progress=lambda *_: signal.raise_signal(signal.SIGINT))
+    assert record.partial
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, "2", 1.5, 10**30, 1025], ids=repr)
+def test_threads_that_no_machine_has(threads):
+    with pytest.raises(
+        fw.FreewalkError, match=r"CPU: threads = .*, expected a whole number from 1 to 1024; None takes"
+    ):
+        fw.runtimes.CPU(threads=threads)
+
+
+@pytest.mark.parametrize("given", ["x", "-1", "2.5", "1025", "9" * 5000], ids=["x", "-1", "2.5", "1025", "99999…"])
+def test_threads_in_the_environment(kernel, monkeypatch, given):
+    monkeypatch.setenv("FREEWALK_THREADS", given)
+    with pytest.raises(fw.FreewalkError, match=r"cpu: FREEWALK_THREADS = .*, expected a whole number from 1 to 1024"):
+        fw.walk(kernel, steps=3)
+
+
+@pytest.mark.parametrize("given", [0, True, "2", 1.5, 10**30], ids=repr)
+def test_walks_on_a_card_that_are_no_number(given):
+    with pytest.raises(fw.FreewalkError, match=r"CUDA: walks_at_once = .*, expected a whole number >= 1"):
+        fw.runtimes.CUDA(walks_at_once=given)
+
+
+@dataclass(frozen=True)
+class Careless(fw.SGD):
+    """Says how much it carries, and may make something else."""
+
+    count: int = 1
+    shape: tuple = (1, 1)
+    reports: int = -1
+
+    carries = property(lambda self: self.count)
+    reported = property(lambda self: self.reports)
+
+    def begin(self, models):
+        return np.zeros(self.shape)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Careless(0.1), r"Careless: begin\(\) = .*, expected an array of floats of shape \(1, 1, 3\)"),
+        (Careless(0.1, count=7), r"Careless: carries = 7, expected a whole number from 0 to 2"),
+        (Careless(0.1, count=1.0), r"Careless: carries = 1.0, expected a whole number from 0 to 2"),
+        (Careless(0.1, shape=(1, 1, 3), reports=1), r"Careless: reported = 1, expected a whole number from -1 to 0"),
+    ],
+    ids=["begin", "carries", "carries a float", "reported"],
+)
+def test_a_rule_that_makes_something_else_than_it_says_is_refused(problem, kernel, runtime, rule, message):
+    """Compiled code trusts the shape: it would write outside of its arrays."""
+    with pytest.raises(fw.FreewalkError, match=message):
+        fw.learn(problem, kernel, rule, steps=3, runtime=runtime)
+
+
+class Elsewhere(Negative):
+    def optimum(self):
+        return np.zeros(3)
+
+
+def test_an_optimum_of_another_size_is_named(graph):
+    kernel = fw.designs.SimpleWalk().kernel(graph)
+    with pytest.raises(fw.FreewalkError, match=r"Elsewhere: optimum\(\) has shape \(3,\), expected \(1,\)"):
+        fw.learn(Elsewhere(), kernel, fw.SGD(0.1), steps=3, runtime="reference")

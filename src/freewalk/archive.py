@@ -1,25 +1,64 @@
 """Trees of dataclasses, arrays and plain values as JSON and named arrays, and back; no pickles."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.errors import RecordError
+from freewalk.checks import Checks, show
+from freewalk.errors import FreewalkError, RecordError
+
+_check = Checks(RecordError)
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_MARKS = ("array", "csr", "texts", "given", "type")  # keys by which a tree says that a mapping stands for something
+_MANY = 1000  # so many texts are stored as an array
 
 
 @dataclass
 class Packed:
-    """A tree as a JSON value that names arrays, and the arrays."""
+    """A tree as a JSON value that names arrays, the arrays, and what was stored elsewhere."""
 
     tree: Any
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def pack(value: Any) -> Packed:
-    """Take a tree apart.
+def plain(value: Any) -> Any:
+    """A value that JSON can hold: arrays as lists, numbers of numpy as those of Python.
+
+    Raises
+    ------
+    RecordError
+        If there is none.
+
+    Examples
+    --------
+    >>> plain({"level": np.float32(0.5), "nodes": (1, np.arange(2))})
+    {'level': 0.5, 'nodes': [1, [0, 1]]}
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    raise RecordError(f"archive: cannot store a {type(value).__name__}; expected dataclasses, arrays and plain values")
+
+
+def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
+    """Take a tree apart; an array that occurs several times is stored once.
+
+    Parameters
+    ----------
+    value
+        The tree.
+    given
+        Objects that are stored elsewhere, by name: where one occurs, its name stands for it.
 
     Raises
     ------
@@ -31,36 +70,45 @@ def pack(value: Any) -> Packed:
     >>> pack({"step": 3, "nodes": np.arange(2)})
     Packed(tree={'step': 3, 'nodes': {'array': 'a0'}}, arrays={'a0': array([0, 1])})
     """
-    packed = Packed(None)
+    packed = Packed(None, given=given)
+    names: dict[int, str] = {}  # by id: `packed.arrays` keeps the arrays alive
+    elsewhere = {id(item): name for name, item in given.items()}
 
     def store(array: NDArray[Any]) -> str:
-        name = f"a{len(packed.arrays)}"
-        packed.arrays[name] = array
-        return name
+        if id(array) not in names:
+            names[id(array)] = f"a{len(packed.arrays)}"
+            packed.arrays[names[id(array)]] = array
+        return names[id(array)]
 
     def visit(item: Any) -> Any:
-        if item is None or isinstance(item, (bool, int, float, str)):
-            return item
-        if isinstance(item, np.generic):
-            return item.item()
+        if id(item) in elsewhere:
+            return {"given": elsewhere[id(item)]}
         if isinstance(item, np.ndarray):
             return {"array": store(item)}
         if isinstance(item, (list, tuple)):
-            return [visit(part) for part in item]
+            text = _joined(item)
+            return [visit(part) for part in item] if text is None else {"texts": store(text)}
         if isinstance(item, Mapping):
+            if set(_MARKS) & set(item):
+                raise RecordError(f"archive: cannot store a mapping with the keys {show(list(item))}")
             return {str(name): visit(part) for name, part in item.items()}
         if is_dataclass(item) and not isinstance(item, type):
             parts = {part.name: visit(getattr(item, part.name)) for part in fields(item) if part.init}
             return {"type": name_of(type(item)), "fields": parts}
         if type(item).__name__ == "csr_array":
-            names = [store(part) for part in (item.data, item.indices, item.indptr)]
-            return {"csr": names, "shape": list(item.shape)}
-        raise RecordError(
-            f"archive: cannot store a {type(item).__name__}; expected dataclasses, arrays and plain values"
-        )
+            stored = [store(part) for part in (item.data, item.indices, item.indptr)]
+            return {"csr": stored, "shape": list(item.shape)}
+        return plain(item)
 
     packed.tree = visit(value)
     return packed
+
+
+def _joined(items: "list[Any] | tuple[Any, ...]") -> NDArray[np.uint8] | None:
+    """Many texts as one array of bytes; None where there are few, or something else is among them."""
+    if len(items) < _MANY or not all(isinstance(item, str) and "\0" not in item for item in items):
+        return None
+    return np.frombuffer("\0".join(items).encode(errors="surrogatepass"), dtype=np.uint8)
 
 
 def name_of(kind: type) -> str:
@@ -75,21 +123,59 @@ def name_of(kind: type) -> str:
     return kind.__qualname__ if kind.__module__.partition(".")[0] == "freewalk" else f"own {kind.__qualname__}"
 
 
+def arrays_in(tree: Any) -> Iterator[str]:
+    """The names of the arrays that a tree refers to, each as often as it does; what is no tree names none."""
+    waiting = [tree]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, dict):
+            named = [item.get("array"), item.get("texts"), *(item["csr"] if isinstance(item.get("csr"), list) else [])]
+            yield from (name for name in named if isinstance(name, str))
+            waiting.extend(item.values())
+
+
 def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
-    """Put a tree together again.
+    """Put a tree together again. It may come from a file, so nothing about it is taken for granted.
 
     Parameters
     ----------
     packed
         What `pack` made.
     types
-        The dataclasses that may occur, by name: nothing else is ever constructed.
+        The dataclasses that may occur, by name: nothing else is ever constructed, and nothing is imported. Fields that
+        files of earlier versions have, and the class no longer, are named by its attribute `formerly`.
 
     Raises
     ------
     RecordError
-        If a class is not among them.
+        If a class is not among them, or something does not fit together.
     """
+    # Whatever takes an array may copy it: a tree that names a large one many times must not fill the memory.
+    sizes = (packed.arrays[name].nbytes for name in arrays_in(packed.tree) if name in packed.arrays)
+    _check.room("record", "what it takes to go on", sum(sizes))
+
+    def array(name: Any) -> NDArray[Any]:
+        if not isinstance(name, str) or name not in packed.arrays:
+            raise _check.fail("record", "array", name, "the name of one of its arrays")
+        return packed.arrays[name]
+
+    def make(name: Any, parts: Any) -> Any:
+        if not isinstance(name, str) or not isinstance(parts, dict):
+            raise _check.fail("record", "type", name, "a class and its fields")
+        if name not in types:
+            bare = name.removeprefix("own ")
+            word = bare if bare.isidentifier() and len(bare) < 80 else "YourClass"
+            raise RecordError(
+                f"record: it was made with your own class {show(bare)}; pass it: fw.resume(record, types=[{word}])"
+            )
+        kind = types[name]
+        known = {part.name for part in fields(kind) if part.init}
+        unknown = parts.keys() - known - set(getattr(kind, "formerly", ()))
+        if unknown:
+            raise _check.fail("record", "field", sorted(unknown)[0], f"the fields of {name}")
+        return kind(**{part: visit(value) for part, value in parts.items() if part in known})
 
     def visit(item: Any) -> Any:
         if isinstance(item, list):
@@ -97,19 +183,39 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
         if not isinstance(item, dict):
             return item
         if "array" in item:
-            return packed.arrays[item["array"]]
+            return array(item["array"])
+        if "texts" in item:
+            return array(item["texts"]).tobytes().decode(errors="surrogatepass").split("\0")
         if "csr" in item:
-            from scipy.sparse import csr_array
-
-            return csr_array(tuple(packed.arrays[name] for name in item["csr"]), shape=tuple(item["shape"]))
+            return _matrix([array(name) for name in item["csr"]], item.get("shape"))
+        if "given" in item:
+            return packed.given[item["given"]]
         if "type" in item:
-            name = item["type"]
-            if name not in types:
-                bare = name.removeprefix("own ")
-                raise RecordError(
-                    f"record: it was made with your own class {bare!r}; pass it: fw.resume(record, types=[{bare}])"
-                )
-            return types[name](**{part: visit(value) for part, value in item["fields"].items()})
+            return make(item["type"], item.get("fields"))
         return {name: visit(part) for name, part in item.items()}
 
-    return visit(packed.tree)
+    try:
+        return visit(packed.tree)
+    except RecordError:
+        raise
+    except FreewalkError as error:
+        raise RecordError(f"record: {error}") from error
+    except Exception as error:  # classes of the user's, missing fields, trees that are too deep
+        raise RecordError(f"record: it does not fit together ({type(error).__name__}: {show(str(error))})") from error
+
+
+def _matrix(parts: list[NDArray[Any]], shape: Any) -> Any:
+    """A sparse matrix; scipy trusts its indices, so they are checked first."""
+    from scipy.sparse import csr_array
+
+    rows, columns = _check.integers("record", "shape of a matrix", shape, (2,), low=0, high=2**31 - 1).tolist()
+    data, indices, indptr = parts
+    ends = _check.integers("record", "indptr of a matrix", indptr, (rows + 1,), low=0, high=data.size)
+    places = _check.integers("record", "indices of a matrix", indices, data.shape, low=0, high=max(columns - 1, 0))
+    if data.ndim != 1 or data.dtype.kind not in "biuf" or ends[0] != 0 or ends[-1] != data.size:
+        raise RecordError("record: a matrix in it has entries that do not fit its rows")
+    kind = np.int32 if data.size < 2**31 else np.int64
+    entries = data.astype(data.dtype.newbyteorder("=")), places.astype(kind), ends.astype(kind)
+    matrix = csr_array(entries, shape=(rows, columns))
+    matrix.check_format(full_check=True)
+    return matrix

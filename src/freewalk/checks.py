@@ -13,6 +13,7 @@ import os
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,7 +91,7 @@ class Checks:
         """A whole number from `low` to `high`; a float is refused even where it is whole."""
         try:
             number = None if isinstance(value, (bool, np.bool_, np.ndarray)) else operator.index(value)
-        except TypeError:
+        except Exception:  # a TypeError, or what an object with a mind of its own raises
             number = None
         if number is None or not low <= number <= high:
             words = f">= {low}" if high == LARGEST else f"from {low} to {_in_powers(high)}"
@@ -162,7 +163,7 @@ class Checks:
         """The path of a file or folder."""
         try:
             words = os.fspath(value)
-        except TypeError:
+        except Exception:  # a TypeError, or what an object with a mind of its own raises
             words = b""
         if not isinstance(words, str) or not words or "\0" in words:
             raise self.fail(who, name, value, "the path of a file")
@@ -186,6 +187,20 @@ class Checks:
             raise self.fail(who, name, value, expected)
         found: Thing = value  # type: ignore[assignment]
         return found
+
+    def items(
+        self, who: str, name: str, values: Any, expected: str, *, most: int | None = None, remedy: str = ""
+    ) -> list[Any]:
+        """What a list or another iterable holds, or the first `most` of it; a text is no list."""
+        try:
+            if isinstance(values, (str, bytes)):
+                raise TypeError("a text")
+            self.room(who, name, 64.0 * operator.length_hint(values))
+            return list(islice(values, most))
+        except self.error:
+            raise
+        except Exception:  # it cannot be iterated over, or fails on the way
+            raise self.fail(who, name, values, expected, remedy) from None
 
     def floats(
         self,
@@ -243,7 +258,8 @@ class Checks:
         if array.size and not (low <= int(array.min()) and int(array.max()) <= high):
             stray = int(array.min()) if int(array.min()) < low else int(array.max())
             end = f"; {remedy}" if remedy else ""
-            raise self.error(f"{who}: {name} holds {stray}, expected whole numbers from {low} to {high}{end}")
+            span = f">= {low}" if high == LARGEST else f"from {low} to {high}"
+            raise self.error(f"{who}: {name} holds {stray}, expected whole numbers {span}{end}")
         return np.array(array, dtype=np.int64, order="C")
 
     def room(self, who: str, what: str, size: float, remedy: str = "") -> None:
@@ -271,6 +287,7 @@ class Checks:
             ) from None
         if array.dtype.kind in "OUSV" or array.dtype.kind in "cmM":
             raise self.error(f"{who}: {name} = {show(values)}, expected an array of {of}{end}")
+        self.room(who, name, 8.0 * array.size)  # of the copy; a view may show more numbers than memory holds
         return array
 
     def _shaped(

@@ -2,29 +2,31 @@
 
 numba caches a function by the file that holds it and does not see that another file changed. So the sources of all
 the functions that take part (the engine's step, an objective's slope, a rule's update) and the constants they use are
-written to one module that is named by the hash of its text, and that module is compiled. Editing any of them gives
-another name, hence another compilation; editing a comment does not.
+put into one module that is named by the hash of its text, and that module is compiled. Editing any of them gives
+another name, hence another compilation; editing a comment does not. The text is never read from a file: only compiled
+code is kept, by `freewalk.caching`.
 """
 
 import ast
 import copy
 import dis
 import hashlib
-import importlib.util
 import inspect
-import os
+import linecache
 import sys
-import tempfile
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from importlib import import_module
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from freewalk.caching import cache_folder, keep
+from freewalk.checks import show
 from freewalk.errors import FreewalkError
+
+__all__ = ["CPU", "SIMULATOR", "Target", "cache_folder", "compile_functions", "cuda_target", "module_source"]
 
 # Compiled functions do not allocate, so they need not count references to the arrays they are handed, which would cost
 # more than most of them do.
@@ -38,33 +40,44 @@ class Target(NamedTuple):
     call: str
     part: str
     imports: str
+    cache: str = ""  # the class of numba's cache for the entry, if it can be cached
 
 
 CPU = Target(
-    entry=f"@numba.njit(cache=True, pipeline_class=Vectorizing, {_OPTIONS})",
+    entry=f"@numba.njit(pipeline_class=Vectorizing, {_OPTIONS})",
     call=f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})",
     # Inlined by force: a call inside a loop keeps the compiler from using vector registers.
     part=f"@numba.njit(inline='always', {_OPTIONS})",
     imports="import numba\nfrom freewalk.native import Vectorizing",
+    cache="numba.core.caching.FunctionCache",
 )
 
 
 def cuda_target(registers: int) -> Target:
     """A graphics card, with so many registers a thread at most."""
     return Target(
-        entry=f"@cuda.jit(cache=True, max_registers={registers})",
+        entry=f"@cuda.jit(max_registers={registers})",
         call="@cuda.jit(device=True)",
         part="@cuda.jit(device=True, forceinline=True)",
         imports="from numba import cuda",
+        cache="numba.cuda.dispatcher.CUDACache",
     )
 
 
 # numba's simulator of a graphics card runs the functions as they are, but for the kernel.
 SIMULATOR = Target(entry="@cuda.jit", call="", part="", imports="from numba import cuda")
-_BESIDE = ("native.py", "engine/arrays.py")
-_NUMBERS = (bool, int, float, np.generic)
+_NATIVE = "freewalk.native"
+_BESIDE = (_NATIVE, "freewalk.engine.arrays")  # what compiled modules use without holding its text
+_NUMBERS = (bool, int, float, np.number, np.bool_)
 _MODULES = ("math", "numpy")
 _CUDA = "numba.cuda"
+_KINDS = (
+    inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
 
 
 def compile_functions(
@@ -110,7 +123,12 @@ def compile_functions(
     """
     text = module_source(functions, entry, calls, target, unroll)
     name = "freewalk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
-    compiled: Callable[..., Any] = getattr(_load(name, text), entry)
+    if name not in sys.modules:
+        module = _execute(name, text)
+        if target.cache:
+            keep(getattr(module, entry), target.cache, name)
+        sys.modules[name] = module  # numba looks for it there
+    compiled: Callable[..., Any] = getattr(sys.modules[name], entry)
     return compiled
 
 
@@ -135,10 +153,14 @@ def module_source(
         if name in sources:
             return
         if _is_intrinsic(function):
+            if function._defn.__module__ != _NATIVE:  # type: ignore[attr-defined]
+                raise FreewalkError(f"{name}: got an intrinsic of numba's, expected a function made with def")
             imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"  # type: ignore[attr-defined]
             return
         if not isinstance(function, FunctionType):
-            raise FreewalkError(f"{name}: got {function!r}, expected a function made with def (no method, no builtin)")
+            raise FreewalkError(
+                f"{name}: got {show(function)}, expected a function made with def (no method, no builtin)"
+            )
         if function.__defaults__ or function.__kwdefaults__:
             raise FreewalkError(f"{function.__qualname__}: has arguments with defaults; make them constants instead")
         sources[name] = ""  # breaks the cycle of a function that calls itself
@@ -151,7 +173,7 @@ def module_source(
         for used, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             gather(used, cell.cell_contents, function)
         decorator = target.entry if name == entry else target.call if name in calls else target.part
-        text = _definition(name, function)
+        text = _definition(name, function, function.__code__)
         if unroll and (function.__module__ or "").startswith(engine):  # a user's loops mean something else
             text = _unrolled(text, tuple(unroll.items()))
         sources[name] = f"{decorator}\n{text}\n"
@@ -180,7 +202,8 @@ def module_source(
                 )
         else:
             raise FreewalkError(
-                f"{user.__qualname__}: uses {name!r} = {value!r}, expected numbers, modules such as math, or functions"
+                f"{user.__qualname__}: uses {name!r} = {show(value)}, expected numbers, modules such as math, or "
+                "functions"
             )
 
     visit(entry, functions[entry])
@@ -193,7 +216,7 @@ def module_source(
     return "\n".join(
         [
             *(f"import {module} as {alias}" for alias, module in sorted(imports.items())),
-            f"# with the files beside it as they are now: {_fingerprint_of_files()}",
+            f"# with the modules beside it as they were imported: {_fingerprint_of_modules()}",
             target.imports,
             *imported.values(),
             *(f"{name} = {value}" for name, value in sorted(constants.items())),
@@ -208,10 +231,9 @@ def _is_intrinsic(value: Any) -> bool:
     return type(value).__name__ == "_Intrinsic"
 
 
-@cache
-def _fingerprint_of_files() -> str:
-    """Of the files that compiled modules use without holding their text."""
-    return hashlib.sha256(b"".join((Path(__file__).parent / name).read_bytes() for name in _BESIDE)).hexdigest()[:20]
+def _fingerprint_of_modules() -> str:
+    """Of the modules that compiled ones use, as they were imported: their files may have been edited since."""
+    return hashlib.sha256(b"".join(import_module(name).SOURCE for name in _BESIDE)).hexdigest()[:20]
 
 
 @lru_cache(maxsize=256)
@@ -223,30 +245,60 @@ def _names(code: CodeType) -> set[str]:
 
 
 @lru_cache(maxsize=256)
-def _definition(name: str, function: FunctionType) -> str:
-    """The function under its new name, without decorators, annotations or docstring."""
+def _definition(name: str, function: FunctionType, code: CodeType) -> str:
+    """The function under its new name, without decorators, annotations or docstring.
+
+    Its code is named apart, since tools that reload a module give an old function new code.
+    """
+    if function.__name__ == "<lambda>":
+        raise FreewalkError(f"{function.__qualname__}: got a lambda, expected a function made with def")
     try:
-        text = textwrap.dedent(inspect.getsource(function))
+        lines, _ = inspect.findsource(function)
     except OSError as error:
         raise FreewalkError(
             f"{function.__qualname__}: its source cannot be read; define it in a file or a notebook, not at a prompt"
         ) from error
-    if not _is_unchanged(function):
+    found = _definitions("".join(lines)).get((code.co_firstlineno, _fingerprint(code)))
+    if found is None:
         raise FreewalkError(
             f"{function.__qualname__}: its file has changed since it was imported; reload it, or start Python anew"
         )
-    # The source of a lambda is the line around it, which need not be a statement.
-    tree = None if function.__name__ == "<lambda>" else ast.parse(text).body[0]
-    if not isinstance(tree, ast.FunctionDef):
-        raise FreewalkError(f"{function.__qualname__}: got a lambda, expected a function made with def")
-    tree.name = name
-    tree.decorator_list = []
-    tree.returns = None
-    for argument in [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]:
-        argument.annotation = None
-    if ast.get_docstring(tree) is not None:
-        tree.body = tree.body[1:] or [ast.Pass()]
+    documented = ast.get_docstring(found) is not None
+    tree = copy.copy(found)  # what is the same is shared
+    tree.name, tree.decorator_list, tree.returns = name, [], None
+    tree.body = (tree.body[1:] or [ast.Pass()]) if documented else tree.body
+    tree.args = copy.copy(found.args)
+    for kind in ("posonlyargs", "args", "kwonlyargs"):
+        setattr(tree.args, kind, [ast.arg(argument.arg) for argument in getattr(found.args, kind)])
     return ast.unparse(tree)
+
+
+@lru_cache(maxsize=32)
+def _definitions(text: str) -> dict[tuple[Any, ...], ast.FunctionDef]:
+    """Every function in a source text, by the line where it begins and its fingerprint."""
+    try:
+        tree = ast.parse(text)
+        waiting = [compile(tree, "<source>", "exec", dont_inherit=True)]
+    except SyntaxError:
+        return {}
+    begins = {min([node.lineno, *(mark.lineno for mark in node.decorator_list)]): node for node in _functions(tree)}
+    found = {}
+    while waiting:
+        code = waiting.pop()
+        node = begins.get(code.co_firstlineno)
+        if node is not None and node.name == code.co_name:
+            found[code.co_firstlineno, _fingerprint(code)] = node
+        waiting.extend(constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return found
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    """The functions within a statement or a module, those within others among them."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        if not isinstance(node, ast.expr):
+            yield from _functions(node)
 
 
 @lru_cache(maxsize=256)
@@ -277,63 +329,17 @@ def _with_number(loop: ast.For, number: int) -> list[ast.stmt]:
     return [Variable().visit(statement) for statement in copy.deepcopy(loop.body)]
 
 
-def _is_unchanged(function: FunctionType) -> bool:
-    """Whether the file still holds the code that was imported: it may have been edited since."""
-    lines, _ = inspect.findsource(function)
-    return (function.__code__.co_firstlineno, _fingerprint(function.__code__)) in _codes("".join(lines))
-
-
-@lru_cache(maxsize=32)
-def _codes(text: str) -> frozenset[tuple[Any, ...]]:
-    """Every function in a source text: the line where it begins, and its fingerprint."""
-    found = set()
-    try:
-        waiting = [compile(text, "<source>", "exec", dont_inherit=True)]
-    except SyntaxError:
-        return frozenset()
-    while waiting:
-        code = waiting.pop()
-        found.add((code.co_firstlineno, _fingerprint(code)))
-        waiting.extend(constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return frozenset(found)
-
-
 def _fingerprint(code: CodeType) -> tuple[Any, ...]:
     """What a function computes, without where it stands."""
     constants = tuple(_fingerprint(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
-    return code.co_code, code.co_names, code.co_varnames, constants
+    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _KINDS
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return code.co_code, code.co_exceptiontable, arguments, names, constants
 
 
-def _load(name: str, text: str) -> ModuleType:
-    if name in sys.modules:
-        return sys.modules[name]
-    path = cache_folder() / f"{name}.py"
-    if not path.exists():  # numba's cache looks at the time of the file: write it once
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise FreewalkError(f"{path}: cannot be imported; remove the folder or set FREEWALK_CACHE to another one")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.modules[name] = module
+def _execute(name: str, text: str) -> ModuleType:
+    """A module from its text; the text is where tracebacks and numba's messages look for it."""
+    module, file = ModuleType(name), f"<{name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    exec(compile(text, file, "exec", dont_inherit=True), vars(module))
     return module
-
-
-def cache_folder() -> Path:
-    """Where compiled code is kept: $FREEWALK_CACHE, else the user's cache folder, else a temporary one."""
-    chosen, base = os.environ.get("FREEWALK_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    try:
-        folder = Path(chosen) if chosen else Path(base or Path.home() / ".cache") / "freewalk"
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except (OSError, RuntimeError):  # the latter from a user without a home
-        pass
-    # Code is run from here, so a folder that somebody else could have prepared will not do.
-    fallback = Path(tempfile.gettempdir()) / f"freewalk-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    fallback.mkdir(mode=0o700, exist_ok=True)
-    mine = not hasattr(os, "getuid") or (fallback.stat().st_uid == os.getuid() and not fallback.is_symlink())
-    return fallback if mine else Path(tempfile.mkdtemp(prefix="freewalk-"))

@@ -137,21 +137,21 @@ def start(value: str | ArrayLike, seed_: int, walks: int, graph: Graph, importan
         return np.asarray(rng.pick(rng.word_pair(*key)[0], np.uint64(graph.n)), dtype=np.int32)
     if isinstance(value, str) and value == "heaviest":
         value = int(np.argmax(importance))
-    nodes = np.asarray(nodes_of("start", value, graph, f"a node, {walks} nodes, 'uniform' or 'heaviest'"))
+    nodes = np.asarray(nodes_of("start", "node", value, graph, f"a node, {walks} nodes, 'uniform' or 'heaviest'"))
     if nodes.shape not in ((), (walks,)):
         raise FreewalkError(f"start: got {nodes.size} nodes, expected one, or one for each of the {walks} walks")
     return np.array(np.broadcast_to(nodes, (walks,)), dtype=np.int32)
 
 
-def nodes_of(name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
+def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
     """Nodes as numbers: given as such, or by their names where the graph has some."""
     words = [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
     if words and all(isinstance(word, str) for word in words):
         if graph.node_names is None:
-            raise check.fail(name, "node", value, f"{expected}; {graph.name} has no names")
+            raise check.fail(who, name, value, f"{expected}; {graph.name} has no names")
         numbers = [graph.node(word) for word in words]
         return np.array(numbers[0] if isinstance(value, str) else numbers, dtype=np.int64)
-    return check.integers(name, "node", value, None, low=0, high=graph.n - 1, remedy=expected)
+    return check.integers(who, name, value, None, low=0, high=graph.n - 1, remedy=f"give {expected}")
 
 
 def paths(value: int | Sequence[int], walks: int) -> NDArray[np.int64]:

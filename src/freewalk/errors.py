@@ -55,3 +55,7 @@ class FreewalkWarning(UserWarning):
 
 class TargetWarning(FreewalkWarning):
     """A walk does not sample the distribution from which its weights come."""
+
+
+class CacheWarning(FreewalkWarning):
+    """Compiled code cannot be kept where it was meant to be: others could change it there, or it cannot be written."""

@@ -1,36 +1,41 @@
 """The loop of a run: advance chunk by chunk, measure, stop cleanly when asked to, and make the record."""
 
 import platform
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk._version import __version__
-from freewalk.objectives import LeastSquares
-from freewalk.record import Record
+from freewalk.checks import Checks
+from freewalk.errors import FreewalkError, RecordError
+from freewalk.objectives import LeastSquares, Objective
+from freewalk.record import Record, described
 from freewalk.runtimes import Engine, Job, Runtime, State
-from freewalk.runtimes.runtime import known_optimum
+from freewalk.runtimes.runtime import begin, known_optimum
+from freewalk.signals import Stop, held
+
+if TYPE_CHECKING:
+    import xarray
 
 Progress = Callable[[int, int], None]
 
+MOST_STEPS = 2**62  # sums of two such numbers fit into 64 bits
 _CHUNK_SECONDS = 0.15  # how long Ctrl-C and a progress bar may have to wait
 _CHUNK_STEPS = 2**20  # bounds what schedules write out a step
+_BLOWN_UP = 1e4  # times the loss with which a walk began: no step size that learns anything gets there
+_check = Checks(RecordError)
 
 
 @dataclass(eq=False)
 class Continuation:
-    """A run under way: what it takes to go on, and what was measured so far."""
+    """A run under way: what it takes to resume, and what was measured so far."""
 
     job: Job
     state: State
@@ -40,8 +45,14 @@ class Continuation:
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
     interruptions: int = 0
-    marks: list[int] = field(default_factory=list)
     measures: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
+
+    formerly: ClassVar = ("marks",)
+
+    @property
+    def marks(self) -> NDArray[np.int64]:
+        """The steps at which it was measured."""
+        return _marks(-1, self.state.step, self.every, self.steps) if self.measures else np.zeros(0, dtype=np.int64)
 
     def copy(self) -> "Continuation":
         """A copy that can go on while this one stays as it is."""
@@ -50,47 +61,113 @@ class Continuation:
             for name, value in vars(self.state).items()
         }
         measures = {name: list(values) for name, values in self.measures.items()}
-        return Continuation(**{**vars(self), "state": State(**parts), "marks": list(self.marks), "measures": measures})
+        return Continuation(**{**vars(self), "state": State(**parts), "measures": measures})
+
+    def checked(self) -> "Continuation":
+        """A copy of which everything is known to fit together: engines trust what they are given, files may lie.
+
+        Raises
+        ------
+        FreewalkError
+            If something does not fit.
+        """
+        steps = _check.whole("record", "steps", self.steps, 1, MOST_STEPS)
+        every = _check.whole("record", "every", self.every, 1)
+        job = _check.instance("record", "job", self.job, Job, "a job").checked(steps)
+        state = _check.instance("record", "state", self.state, State, "a state").checked(job, steps)
+        check_room(job, state.walks, steps, every)
+        runtime = _check.instance("record", "runtime", self.runtime, Runtime, "a runtime")
+        run = Continuation(
+            job,
+            state,
+            steps,
+            every,
+            runtime,
+            _check.text("record", "started", self.started),
+            _check.real("record", "seconds", self.seconds, 0.0),
+            _check.whole("record", "interruptions", self.interruptions),
+        )
+        _check.instance("record", "measures", self.measures, dict, "a mapping")
+        if set(self.measures) != set(job.measured):
+            raise _check.fail("record", "measures", list(self.measures), f"{', '.join(job.measured)}")
+        count = _count_marks(state.step, every, steps)
+        for name, kind in job.measured.items():
+            values = _check.instance("record", name, self.measures[name], list, "a list of arrays")
+            run.measures[name] = [_measured(name, part, kind, state.walks) for part in values]
+            if sum(part.shape[1] for part in run.measures[name]) != count:
+                raise RecordError(f"record: {name} was not measured {count} times, as every and step demand")
+        return run
+
+
+def _measured(name: str, values: Any, kind: str, walks: int) -> NDArray[Any]:
+    fits = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.newbyteorder("=") == kind
+    if not fits or len(values) != walks:
+        raise _check.fail("record", name, values, f"an array of {kind} by {walks} walks and checkpoints")
+    return np.array(values, dtype=kind)  # in its own order: those that lie mark by mark stay so
+
+
+def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> None:
+    """Raise a FreewalkError unless a run fits into the memory, before any of it is made."""
+    check = Checks(FreewalkError)
+    dim = 0 if job.problem is None else job.problem.dim
+    carries = max(0 if phase.rule is None else phase.rule.carries for phase in job.phases)
+    count = _count_marks(steps, every, steps)
+    columns = len(job.measured) + 1  # one more: they are put together one after the other
+    check.room("run", f"the models of {walks:,} walks", walks * (32.0 + 8 * dim * (1 + carries)), "run fewer at a time")
+    check.room(
+        "run", f"measuring {walks:,} walks {count:,} times", 8.0 * walks * count * columns, "let `every` be larger"
+    )
+    check.room("run", f"{kept:,} paths of {steps:,} steps", 8.0 * kept * (steps + 1), "keep fewer paths")
 
 
 def go_on(run: Continuation, progress: Progress | None) -> Record:
-    """Advance a run to its end, or to the first interruption."""
+    """Advance a run to its end, or to the first Ctrl-C or SIGTERM: whatever there is by then is in the record."""
     clock = time.perf_counter()
-    engine = run.runtime.engine(run.job)
-    state = run.state
-    if not run.marks:
-        _append(run, np.array([0]), engine.measure(state))
-    chunk = 1.0
-    with _interruptible() as interrupted:
-        while state.step < run.steps and not interrupted.is_set():
-            _enter_phase(run.job, engine, state)
-            _, end_of_phase, _ = run.job.phase_at(state.step)
-            limit = state.step + min(int(chunk), _CHUNK_STEPS)
-            until = min(limit, run.steps, run.steps if end_of_phase is None else end_of_phase)
-            marks = _marks(state.step, until, run.every, run.steps)
-            length, began = until - state.step, time.perf_counter()
-            _append(run, marks, engine.advance(state, until, marks))
-            spent = time.perf_counter() - began
-            # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
-            chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
-            if progress is not None:
-                progress(state.step, run.steps)
-        engine.settle(state)
-        run.seconds += time.perf_counter() - clock
-        run.interruptions += interrupted.is_set()  # also in the last chunk: whoever runs more must know
-        return _record(run)  # a Ctrl-C that comes too late must not cost the result
+    with held() as stop:  # also while code is compiled and the record is made: nothing is lost, whenever it comes
+        engine = run.runtime.engine(run.job)
+        if not run.measures:
+            _append(run, np.array([0]), engine.measure(run.state))
+        _advance(run, engine, progress, stop)
+        data = _data(run)
+    run.seconds += time.perf_counter() - clock
+    run.interruptions += bool(stop)  # also in the last chunk: whoever runs more must know
+    story = _provenance(run) | ({"interrupted_by": stop.name} if stop else {})
+    return Record(data, story, run.copy() if run.state.step < run.steps else None, run.job.kernel.graph)
+
+
+def _advance(run: Continuation, engine: Engine, progress: Progress | None, stop: Stop) -> None:
+    state, chunk = run.state, 1.0
+    while state.step < run.steps and not stop:
+        _enter_phase(run.job, engine, state)
+        _, end_of_phase, _ = run.job.phase_at(state.step)
+        limit = state.step + min(int(chunk), _CHUNK_STEPS)
+        until = min(limit, run.steps, run.steps if end_of_phase is None else end_of_phase)
+        marks = _marks(state.step, until, run.every, run.steps)
+        length, began = until - state.step, time.perf_counter()
+        _append(run, marks, engine.advance(state, until, marks))
+        spent = time.perf_counter() - began
+        # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
+        chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
+        if progress is not None:
+            progress(state.step, run.steps)
+    engine.settle(state)
 
 
 def _marks(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
     """The steps in (after, until] at which to measure."""
-    marks = np.arange(after - after % every + every, until + 1, every, dtype=np.int64)
+    first = (after // every + 1) * every
+    marks = np.arange(first, until + 1, every, dtype=np.int64) if first <= until else np.zeros(0, dtype=np.int64)
     return np.append(marks, steps) if until == steps and steps % every else marks
+
+
+def _count_marks(step: int, every: int, steps: int) -> int:
+    """How many steps there are from 0 to `step` at which to measure."""
+    return 1 + step // every + (step == steps and steps % every > 0)
 
 
 def _append(run: Continuation, marks: NDArray[np.int64], measures: dict[str, NDArray[Any]]) -> None:
     if marks.size:
         _mark_as_infinite(measures)
-        run.marks.extend(int(mark) for mark in marks)
         for name, values in measures.items():
             run.measures.setdefault(name, []).append(values)
 
@@ -109,46 +186,25 @@ def _enter_phase(job: Job, engine: Engine, state: State) -> None:
     phase, _, began = job.phase_at(state.step)
     if began == state.step and phase.rule is not None:
         engine.settle(state)
-        state.carried = phase.rule.begin(state.models)
+        state.carried = begin(phase.rule, state.models)
 
 
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag, so that a chunk ends whole; a second one interrupts at once."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag  # only the main thread may handle signals
-        return
-    previous = signal.getsignal(signal.SIGINT)
-
-    def note(number: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-def _record(run: Continuation) -> Record:
+def _data(run: Continuation) -> "xarray.Dataset":
     import xarray
 
     job, state = run.job, run.state
-    partial = state.step < run.steps
-    run.measures = {name: [_side_by_side(values)] for name, values in run.measures.items()}
+    for name, values in run.measures.items():  # one after the other: two copies of all of them need not fit
+        run.measures[name] = [_side_by_side(values)]
     variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
     variables["visits"] = ("node", state.visits[0]) if state.visits_are_summed else (("walk", "node"), state.visits)
     variables["at"] = ("walk", state.nodes)
-    attrs: dict[str, Any] = {"partial": int(partial), "label": _label(job)}
+    attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": _label(job)}
     if job.problem is not None:
-        models = job.reported(state)
+        models, best = job.reported(state), _optimal(job)
         variables["final"] = (("walk", "coordinate"), models)
-        finite = np.isfinite(models).all(axis=1) & np.isfinite(variables["loss"][1]).all(axis=1)
-        variables["diverged"] = ("walk", ~finite)
+        variables["diverged"] = ("walk", _diverged(job.problem, models, variables["loss"][1], best))
         variables["smoothness"] = ("node", job.problem.smoothness)
-        attrs |= {"heavy": list(job.problem.heavy), **_optimal(job)}
+        attrs |= {"heavy": list(job.problem.heavy), **best}
     if state.paths.shape[0]:
         kept = np.flatnonzero(state.path_of >= 0)
         variables["path"] = (("kept", "time"), state.paths[state.path_of[kept], : state.step + 1])
@@ -156,14 +212,28 @@ def _record(run: Continuation) -> Record:
         variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths fit side by side
     graph = job.kernel.graph
     coords: dict[str, Any] = {
-        "step": np.array(run.marks),
+        "step": run.marks,
         "walk": np.arange(state.walks),
         "node": np.arange(graph.n),
     }
     if graph.node_names is not None:
         coords["node_name"] = ("node", np.array(graph.node_names))
-    data = xarray.Dataset(variables, coords=coords, attrs=attrs)
-    return Record(data, _provenance(run), run.copy() if partial else None, graph)
+    return described(xarray.Dataset(variables, coords=coords, attrs=attrs))
+
+
+def _diverged(
+    problem: Objective, models: NDArray[Any], loss: NDArray[np.float64], best: dict[str, float]
+) -> NDArray[np.bool_]:
+    """By walk: whether something is not finite, or the last loss is beyond all that was ever reasonable."""
+    try:
+        with np.errstate(all="ignore"):
+            zero = float(problem.loss(np.zeros(problem.dim)))
+    except Exception:  # an objective of the user's that has no value there must not cost the run
+        zero = np.nan
+    scale = np.fmax(np.abs(loss[:, 0]), np.fmax(abs(zero), abs(best.get("optimal_loss", 0.0))))
+    finite = np.isfinite(models).all(axis=1) & np.isfinite(loss).all(axis=1)
+    beyond = (loss[:, -1] > _BLOWN_UP * scale) & (scale > 0)
+    return np.asarray(~finite | beyond)
 
 
 def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:

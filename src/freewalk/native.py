@@ -4,12 +4,15 @@ Each intrinsic takes the place of a plain function in `engine/step.py` that says
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, config, types
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
+
+SOURCE = Path(__file__).read_bytes()  # as it is imported: compiled code is named by it
 
 
 class Vectorizing(Compiler):  # type: ignore[misc]

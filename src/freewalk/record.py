@@ -2,22 +2,60 @@
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from freewalk.archive import Packed, pack
+from freewalk import npz
+from freewalk.archive import Packed, arrays_in, pack, plain, unpack
+from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
+from freewalk.files import replacing
 from freewalk.graphs import Graph
+from freewalk.signals import held
 
 if TYPE_CHECKING:
     import xarray
 
 _FORMAT = 1
+_LONGEST_HEADER = 2**26  # bytes
+_check = Checks(RecordError)
+
+#: What each variable of a record means, and its unit where it has one: the `attrs` of record.data.
+MEANINGS: dict[str, tuple[str, str | None]] = {
+    "loss": ("loss of the reported model, the mean over all nodes", None),
+    "mse": ("mean squared error of the reported model, the mean over all nodes", None),
+    "distance": ("squared distance of the reported model from the optimum", None),
+    "messages": ("models sent so far", "messages"),
+    "probes": ("scalar probes sent so far", "probes"),
+    "visits": ("updates at each node", "updates"),
+    "at": ("node at which the walk ended", None),
+    "final": ("last reported model", None),
+    "diverged": ("whether the loss has blown up or is not finite", None),
+    "smoothness": ("smoothness constant L_v of each node", None),
+    "path": ("node of the walk after each update", None),
+    "kept": ("number of the walk whose path was kept", None),
+    "time": ("updates so far", "updates"),
+    "step": ("updates so far", "updates"),
+    "walk": ("number of the walk", None),
+    "node": ("number of the node", None),
+    "node_name": ("name of the node", None),
+    "design": ("name of the record that was put here", None),
+    "walks": ("number of walks", "walks"),
+}
+
+
+def described(data: "xarray.Dataset") -> "xarray.Dataset":
+    """The same data, in which what a record knows has attributes that say its meaning and unit."""
+    data = data.copy(deep=False)
+    for name, (meaning, unit) in MEANINGS.items():
+        if name in data.variables:
+            data[name].attrs.update({"long_name": meaning} | ({} if unit is None else {"units": unit}))
+    return data
 
 
 @dataclass(eq=False, repr=False)
@@ -30,11 +68,14 @@ class Record:
         `loss`, `mse` (least squares), `distance`, `messages` and `probes` by (walk, step); `visits` by (walk, node), or
         by node where that would be large; `final` models by (walk, coordinate); `at`, the node where each walk ended;
         `diverged` by walk; `smoothness` by node; `path` of the walks whose path was asked for. Side by side
-        (`fw.concat`) also by `design`.
+        (`fw.concat`) also by `design`. Each variable says in its `attrs` what it means, and its unit. A walk has
+        diverged where a value is not finite, or where its last loss exceeds 10⁴ times the largest of these: the loss
+        of its first model, that of the zero model and the smallest possible one.
     provenance
-        What was run, with which seed, by which versions, when and for how long.
+        What was run, with which seed, by which versions, when and for how long; where a signal ended it, its name is
+        in "interrupted_by".
     continuation
-        What a partial record needs to go on, or None.
+        What a partial record needs to resume, or None.
     graph
         The graph that was walked, with names and positions of its nodes where it has some; None in old records.
     """
@@ -44,12 +85,19 @@ class Record:
     continuation: Any = field(default=None, repr=False)
     graph: Graph | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        import xarray
+
+        _check.instance("Record", "data", self.data, xarray.Dataset, "an xarray.Dataset")
+        _check.instance("Record", "provenance", self.provenance, dict, "a dict")
+        _check.instance("Record", "graph", self.graph, (Graph, type(None)), "a graph, or None")
+
     def __repr__(self) -> str:
         """A line on what was run, and how far."""
-        sizes = ", ".join(f"{size} {name}s" for name, size in self.data.sizes.items() if name in ("design", "walk"))
-        steps = int(self.data.step[-1])
-        state = ", partial" if self.partial else ""
-        return f"Record({self.label}: {sizes}, {steps} steps{state}; see .data and .provenance)"
+        sizes = [f"{size} {name}s" for name, size in self.data.sizes.items() if name in ("design", "walk")]
+        steps = [f"{self.data.step.values[-1]} steps"] if self.data.sizes.get("step") else []
+        state = ["partial"] if self.partial else []
+        return f"Record({self.label}: {', '.join([*sizes, *steps, *state])}; see .data and .provenance)"
 
     @property
     def partial(self) -> bool:
@@ -61,10 +109,16 @@ class Record:
         """What tables and figures call it."""
         return str(self.data.attrs.get("label", "record"))
 
+    @property
+    def nbytes(self) -> int:
+        """The size of all its arrays in bytes; its file is compressed, and usually smaller."""
+        return sum(array.nbytes for array in self._parts()[1].values())
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the record to one file, a .npz archive of plain arrays and one JSON text.
 
-        The file is complete or absent: it is written beside its place first. A partial record takes along what
+        The file is complete or absent: it is written beside its place first. A Ctrl-C or SIGTERM that comes meanwhile
+        acts once it is written, and a second one at once, which keeps the old file. A partial record takes along what
         `fw.resume` needs.
 
         Parameters
@@ -76,132 +130,255 @@ class Record:
         -------
         Path
             The file written.
+
+        Raises
+        ------
+        RecordError
+            If the file cannot be written.
         """
-        target = _with_suffix(path)
-        arrays = {f"data/{name}": variable.values for name, variable in self.data.variables.items()}
+        target = _with_suffix("save", path)
+        header, arrays = self._parts()
+        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        if text.size > _LONGEST_HEADER:
+            raise RecordError(
+                f"save: attrs, provenance and fields take {text.size:,} bytes, expected up to {_LONGEST_HEADER:,}; "
+                "keep large things in arrays"
+            )
+        with held() as stop:
+            try:
+                with replacing(target) as temporary:
+                    npz.write(temporary, {"header": text, **arrays})
+            finally:
+                stop.act()
+        return target
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """The text and the arrays of the file."""
+        data = self.data
+        arrays = {f"data/{name}": np.asarray(variable.values) for name, variable in data.variables.items()}
         header: dict[str, Any] = {
             "format": _FORMAT,
-            "attrs": _plain(self.data.attrs),
-            "dims": {str(name): list(variable.dims) for name, variable in self.data.variables.items()},
-            "coords": [str(name) for name in self.data.coords],
-            "provenance": _plain(self.provenance),
+            "attrs": plain(data.attrs),
+            "dims": {str(name): [str(dim) for dim in variable.dims] for name, variable in data.variables.items()},
+            "coords": [str(name) for name in data.coords],
+            "variables": {str(name): plain(variable.attrs) for name, variable in data.variables.items()},
+            "provenance": plain(self.provenance),
         }
+        loaded = self.continuation if isinstance(self.continuation, Packed) else None
+        graph = self.graph if self.graph is not None or loaded is None else loaded.given.get("graph")
+        if graph is not None:
+            packed = pack(graph)
+            header["graph"] = packed.tree
+            arrays |= {f"graph/{name}": array for name, array in packed.arrays.items()}
         if self.continuation is not None:
             try:
-                packed = self.continuation if isinstance(self.continuation, Packed) else pack(self.continuation)
+                packed = loaded or pack(self.continuation, {} if graph is None else {"graph": graph})
+                if packed.given.get("graph", graph) != graph:
+                    raise RecordError("record: its graph was replaced; keep the one that was walked")
                 header["continuation"] = packed.tree
                 arrays |= {f"continuation/{name}": array for name, array in packed.arrays.items()}
-            except RecordError as error:  # the measurements are worth more than the wish to go on
+            except RecordError as error:  # the measurements are worth more than the wish to resume
                 header["provenance"]["not_resumable"] = str(error)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-            # As np.savez_compressed, but with little effort: the usual level takes twice as long for 3 % of the size.
-            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-                for name, array in {"header": text, **arrays}.items():
-                    with file.open(f"{name}.npy", "w", force_zip64=True) as part:
-                        np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return target
+        return header, arrays
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Record":
         """Read a record that `save` wrote; `.npz` is added where the path has no suffix.
+
+        The file may come from anybody: only what a record has is read, it is checked before that, and nothing in it is
+        ever executed or imported.
 
         Raises
         ------
         RecordError
             If the file is missing or is not a record.
         """
-        import xarray
-
-        try:
-            with open(_with_suffix(path), "rb") as stream, np.load(stream, allow_pickle=False) as file:
-                header = json.loads(file["header"].tobytes())
-                arrays = {name: file[name] for name in file.files if name != "header"}
-            if header["format"] != _FORMAT:
-                raise RecordError(f"{path}: written in format {header['format']}, this version reads {_FORMAT}")
-            variables = {name: (dims, arrays[f"data/{name}"]) for name, dims in header["dims"].items()}
-            coords = {name: variables.pop(name) for name in header["coords"]}
-            data = xarray.Dataset(variables, coords=coords, attrs=header["attrs"])
-            provenance = header["provenance"]
-        except FileNotFoundError as error:
-            raise RecordError(f"{path}: there is no such file") from error
-        except RecordError:
-            raise
-        except Exception as error:
-            raise RecordError(f"{path}: not a record of freewalk; expected a file that record.save wrote") from error
-        continuation = None
-        if "continuation" in header:
-            prefix = "continuation/"
-            parts = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            continuation = Packed(header["continuation"], parts)
-        return Record(data, provenance, continuation)
+        record = read(path)
+        data = record.data
+        if "step" not in data.coords or data.step.dtype.kind not in "iu" or not data.step.size:
+            raise RecordError(f"{path}: not a record of freewalk (it has no steps); fw.learn and fw.walk make records")
+        return record
 
 
-def concat(records: Sequence[Record], labels: Sequence[str] | None = None) -> Record:
+def read(path: str | os.PathLike[str]) -> Record:
+    """Read what `Record.save` wrote, also where it holds numbers that no walk made.
+
+    Raises
+    ------
+    RecordError
+        If the file is missing or nothing that was written so.
+    """
+    source = _with_suffix("load", path)
+    try:
+        with npz.reading(source) as file:
+            return _assembled(file, source)
+    except FileNotFoundError as error:
+        raise RecordError(f"{source}: there is no such file") from error
+    except _OtherFormat as error:
+        raise RecordError(f"{source}: {error}") from error
+    except Exception as error:  # a damaged archive has an error for every way to be damaged
+        why = " ".join(str(error)[:200].split()) if isinstance(error, RecordError) else type(error).__name__
+        raise RecordError(
+            f"{source}: not a record of freewalk ({why}); expected a file that record.save wrote"
+        ) from error
+
+
+class _OtherFormat(RecordError):
+    """A record of another version."""
+
+
+def _assembled(file: npz.Reader, source: Path) -> Record:
+    import xarray
+
+    if (file.look("header")[1] or (0,))[0] > _LONGEST_HEADER:
+        raise RecordError("its header is too long")
+    header = json.loads(file.read("header").tobytes())
+    if header["format"] != _FORMAT:
+        raise _OtherFormat(f"written in format {show(header['format'])}, this version reads {_FORMAT}")
+    dims, coords, attrs = header["dims"], header["coords"], header["attrs"]
+    named = [f"data/{name}" for name in dims]
+    for part in ("graph", "continuation"):
+        named += sorted({f"{part}/{name}" for name in arrays_in(header.get(part))})
+    types = {name: file.look(name) for name in named}
+    sizes: dict[str, int] = {}
+    for name, along in dims.items():
+        shape = types[f"data/{name}"][1]
+        if not all(isinstance(dim, str) for dim in along) or len(set(along)) != len(along):
+            raise RecordError(f"{name} is given by {show(along)}, expected names of dimensions, each once")
+        for dim, size in zip(along, shape, strict=True):
+            if sizes.setdefault(dim, size) != size:
+                raise RecordError(f"{name} has {size} entries along {dim}, expected {sizes[dim]}")
+    _check_attributes(attrs, sizes)
+    total = sum(dtype.itemsize * int(np.prod(shape, dtype=object)) for dtype, shape in types.values())
+    _check.room(str(source), "to load it", total)
+    arrays = {name: file.read(name) for name in named}
+    described_by = header.get("variables", {})
+    variables = {name: (along, arrays[f"data/{name}"], described_by.get(name)) for name, along in dims.items()}
+    data = xarray.Dataset(variables, attrs=attrs).set_coords(coords)
+    graph, continuation = None, None
+    if "graph" in header:
+        graph = unpack(Packed(header["graph"], _under("graph/", arrays)), {"Graph": Graph})
+        if not isinstance(graph, Graph) or sizes.get("node", graph.n) != graph.n:
+            raise RecordError("its graph is not that of its data")
+    if "continuation" in header:
+        given = {} if graph is None else {"graph": graph}
+        continuation = Packed(header["continuation"], _under("continuation/", arrays), given)
+    return Record(data if "variables" in header else described(data), header["provenance"], continuation, graph)
+
+
+def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _check_attributes(attrs: Any, sizes: Mapping[str, int]) -> None:
+    """Object to attributes that reports could not use."""
+    _check.instance("record", "attrs", attrs, dict, "a mapping")
+    _check.whole("record", "partial", int(attrs.get("partial", 0)), 0, 1)
+    _check.instance("record", "label", attrs.get("label", ""), str, "a text")
+    _check.integers("record", "heavy", attrs.get("heavy", []), low=0, high=sizes.get("node", 2**31) - 1)
+    for name in ("optimal_loss", "optimal_mse"):
+        _check.instance("record", name, attrs.get(name, 0.0), (int, float), "a number")
+
+
+def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pad: bool = False) -> Record:
     """Put records side by side, along a new dimension `design`.
 
     Parameters
     ----------
     records
-        Records of the same problem with the same number of walks. Where they were measured at different steps, the
-        missing values are NaN.
+        Records of the same problem. Where they were measured at different steps, the missing values are NaN.
     labels
         Their names; by default their own labels.
+    pad
+        Whether they may have different numbers of walks: the missing walks are then NaN, -1 in `at` and False in
+        `diverged`, and `walks` by design says how many there are.
 
     Returns
     -------
     Record
-        One record; `record.data.sel(design=label)` takes one out again.
+        One record; `record.data.sel(design=label)` takes one out again. It keeps the graph if all have the same.
 
     Raises
     ------
     RecordError
-        If there are none, or two have the same name.
+        If there are none, two have the same name, or they do not fit together.
     """
     import xarray
 
-    if not isinstance(records, (list, tuple)) or not all(isinstance(record, Record) for record in records):
-        given = records if isinstance(records, (list, tuple)) else [records]
-        stray = next((item for item in given if not isinstance(item, Record)), records)
-        raise RecordError(f"concat: got something of type {type(stray).__name__}, expected a list of records")
-    if not records:
-        raise RecordError("concat: got no record, expected at least one")
-    names = [record.label for record in records] if labels is None else [str(label) for label in labels]
-    if len(names) != len(records) or len(set(names)) != len(names):
+    names, may_pad = _names_of(records, labels), _check.flag("concat", "pad", pad)
+    walks = [record.data.sizes.get("walk", 0) for record in records]
+    if len(set(walks)) > 1 and not may_pad:
         raise RecordError(
-            f"concat: got the names {names} for {len(records)} records, expected one for each, all different; "
-            "pass labels=[...]"
+            f"concat: the records have {sorted(set(walks))} walks, expected the same number in each; pass pad=True to "
+            "fill up with NaN, or give each the same number of walks"
         )
-    parts = [record.data.expand_dims("design") for record in records]
-    for dimension, name in (("walk", "walks"), ("node", "nodes"), ("coordinate", "coordinates")):
-        sizes = {part.sizes.get(dimension) for part in parts} - {None}
+    for dimension, name in (("node", "nodes"), ("coordinate", "coordinates")):
+        sizes = {record.data.sizes[dimension] for record in records if dimension in record.data.sizes}
         if len(sizes) > 1:
-            raise RecordError(f"concat: the records have {sorted(sizes)} {name}, expected the same number in each")
-    data = xarray.concat(
-        parts,
-        dim="design",
-        data_vars="all",
-        coords="minimal",
-        join="outer",
-        compat="override",
-        combine_attrs="drop_conflicts",
-    )
+            raise RecordError(
+                f"concat: the records have {sorted(sizes)} {name}, expected the same number in each; these are "
+                "different problems: compare them by their tables"
+            )
+    graph = _common_graph(records)
+    parts = [record.data for record in records]
+    if graph is None:
+        parts = [part.drop_vars("node_name", errors="ignore") for part in parts]
+    if len({part.visits.dims for part in parts if "visits" in part}) > 1:  # too many walks in some of them
+        parts = [part.assign(visits=part.visits.sum([d for d in ["walk"] if d in part.visits.dims])) for part in parts]
+    try:
+        data = xarray.concat(
+            [part.expand_dims("design") for part in parts],
+            dim="design",
+            data_vars="all",
+            coords="minimal",
+            join="outer",
+            compat="override",
+            combine_attrs="drop_conflicts",
+            fill_value={"diverged": False, "at": -1},
+        )
+    except ValueError as error:
+        raise RecordError(
+            f"concat: the records do not hold the same ({show(str(error))}); compare them by their tables"
+        ) from error
     data = data.assign_coords(design=np.array(names))
+    if len(set(walks)) > 1:
+        data["walks"] = ("design", np.array(walks))
     data.attrs["partial"] = int(any(record.partial for record in records))
     data.attrs["label"] = " | ".join(names)
-    return Record(data, {"parts": {name: record.provenance for name, record in zip(names, records, strict=True)}})
+    story = {name: record.provenance for name, record in zip(names, records, strict=True)}
+    return Record(described(data), {"parts": story}, graph=graph)
 
 
-def _with_suffix(path: str | os.PathLike[str]) -> Path:
-    return Path(path) if Path(path).suffix else Path(path).with_suffix(".npz")
+def _names_of(records: Sequence[Record], labels: Sequence[str] | None) -> list[str]:
+    given: list[Any] = list(records) if isinstance(records, (list, tuple)) else [records]
+    for item in given:
+        if not isinstance(item, Record) or not isinstance(records, (list, tuple)):
+            raise RecordError(f"concat: got something of type {type(item).__name__}, expected a list of records")
+    if not given:
+        raise RecordError("concat: got no record, expected at least one")
+    if labels is not None:
+        _check.instance("concat", "labels", labels, (list, tuple), "a list of texts")
+        labels = [_check.text("concat", "label", label) for label in labels]
+    names = [record.label for record in given] if labels is None else list(labels)
+    if len(names) != len(given) or len(set(names)) != len(names):
+        raise RecordError(
+            f"concat: got the names {show(names)} for {len(given)} records, expected one for each, all different; "
+            "pass labels=[...]"
+        )
+    return names
 
 
-def _plain(values: Mapping[Any, Any]) -> Any:
-    lists = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
-    return pack(lists).tree
+def _common_graph(records: Sequence[Record]) -> Graph | None:
+    """The graph of all records, if it is one, with the same names."""
+    first, *others = (record.graph for record in records)
+    if first is None:
+        return None
+    same = (other is not None and other == first and other.node_names == first.node_names for other in others)
+    return first if all(same) else None
+
+
+def _with_suffix(who: str, path: str | os.PathLike[str]) -> Path:
+    given = _check.path(who, "path", path)
+    if not given.name:
+        raise _check.fail(who, "path", path, "the path of a file")
+    return given if given.suffix else given.with_suffix(".npz")

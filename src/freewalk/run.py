@@ -1,6 +1,7 @@
 """`learn`, `walk` and `resume`: check what enters, then hand it to the loop."""
 
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -8,15 +9,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk import entering
 from freewalk.archive import Packed, name_of, unpack
+from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel, Move
 from freewalk.learning import Rule
-from freewalk.loop import Continuation, Progress, go_on
+from freewalk.loop import MOST_STEPS, Continuation, Progress, check_room, go_on
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.record import Record
 from freewalk.runtimes import Job, Runtime, State, runtime_named
+from freewalk.runtimes.runtime import begin
 
+check = entering.check
+_check = Checks(RecordError)
 _VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
 
 
@@ -53,7 +58,8 @@ def learn(
     every
         Measure at steps 0, every, 2·every, … and at the last one.
     start
-        A node, an array with one node a walk, or "uniform".
+        A node, a list with one node per walk, "uniform", or "heaviest", the node of the largest importance. Nodes may
+        be given by name where the graph has names.
     initial
         The first model, (dim,) or (walks, dim); None is the zero model.
     seed
@@ -70,7 +76,9 @@ def learn(
     Returns
     -------
     Record
-        The measurements. After Ctrl-C it is marked as partial, and `fw.resume` goes on.
+        The measurements. After Ctrl-C or SIGTERM (which clusters send before they end a job) it holds what there is so
+        far and is marked as partial: save it, and `fw.resume` goes on. Your script goes on too, also after SIGTERM:
+        `record.provenance["interrupted_by"]` names the signal. A second one acts at once.
 
     Raises
     ------
@@ -87,9 +95,13 @@ def learn(
     >>> bool(record.data.loss.mean("walk")[-1] < record.data.loss.mean("walk")[0])
     True
     """
-    phases = entering.phases(kernel, rule, entering.problem(problem))
-    job = Job(problem, phases, int(entering.seed(seed)), entering.precision(precision))
-    models = entering.models(initial, problem.dim, entering.count("walks", walks), precision)
+    phases = entering.phases(kernel, rule, entering.problem("learn", problem))
+    entering.targets(phases)
+    job = Job(
+        problem, phases, check.seed("learn", seed), check.choice("learn", "precision", precision, entering.PRECISIONS)
+    )
+    steps, walks, every = _size("learn", job, steps, walks, every)
+    models = entering.models(initial, problem.dim, walks, precision)
     return _begin(job, models, steps, every, start, runtime, paths, progress)
 
 
@@ -120,9 +132,9 @@ def walk(
     >>> record.data.messages.values[:, -1]
     array([1000, 1000, 1000, 1000])
     """
-    job = Job(None, entering.phases(kernel, None, None), int(entering.seed(seed)))
-    models = np.zeros((entering.count("walks", walks), 0))
-    return _begin(job, models, steps, every, start, runtime, paths, progress)
+    job = Job(None, entering.phases(kernel, None, None), check.seed("walk", seed))
+    steps, walks, every = _size("walk", job, steps, walks, every)
+    return _begin(job, np.zeros((walks, 0)), steps, every, start, runtime, paths, progress)
 
 
 def resume(
@@ -134,6 +146,8 @@ def resume(
 ) -> Record:
     """Go on with a partial record, to the same result as without the interruption.
 
+    A record from a file is checked first, all of it: a file that was damaged, or made to do harm, is refused.
+
     Parameters
     ----------
     record
@@ -141,7 +155,8 @@ def resume(
     runtime
         Another runtime to go on with; None takes the one it began with.
     types
-        Your own objective, rule or schedule classes, where a loaded record uses any.
+        Your own objective, rule or schedule classes, where a loaded record uses any; no other code of the record's
+        choice is ever run.
     progress
         As in `learn`.
 
@@ -153,20 +168,35 @@ def resume(
     Raises
     ------
     RecordError
-        If the record is complete or was saved without what it takes to go on.
+        If the record is complete, was saved without what it takes to go on, or does not fit together.
     """
-    if not isinstance(record, Record):
-        raise RecordError(f"resume: got {record!r}, expected a record, as fw.learn returns it or fw.load reads it")
+    _check.instance("resume", "record", record, Record, "a record, as fw.learn returns it or fw.load reads it")
     if not record.partial or record.continuation is None:
         lost = record.provenance.get("not_resumable", "it has several records side by side; resume each of them")
         why = lost if record.partial else "the run is complete"
-        raise RecordError(f"resume: cannot go on with {record.label!r}: {why}")
-    entering.progress(progress)
-    run = record.continuation
-    run = unpack(run, _known_types(types)) if isinstance(run, Packed) else run
-    run = run.copy()
-    run.runtime = run.runtime if runtime is None else runtime_named(runtime)
+        raise RecordError(f"resume: cannot go on with {show(record.label)}: {why}")
+    check.function("resume", "progress", progress, ("step", "steps"))
+    chosen = None if runtime is None else runtime_named(runtime)
+    known = _known_types(types)
+    try:
+        run = unpack(record.continuation, known) if isinstance(record.continuation, Packed) else record.continuation
+        run = _check.instance("record", "continuation", run, Continuation, "what record.save wrote").checked()
+    except RecordError:
+        raise
+    except Exception as error:  # what the record holds does not fit together, or a class of the user's objects
+        raise RecordError(f"resume: cannot go on with {show(record.label)}: {error}") from error
+    run.runtime = run.runtime if chosen is None else chosen
     return go_on(run, progress)
+
+
+def _size(who: str, job: Job, steps: int, walks: int, every: int) -> tuple[int, int, int]:
+    """How long, how many and how often: whole numbers for which there is room."""
+    steps = check.whole("run", "steps", check.whole("run", "steps", steps, 1), 1, MOST_STEPS)
+    walks, every = check.whole(who, "walks", walks, 1), check.whole("run", "every", every, 1)
+    for phase in job.phases:
+        begin(phase.rule, np.zeros((1, 0 if job.problem is None else job.problem.dim)))
+    check_room(job, walks, steps, every)
+    return steps, walks, every
 
 
 def _begin(
@@ -179,20 +209,20 @@ def _begin(
     paths: int | Sequence[int],
     progress: Progress | None,
 ) -> Record:
-    steps, every = entering.count("steps", steps), entering.count("every", every)
     entering.phases_cover(job.phases, steps)
     entering.schedules(job.phases, steps)
-    entering.progress(progress)
+    check.function("run", "progress", progress, ("step", "steps"))
     chosen = runtime_named(runtime)
     walks, n = models.shape[0], job.kernel.graph.n
     path_of = entering.paths(paths, walks)
+    importance = job.kernel.target if job.problem is None else job.problem.smoothness
     kept = path_of >= 0
-    rule = job.phases[0].rule
+    check_room(job, walks, steps, every, int(kept.sum()))
     state = State(
         step=0,
-        nodes=entering.start(start, job.seed, walks, n),
+        nodes=entering.start(start, job.seed, walks, job.kernel.graph, importance),
         models=models,
-        carried=np.zeros((0, *models.shape)) if rule is None else rule.begin(models),
+        carried=begin(job.phases[0].rule, models),
         messages=np.zeros(walks, dtype=np.int64),
         probes=np.zeros(walks, dtype=np.int64),
         visits=np.zeros((walks if walks * n <= _VISITS_BY_WALK else 1, n), dtype=np.int64),
@@ -207,6 +237,10 @@ def _known_types(more: Sequence[type]) -> dict[str, type]:
     """The classes that a record may hold, by name."""
     from freewalk import graphs, learning, objectives, runtimes, schedules
 
+    _check.instance("resume", "types", more, (list, tuple), "a list of dataclasses")
+    for kind in more:
+        if not isinstance(kind, type) or not is_dataclass(kind):
+            raise _check.fail("resume", "types", kind, "a list of dataclasses")
     modules = (graphs, learning, objectives, runtimes, schedules)
     listed = [getattr(module, name) for module in modules for name in module.__all__]
     known = [kind for kind in listed if isinstance(kind, type)]

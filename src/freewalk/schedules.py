@@ -35,6 +35,11 @@ def _require_positive(owner: object) -> None:
 class Constant(Schedule):
     """The same value at every step.
 
+    Parameters
+    ----------
+    value
+        The value.
+
     Examples
     --------
     >>> Constant(0.1)(np.arange(3))
@@ -54,6 +59,15 @@ class Constant(Schedule):
 @dataclass(frozen=True)
 class Inverse(Schedule):
     """initial / (1 + step / scale)^power: half of `initial` at step = scale when power is 1.
+
+    Parameters
+    ----------
+    initial
+        The value at step 0.
+    scale
+        The number of steps after which it has fallen to initial / 2^power.
+    power
+        How fast it falls later: as step^(−power).
 
     Examples
     --------
@@ -76,6 +90,13 @@ class Inverse(Schedule):
 @dataclass(frozen=True)
 class Exponential(Schedule):
     """initial · 2^(−step / half_life).
+
+    Parameters
+    ----------
+    initial
+        The value at step 0.
+    half_life
+        The number of steps in which it halves.
 
     Examples
     --------

@@ -3,7 +3,8 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Event, Thread, Timer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,14 +14,20 @@ if TYPE_CHECKING:
 
     from freewalk.experiment.spec import Progress
 
-PATIENCE = 2.0  # seconds before anything appears
+PATIENCE = 2.0  # seconds before anything appears on a terminal
+INTERVAL = 10.0  # seconds between two lines in a log
 
 
 @contextmanager
-def progress_bar() -> "Iterator[Progress | None]":
-    """A bar on stderr, once a run has taken a while; nothing where nobody would see it."""
-    if not sys.stderr.isatty():
+def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
+    """A bar on stderr, once a run has taken a while; where stderr is no terminal, a line from time to time."""
+    if quiet:
         yield None
+        return
+    pace = _Pace()
+    if not sys.stderr.isatty():
+        with _lines(pace.words):
+            yield pace.tell
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -36,33 +43,60 @@ def progress_bar() -> "Iterator[Progress | None]":
         transient=True,
     )
     began = time.monotonic()
-    first: tuple[float, int] | None = None
 
     def tell(label: str, done: int, total: int, walks: int) -> None:
-        nonlocal first
-        now = time.monotonic()
-        if now - began < PATIENCE:
+        if time.monotonic() - began < PATIENCE:
             return
-        if first is None:
-            first = now, done
+        pace.tell(label, done, total, walks)
+        if not bar.task_ids:
             bar.add_task(label, total=total, completed=done, rate="")
             bar.start()
-        elapsed = now - first[0]
-        rate = f"{_short((done - first[1]) * walks / elapsed)} updates/s" if elapsed > 0 else ""
-        bar.update(bar.task_ids[0], description=label, completed=done, rate=rate)
+        bar.update(bar.task_ids[0], description=label, completed=done, rate=pace.rate())
 
     try:
         yield tell
     finally:
-        if first is not None:
+        if bar.task_ids:
             bar.stop()
 
 
+class _Pace:
+    """How far a run is, and how fast since it was first told."""
+
+    def __init__(self) -> None:
+        self.first: tuple[float, int] | None = None
+        self.last: tuple[float, str, int, int, int] = (0.0, "", 0, 1, 1)
+
+    def tell(self, label: str, done: int, total: int, walks: int) -> None:
+        now = time.monotonic()
+        self.first = self.first or (now, done)
+        self.last = now, label, done, total, walks
+
+    def speed(self) -> float:
+        """Steps a second; 0 where that is not known yet."""
+        (began, before), (now, _, done, *_) = self.first or (0.0, 0), self.last
+        return (done - before) / (now - began) if self.first is not None and now > began else 0.0
+
+    def rate(self) -> str:
+        return f"{_short(self.speed() * self.last[-1])} updates/s" if self.speed() > 0 else ""
+
+    def words(self) -> str:
+        _, label, done, total, _ = self.last
+        if not label or done >= total:
+            return ""
+        left = f"about {_duration((total - done) / self.speed())} left" if self.speed() > 0 else ""
+        return ", ".join(filter(None, [f"{label}: {100 * done // total} %", self.rate(), left]))
+
+
 @contextmanager
-def parts_bar() -> "Iterator[Callable[[str, int, int], None] | None]":
-    """A bar for work in few long parts, on stderr, once it has taken a while; nothing where nobody would see it."""
-    if not sys.stderr.isatty():
+def parts_bar(quiet: bool = False) -> "Iterator[Callable[[str, int, int], None] | None]":
+    """A bar for work in few long parts, on stderr, once it has taken a while; where that is no terminal, lines."""
+    if quiet:
         yield None
+        return
+    if not sys.stderr.isatty():
+        with _latest() as show:
+            yield lambda label, done, total: show(f"{label}: part {done + 1} of {total}" if done < total else label)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -75,10 +109,14 @@ def parts_bar() -> "Iterator[Callable[[str, int, int], None] | None]":
 
 
 @contextmanager
-def status_line(doing: str) -> "Iterator[Callable[[str], None] | None]":
-    """What is under way, on stderr, once it has taken a while; nothing where nobody would see it."""
-    if not sys.stderr.isatty():
+def status_line(doing: str, quiet: bool = False) -> "Iterator[Callable[[str], None] | None]":
+    """What is under way, on stderr, once it has taken a while; where that is no terminal, a line from time to time."""
+    if quiet:
         yield None
+        return
+    if not sys.stderr.isatty():
+        with _latest() as show:
+            yield lambda label: show(f"{doing} {label}")
         return
     from rich.console import Console
     from rich.text import Text
@@ -91,8 +129,6 @@ def status_line(doing: str) -> "Iterator[Callable[[str], None] | None]":
 @contextmanager
 def _after_a_while(shown: "Bar | Status") -> Iterator[None]:
     """Start something that is shown when there has been nothing to see for a while, and stop it in the end."""
-    from threading import Timer
-
     # A timer, because the first part of the work may itself take long.
     timer = Timer(PATIENCE, shown.start)
     timer.daemon = True
@@ -103,6 +139,35 @@ def _after_a_while(shown: "Bar | Status") -> Iterator[None]:
         timer.cancel()
         timer.join()
         shown.stop()
+
+
+@contextmanager
+def _latest() -> Iterator[Callable[[str], None]]:
+    """Write what was last said, from time to time."""
+    said = [""]
+    with _lines(lambda: said[0]):
+        yield lambda words: said.__setitem__(0, words)
+
+
+@contextmanager
+def _lines(words: Callable[[], str]) -> Iterator[None]:
+    """Write a line to stderr every ten seconds, for whoever reads a log; a thread, because a part may take long."""
+    done, stream = Event(), sys.stderr
+
+    def write() -> None:
+        while not done.wait(INTERVAL):
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                line = words()
+                if line:
+                    print(line, file=stream, flush=True)
+
+    thread = Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _short(number: float) -> str:
@@ -119,15 +184,29 @@ def _short(number: float) -> str:
     return f"{number:.3g}"
 
 
-def console() -> "Console":
-    """Standard output; wide enough for a table where it is not a terminal."""
+def _duration(seconds: float) -> str:
+    """A time that is left.
+
+    Examples
+    --------
+    >>> _duration(31.2), _duration(400), _duration(9000)
+    ('31 s', '7 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def console(quiet: bool = False) -> "Console":
+    """Standard output, wide enough for a table where it is not a terminal; if quiet, one that prints nothing."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=110, color_system=None)
+    return Console(quiet=quiet) if sys.stdout.isatty() else Console(quiet=quiet, width=110, color_system=None)
 
 
 def say(message: str, style: str) -> None:
-    """A line on stderr."""
+    """A line on stderr; what a file has put into it cannot control the terminal."""
     from rich.console import Console
 
-    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+    line = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in message)
+    Console(stderr=True).print(line, style=style, markup=False, highlight=False, soft_wrap=True)

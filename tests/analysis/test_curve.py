@@ -184,9 +184,15 @@ BAD = {
     "average": (lambda p, k: exact_curve(p, k, fw.SGD(0.1, average=True)), "without averaging"),
     "no rule": (lambda p, k: exact_curve(p, k), "expected an update rule"),
     "start": (lambda p, k: exact_curve(p, k, fw.SGD(0.1), start="heavy"), "start = 'heavy', expected a node"),
-    "node": (lambda p, k: exact_curve(p, k, fw.SGD(0.1), start=99), "node 99, expected 0 to 8"),
+    "node": (
+        lambda p, k: exact_curve(p, k, fw.SGD(0.1), start=99),
+        "start holds 99, expected whole numbers from 0 to 8",
+    ),
     "law": (lambda p, k: exact_curve(p, k, fw.SGD(0.1), start=np.ones(GRAPH.n)), "add up to 1"),
-    "steps": (lambda p, k: exact_curve(p, k, fw.SGD(0.1), steps=0), "steps: got 0"),
+    "steps": (
+        lambda p, k: exact_curve(p, k, fw.SGD(0.1), steps=0),
+        "exact_curve: steps = 0, expected a whole number >= 1",
+    ),
     "other graph": (lambda p, k: exact_curve(p, SimpleWalk().kernel(fw.graphs.ring(5)), fw.SGD(0.1)), "9 nodes"),
 }
 

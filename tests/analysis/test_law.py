@@ -117,5 +117,5 @@ def test_what_has_no_law(question):
     fading = Decaying(MHLJ(0.1, 0.5, 3), fw.schedules.Inverse(1.0, scale=5)).kernel(RING, HEAVY)
     with pytest.raises(AnalysisError, match=r"changes with the step.*kernel\.at"):
         question(fading)
-    with pytest.raises(AnalysisError, match=r"got 3, expected a kernel"):
+    with pytest.raises(AnalysisError, match=r"kernel = 3, expected a kernel"):
         question(3)

@@ -159,9 +159,7 @@ def test_bad_numbers_are_named(arguments):
     ((name, value),) = arguments.items()
     with pytest.raises(AnalysisError) as caught:
         find_traps(kernel, **arguments)
-    assert str(caught.value).startswith("find_traps: got ")
-    assert f"{name} = {value!r}" in str(caught.value)
-    assert "; expected " in str(caught.value)
+    assert str(caught.value).startswith(f"find_traps: {name} = {value!r}, expected a ")
 
 
 @pytest.mark.parametrize("at", [100, 1500, 2985])

@@ -461,7 +461,7 @@ def test_lemma_2_takes_what_the_paper_analyses():
 
 
 def test_numbers_that_are_none():
-    with pytest.raises(AnalysisError, match=r"^accumulated_error: length: got 0"):
+    with pytest.raises(AnalysisError, match=r"^accumulated_error: length = 0, expected"):
         accumulated_error(FIVE, MHLJ, 0)
     with pytest.raises(AnalysisError, match="step = -1"):
         lemma_1(FIVE, MHLJ, -1)

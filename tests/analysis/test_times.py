@@ -221,7 +221,7 @@ def test_a_mixing_time_is_a_number_that_survives_copies():
     assert MixingTime(8).at_least == 8
 
 
-@pytest.mark.parametrize("tolerance", [0, 1, -0.1, math.nan, "0.25", True])
+@pytest.mark.parametrize("tolerance", [0, 1.1, -0.1, math.nan, "0.25", True])
 def test_tolerances_that_are_none(tolerance):
     with pytest.raises(AnalysisError, match="mixing_time: tolerance = "):
         mixing_time(Metropolis().kernel(FIVE), tolerance)
@@ -278,17 +278,17 @@ def test_escapes_on_many_nodes():
     [
         ([], None, r"nodes = \[\], expected a list of at least one node"),
         (3, None, r"nodes = 3, expected a list"),
-        ([0.5], None, r"expected a list of at least one node"),
-        ([0, 5], None, r"nodes holds 5, expected nodes from 0 to 4"),
+        ([0.5], None, r"nodes is an array of float64, .* give a list of at least one node"),
+        ([0, 5], None, r"nodes holds 5, expected whole numbers from 0 to 4"),
         ([-1], None, r"nodes holds -1, expected"),
         ([1, 2, 1], None, r"nodes holds 1 twice, expected different"),
         ([0, 1, 2, 3, 4], None, r"all 5 nodes of the graph, which no walk leaves; leave at least one out"),
-        ([0, 1], 2, r"start = 2 is not among its nodes"),
+        ([0, 1], 2, r"start = 2, .* one of the nodes of the set"),
         ([0, 1], "centre", r"start = 'centre', expected None, \"entry\""),
-        ([0, 1], [1.0], r"start = \[1.0\], .* a law of 2 numbers"),
-        ([0, 1], [1.0, -1.0], r"a law of 2 numbers"),
-        ([0, 1], [0.0, 0.0], r"a law of 2 numbers"),
-        ([0, 1], [1.0, math.nan], r"a law of 2 numbers"),
+        ([0, 1], [1.0], r"start has shape \(1,\), .* or 2 numbers"),
+        ([0, 1], [1.0, -1.0], r"start\[1\] = -1.0, .* or 2 numbers"),
+        ([0, 1], [0.0, 0.0], r"start = \[0.0, 0.0\], .* or 2 numbers"),
+        ([0, 1], [1.0, math.nan], r"start\[1\] = nan, .* or 2 numbers"),
     ],
 )
 def test_sets_and_starts_that_are_none(nodes, start, message):
@@ -317,7 +317,7 @@ def test_a_node_that_is_never_left():
 def test_dense_questions_on_many_nodes(question):
     with pytest.raises(AnalysisError, match=rf"^{question.__name__}: got 5001 nodes, .* escape_time"):
         question(SimpleWalk().kernel(fw.graphs.ring(5001)))
-    with pytest.raises(AnalysisError, match=r"got None, expected a kernel"):
+    with pytest.raises(AnalysisError, match=r"kernel = None, expected a kernel"):
         question(None)
 
 

@@ -90,7 +90,7 @@ def kernel_of(design, graph_name):
     return designs_on(graph)[design].kernel(graph, importance_of(graph), label=design)
 
 
-# Objectives on the random graph: one sample a node or uneven numbers of them, with and without ridge.
+# Objectives on the random graph: one sample per node, uneven numbers of them, or none at some; with and without ridge.
 
 LARGEST_STEP = 2.0
 
@@ -150,11 +150,21 @@ _UNEVEN = 1 + np.arange(_N) * 7 % 5
 _SEPARABLE = LeastSquares.synthetic(_N, dim=9, noise=0.0, seed=4)
 _SOME = LeastSquares.synthetic(_N, dim=6, samples=_UNEVEN, noise=0.5, heavy=1, heavy_variance=9.0, seed=5)
 
+
+def _relaying(kind, features, targets, ridge):
+    """Every sample counts the same, and the first, the last and one more node have none."""
+    kept = ~np.isin(_SOME.nodes, (0, 3, _N - 1))
+    options = {"weight_by": "sample", "relays": True, "graph": GRAPHS["random"]}
+    return kind(features[kept], targets[kept], _SOME.nodes[kept], ridge, **options)
+
+
 PROBLEMS = {
     "LeastSquares": LeastSquares.synthetic(_N, dim=3, heavy=2, heavy_variance=9.0, noise=0.3, seed=1),
     "LeastSquares, uneven, ridge": LeastSquares.synthetic(_N, dim=5, samples=_UNEVEN, noise=0.3, ridge=0.1, seed=2),
     "Logistic, uneven, ridge": Logistic.synthetic(_N, dim=4, samples=_UNEVEN, ridge=0.05, seed=3),
     "Logistic, without an optimum": Logistic(_SEPARABLE.features, _SEPARABLE.targets > 0),
+    "LeastSquares, pooled, relays": _relaying(LeastSquares, _SOME.features[:, :5], _SOME.targets, 0.1),
+    "Logistic, pooled, relays": _relaying(Logistic, _SOME.features[:, :4], _SOME.targets > 0, 0.05),
     "LogCosh (a user's), uneven": LogCosh(_SOME.features, _SOME.targets, _SOME.nodes, ridge=0.01),
 }
 SLOPELESS = Centres(np.random.default_rng(6).standard_normal((_N, 3)))

@@ -200,5 +200,5 @@ def test_a_rule_may_carry_two_numbers_at_most():
     class Hoarder(HeavyBall):
         carries = 3
 
-    with pytest.raises(FreewalkError, match=r"Hoarder: carries 3 numbers a coordinate, expected 0, 1 or 2"):
+    with pytest.raises(FreewalkError, match=r"Hoarder: carries = 3, expected a whole number from 0 to 2"):
         fw.learn(PROBLEMS["LeastSquares"], kernel_for("LeastSquares"), Hoarder(), steps=5)

@@ -6,10 +6,14 @@ script again, and all of them share one cache.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import freewalk
 
 MODULE = """
 from dataclasses import dataclass
@@ -118,7 +122,7 @@ def run(folder, text):
     for name in [name for name in results if name.startswith("entry")]:
         compiled, plain = results[name]
         assert compiled == plain
-    return results, {path.name for path in (folder / "cache").glob("freewalk_*.py")}
+    return results, {path.name.partition("-")[0] for path in (folder / "cache").iterdir()}
 
 
 def test_no_edit_meets_a_stale_cache(tmp_path):
@@ -134,6 +138,49 @@ def test_no_edit_meets_a_stale_cache(tmp_path):
     third, last = run(tmp_path, comment_on(edited))
     assert third == second
     assert last == after
+
+
+NATIVE = """
+import sys
+from pathlib import Path
+from freewalk import native
+from freewalk.engine import arrays
+from freewalk.compiling import compile_functions
+
+
+def larger(x, y):
+    return choose(x > y, x, y)
+
+
+def choose(condition, yes, no):
+    return yes if condition else no
+
+
+for module in (native, arrays):
+    path = Path(module.__file__)
+    path.write_text(path.read_text().replace(*sys.argv[1:]))
+print(compile_functions({"larger": larger, "choose": native.choose}, "larger")(1.0, 2.0))
+"""
+
+
+def test_an_edit_between_import_and_compilation_leaves_nothing_stale(tmp_path):
+    """Of a file that compiled code uses without holding its text: what was imported counts, not what the file says."""
+    package = tmp_path / "freewalk"
+    shutil.copytree(Path(freewalk.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "script.py").write_text(NATIVE)
+    environment = os.environ | {"FREEWALK_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    printed = [
+        subprocess.run(
+            [sys.executable, "script.py", *edit],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for edit in (("builder.select(*arguments)", "builder.select(arguments[0], *arguments[:0:-1])"), ("", ""))
+    ]
+    assert printed == ["2.0\n", "1.0\n"]
 
 
 def comment_on(text):

@@ -47,11 +47,11 @@ BAD = [
     (text(run=RUN.replace("300", "[1]")), r"\[run\]: steps is a list, expected a whole number"),
     (text(run=RUN.replace("300", "0")), r"\[run\]: steps = 0, expected a whole number >= 1"),
     (text(run=RUN.replace('"heaviest"', "1.5")), r"start = 1.5, expected a node, a list"),
-    (text(run=RUN.replace('"heaviest"', "99")), r"\[run\]: start: got node 99, expected 0 to 9"),
-    (text(run=RUN.replace("heaviest", "heavyest")), r"'heavyest'.*\"heaviest\" is a start as well"),
-    (text(run=RUN + 'runtime = "gpu"\n'), r"\[run\]: runtime: got 'gpu', expected 'cpu', 'cuda' or 'reference'"),
-    (text(run=RUN + 'precision = "double"\n'), r"\[run\]: precision: got 'double'"),
-    (text(run=RUN + "paths = 9\n"), r"\[run\]: paths: got 9"),
+    (text(run=RUN.replace('"heaviest"', "99")), r"\[run\]: start: .*99, expected .*from 0 to 9"),
+    (text(run=RUN.replace("heaviest", "heavyest")), r"'heavyest', expected .*'uniform' or 'heaviest'"),
+    (text(run=RUN + 'runtime = "gpu"\n'), r"\[run\]: .*runtime = 'gpu', expected 'cpu', 'cuda' or 'reference'"),
+    (text(run=RUN + 'precision = "double"\n'), r"\[run\]: .*precision = 'double'"),
+    (text(run=RUN + "paths = 9\n"), r"\[run\]: .*paths holds 9"),
     # [graph] and [problem]
     (text(graph="[graph]\nn = 10\n"), r"\[graph\] needs the key 'kind', one of barabasi_albert"),
     (text(graph=GRAPH.replace("ring", "rnig")), r"\[graph\] has no kind 'rnig'; did you mean 'ring'\?"),
@@ -63,7 +63,7 @@ BAD = [
     (text(graph=GRAPH.replace("10", '"x"')), r"\[graph\]: ring: n = 'x', expected a whole number"),
     (text(problem=PROBLEM.replace("heavy", "havy")), r"has no parameter 'havy'; did you mean 'heavy'\?"),
     (text(problem=PROBLEM + "noise = -1.0\n"), r"\[problem\]: .*noise = -1.0, expected"),
-    (text(problem=PROBLEM + "noise = { a = 1 }\n"), r"noise is a table, expected a plain value"),
+    (text(problem=PROBLEM + "noise = { a = 1 }\n"), r"noise is a table, expected a number"),
     # [[walk]]
     (text(walks=WALK.replace("SimpleWalk", "Simple")), WALK_1 + r": design has no kind 'Simple'; .*'SimpleWalk'"),
     (text(walks=WALK.replace("rule =", "# rule =")), WALK_1 + r" needs the key 'rule'"),
@@ -75,7 +75,7 @@ BAD = [
     (text(walks=walk(MHLJ.replace("0.1", "1.5"))), r"jump = 1.5, expected a probability"),
     (text(walks=walk('kind = "Decaying", design = 3, schedule = 2')), r"design = 3, expected a design such as"),
     (text(walks=walk('kind = "FromMatrix", P = [[1, 0], [0, 1]]')), r"\[\[walk\]\] 1 'w': .*shape \(2, 2\)"),
-    (text(walks=WALK.replace("1e-3", "-1.0")), WALK_1 + r": rule: SGD: step: got -1.0"),
+    (text(walks=WALK.replace("1e-3", "-1.0")), WALK_1 + r": rule: SGD: step = -1.0"),
     (text(walks=WALK.replace("1e-3", "{ initial = 1.0 }")), r"SGD: step needs the key 'kind', one of Constant"),
     (text(walks=WALK.replace("1e-3", '{ kind = "Inverse", scal = 3 }')), r"did you mean 'scale'\?"),
     (text(walks=WALK + WALK), r"\[\[walk\]\] 2 'simple': another \[\[walk\]\] is called 'simple' as well"),
@@ -84,7 +84,7 @@ BAD = [
     (text(walks="[[walk]]\n" + PHASE + "untl = 5\n"), r"1, phase 1 has no key 'untl'; did you mean 'until'\?"),
     (text(walks="[[walk]]\n" + PHASE + 'until = "8"\n'), r"phase 1: until = '8', expected a whole number >= 1"),
     (text(walks="[[walk]]\n" + PHASE + "until = 5\n"), r"phases: the last ends at step 5, before the 300"),
-    (text(walks="[[walk]]\n" + 2 * (PHASE + "until = 8\n")), r"phases: they end at \[8, 8\]"),
+    (text(walks="[[walk]]\n" + 2 * (PHASE + "until = 8\n")), r"phases end at \[8, 8\]"),
 ]
 
 
@@ -127,10 +127,12 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
     assert (spec.tables.run.steps, spec.plan().problem.n) == (300, 10)
 
 
-def test_a_graph_can_be_read_from_a_file(tmp_path) -> None:
+def test_a_graph_is_read_from_a_file_in_the_folder_of_the_spec(tmp_path) -> None:
     np.savetxt(tmp_path / "edges.txt", [(0, 1), (1, 2), (2, 0)], fmt="%d")
-    graph = f'[graph]\nkind = "read"\npath = "{tmp_path}/edges.txt"\n'
-    assert parse(text(graph=graph)).plan().problem.n == 3
+    (tmp_path / "my.toml").write_text(text(graph='[graph]\nkind = "read"\npath = "edges.txt"\n'))
+    assert load(tmp_path / "my.toml").plan().problem.n == 3
+    absolute = f'[graph]\nkind = "read"\npath = "{tmp_path}/edges.txt"\n'
+    assert parse(text(graph=absolute)).plan().problem.n == 3
 
 
 def test_the_example_runs_and_shows_phases_and_schedules() -> None:
@@ -147,7 +149,7 @@ def test_the_demo_is_the_main_job() -> None:
     assert plan.problem.n == 1000
     assert plan.options["walks"] == 1000
     assert plan.problem.heavy == (0, 1)
-    assert plan.options["start"] in plan.problem.heavy
+    assert plan.options["start"] == "heaviest"
     kinds = {phase.kernel.label.split(",")[0] for phases in plan.walks.values() for phase in phases}
     assert kinds == {"MH uniform", "MH importance", "MHLJ", "simple walk", "centralized"}
 

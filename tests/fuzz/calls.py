@@ -371,11 +371,11 @@ def work(first, last, seed):
             print(json.dumps({"outcome": outcome, "said": said[:2000], "given": shown}), flush=True)
 
 
-def run(first, last, seed):
+def run(first, last, seed, script=__file__):
     """The outcome of each call: works, refused, wrong, crash or hang."""
     found = []
     while first < last:
-        command = [sys.executable, __file__, "--work", str(first), str(min(last, first + BATCH)), "--seed", str(seed)]
+        command = [sys.executable, script, "--work", str(first), str(min(last, first + BATCH)), "--seed", str(seed)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         begun, timer = None, None
         slow = threading.Event()
@@ -398,6 +398,7 @@ def run(first, last, seed):
         if timer is not None:
             timer.cancel()
         process.wait()
+        process.stdout.close()
         if begun is not None:
             found.append({**begun, "outcome": "hang" if slow.is_set() else "crash", "said": "", "given": {}})
         elif process.returncode:

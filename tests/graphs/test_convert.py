@@ -1,11 +1,9 @@
-"""From networkx, scipy and lists of edges, and back."""
+"""From networkx and scipy, and back."""
 
 import networkx
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from freewalk import graphs
 from freewalk.errors import GraphError
@@ -35,89 +33,6 @@ def test_round_trips(graph):
     assert from_edges(pairs(graph)) == graph
 
 
-# --- lists of edges ---
-
-
-@st.composite
-def connected_edges(draw):
-    """The number of nodes, the edges of a random tree with some more, and the same list in disguise."""
-    n = draw(st.integers(2, 25))
-    tree = [(node, draw(st.integers(0, node - 1))) for node in range(1, n)]
-    more = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=30))
-    edges = tree + more
-    again = draw(st.lists(st.sampled_from(edges), max_size=10))
-    loops = [(node, node) for node in draw(st.lists(st.integers(0, n - 1), max_size=5))]
-    disguised = draw(st.permutations(edges + again + loops))
-    flips = draw(st.lists(st.booleans(), min_size=len(disguised), max_size=len(disguised)))
-    return n, edges, [edge[::-1] if flip else edge for edge, flip in zip(disguised, flips, strict=True)]
-
-
-@settings(derandomize=True, deadline=None, max_examples=150, database=None)
-@given(connected_edges())
-def test_canonical_whatever_the_list(example):
-    n, edges, disguised = example
-    graph = from_edges(edges)
-    assert from_edges(disguised) == graph
-    assert graph.n == n
-    expected = {frozenset(edge) for edge in edges if edge[0] != edge[1]}
-    assert graph.edges == len(expected)
-    assert {frozenset(edge) for edge in pairs(graph).tolist()} == expected
-    for node in range(n):
-        assert np.all(np.diff(graph.neighbours(node)) > 0)
-        assert node not in graph.neighbours(node)
-    plain = networkx.Graph([edge for edge in edges if edge[0] != edge[1]])
-    assert graph.degrees.tolist() == [plain.degree[node] for node in range(n)]
-
-
-def test_what_counts_as_a_list_of_edges():
-    expected = path(3)
-    assert from_edges(((0, 1), (1, 2))) == expected
-    assert from_edges(iter([[0, 1], [1, 2]])) == expected
-    assert from_edges({(0, 1), (1, 2)}) == expected
-    assert from_edges(networkx.path_graph(3).edges) == expected
-    assert from_edges(np.array([[0, 1], [1, 2]], dtype=np.uint64)) == expected
-    assert from_edges([(0, 1), (1, 2)], n=3) == expected
-    assert from_edges([(0, 1), (1, 2)]).name == "from_edges"
-
-
-@pytest.mark.parametrize(
-    ("edges", "n", "message"),
-    [
-        ([], None, "from_edges: got no nodes, a walk needs at least 2 nodes"),
-        ([(0, 0)], None, "got 1 node, a walk needs at least 2 nodes"),
-        ([(0, 0)], 1, "got 1 node, a walk needs at least 2 nodes"),
-        ([], 3, "disconnected, 3 components of 1, 1, 1 nodes"),
-        ([(0, 1), (2, 3)], None, "disconnected, 2 components of 2, 2 nodes"),
-        ([(1, 2), (2, 3)], None, r"disconnected, 2 components of 3, 1 nodes \(node 0 has no edge\)"),
-        ([(0, 1)], 3, r"disconnected, 2 components of 2, 1 nodes \(node 2 has no edge\)"),
-        ([(0, 1), (1, -2)], None, r"edge 1 of the list is \(1, -2\), expected nodes from 0 on"),
-        ([(0, 1), (1, 2)], 2, r"edge 1 of the list is \(1, 2\), expected nodes from 0 on, below n = 2"),
-        ([(0, 1), (1, 10**12)], None, "largest node is 1000000000000 but 2 edges join at most 4 .*renumber"),
-        ([(0.0, 1.0)], None, r"got an array of float64 of shape \(1, 2\), expected pairs of whole numbers"),
-        ([(0, 1, 2)], None, r"got an array of int64 of shape \(1, 3\)"),
-        ([0, 1], None, r"got an array of int64 of shape \(2,\)"),
-        ([(True, False)], None, "got an array of bool"),
-        ([("a", "b")], None, "got an array of <U1"),
-        ([(0, 1), (1,)], None, "got what is not an array"),
-        (5, None, r"got an array of int64 of shape \(\)"),
-        (None, None, "got an array of object"),
-        ([(0, 1)], 2.0, "n = 2.0, expected a whole number"),
-        ([(0, 1)], -1, "n = -1, expected a whole number from 0"),
-        ([(0, 1)], 2**40, "n = 1099511627776, expected a whole number from 0 to 2147483647"),
-    ],
-)
-def test_bad_edges(edges, n, message):
-    with pytest.raises(GraphError, match=message):
-        from_edges(edges, n)
-
-
-def test_the_remedy_for_gaps_works():
-    edges = np.array([(10**12, 7), (7, 10**9)])
-    with pytest.raises(GraphError, match="renumber"):
-        from_edges(edges)
-    assert from_edges(np.unique(edges, return_inverse=True)[1].reshape(-1, 2)).degrees.tolist() == [2, 1, 1]
-
-
 # --- networkx ---
 
 
@@ -128,6 +43,57 @@ def test_nodes_keep_their_order():
     graph = from_networkx(other)
     assert graph.name == "from_networkx"
     assert graph.degrees.tolist() == [1, 2, 1]
+
+
+def test_names_survive_both_ways():
+    other = networkx.Graph([("b", "a"), ("a", (1, 2))])
+    graph = from_networkx(other)
+    assert graph.node_names == ("b", "a", "(1, 2)")
+    back = graph.to_networkx()
+    assert list(back) == ["b", "a", "(1, 2)"]
+    assert set(back.edges) == {("b", "a"), ("a", "(1, 2)")}
+    again = from_networkx(back)
+    assert (again, again.node_names) == (graph, graph.node_names)
+
+
+def test_only_numbers_in_order_are_no_names():
+    assert from_networkx(networkx.path_graph(3)).node_names is None
+    assert from_networkx(networkx.path_graph(np.arange(3))).node_names is None
+    assert from_networkx(networkx.path_graph([1, 2, 3])).node_names == ("1", "2", "3")
+    assert from_networkx(networkx.path_graph([1, 0, 2])).node_names == ("1", "0", "2")
+    assert from_networkx(networkx.path_graph("012")).node_names == ("0", "1", "2")
+
+
+def test_nodes_that_look_alike():
+    assert from_networkx(networkx.path_graph([1, "1", ""])).node_names == ("1", "'1'", "''")
+
+    class Same:
+        def __repr__(self):
+            return "same"
+
+    with pytest.raises(GraphError, match=r"from_networkx: the nodes have no names that differ.*convert_node_labels"):
+        from_networkx(networkx.path_graph([Same(), Same()]))
+
+
+def test_positions_survive_both_ways():
+    places = np.array([[0.1, 2.0], [-3.0, 1e-9], [4.0, 4.0]])
+    other = networkx.path_graph("abc")
+    networkx.set_node_attributes(other, dict(zip("abc", places, strict=True)), "pos")
+    graph = from_networkx(other)
+    assert graph.positions.tolist() == places.tolist()
+    assert from_networkx(graph.to_networkx()).positions.tolist() == places.tolist()
+    apart = networkx.path_graph(3)
+    networkx.set_node_attributes(apart, dict(enumerate(places[:, 0])), "x")
+    assert from_networkx(apart).positions is None  # no y
+    networkx.set_node_attributes(apart, dict(enumerate(places[:, 1])), "y")
+    assert from_networkx(apart).positions.tolist() == places.tolist()
+
+
+@pytest.mark.parametrize("place", [None, (1.0,), (1.0, 2.0, 3.0), (1.0, np.nan), "here", (1, 10**400), {}])
+def test_a_node_without_a_place(place):
+    other = networkx.path_graph(3)
+    networkx.set_node_attributes(other, {0: (0, 0), 1: (1, 1), 2: place}, "pos")
+    assert from_networkx(other).positions is None
 
 
 def test_direction_is_ignored_and_parallel_edges_are_merged():
@@ -142,6 +108,7 @@ def test_direction_is_ignored_and_parallel_edges_are_merged():
         (networkx.Graph(), "from_networkx: got no nodes, a walk needs at least 2 nodes"),
         (networkx.path_graph(1), "got 1 node, a walk needs at least 2 nodes"),
         (networkx.empty_graph(3), "disconnected, 3 components of 1, 1, 1 nodes"),
+        (networkx.Graph([("a", "b"), ("c", "d")]), r"nodes \(no path from node 'a' to node 'c'\), expected 1"),
         ([(0, 1)], "from_networkx: got a list, expected a networkx graph; from_scipy takes matrices"),
     ],
 )
@@ -158,7 +125,6 @@ def test_only_the_pattern_counts():
     assert from_scipy(weights) == path(3)
     assert from_scipy(weights.tolist()) == path(3)
     assert from_scipy(weights != 0) == path(3)
-    assert from_scipy(weights.astype(np.complex128)) == path(3)
     for form in ("csr", "csc", "coo", "lil", "dok", "dia", "bsr"):
         assert from_scipy(scipy.sparse.csr_array(weights).asformat(form)) == path(3)
         assert from_scipy(scipy.sparse.csr_matrix(weights).asformat(form)) == path(3)
@@ -182,8 +148,9 @@ def test_stored_zeros_are_no_edges_and_the_matrix_is_left_alone():
         ([[0, 1, 0], [1, 0, 1]], r"from_scipy: got a matrix of shape \(2, 3\), expected a square one"),
         ([[1.0]], "from_scipy: got 1 node, a walk needs at least 2 nodes"),
         ([[0, 1, 1], [1, 0, 1], [0, 1, 0]], r"entry \(0, 2\) is not zero .* give it matrix \+ matrix.T"),
-        ([[0.0, np.nan], [np.nan, 0.0]], "holds NaN or infinity, expected finite numbers"),
-        ([[0.0, np.inf], [np.inf, 0.0]], "holds NaN or infinity, expected finite numbers"),
+        ([[0.0, np.nan], [np.nan, 0.0]], "= nan .*, expected a finite number; put 0 where there is no edge"),
+        ([[0.0, np.inf], [np.inf, 0.0]], "= inf .*, expected a finite number; put 0 where there is no edge"),
+        ([[0.0, 1j], [1j, 0.0]], "matrix = .*, expected an array of real numbers"),
         ([[1.0, 0.0], [0.0, 1.0]], "disconnected, 2 components of 1, 1 nodes"),
     ],
 )
@@ -197,9 +164,12 @@ def test_bad_matrices(make, rows, message):
     [
         (np.zeros((0, 0)), "got no nodes, a walk needs at least 2 nodes"),
         ([1, 2, 3], r"got a matrix of shape \(3,\), expected a square one"),
-        ([["a", "b"], ["c", "d"]], "got a matrix of <U1, expected numbers"),
-        ([[0, 1], [1]], "got what is not an array"),
-        (None, r"got a matrix of shape \(\)"),
+        ([["a", "b"], ["c", "d"]], "the matrix = .*, expected an array of real numbers"),
+        ([[0, 1], [1]], "the matrix cannot be read as an array of real numbers"),
+        (np.ma.array(np.ones((2, 2)), mask=np.eye(2)), "the matrix has masked entries"),
+        (scipy.sparse.coo_array((10**10, 10**10)), "the number of rows = 10000000000, expected"),
+        (None, "the matrix = None, expected an array of real numbers"),
+        (5.0, r"got a matrix of shape \(\)"),
     ],
 )
 def test_not_a_matrix(matrix, message):

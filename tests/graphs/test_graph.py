@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import pickle
 import subprocess
 import sys
@@ -110,10 +111,10 @@ REFUSED = {
     "got no nodes": ([], []),
     "1 node, a walk needs at least 2 nodes": ([0, 0], []),
     "indptr is an array of float64": ([0.0, 1.0, 2.0], [1, 0]),
-    r"indices is an array of int64 of shape \(1, 2\)": ([0, 1, 2], [[1, 0]]),
+    r"indices has shape \(1, 2\), expected \(any,\); use from_edges": ([0, 1, 2], [[1, 0]]),
     "indices is an array of bool": ([0, 1, 2], [True, False]),
-    "indices holds numbers from -4294967296 to 1, expected 0 to 2147483647": ([0, 1, 2], [1, -(2**32)]),
-    "indices holds numbers from 1 to 4294967296": ([0, 1, 2], [1, 2**32]),
+    r"indices holds -4294967296, expected whole numbers from 0 to": ([0, 1, 2], [1, -(2**32)]),
+    "indices holds 4294967296, expected": ([0, 1, 2], [1, 2**32]),
     r"indptr does not ascend from 0 to len\(indices\) = 2": ([0, 1, 3], [1, 0]),
     "indptr does not ascend from 0": ([1, 1, 2], [1, 0]),
     "indptr does not ascend": ([0, 2, 1, 2], [1, 0]),
@@ -122,7 +123,10 @@ REFUSED = {
     "neighbours of node 1 are not strictly ascending": ([0, 1, 3, 4], [1, 2, 0, 1]),
     "neighbours of node 0 are not strictly ascending; use from_edges": ([0, 2, 4], [1, 1, 0, 0]),
     "edge 2 -> 0 has no reverse, expected an undirected graph": ([0, 1, 3, 5], [1, 0, 2, 0, 1]),
-    "disconnected, 2 components of 2, 2 nodes, expected 1": ([0, 1, 2, 3, 4], [1, 0, 3, 2]),
+    r"disconnected, 2 components of 2, 2 nodes \(no path from node 0 to node 2\), expected 1": (
+        [0, 1, 2, 3, 4],
+        [1, 0, 3, 2],
+    ),
     r"disconnected, 2 components of 2, 1 nodes \(node 2 has no edge\)": ([0, 1, 2, 2], [1, 0]),
     r"disconnected, 7 components of 1, 1, 1, 1, 1, … nodes": (np.zeros(8, dtype=int), []),
     r"largest, with networkx: from_networkx\(g.subgraph\(max\(networkx.connected": ([0, 0, 0], []),
@@ -135,6 +139,77 @@ def test_refused(message):
         Graph(*REFUSED[message], name="mine")
     assert str(caught.value).startswith("mine: ")
     assert isinstance(caught.value, FreewalkError)
+
+
+def test_refused_by_name():
+    """The same messages call nodes by their names."""
+    refused = {
+        "the edge 'z' -> 'x' has no reverse": ([0, 1, 3, 5], [1, 0, 2, 0, 1]),
+        "node 'y' has an edge to itself": ([0, 1, 3, 4], [1, 0, 1, 1]),
+        "neighbours of node 'y' are not strictly ascending": ([0, 1, 3, 4], [1, 2, 0, 1]),
+        r"\(node 'z' has no edge\)": ([0, 1, 2, 2], [1, 0]),
+    }
+    for message, arrays in refused.items():
+        with pytest.raises(GraphError, match=f"mine: .*{message}"):
+            Graph(*arrays, "mine", ("x", "y", "z"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"node_names": 5}, "path: node_names = 5, expected 3 different texts, one per node"),
+        ({"node_names": "xyz"}, "path: node_names = 'xyz', expected 3 different texts"),
+        ({"node_names": ["x", "y"]}, "path: node_names has 2 names, 2 of them different, expected 3 different ones"),
+        ({"node_names": map(str, itertools.count())}, "path: node_names has more than 3 names"),
+        ({"node_names": ["x", "y", "x"]}, "path: node_names has 3 names, 2 of them different"),
+        ({"node_names": ["x", "y", 5]}, "path: a name of a node = 5, expected a text"),
+        ({"positions": [[0, 0], [1, 1]]}, r"path: positions has shape \(2, 2\), expected \(3, 2\)"),
+        ({"positions": [[0, 0], [1, 1], [2, np.inf]]}, r"path: positions\[2, 1\] = inf"),
+        ({"name": 5}, "Graph: name = 5, expected a text"),
+    ],
+)
+def test_bad_names_and_positions(options, message):
+    with pytest.raises(GraphError, match=message):
+        Graph([0, 1, 3, 4], [1, 0, 2, 1], **{"name": "path", **options})
+
+
+def test_names_and_numbers():
+    graph = Graph([0, 1, 3, 4], [1, 0, 2, 1], "roads", ["Kiel", "Hamburg", "(0, 1)"])
+    assert [graph.node_name(node) for node in range(3)] == ["Kiel", "Hamburg", "(0, 1)"]
+    assert [graph.node(name) for name in ("Kiel", "Hamburg", (0, 1))] == [0, 1, 2]
+    with pytest.raises(GraphError, match=r"roads: there is no node 'Hamborg', .* did you mean 'Hamburg'\?"):
+        graph.node("Hamborg")
+    with pytest.raises(GraphError, match=r"roads: node = 'Kiel', expected .* node\(name\) gives the number"):
+        graph.neighbours("Kiel")
+    for node in (-1, 3, None):
+        with pytest.raises(GraphError, match=r"roads: node = .*, expected a whole number from 0 to 2"):
+            graph.node_name(node)
+
+
+# --- hops ---
+
+
+@pytest.mark.parametrize(
+    "graph", [graphs.ring(9), graphs.grid(4, 5), graphs.star(6), graphs.watts_strogatz(60, 4, 0.2)], ids=repr
+)
+@pytest.mark.parametrize("nodes", [[0], [5, 2], np.array([1, 1, 3], dtype=np.uint8)], ids=str)
+def test_distances(graph, nodes):
+    hops = graph.distances(nodes)
+    assert hops.dtype == np.int64
+    found = networkx.multi_source_dijkstra_path_length(
+        graph.to_networkx(), set(np.asarray(nodes).tolist()), weight=None
+    )
+    assert hops.tolist() == [found[node] for node in range(graph.n)]
+
+
+def test_distances_from_one_node():
+    assert graphs.path(4).distances(3).tolist() == [3, 2, 1, 0]
+
+
+@pytest.mark.parametrize("nodes", [[], None, "0", [0, 9], [-1], [0.0], [True], np.uint64(2**63 + 5), [[0], [1, 2]]])
+def test_no_such_nodes(nodes):
+    with pytest.raises(GraphError, match=r"path\(3\): nodes"):
+        path_of_three().distances(nodes)
 
 
 def test_the_remedy_for_a_disconnected_graph_works():

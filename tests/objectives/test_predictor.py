@@ -115,7 +115,7 @@ def test_sorting_keeps_the_order_within_a_node():
 def test_fields_rebuild_the_problem(kind):
     problem = kind.synthetic(7, 3, heavy=[2, 5], samples=[1, 3, 2, 1, 1, 4, 1], ridge=0.2, seed=5)
     fields = {field.name: getattr(problem, field.name) for field in dataclasses.fields(problem)}
-    assert list(fields) == ["features", "targets", "nodes", "ridge", "heavy"]
+    assert list(fields) == ["features", "targets", "nodes", "ridge", "heavy", "weight_by", "relays"]
     again = kind(**fields)
     assert (again.ridge, again.heavy) == (0.2, (2, 5))
     for name in ("features", "targets", "nodes", "offsets", "sample_weights", "smoothness"):

@@ -202,17 +202,17 @@ def test_draws_are_pinned():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, r"synthetic: n = 0, expected a whole number of at least 1"),
+        ({"n": 0}, r"synthetic: n = 0, expected a whole number >= 1"),
         ({"n": 2.5}, r"synthetic: n = 2.5, expected a whole number"),
-        ({"n": True}, r"synthetic: n = True, expected a whole number of at least 1"),
-        ({"dim": 0}, "dim = 0, expected a whole number of at least 1"),
-        ({"heavy": 6}, "heavy = 6, expected 0 to 5"),
-        ({"heavy": -1}, "heavy = -1, expected 0 to 5"),
+        ({"n": True}, r"synthetic: n = True, expected a whole number >= 1"),
+        ({"dim": 0}, "dim = 0, expected a whole number >= 1"),
+        ({"heavy": 6}, "heavy = 6, expected a whole number from 0 to 5"),
+        ({"heavy": -1}, "heavy = -1, expected a whole number from 0 to 5"),
         ({"heavy": "two"}, "heavy = 'two', expected a whole number"),
-        ({"heavy": [0, 5]}, "heavy names node 5, expected nodes from 0 to 4"),
-        ({"heavy_probability": 1.5}, "heavy_probability = 1.5, expected a number from 0 to 1"),
-        ({"heavy_probability": -0.5}, "heavy_probability = -0.5, expected a number from 0 to 1"),
-        ({"heavy_probability": math.nan}, "heavy_probability = nan, expected a number from 0 to 1"),
+        ({"heavy": [0, 5]}, "heavy holds 5, expected whole numbers from 0 to 4"),
+        ({"heavy_probability": 1.5}, "heavy_probability = 1.5, expected a probability from 0 to 1"),
+        ({"heavy_probability": -0.5}, "heavy_probability = -0.5, expected a probability from 0 to 1"),
+        ({"heavy_probability": math.nan}, "heavy_probability = nan, expected a probability from 0 to 1"),
         ({"heavy": 1, "heavy_probability": 0.5}, "got heavy and heavy_probability, expected only one"),
         ({"light_variance": -1.0}, "light_variance = -1.0, expected a finite number >= 0"),
         ({"heavy_variance": math.inf}, "heavy_variance = inf, expected a finite number >= 0"),
@@ -226,11 +226,11 @@ def test_draws_are_pinned():
         ({"shifted": "heavvy"}, "shifted = 'heavvy', expected 'heavy' or 'all'; did you mean 'heavy'"),
         ({"shifted": "ALL"}, "did you mean 'all'"),
         ({"shifted": "some"}, "shifted = 'some', expected 'heavy' or 'all'$"),
-        ({"samples": 0}, "samples = 0, expected a whole number of at least 1"),
+        ({"samples": 0}, "samples = 0, expected a whole number >= 1"),
         ({"samples": 1.5}, "samples = 1.5, expected a whole number"),
-        ({"samples": [1, 2]}, "samples has 2 entries, expected one number, or one for each of 5 nodes"),
-        ({"samples": [1, 2, 0, 1, 1]}, r"samples\[2\] = 0, expected at least 1 at every node"),
-        ({"samples": [1.0] * 5}, "samples has dtype float64, expected integers"),
+        ({"samples": [1, 2]}, "samples has shape .2,., expected .5,.; give one number, or one for each of 5 nodes"),
+        ({"samples": [1, 2, 0, 1, 1]}, r"samples holds 0, expected whole numbers >= 1"),
+        ({"samples": [1.0] * 5}, "samples is an array of float64, expected whole numbers"),
         ({"ridge": -1}, "ridge = -1, expected a finite number >= 0"),
     ],
 )
@@ -240,12 +240,12 @@ def test_options_outside_their_range(kind, options, message):
 
 
 def test_label_noise_is_a_probability():
-    with pytest.raises(ProblemError, match=r"noise = 1\.5, expected a number from 0 to 1"):
+    with pytest.raises(ProblemError, match=r"noise = 1\.5, expected a probability from 0 to 1"):
         Logistic.synthetic(5, 2, noise=1.5)
 
 
 def test_bad_seed():
-    with pytest.raises(FreewalkError, match="seed: got -1"):
+    with pytest.raises(FreewalkError, match="synthetic: seed = -1, expected a whole number"):
         LeastSquares.synthetic(5, 2, seed=-1)
 
 

@@ -1,19 +1,18 @@
-"""A diagnosis is drawn and tabled, whatever was found."""
+"""A diagnosis is drawn, whatever was found."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import matplotlib
+import networkx
 import numpy as np
 import pytest
 from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import imread
-from rich.console import Console
 
 import freewalk as fw
 from freewalk.analysis import diagnosis
@@ -21,8 +20,7 @@ from freewalk.analysis.diagnosis import IMPORTANCE, UNIFORM, Diagnosis, Forecast
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
 from freewalk.report import diagnosis as pictures
-from freewalk.report import diagnosis_figure, diagnosis_table, graph_map, layout
-from freewalk.report.diagnosis import _number
+from freewalk.report import diagnosis_figure, graph_map, layout
 
 HEAVY = 60.0
 
@@ -50,96 +48,10 @@ def assert_drawn(path: Path) -> None:
         assert part.std() > 0.02
 
 
-def text(found: Diagnosis, width: int = 80) -> list[str]:
-    console = Console(file=StringIO(), width=width, color_system=None)
-    console.print(diagnosis_table(found))
-    return console.file.getvalue().splitlines()
-
-
-def row(found: Diagnosis, label: str, width: int = 100) -> list[str]:
-    (line,) = (line for line in text(found, width) if line.strip().startswith(label))
-    return line.strip().removeprefix(label).split()
-
-
 def changed(found: Diagnosis, label: str, **race: float) -> Diagnosis:
     one = found.forecasts[label]
     assert one.race is not None
     return replace(found, forecasts={**found.forecasts, label: replace(one, race=replace(one.race, **race))})
-
-
-def without_races(found: Diagnosis) -> Diagnosis:
-    return replace(found, forecasts={label: replace(one, race=None) for label, one in found.forecasts.items()})
-
-
-# The table.
-
-
-def test_one_row_a_design_with_its_numbers(ring: Diagnosis) -> None:
-    arrived = {label: one for label, one in ring.forecasts.items() if np.isfinite(one.race.updates)}
-    assert len(arrived) > 3
-    for label, one in arrived.items():
-        excess, distance, messages, step, updates, sent, ratio, times = row(ring, label)
-        assert float(excess.replace(",", "")) == pytest.approx(one.excess, rel=0.01)
-        assert float(distance) == pytest.approx(one.distance, rel=0.06, abs=1e-9)
-        assert float(messages) == pytest.approx(one.messages_per_update, abs=0.006)
-        assert float(step) == pytest.approx(one.race.step, rel=0.06)
-        assert float(updates.replace(",", "")) == pytest.approx(one.race.updates, rel=0.01)
-        assert float(sent.replace(",", "")) == pytest.approx(one.race.messages, rel=0.01)
-        assert float(ratio) == pytest.approx(one.race.updates / ring.forecasts[UNIFORM].race.updates, rel=0.01)
-        assert times == "×"
-    caption = " ".join(line.strip() for line in text(ring))
-    assert "the walk spends at nodes 0, 1 once it is there" in caption
-
-
-def test_it_fits_on_eighty_columns(ring: Diagnosis) -> None:
-    large = changed(ring, IMPORTANCE, updates=1_234_567.0, messages=1_234_567.0)
-    for width in (80, 100):
-        lines = text(large, width)
-        assert max(map(len, lines)) <= width
-        assert "…" not in "".join(lines)
-        assert "1,234,567" in "".join(lines)
-
-
-def test_what_was_not_reached_says_why(ring: Diagnosis) -> None:
-    given_up = changed(ring, IMPORTANCE, updates=np.inf, messages=np.inf)
-    assert row(given_up, IMPORTANCE)[-6:] == ["given", "up", "—", ">", "20", "×"]
-    slow = changed(given_up, UNIFORM, updates=200_000.0)  # the analysis ends after a million updates
-    assert row(slow, IMPORTANCE)[-3:] == [">", "5", "×"]
-    label = "MHLJ, jump 0.1"
-    excess = ring.forecasts[label].race.excess
-    biased = changed(ring, label, updates=np.inf, messages=np.inf, bias=0.9 * excess)
-    assert row(biased, label)[-3:] == ["biased", "—", "—"]
-    # A design with its law on target is never called biased.
-    slow = changed(ring, IMPORTANCE, updates=np.inf, messages=np.inf, bias=0.9 * ring.forecasts[IMPORTANCE].race.excess)
-    assert "given" in row(slow, IMPORTANCE)
-    # Nothing to compare with: no ratio.
-    assert row(changed(ring, UNIFORM, updates=np.inf, messages=np.inf), IMPORTANCE)[-1] == "—"
-
-
-def test_what_was_not_computed_is_a_dash(ring: Diagnosis) -> None:
-    one = ring.forecasts[IMPORTANCE]
-    found = replace(ring, forecasts={**ring.forecasts, IMPORTANCE: replace(one, race=None)})
-    assert row(found, IMPORTANCE)[-4:] == ["—"] * 4
-
-
-def test_columns_that_would_hold_dashes_alone_are_left_out(ring: Diagnosis) -> None:
-    found = without_races(ring)
-    assert len(row(found, UNIFORM)) == 3
-    assert not [word for word in ("1.25 ×", "step", "optimum", "until") if word in " ".join(text(found))]
-    unknown = {label: replace(one, excess=np.nan) for label, one in found.forecasts.items()}
-    free = replace(found, traps=(), held=None, forecasts=unknown)
-    assert row(free, UNIFORM)[0] == "—"
-    assert "Excess visits:" not in " ".join(text(free))
-
-
-def test_labels_are_not_markup(ring: Diagnosis) -> None:
-    one = ring.forecasts[UNIFORM]
-    found = replace(ring, forecasts={**ring.forecasts, "a [bold] one": replace(one, label="a [bold] one")})
-    assert "a [bold] one" in " ".join(text(found, 100))
-
-
-def test_numbers() -> None:
-    assert [_number(value) for value in (0.5, 99.94, 123_456.7, np.inf, np.nan)] == ["0.5", "99.9", "123,457", "—", "—"]
 
 
 # The figure.
@@ -158,7 +70,8 @@ def test_designs_that_were_given_up_or_are_biased_are_drawn(ring: Diagnosis, tmp
     found = changed(ring, IMPORTANCE, updates=np.inf, messages=np.inf)
     found = changed(found, "MHLJ, jump 0.1", updates=np.inf, messages=np.inf, bias=1.0)
     one: Forecast = ring.forecasts[UNIFORM]
-    more = {f"design {k} of a $spec with a long name": replace(one, label=f"design {k}") for k in range(8)}
+    labels = [f"design {k} of a $spec with a long name" for k in range(8)]
+    more = {label: replace(one, label=label) for label in labels}
     assert_drawn(diagnosis_figure(replace(found, forecasts={**found.forecasts, **more}), tmp_path / "more.png"))
     nobody = changed(found, UNIFORM, updates=np.inf, messages=np.inf)
     assert_drawn(diagnosis_figure(nobody, tmp_path / "nobody.png"))
@@ -233,8 +146,59 @@ def test_rings_are_around_the_nodes_of_the_traps_and_no_others(
     assert places <= {tuple(place) for place in np.asarray(nodes.get_offsets())}
     assert not [one for axes in figure.axes for one in axes.collections if isinstance(one, PolyCollection)]
     words = [one.get_text() for axes in figure.axes for one in axes.texts if one.get_text().endswith(" updates")]
-    assert [one.startswith("worst trap: ") for one in words] == [True, False]
+    assert [one.partition(":")[0] for one in words] == ["worst trap", "trap"]
     assert graph_map.shown_traps(replace(ring, traps=())) == ()
+
+
+def words_in(figure: Figure) -> list[str]:
+    (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left").startswith("Where"))
+    return [one.get_text() for one in axes.texts]
+
+
+@pytest.mark.usefixtures("unraced")
+def test_nodes_that_have_names_are_called_by_them(drawn: Callable[[Diagnosis], Figure]) -> None:
+    families = networkx.florentine_families_graph()
+    graph = fw.graphs.from_networkx(families)
+    found = diagnose(graph, [200.0 if name == "Strozzi" else 1.0 for name in families], designs={})
+    assert found.traps[0].names == ("Strozzi",)
+    words = words_in(drawn(found))
+    assert set(families) < set(words)  # all of so few
+    (label,) = (one for one in words if one.startswith("worst trap: "))
+    assert "Strozzi" not in label
+    many = fw.graphs.ring(90)
+    many = Graph(many.indptr, many.indices, node_names=tuple(f"$site {node} of the map" for node in range(90)))
+    found = diagnose(many, importance(90, 7, 8), designs={})
+    words = words_in(drawn(found))
+    assert "the worst trap enlarged, with node names" in words
+    assert "$site 7 of th…" in words
+    assert any(one.startswith("worst trap at nodes $site 7 of the map, $site 8 of the map: ") for one in words)
+
+
+@pytest.mark.usefixtures("unraced")
+def test_names_hide_neither_nodes_nor_each_other(drawn: Callable[[Diagnosis], Figure]) -> None:
+    graph = fw.graphs.ring(30)
+    named = Graph(graph.indptr, graph.indices, node_names=tuple(f"family {node}" for node in range(30)))
+    figure = drawn(diagnose(named, importance(30, 0), designs={}))
+    figure.draw_without_rendering()
+    (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left").startswith("Where"))
+    names = [one.get_window_extent() for one in axes.texts if one.get_text().startswith("family")]
+    assert len(names) == 30
+    dots = axes.transData.transform(np.asarray(scattered(figure, "Where")[-1].get_offsets()))
+    for place, box in enumerate(names):
+        assert not any(box.overlaps(other) for other in names[:place])
+        assert not any(box.contains(*dot) for dot in dots)
+        assert axes.bbox.contains(*box.min)
+        assert axes.bbox.contains(*box.max)
+
+
+@pytest.mark.usefixtures("unraced")
+def test_a_graph_that_says_where_its_nodes_are_is_drawn_so(drawn: Callable[[Diagnosis], Figure]) -> None:
+    graph, places = fw.graphs.ring(12), np.column_stack([np.arange(12.0), np.arange(12.0) % 3])
+    found = diagnose(Graph(graph.indptr, graph.indices, positions=places), importance(12, 3), designs={})
+    nodes = np.asarray(scattered(drawn(found), "Where")[-1].get_offsets())
+    order = np.argsort(nodes[:, 0])
+    assert nodes[order, 0] == pytest.approx(np.linspace(-1, 1, 12))
+    assert nodes[order, 1] == pytest.approx((places[:, 1] - 1) * 2 / 11)
 
 
 def test_only_laws_of_designs_that_were_compared_are_drawn(
@@ -246,10 +210,10 @@ def test_only_laws_of_designs_that_were_compared_are_drawn(
     two = {label: ring.forecasts[label] for label in (UNIFORM, IMPORTANCE)}
     assert labels(ring) == [IMPORTANCE, "MHLJ, jump 0.1"]
     assert labels(replace(ring, forecasts=two)) == [IMPORTANCE]
-    other = {**two, "mine": ring.forecasts["MHLJ, jump 0.1"], "MHLJ, jump 0.5": ring.forecasts["MHLJ, jump 0.5"]}
-    assert labels(replace(ring, forecasts=other)) == [IMPORTANCE, "MHLJ, jump 0.5"]
-    namesake = {**two, "MHLJ, jump 0.1": replace(ring.forecasts["MHLJ, jump 0.1"], distance=0.0)}
-    assert labels(replace(ring, forecasts=namesake)) == [IMPORTANCE]
+    jumps = [replace(ring.forecasts[f"MHLJ, jump {jump}"], label=label) for label, jump in (("mine", 0.1), ("x", 0.5))]
+    assert labels(replace(ring, forecasts={**two, **{one.label: one for one in jumps}})) == [IMPORTANCE, "mine"]
+    unknown = replace(jumps[0], distance=np.nan)
+    assert labels(replace(ring, forecasts={**two, "mine": unknown, "x": jumps[1]})) == [IMPORTANCE, "x"]
 
 
 def test_the_legend_of_the_laws_is_beside_the_points(ring: Diagnosis, drawn: Callable[[Diagnosis], Figure]) -> None:

@@ -13,6 +13,7 @@ import xarray
 import freewalk as fw
 from freewalk.errors import RecordError
 from freewalk.report import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
+from freewalk.report.layout import layout
 from freewalk.report.page import Table
 from freewalk.report.page.encode import MOST_POINTS, thin
 from freewalk.report.page.payload import MOST_NODES, MOST_STEPS
@@ -265,6 +266,101 @@ def test_of_a_large_graph_the_nodes_that_matter_are_shown(tmp_path: Path) -> Non
     assert "30,000" in data["words"]
 
 
+def named(graph: fw.Graph, positions=None) -> fw.Graph:
+    names = tuple(f"{HOSTILE} {number}" for number in range(graph.n))
+    return fw.Graph(graph.indptr, graph.indices, "sites", names, positions)
+
+
+def test_the_graph_of_a_record_is_drawn(both: fw.Record, tmp_path: Path) -> None:
+    kept = fw.Record(both.data, both.provenance, graph=fw.graphs.ring(20))
+    data = parsed(Page("A page", [section_of(kept)]), tmp_path).data[0]["walks"]
+    assert len(base64.b64decode(data["edges"]["data"])) == 2 * 2 * 20
+    assert data["circle"]
+    given = parsed(Page("A page", [section_of(kept, graph=fw.graphs.grid(4, 5))]), tmp_path).data[0]["walks"]
+    assert not given["circle"]  # what is given counts
+    unknown = parsed(Page("A page", [section_of(fw.Record(both.data))]), tmp_path).data[0]["walks"]
+    assert unknown["edges"]["data"] == ""
+    assert "not known" in unknown["words"]
+
+
+def test_nodes_are_called_by_their_names(both: fw.Record, tmp_path: Path) -> None:
+    kept = fw.Record(both.data, both.provenance, graph=named(fw.graphs.ring(20)))
+    found = parsed(Page("A page", [section_of(kept)]), tmp_path)
+    data = found.data[0]["walks"]
+    assert data["named"]
+    assert all(name.startswith(HOSTILE[:50]) and len(name) <= 60 for name in data["names"])
+    assert len(found.raw["script"]) == 2
+    assert "Heavy nodes: </script>" in found.text
+    numbered = parsed(Page("A page", [section_of(kept, graph=fw.graphs.ring(20))]), tmp_path).data[0]["walks"]
+    assert (numbered["named"], numbered["names"]) == (False, None)
+
+
+def test_nodes_are_where_the_graph_says(tmp_path: Path) -> None:
+    spots = np.array([[5e5, 4e6], [5e5 + 300, 4e6], [5e5 + 300, 4e6 + 150], [5e5, 4e6 + 150]])
+    graph = named(fw.graphs.ring(4), spots)
+    found = place(graph, [0], np.ones(4))
+    assert found.positions == pytest.approx(np.array([[-1, -0.5], [1, -0.5], [1, 0.5], [-1, 0.5]]), abs=1e-6)
+    assert (found.circle, len(found.pairs)) == (False, 4)
+    shown = layout(graph, [0], np.ones(4))
+    assert shown.positions == pytest.approx(found.positions)
+    assert (shown.kind, shown.whole) == ("other", True)
+    together = named(fw.graphs.ring(4), np.ones((4, 2)))  # all in one point: as if it said nothing
+    assert place(together, [0], np.ones(4)).circle
+    far = place(named(fw.graphs.ring(4), 1.7e308 * ((spots - spots[0]) / 150 - 1)), [0], np.ones(4))
+    assert far.positions == pytest.approx(found.positions)
+
+
+def test_of_a_large_graph_with_positions_the_part_that_matters_is_laid_out() -> None:
+    ring = fw.graphs.ring(5000)
+    turns = np.linspace(0, 2 * np.pi, 5000, endpoint=False)
+    shown = layout(named(ring, np.column_stack([np.cos(turns), np.sin(turns)])), [7], np.ones(5000))
+    assert not shown.whole
+    assert 7 in shown.nodes
+    assert shown.nodes.size == len(shown.positions) == 150
+
+
+def test_a_page_names_its_band(both: fw.Record, tmp_path: Path) -> None:
+    words = {"quantiles": "10 % to the 90 % quantile", "confidence": "95 % confidence interval of the mean."}
+    bands = {}
+    for band in ("quantiles", "confidence", "none"):
+        found = parsed(Page("A page", [section_of(both, band=band)]), tmp_path)
+        assert "Line: mean over 5 walks." in found.text
+        assert words.get(band, "walks.") in found.text
+        bands[band] = found.data[0]["charts"][0]["series"][0].get("low")
+    assert bands["none"] is None
+    assert bands["quantiles"] != bands["confidence"]
+
+
+def test_a_page_says_what_the_record_says_about_diverged_walks(both: fw.Record, tmp_path: Path) -> None:
+    blown = fw.Record(both.data.copy())
+    blown.data["diverged"] = blown.data.diverged | (blown.data.walk < 2)  # all values are finite
+    found = parsed(Page("A page", [section_of(blown)]), tmp_path)
+    assert [one["note"] for one in found.data[0]["charts"][0]["series"]] == ["2 of 5 diverged"] * 2
+    assert found.text.count("2 of 5 diverged") == 2
+
+
+def test_a_fast_design_gets_a_log_axis(both: fw.Record, tmp_path: Path) -> None:
+    for fast in (True, False):
+        record = fw.Record(both.data.sel(design=["MHLJ"]).copy())
+        halfway = 1 if fast else 10
+        falling = np.where(np.arange(record.data.step.size) < halfway, 1.0, 1e-4)
+        record.data["mse"] = record.data.mse * 0 + xarray.DataArray(falling, dims="step")
+        record.data["step"] = record.data.step * np.where(np.arange(21) > 1, 2, 1)
+        data = parsed(Page("A page", [section_of(record)]), tmp_path).data[0]
+        assert data["charts"][0]["xLog"] is fast
+
+
+def test_a_page_that_cannot_be_made_keeps_the_old_one(tmp_path: Path) -> None:
+    page = Page("A page", [Section("One", charts=[Chart("A", [series()], "y")])])
+    path = write_page(page, tmp_path / "page.html")
+    before = path.read_bytes()
+    page.sections[0].charts[0].series[0].x["updates"] = np.array(["broken", "since"])
+    with pytest.raises(ValueError, match="broken"):
+        write_page(page, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_claim_shows_whose_sentence_it_tests_in_how_many_settings_and_why(tmp_path: Path) -> None:
     verdicts = [
         Verdict("at most half", "depends", "holds: 0.3", "it varies", "0.2", quote="<fast>", share="14 of 60 settings"),
@@ -318,31 +414,34 @@ def walks(**changes):
     ("make", "words"),
     [
         (lambda both: series(kind="guess"), ["Series 'a'", "'guess'", "'published'"]),
-        (lambda both: series(x={}), ["Series 'a'", "x is empty", "updates"]),
-        (lambda both: series(x={"updates": [0]}), ["x['updates']", "has 1", "expected 2"]),
-        (lambda both: series(x={"updates": [1, 0]}), ["goes back", "sort"]),
+        (lambda both: series(x={}), ["Series 'a'", "x = {}", "updates"]),
+        (lambda both: series(x={"updates": [0]}), ["x['updates']", "shape (1,)", "expected (2,)"]),
+        (lambda both: series(x={"updates": [1, 0]}), ["x['updates'] = [1, 0]", "ascending", "sort"]),
         (lambda both: series(x={"updates": [0, np.nan]}), ["nan", "finite"]),
         (lambda both: series(y="none"), ["Series 'a'", "numbers"]),
         (lambda both: series(low=[0, 0]), ["band", "low and high"]),
         (lambda both: series(colour="red;}"), ["colour", "#0072B2"]),
-        (lambda both: Chart("c", [], "y"), ["Chart 'c'", "empty", "Series"]),
-        (lambda both: Chart("c", [1], "y"), ["Chart 'c'", "int", "Series"]),
+        (lambda both: Chart("c", [], "y"), ["Chart 'c'", "series = []", "at least one Series"]),
+        (lambda both: Chart("c", [1], "y"), ["Chart 'c'", "an item of series = 1", "Series"]),
         (lambda both: Chart("c", [series()], "y", lines={"top": np.inf}), ["lines['top']", "inf"]),
         (lambda both: Verdict("it holds", "maybe", "1"), ["it holds", "'maybe'", "'not testable'"]),
-        (lambda both: Table(["a", "b"], [["1"]]), ["Table", "has 1", "expected 2"]),
+        (lambda both: Table(["a", "b"], [["1"]]), ["Table", "a row = ['1']", "expected 2"]),
         (lambda both: walks(heavy=[4]), ["Walks", "holds 4", "0 to 3"]),
-        (lambda both: walks(paths={"a": [0, 0.5]}), ["paths['a']", "0.5", "0 to 3"]),
-        (lambda both: walks(visits={}), ["visits", "empty"]),
-        (lambda both: walks(visits={"a": [1, 2]}), ["visits['a']", "has 2", "expected 4"]),
-        (lambda both: walks(importance=[1]), ["importance", "has 1", "expected 4"]),
-        (lambda both: Section("s", text="one text"), ["Section 's'", "str", "paragraphs"]),
+        (lambda both: walks(paths={"a": [0, 0.5]}), ["paths['a']", "float64", "whole numbers"]),
+        (lambda both: walks(visits={}), ["visits = {}", "at least one design"]),
+        (lambda both: walks(visits={"a": [1, 2]}), ["visits['a']", "(2,)", "expected (4,)"]),
+        (lambda both: walks(importance=[1]), ["importance", "(1,)", "expected (4,)"]),
+        (lambda both: Section("s", text="one text"), ["Section 's'", "text = 'one text'", "a list of text"]),
         (lambda both: Section("s", images={"a": b"GIF89a"}), ["images['a']", "PNG or SVG"]),
-        (lambda both: Page("p", []), ["Page 'p'", "empty", "Section"]),
-        (lambda both: section_of("run.npz"), ["section_of", "str", "Record", "fw.load"]),
-        (lambda both: section_of(both, graph=fw.graphs.ring(5)), ["section_of", "5 nodes", "expected 20"]),
+        (lambda both: Page("p", []), ["Page 'p'", "sections = []", "Section"]),
+        (lambda both: section_of("run.npz"), ["record = 'run.npz'", "Record", "fw.load"]),
+        (lambda both: section_of(both, graph=fw.graphs.ring(5)), ["5 nodes", "expected 20"]),
         (lambda both: section_of(both, exact=both.data.mse.isel(design=0, walk=0).to_dataset()), ["'design'"]),
         (lambda both: section_of(both, exact=both.data.isel(walk=0).assign_coords(design=["x", "y"])), ["['x', 'y']"]),
-        (lambda both: section_of(both, exact=both.data[["loss"]].isel(walk=0)), ["['loss']", "'mse'"]),
+        (
+            lambda both: section_of(both, exact=both.data[["loss"]].isel(walk=0)),
+            ["'loss'", "expected 'step' and 'mse'"],
+        ),
         (lambda both: section_of(both, published={"a": [1, 2, 3]}), ["published['a']", "updates and values"]),
         (lambda both: section_of(both, published={"a": ([0, 1], [1])}), ["published['a']", "updates and values"]),
         (lambda both: section_of(fw.walk(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5)), steps=10)), ["fw.learn"]),

@@ -227,6 +227,29 @@ def test_the_map_of_visits_tells_about_a_node(visit: Visit) -> None:
     assert "% of the visits" in told
 
 
+def test_nodes_are_read_by_their_names(browser, tmp_path: Path) -> None:
+    hostile = "<b onclick=alert(1)>"
+    names = ("Medici", "Pazzi", hostile, "x" * 200)
+    star = fw.graphs.star(4)
+    # In the middle, and around it.
+    spots = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
+    graph = fw.Graph(star.indptr, star.indices, "florence", names, spots)
+    visits, paths = {"a": [4, 3, 2, 1]}, {"a": [0, 1, 0, 2]}
+    images = []
+    for wanted in (graph, fw.Graph(star.indptr, star.indices, "florence", positions=spots)):
+        section = Section("s", walks=Walks(wanted, [0], np.ones(4), paths, visits))
+        visit = Visit(browser, write_page(Page("p", [section]), tmp_path / "page.html"))
+        canvas = visit.page.locator("figure.visits canvas")
+        box = canvas.bounding_box()
+        canvas.hover(position={"x": box["width"] / 2, "y": box["height"] / 2})
+        told = visit.page.locator("figure.visits .told").inner_text()
+        assert told.startswith("a, Medici (heavy): 40 %" if wanted.node_names else "a, node 0 (heavy): 40 %")
+        images.append(visit.colours("figure.walk canvas"))
+        assert visit.page.locator("figure b").count() == 0
+        visit.leave()
+    assert images[0] > images[1]  # letters have soft edges
+
+
 def fits(visit: Visit) -> bool:
     return visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

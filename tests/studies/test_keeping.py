@@ -40,11 +40,11 @@ def test_the_hour_leaves_no_trace(tmp_path: Path, record: Record) -> None:
     assert {"started", "seconds", "interruptions"} <= set(part)
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
     keep(one, SPEC, record)
-    keep(two, SPEC, Record(record.data, at_another_hour(record.provenance)))
+    keep(two, SPEC, Record(record.data, at_another_hour(record.provenance), graph=record.graph))
     assert one.read_bytes() == two.read_bytes()
     # Without that care they would differ.
     record.save(one)
-    Record(record.data, at_another_hour(record.provenance)).save(two)
+    Record(record.data, at_another_hour(record.provenance), graph=record.graph).save(two)
     assert one.read_bytes() != two.read_bytes()
 
 

@@ -1,12 +1,14 @@
 """The chain behind a kernel, as the analysis reads it: one sparse matrix that does not change with time."""
 
-import reprlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from freewalk import entering
+from freewalk.checks import Checks
 from freewalk.errors import AnalysisError
+from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.stationary import is_reversible, leaving_rates, stationary_law
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 #: The largest number of nodes for which a dense n × n matrix is made (200 MB of floats).
 DENSE = 5000
+
+check = Checks(AnalysisError)
 
 _BALANCED = 1e-10
 
@@ -50,10 +54,7 @@ def check_constant(who: str, kernel: Kernel) -> None:
 
 def check_kernel(who: str, kernel: Kernel) -> None:
     """Raise unless it is a kernel."""
-    if not isinstance(kernel, Kernel):
-        raise AnalysisError(
-            f"{who}: got {reprlib.repr(kernel)}, expected a kernel, as design.kernel(graph, importance) makes it"
-        )
+    check.instance(who, "kernel", kernel, Kernel, "a kernel, as design.kernel(graph, importance) makes it")
 
 
 def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
@@ -64,17 +65,12 @@ def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
     AnalysisError
         If one of them is something else, or their numbers of nodes differ.
     """
-    n = getattr(problem, "n", None)
-    if not isinstance(n, (int, np.integer)):
-        raise AnalysisError(
-            f"{who}: got {reprlib.repr(problem)} as its problem, expected an objective such as "
-            "fw.objectives.LeastSquares(...)"
-        )
+    check.instance(who, "problem", problem, Objective, "an objective such as fw.objectives.LeastSquares(...)")
     check_kernel(who, kernel)
-    if n != kernel.graph.n:
+    if problem.n != kernel.graph.n:
         raise AnalysisError(
-            f"{who}: the problem has {n} nodes and the graph {kernel.graph.n}; expected the same number (a problem has "
-            "as many nodes as the largest number in `nodes` says: does the last one hold data?)"
+            f"{who}: the problem has {problem.n} nodes and the graph {kernel.graph.n}; expected the same number (a "
+            "problem has as many nodes as the largest number in `nodes` says: does the last one hold data?)"
         )
 
 
@@ -109,27 +105,18 @@ def check_dense(who: str, n: int, instead: str) -> None:
         raise AnalysisError(f"{who}: got {n} nodes, expected at most {DENSE}: it needs dense matrices. {instead}")
 
 
-def check_nodes(who: str, nodes: ArrayLike, n: int) -> NDArray[np.int64]:
-    """A set of different nodes, some but not all of n, as an array, or an error."""
-    given = as_array(nodes)
-    if given is None or given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
-        raise AnalysisError(f"{who}: nodes = {reprlib.repr(nodes)}, expected a list of at least one node")
-    outside = given[(given < 0) | (given >= n)]
-    if outside.size:
-        raise AnalysisError(f"{who}: nodes holds {outside[0]}, expected nodes from 0 to {n - 1}")
-    if np.unique(given).size < given.size:
-        values, counts = np.unique(given, return_counts=True)
-        raise AnalysisError(f"{who}: nodes holds {values[counts > 1][0]} twice, expected different nodes")
-    if given.size == n:
+def check_nodes(who: str, nodes: Any, graph: Graph) -> NDArray[np.int64]:
+    """A set of different nodes, some but not all of a graph, as an array, or an error."""
+    expected = "a list of at least one node"
+    given = entering.nodes_of(who, "nodes", nodes, graph, expected, check)
+    if given.ndim != 1 or given.size == 0:
+        raise check.fail(who, "nodes", nodes, expected)
+    values, counts = np.unique(given, return_counts=True)
+    if values.size < given.size:
+        twice = graph.node_name(values[counts > 1][0])
+        raise AnalysisError(f"{who}: nodes holds {twice} twice, expected different nodes")
+    if given.size == graph.n:
         raise AnalysisError(
-            f"{who}: nodes are all {n} nodes of the graph, which no walk leaves; leave at least one out"
+            f"{who}: nodes are all {graph.n} nodes of the graph, which no walk leaves; leave at least one out"
         )
-    return given.astype(np.int64)
-
-
-def as_array(value: object) -> NDArray[Any] | None:
-    """What numpy makes of a value; None where that is nothing, as of rows of unequal length."""
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError):
-        return None
+    return given

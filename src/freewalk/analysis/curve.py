@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from freewalk import entering
 from freewalk.analysis import model
+from freewalk.analysis.chain import check
 from freewalk.analysis.moments import Floats, Tally
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
@@ -48,7 +49,8 @@ def exact_curve(
     steps, every
         As in `fw.learn`: the number of updates, and how many there are between two checkpoints.
     start
-        A node, several nodes in equal shares, a law over the nodes, or "uniform".
+        A node, several nodes in equal shares, a distribution over the nodes, "uniform", or "heaviest", the node of the
+        largest smoothness. Nodes are given by number or, where the graph has names, by name.
     initial
         The first model; None is the zero model.
     progress
@@ -86,11 +88,13 @@ def exact_curve(
     who = "exact_curve"
     quadratic = model.Quadratic(model.check_problem(who, problem))
     phases = entering.phases(kernel, rule, problem, who)
-    steps, every = entering.count("steps", steps), entering.count("every", every)
+    steps, every = check.whole(who, "steps", steps, 1), check.whole(who, "every", every, 1)
+    check.function(who, "progress", progress, ("done", "steps"))
     entering.phases_cover(phases, steps)
     entering.schedules(phases, steps)
     for phase in phases:
         model.check_rule(who, phase.rule)
+    graph = phases[0].kernel.graph
     n, d = problem.n, quadratic.dim
     width = (d + 1) * (d + 2) // 2
     if n * width > model.LARGEST:
@@ -98,10 +102,12 @@ def exact_curve(
             f"{who}: {n} nodes and {d} features make a state of {n * width:,} numbers; it is given up to "
             f"{model.LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
         )
-    error = entering.models(initial, problem.dim, 1, "float64")[0] - problem.optimum()
+    checkpoints = steps // every + 2
+    check.room(who, f"{checkpoints:,} checkpoints", 8.0 * checkpoints * (width + d**2 + 10), "let every be larger")
+    error = model.first_model(who, initial, problem.dim) - problem.optimum()
     inside = quadratic.basis.T @ error
     states = np.zeros((4, n, width))
-    states[0] = model.first_state(model.start_law(who, start, n), inside)
+    states[0] = model.first_state(model.start_law(who, start, graph, problem.smoothness), inside)
     marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     tally = Tally(np.zeros(n), np.zeros(2), np.zeros((len(marks), width)), np.zeros((len(marks), 2)))
     tally.totals[0] = states[0].sum(axis=0)
@@ -131,7 +137,7 @@ def _run(
         until = min(step + _BLOCK, steps, steps if end is None else end)
         times = np.arange(step, until)
         if ready is None or ready[0] is not phase or phase.kernel.fade is not None:
-            weights = phase.kernel.weights if rule.weighted else np.ones(phase.kernel.graph.n)
+            weights = quadratic.step_weights(phase.kernel, rule)
             spread = model.spread_of(phase.kernel, times)
             ready = phase, quadratic.terms(rule.sampled), model.fixed(weights), spread
         _, terms, weights, spread = ready

@@ -1,22 +1,21 @@
 """Before any training: will importance sampling pay or be entrapped, where, and what would each design do instead."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-from numbers import Real
 from threading import Lock
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import deadline, rng
+from freewalk.analysis.chain import check
 from freewalk.analysis.findings import IMPORTANCE, UNIFORM, Diagnosis, Forecast, Goal
 from freewalk.analysis.law import stationary
-from freewalk.analysis.model import start_law
+from freewalk.analysis.model import is_distribution, start_law
 from freewalk.analysis.moments import Floats
 from freewalk.analysis.race import Race, largest_settling, race
 from freewalk.analysis.recursion import Recursion
@@ -25,6 +24,7 @@ from freewalk.analysis.sets import FACTOR, held_sets, name_nodes, traps_among
 from freewalk.analysis.theory import importance_pays
 from freewalk.analysis.times import sojourn_times
 from freewalk.analysis.traffic import messages_per_visit
+from freewalk.checks import show
 from freewalk.deadline import OutOfTime
 from freewalk.designs import MHLJ, Design, Metropolis
 from freewalk.designs.design import check_importance
@@ -90,9 +90,10 @@ def diagnose(
     graph
         The graph to walk.
     importance
-        One positive number per node, such as `problem.smoothness`, or the problem itself.
+        The problem itself, or one positive number per node, such as `problem.smoothness`.
     start
-        A node, nodes, a distribution, "uniform", or "heaviest", the node of the largest importance.
+        A node, nodes, a distribution, "uniform", or "heaviest", the node of the largest importance. Nodes are given by
+        number or, where the graph has names, by name.
     dim, samples
         What is known of the data besides the importance: the number of features, and of samples per node. Not used with
         a least-squares problem.
@@ -111,7 +112,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Print it; its fields have the numbers.
+        Print it; its fields have the numbers, and `best` is the design to use.
 
     Raises
     ------
@@ -124,28 +125,30 @@ def diagnose(
     >>> found = fw.diagnose(fw.graphs.ring(60), [80.0, 80.0] + 58 * [1.0], start=0)
     >>> found.entrapped, found.slower, found.traps[0].nodes
     (True, True, (0, 1))
+    >>> found.best_label, found.best
+    ('MHLJ corrected, tempered', MHLJ(jump=0.5, stop=0.5, hops=3, power=0.5, corrected=True))
     """
     check_graph("diagnose", graph)
-    parts = _Parts(progress)
-    if not isinstance(budget, Real) or isinstance(budget, bool) or not budget > 0:
-        raise AnalysisError(f"diagnose: budget = {budget!r}, expected a number of seconds > 0")
-    values, problems, unit = _data(graph, importance, dim, samples)
-    if isinstance(start, str) and start == "heaviest":
-        start = int(values.argmax())
-    first = start_law("diagnose", start, graph.n)
-    kernels = {label: design.kernel(graph, values, label=label) for label, design in _listed(designs).items()}
-    parts.total = 2 + 4 * len(kernels)
+    check.function("diagnose", "progress", progress, ("label", "done", "total"))
+    check.flag("diagnose", "equal", equal)
+    budget = check.real("diagnose", "budget", budget, above=0.0, finite=False, remedy="it is in seconds")
+    listed = _listed(designs)
+    data = _data(graph, importance, dim, samples)
+    values = data.importance
+    first = start_law("diagnose", start, graph, values)
+    kernels = {label: design.kernel(graph, values, label=label) for label, design in listed.items()}
+    parts = _Parts(progress, total=2 + 4 * len(kernels))
     with deadline.within(budget):
         with deadline.within(budget / 2):
             held, unjudged = parts.compute("traps", lambda: held_sets("diagnose", kernels[IMPORTANCE])) or ([], 0)
         if unjudged:
             parts.left_out[f"{unjudged} of the sets that may be traps"] = "no time left"
         nodes = np.array(held[0].nodes if held else [int(values.argmax())])
-        returns = {label: _forecast(label, kernel, nodes, parts) for label, kernel in kernels.items()}
-        goal, races = _races(problems, kernels, first, equal, parts)
+        returns = {label: _forecast(listed[label], kernel, nodes, parts) for label, kernel in kernels.items()}
+        goal, races = _races(data, kernels, first, equal, parts)
     for label in [label for label, one in races.items() if one is not None]:
         parts.left_out.pop(f"updates of {label}", None)  # one draw of the data was not raced on, another was
-    forecasts = {label: replace(one, race=_in_units(races.get(label), unit)) for label, one in returns.items()}
+    forecasts = {label: replace(one, race=_in_units(races.get(label), data.unit)) for label, one in returns.items()}
     return Diagnosis(
         graph=graph,
         importance=values,
@@ -154,10 +157,10 @@ def diagnose(
         held=held[0] if held else None,
         stays=sojourn_times(kernels[IMPORTANCE]),
         forecasts=forecasts,
-        start=_start_in_words(start, values),
+        start=_start_in_words(start, first, graph, values),
         exact=isinstance(importance, LeastSquares),
         goal=goal,
-        budget=float(budget),
+        budget=budget,
         left_out=parts.left_out,
     )
 
@@ -165,26 +168,17 @@ def diagnose(
 class _Parts:
     """The parts of a diagnosis: each is told about before its turn, and may be left out without costing the rest."""
 
-    def __init__(self, progress: Callable[[str, int, int], None] | None) -> None:
-        if progress is not None:
-            try:
-                inspect.signature(progress).bind("", 0, 1)
-            except (TypeError, ValueError):
-                raise AnalysisError(
-                    f"diagnose: progress = {progress!r}, expected a function of what is done next, how many parts are "
-                    "done, and how many there are: progress(label, done, total)"
-                ) from None
-        self._progress = progress
+    def __init__(self, progress: Callable[[str, int, int], None] | None, total: int) -> None:
+        self._progress, self._total = progress, total
         self._lock = Lock()
         self._told: dict[str, None] = {}
-        self.total = 1
         self.left_out: dict[str, str] = {}
 
     def compute(self, what: str, part: Callable[[], Result]) -> Result | None:
         """A part; None where its time is over, or numbers do not allow it."""
         with self._lock:
             if self._progress is not None and what not in self._told:
-                self._progress(what, len(self._told), self.total)
+                self._progress(what, len(self._told), self._total)
             self._told[what] = None
         try:
             deadline.check()
@@ -208,17 +202,17 @@ class _Parts:
 
 def _listed(designs: Mapping[str, Design] | None) -> dict[str, Design]:
     """The two designs that the verdict is about, and those to compare with them."""
-    if designs is not None and not (
-        isinstance(designs, Mapping) and all(isinstance(design, Design) for design in designs.values())
-    ):
-        raise AnalysisError(
-            f"diagnose: designs = {designs!r}, expected designs by label, such as {{'mine': fw.designs...}}"
-        )
+    expected = "designs by label, such as {'mine': fw.designs.MHLJ(0.1, 0.5, 3)}"
+    given: Mapping[str, Design] = check.instance(
+        "diagnose", "designs", DESIGNS if designs is None else designs, Mapping, expected
+    )
     listed = {label: DESIGNS[label] for label in (UNIFORM, IMPORTANCE)}
-    for label, design in (DESIGNS if designs is None else designs).items():
+    for label, design in given.items():
+        check.text("diagnose", "a label of designs", label)
+        check.instance("diagnose", f"designs[{label!r}]", design, Design, "a design, such as fw.designs.SimpleWalk()")
         if label in listed and repr(design) != repr(listed[label]):
             raise AnalysisError(
-                f"diagnose: {label!r} names {listed[label]!r} here; expected another label for {design!r}"
+                f"diagnose: {label!r} names {listed[label]!r} here; expected another label for {show(design)}"
             )
         listed[label] = design
     return listed
@@ -248,13 +242,14 @@ def _goal(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> 
 
 
 def _races(
-    problems: list[LeastSquares], kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
+    data: "_Data", kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
 ) -> tuple[Goal | None, dict[str, Race | None]]:
     """What is raced for, and the race of each design, on the draw of the data with the middle ratio of two walks."""
-    if not _is_small(problems[0]):
+    problems, n = data.problems, first.size
+    if not problems:
         parts.left_out["updates"] = (
-            f"they are predicted up to {MOST_NODES:,} nodes and {MOST_NUMBERS:,} numbers in the recursion, here "
-            f"{problems[0].n:,} and {_numbers(problems[0]):,}"
+            f"they are predicted up to {MOST_NODES:,} nodes and {MOST_NUMBERS:,} numbers in the recursion, here {n:,} "
+            f"and {_numbers(n, data.dim):,}"
         )
         return None, {}
 
@@ -304,13 +299,13 @@ def _ratio(importance: Race | None, uniform: Race | None, goal: Goal) -> float:
     return min(importance.updates, goal.most) / max(min(uniform.updates, MOST_UPDATES), 1.0)
 
 
-def _is_small(problem: LeastSquares) -> bool:
+def _is_small(n: int, dim: int) -> bool:
     """Whether updates can be predicted in a minute or so."""
-    return problem.n <= MOST_NODES and _numbers(problem) <= MOST_NUMBERS
+    return n <= MOST_NODES and _numbers(n, dim) <= MOST_NUMBERS
 
 
-def _numbers(problem: LeastSquares) -> int:
-    return problem.n * (problem.dim + 1) * (problem.dim + 2) // 2
+def _numbers(n: int, dim: int) -> int:
+    return n * (dim + 1) * (dim + 2) // 2
 
 
 def stand_in(importance: Floats, dim: int, samples: int, draw: int = 0) -> LeastSquares:
@@ -325,25 +320,34 @@ def stand_in(importance: Floats, dim: int, samples: int, draw: int = 0) -> Least
     return LeastSquares(features, scores + noise, np.repeat(np.arange(n), samples))
 
 
-def _data(
-    graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int
-) -> tuple[Floats, list[LeastSquares], float]:
-    """The importance, the data to race on, and the importance that counts as 1 in these data."""
-    if isinstance(importance, Objective):
-        values = check_importance("diagnose", importance.smoothness, graph.n)
+class _Data(NamedTuple):
+    """What is diagnosed: the importance, and the data to race on, of which there are none where that takes too long."""
+
+    importance: Floats
+    problems: list[LeastSquares]
+    dim: int
+    unit: float  # the importance that counts as 1 in these data
+
+
+def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> _Data:
+    """The data themselves where they are least squares, else data that stand in for them."""
+    dim, samples = (check.whole("diagnose", name, value, 1) for name, value in (("dim", dim), ("samples", samples)))
+    if not isinstance(importance, Objective):
+        values = check_importance("diagnose", importance, graph)
+    else:
+        values = check_importance("diagnose", importance.smoothness, graph)
         if isinstance(importance, LeastSquares):
             levels(importance)  # is there something to learn?
-            return values, [importance], 1.0
-        dim, samples = min(importance.dim, dim), max(1, round(np.mean([importance.samples(v) for v in range(graph.n)])))
-    else:
-        values = check_importance("diagnose", importance, graph.n)
-    for name, number in (("dim", dim), ("samples", samples)):
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
-            raise AnalysisError(f"diagnose: {name} = {number!r}, expected a whole number >= 1")
+            small = _is_small(graph.n, importance.dim)
+            return _Data(values, [importance] if small else [], importance.dim, 1.0)
+        dim, samples = min(importance.dim, dim), round(np.mean([importance.samples(v) for v in range(graph.n)]))
     unit = float(values.max())  # data of very large importance would overflow
-    first = stand_in(values / unit, int(dim), int(samples))
-    draws = DRAWS if _numbers(first) <= FEW_NUMBERS else 1
-    return values, [first, *(stand_in(values / unit, int(dim), int(samples), draw) for draw in range(1, draws))], unit
+    if not _is_small(graph.n, dim):
+        return _Data(values, [], dim, unit)
+    check.room("diagnose", "its stand-in data", 24.0 * graph.n * samples * dim, "fewer samples will do")
+    draws = DRAWS if _numbers(graph.n, dim) <= FEW_NUMBERS else 1
+    problems = [stand_in(values / unit, dim, max(1, samples), draw) for draw in range(draws)]
+    return _Data(values, problems, dim, unit)
 
 
 def _in_units(raced: Race | None, unit: float) -> Race | None:
@@ -351,9 +355,9 @@ def _in_units(raced: Race | None, unit: float) -> Race | None:
     return None if raced is None else replace(raced, step=raced.step / unit)
 
 
-def _forecast(label: str, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:
+def _forecast(design: Design, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:
     """What one design would do, but for its race."""
-    kernel = kernel.at(0)
+    label, kernel = kernel.label, kernel.at(0)
     found = parts.compute(f"stationary distribution of {label}", lambda: Returns("diagnose", kernel))
     distance = messages = excess = None
     if found is not None:
@@ -361,15 +365,16 @@ def _forecast(label: str, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecas
         messages = parts.compute(f"messages of {label}", lambda: float(found.law @ messages_per_visit(kernel)[0]))
         excess = parts.compute(f"returns of {label}", lambda: found.excess(nodes))
     excess, distance, messages = (np.nan if value is None else value for value in (excess, distance, messages))
-    return Forecast(label, excess, distance, messages, race=None)
+    return Forecast(label, design, excess, distance, messages, race=None)
 
 
-def _start_in_words(start: str | ArrayLike, values: Floats) -> str:
-    if isinstance(start, str):
+def _start_in_words(start: str | ArrayLike, law: Floats, graph: Graph, importance: Floats) -> str:
+    if isinstance(start, str) and start == "uniform":
         return "a uniformly random node"
-    nodes = np.asarray(start)
-    if nodes.dtype.kind not in "iu":
-        return "a given law over the nodes"
-    if nodes.ndim:
-        return f"one of {name_nodes(tuple(np.unique(nodes).tolist()))}"
-    return f"node {int(nodes)}" + (", the heaviest" if int(nodes) == int(values.argmax()) else "")
+    if is_distribution(start):
+        return "a given distribution over the nodes"
+    nodes = np.flatnonzero(law).tolist()
+    named = name_nodes([graph.node_name(node) for node in nodes])
+    if len(nodes) > 1:
+        return f"one of {named}"
+    return named + (", the heaviest" if nodes[0] == importance.argmax() else "")

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from freewalk.analysis import words
 from freewalk.analysis.moments import Floats
 from freewalk.analysis.race import Race
-from freewalk.analysis.sets import Trap, name_nodes
+from freewalk.analysis.sets import Trap
 from freewalk.analysis.theory import ImportanceRates
+from freewalk.analysis.words import IMPORTANCE as IMPORTANCE
+from freewalk.analysis.words import UNIFORM as UNIFORM
+from freewalk.designs import Design
 from freewalk.graphs import Graph
-
-UNIFORM, IMPORTANCE = "MH uniform", "MH importance"
+from freewalk.learning import SGD
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Forecast:
     ----------
     label
         Its name.
+    design
+        The design itself; `design.kernel(graph, importance)` is its walk.
     excess
         Its excess visits to the nodes that hold the importance walk most, `Diagnosis.held`.
     distance
@@ -35,10 +40,17 @@ class Forecast:
     """
 
     label: str
+    design: Design
     excess: float
     distance: float
     messages_per_update: float
     race: Race | None
+
+    @property
+    def rule(self) -> SGD | None:
+        """The rule with the step of the race, to three digits; None where there was none."""
+        step = 0.0 if self.race is None else float(f"{self.race.step:.3g}")
+        return SGD(step) if 0.0 < step < np.inf else None
 
 
 @dataclass(frozen=True)
@@ -75,9 +87,9 @@ class Goal:
         return f"{error / self.first:.2g} of the first error"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """What `diagnose` found; printing it says it in words.
+    """What `diagnose` found; printing it says it in words, with a table, and what to paste.
 
     Attributes
     ----------
@@ -109,7 +121,7 @@ class Diagnosis:
     importance: Floats
     rates: ImportanceRates
     traps: tuple[Trap, ...]
-    stays: Floats = field(repr=False)
+    stays: Floats
     forecasts: Mapping[str, Forecast]
     start: str
     exact: bool
@@ -142,32 +154,56 @@ class Diagnosis:
         return bool(self.entrapped) if self.slower is None else self.slower
 
     @property
-    def best(self) -> str | None:
+    def best_label(self) -> str | None:
+        """The label of the design that needs the fewest updates; None where they were not computed."""
+        return self._least("updates")
+
+    @property
+    def cheapest_label(self) -> str | None:
+        """The label of the design that needs the fewest messages; None where they were not computed."""
+        return self._least("messages")
+
+    @property
+    def best(self) -> Design | None:
         """The design that needs the fewest updates; None where they were not computed."""
-        known = {label: one.race.updates for label, one in self.forecasts.items() if one.race is not None}
-        reached = {label: updates for label, updates in known.items() if np.isfinite(updates)}
+        return None if self.best_label is None else self.forecasts[self.best_label].design
+
+    @property
+    def cheapest(self) -> Design | None:
+        """The design that needs the fewest messages; None where they were not computed."""
+        return None if self.cheapest_label is None else self.forecasts[self.cheapest_label].design
+
+    @property
+    def rule(self) -> SGD | None:
+        """The rule that goes with `best`."""
+        return None if self.best_label is None else self.forecasts[self.best_label].rule
+
+    def _least(self, what: str) -> str | None:
+        needs = {label: getattr(one.race, what) for label, one in self.forecasts.items() if one.race is not None}
+        reached = {label: amount for label, amount in needs.items() if np.isfinite(amount)}
         return min(reached, key=lambda label: reached[label]) if reached else None
+
+    def times_uniform(self, label: str) -> float:
+        """Updates of a design over those of the uniform walk; infinite where it does not get there, NaN: not known."""
+        one, uniform = self.forecasts[label].race, self.forecasts[UNIFORM].race
+        if one is None or uniform is None or not np.isfinite(uniform.updates):
+            return float("nan")
+        return float(one.updates / max(uniform.updates, 1.0))
 
     @property
     def conclusion(self) -> str:
         """What matters, in one sentence."""
-        if self.held is None:
-            trapped = "Whether importance sampling by Metropolis is entrapped was not found out"
-        elif self.entrapped:
-            trapped = f"Importance sampling by Metropolis is entrapped at {name_nodes(self.traps[0].nodes)}"
-        else:
-            trapped = "Importance sampling by Metropolis is not entrapped"
-        if self.slower is None:
-            return f"{trapped}; its updates are not known."
-        if abs(self.ratio - 1) < 0.02:
-            return f"{trapped}, and as fast as the uniform walk."
-        if self.slower:
-            return f"{trapped}, {'and' if self.entrapped else 'yet'} slower than the uniform walk."
-        return f"{trapped}, and {'still pays here' if self.entrapped else 'pays'}."
+        return words.conclusion(self)
+
+    def text(self, width: int = 100) -> str:
+        """All of it in plain words, with a table of the designs and what to paste, in lines of so many letters."""
+        return words.text(self, width)
 
     def __str__(self) -> str:
-        """All of it in plain words."""
-        return "\n".join(_sentences(self))
+        """The text, as the command line prints it."""
+        return self.text()
+
+    __repr__ = __str__
 
     def as_dict(self) -> dict[str, Any]:
         """All of it for scripts, as plain numbers; None stands for what is not known or not finite."""
@@ -175,19 +211,22 @@ class Diagnosis:
             "graph": self.graph.name,
             "nodes": self.graph.n,
             "start": self.start,
-            "importance": {"least": _plain(self.importance.min()), "mean": _plain(_mean(self.importance)),
+            "importance": {"least": _plain(self.importance.min()), "mean": _plain(words.mean(self.importance)),
                            "most": _plain(self.importance.max())},
             "entrapped": self.entrapped,
             "slower": self.slower,
             "advised_against": self.advised_against,
             "ratio": _plain(self.ratio),
-            "best": self.best,
+            "best": self.best_label,
+            "cheapest": self.cheapest_label,
+            "use": [] if self.best_label is None else words.in_code(self.forecasts[self.best_label]),
+            "in_spec": [] if self.best_label is None else words.in_spec(self.forecasts[self.best_label]),
             "conclusion": self.conclusion,
             "on_data": self.exact,
             "goal": None if self.goal is None else {name: _plain(value) for name, value in vars(self.goal).items()},
             "traps": [_trap(trap) for trap in self.traps],
             "held": None if self.held is None else _trap(self.held),
-            "budget": self.budget,
+            "budget": _plain(self.budget),
             "left_out": dict(self.left_out),
             "designs": {
                 label: {
@@ -202,97 +241,8 @@ class Diagnosis:
 
 
 def _trap(trap: Trap) -> dict[str, Any]:
-    return {name: list(trap.nodes) if name == "nodes" else _plain(value) for name, value in vars(trap).items()}
-
-
-def _mean(values: Floats) -> float:
-    """The mean, also of numbers whose sum is too large for floats."""
-    return float(values.max() * np.mean(values / values.max()))
+    return {name: list(value) if isinstance(value, tuple) else _plain(value) for name, value in vars(trap).items()}
 
 
 def _plain(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _sentences(found: Diagnosis) -> list[str]:
-    """The diagnosis, sentence by sentence."""
-    values = found.importance
-    lines = [
-        found.conclusion,
-        f"{found.graph.name}: {found.graph.n} nodes; importance from {values.min():.3g} to {values.max():.3g}, mean "
-        f"{_mean(values):.3g}.",
-        f"By the rates of centralized learning, {found.rates}.",
-        _entrapment(found),
-        _verdict(found),
-    ]
-    if found.best is not None:
-        winner = found.forecasts[found.best].race
-        if winner is not None:
-            words = "The uniform walk is the best" if found.best == UNIFORM else f"{found.best} is the fastest"
-            lines.append(
-                f"{words} of the designs below: {_count(winner.updates, 'update')} and "
-                f"{_count(winner.messages, 'message')}, with step {winner.step:.3g}."
-            )
-    if found.left_out:
-        parts = "; ".join(f"{what}: {why}" for what, why in found.left_out.items())
-        lines.append(f"Left out, within {found.budget:g} s: {parts}.")
-    return [line for line in lines if line]
-
-
-def _count(number: float, what: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> _count(1234.5, "update"), _count(0.3, "update"), _count(1.0, "update")
-    ('1,234 updates', 'less than one update', '1 update')
-    """
-    if number < 0.995:
-        return f"less than one {what}"
-    return f"{number:,.0f} {what}{'s' * (round(number) != 1)}"
-
-
-def _entrapment(found: Diagnosis) -> str:
-    held, n = found.held, found.graph.n
-    if held is None:
-        return ""
-    words = (
-        f"once at {name_nodes(held.nodes)}, the importance walk spends {_count(held.excess, 'update')} there beyond "
-        f"its share of {100 * held.share:.3g} %, returns included, and the uniform walk "
-        f"{_count(held.uniform, 'update')}; it has forgotten that it was there after {_count(held.memory, 'update')}"
-    )
-    if not found.entrapped:
-        return f"It is held most where it matters little: {words}. In a trap it would remember for {n:,}, one per node."
-    others = len(found.traps) - 1
-    more = f" There {'are' if others > 1 else 'is'} {others} more." if others else ""
-    return f"The trap: {words}.{more}"
-
-
-def _verdict(found: Diagnosis) -> str:
-    uniform, importance = (found.forecasts[label].race for label in (UNIFORM, IMPORTANCE))
-    goal = found.goal
-    if goal is None or uniform is None or importance is None:
-        return ""
-    data = "on these data" if found.exact else "on stand-in data with this importance"
-    where = f"Started at {found.start}, {data}"
-    if np.isnan(found.ratio):
-        return f"{where}, neither the importance walk nor the uniform one comes to {goal.in_words(goal.reach)}."
-    if not np.isfinite(importance.updates):
-        many = goal.most / max(uniform.updates, 1.0)
-        return (
-            f"{where}, it needs more than {many:.2g} times the {_count(uniform.updates, 'update')} of the uniform walk "
-            f"to come to {goal.in_words(goal.reach)}: it is far slower."
-        )
-    needs = f"{where}, it needs {_count(importance.updates, 'update')} to come to {goal.in_words(goal.reach)}"
-    if not np.isfinite(uniform.updates):
-        return f"{needs}, where the uniform walk does not come: it pays."
-    verdict = (
-        "that makes no difference" if abs(found.ratio - 1) < 0.02 else "it is slower" if found.slower else "it pays"
-    )
-    lower = ""
-    if uniform.excess < 0.9 * goal.settle:
-        lower = f" (the largest step of the uniform walk settles lower, at {goal.in_words(uniform.excess)})"
-    return (
-        f"{needs}, and the uniform walk {_count(uniform.updates, 'update')} ({found.ratio:.2g} ×), with steps that "
-        f"settle at {goal.in_words(goal.settle)}{lower}: {verdict}."
-    )

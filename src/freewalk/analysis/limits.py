@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from freewalk import entering
 from freewalk.analysis import model
-from freewalk.analysis.chain import check_dense
 from freewalk.analysis.law import stationary
 from freewalk.analysis.moments import Floats
 from freewalk.analysis.recursion import Recursion
@@ -104,7 +102,7 @@ def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any 
     """
     recursion = ready("steady_state", problem, kernel, rule)
     rate = model.constant_step("steady_state", rule)
-    first = entering.models(initial, problem.dim, 1, "float64")[0]
+    first = model.first_model("steady_state", initial, problem.dim)
     radius = spectral_radius(recursion, rate) if rate >= recursion.safe_step else 0.0
     if radius >= 1 - 1e-10:
         raise AnalysisError(
@@ -154,7 +152,6 @@ def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = No
 def ready(who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> Recursion:
     """The recursion whose limit is asked for, once it is sure that it has one to ask about."""
     recursion = Recursion(who, problem, kernel, rule)
-    check_dense(who, recursion.n, "Beyond, run exact_curve until it is flat, or until it has grown")
     check_irreducible(leaving_rates(recursion.matrix), f"{who}: {kernel.label}")
     if recursion.dim == 0:
         raise AnalysisError(f"{who}: all features of the problem are 0, expected something to learn")

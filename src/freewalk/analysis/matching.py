@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from freewalk.analysis.chain import check
 from freewalk.analysis.law import stationary
 from freewalk.analysis.limits import limit_of, ready, solve_limit
 from freewalk.analysis.moments import Floats
@@ -15,6 +16,7 @@ from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
 
 _NEARLY = 1e-3
+_BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,9 @@ def matched_steps(
     Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning*, appendix, "Step size".
     """
     who = "matched_steps"
-    number = isinstance(fraction, (int, float)) and not isinstance(fraction, bool)
-    if not number or not 0 < fraction < 1:
-        raise AnalysisError(f"{who}: fraction = {fraction!r}, expected a number between 0 and 1: at 1 nothing settles")
+    expected = "a number between 0 and 1: at 1 nothing settles"
+    fraction = check.real(who, "fraction", fraction, high=_BELOW_ONE, above=0.0, expected=expected)
+    limit = None if limit is None else check.real(who, "limit", limit, above=0.0)
     slow, fast = (ready(who, problem, kernel, SGD(1.0) if rule is None else rule) for kernel in (first, second))
     if limit is None:
         limit = limit_of(slow)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.chain import Chain, chain_of
+from freewalk.analysis.chain import Chain, chain_of, check
 from freewalk.analysis.law import period_of
 from freewalk.analysis.spectrum import converged, operator_of, second_of, symmetrised
 from freewalk.errors import AnalysisError
@@ -20,6 +20,10 @@ EXACT = 3000
 #: Distances smaller than this are rounding.
 LEAST_TOLERANCE = 1e-13
 
+_ROUNDING = (
+    "smaller distances are sums of rounding errors; each further factor of e takes about 1 / spectral_gap(kernel, "
+    "absolute=True) steps"
+)
 _FEW = 500
 _STEEP = 1e8
 _DOUBLINGS = 40  # a walk that takes longer than 2^40 steps is not followed
@@ -51,9 +55,10 @@ class MixingTime(float):
 
     def __new__(cls, value: float, exact: bool = True, at_least: float | None = None, period: int = 1) -> "MixingTime":
         """Make a float that carries what is known of it."""
-        result = super().__new__(cls, value)
+        result = super().__new__(cls, check.real("MixingTime", "value", value, 0.0, finite=False))
         result.exact = exact
-        result.at_least = float(value) if at_least is None else float(at_least)
+        known = value if at_least is None else at_least
+        result.at_least = check.real("MixingTime", "at_least", known, 0.0, finite=False)
         result.period = period
         return result
 
@@ -83,7 +88,7 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
     kernel
         The walk.
     tolerance
-        The distance in total variation, from 1e-13, below which all is rounding, and below 1.
+        The distance in total variation, from 1e-13, below which all is rounding, to 1.
 
     Returns
     -------
@@ -116,16 +121,7 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
 
 def mixing_time_of(who: str, kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
     """The mixing time on behalf of somebody else, whom errors name."""
-    number = isinstance(tolerance, (int, float, np.integer, np.floating)) and not isinstance(tolerance, bool)
-    if not number or not 0 < tolerance < 1:
-        raise AnalysisError(f"{who}: tolerance = {tolerance!r}, expected a number above 0 and below 1")
-    if tolerance < LEAST_TOLERANCE:
-        raise AnalysisError(
-            f"{who}: tolerance = {tolerance!r}, expected at least {LEAST_TOLERANCE:g}: the distance of a walk from its "
-            "law is a sum of rounded numbers, and below that nothing but their rounding. Each further factor of e "
-            "takes about 1 / spectral_gap(kernel, absolute=True) steps"
-        )
-    tolerance = float(tolerance)
+    tolerance = check.real(who, "tolerance", tolerance, LEAST_TOLERANCE, 1.0, remedy=_ROUNDING)
     chain = chain_of(who, kernel)
     period = period_of(chain.matrix, chain.leaving)
     if 1.0 - chain.law.min() <= tolerance + _tie(tolerance):

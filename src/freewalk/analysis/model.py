@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk import entering
 from freewalk.analysis import moments
-from freewalk.analysis.traffic import messages_per_visit
+from freewalk.analysis.chain import check
+from freewalk.analysis.traffic import traffic_of
 from freewalk.compiling import compile_functions
 from freewalk.errors import AnalysisError
+from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, Move
 from freewalk.learning import SGD, Rule
 from freewalk.objectives import LeastSquares, Objective
+from freewalk.objectives.samples import by_node
 from freewalk.schedules import Constant, Schedule
 
 Floats = NDArray[np.float64]
@@ -25,31 +29,32 @@ LARGEST = 200_000_000
 
 def check_problem(who: str, problem: Objective) -> LeastSquares:
     """A least-squares problem, or an error."""
-    if not isinstance(problem, LeastSquares):
-        raise AnalysisError(
-            f"{who}: got {problem!r}, expected a LeastSquares problem: only there do the moments of the error follow a "
-            "recursion of their own. Simulate others with fw.learn(..., walks=1000)"
-        )
-    return problem
+    expected = (
+        "a LeastSquares problem: only there do the moments of the error follow a recursion of their own; simulate "
+        "others with fw.learn(..., walks=1000)"
+    )
+    return check.instance(who, "problem", problem, LeastSquares, expected)
 
 
 def check_rule(who: str, rule: Rule | None) -> SGD:
     """A rule whose moments follow a recursion, or an error."""
-    if not isinstance(rule, SGD) or rule.average:
-        raise AnalysisError(
-            f"{who}: got {rule!r}, expected fw.SGD(step=...) without averaging; simulate other rules with "
-            "fw.learn(..., walks=1000)"
-        )
-    return rule
+    expected = "fw.SGD(step=...) without averaging; simulate other rules with fw.learn(..., walks=1000)"
+    found = check.instance(who, "rule", rule, SGD, expected)
+    if found.average:
+        raise check.fail(who, "rule", rule, expected)
+    return found
 
 
 def constant_step(who: str, rule: SGD) -> float:
     """The step of a rule whose step does not change."""
     if isinstance(rule.step, Schedule) and not isinstance(rule.step, Constant):
-        raise AnalysisError(
-            f"{who}: got {rule!r}, whose step changes; expected a constant step (a limit belongs to one step)"
-        )
+        raise check.fail(who, "rule", rule, "a constant step: a limit belongs to one step")
     return float(rule.rates(np.zeros(1, dtype=np.int64))[0])
+
+
+def first_model(who: str, initial: ArrayLike | None, dim: int) -> Floats:
+    """The first model; None is the zero model."""
+    return np.zeros(dim) if initial is None else check.floats(who, "initial", initial, (dim,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,19 +104,32 @@ class Quadratic:
 
     @cached_property
     def hessians(self) -> Floats:
-        """Those of f_v, by node."""
-        counts = np.diff(self.problem.offsets)
-        owned = np.repeat(1.0 / counts, counts)[:, None, None] * self.features[:, :, None] * self.features[:, None, :]
-        return np.asarray(np.add.reduceat(owned, self.problem.offsets[:-1], axis=0)) + self.problem.ridge * np.eye(
-            self.dim
-        )
+        """Those of f_v, by node, before its factor: `step_weights` has that."""
+        shares = self._shares[:, None, None]
+        owned = shares * self.features[:, :, None] * self.features[:, None, :]
+        return by_node(owned, self.problem.offsets) + self.problem.ridge * np.eye(self.dim)
 
     @cached_property
     def gradients(self) -> Floats:
-        """∇f_v(x*), by node."""
+        """∇f_v(x*), by node, before its factor."""
+        owned = (self._shares * self.residuals)[:, None] * self.features
+        return by_node(owned, self.problem.offsets) + self.problem.ridge * self.optimum
+
+    @cached_property
+    def smoothness(self) -> Floats:
+        """L_v, by node, before its factor; 0 at a relay."""
+        factors = self.problem.node_weights
+        return np.divide(self.problem.smoothness, factors, out=np.zeros(self.problem.n), where=factors > 0)
+
+    @property
+    def _shares(self) -> Floats:
+        """1/m_v by sample."""
         counts = np.diff(self.problem.offsets)
-        owned = (np.repeat(1.0 / counts, counts) * self.residuals)[:, None] * self.features
-        return np.asarray(np.add.reduceat(owned, self.problem.offsets[:-1], axis=0)) + self.problem.ridge * self.optimum
+        return np.asarray(1.0 / np.repeat(counts, counts))
+
+    def step_weights(self, kernel: Kernel, rule: SGD) -> Floats:
+        """What the step is multiplied by at each node: the kernel's weight and the factor of f_v."""
+        return np.asarray(self.problem.node_weights * (kernel.weights if rule.weighted else 1.0))
 
     @cached_property
     def optimum(self) -> Floats:
@@ -120,7 +138,7 @@ class Quadratic:
 
     def terms(self, sampled: bool) -> moments.Terms:
         """What the recursion reads; a gradient of several samples at once takes whole Hessians."""
-        whole = not sampled and len(self.problem.targets) > self.problem.n
+        whole = not sampled and bool((np.diff(self.problem.offsets) > 1).any())
         empty = np.zeros((0, self.dim, self.dim)), np.zeros((0, self.dim))
         hessians, gradients = (self.hessians, self.gradients) if whole else empty
         return moments.Terms(
@@ -201,7 +219,7 @@ def spread_of(kernel: Kernel, steps: NDArray[np.int64]) -> moments.Spread:
                 laws, drawn = law / law.sum(), drawn + (share * move.probability)[:, None]
     if sum(move.law is not None for move in kernel.moves) > 1:
         raise AnalysisError(f"{kernel.label}: has several moves that draw from a law, expected one at most; join them")
-    messages, probes = zip(*(_traffic(kernel, moves) for moves in (first, rest)), strict=True)
+    messages, probes = zip(*(traffic_of(kernel, moves) for moves in (first, rest)), strict=True)
     graph = kernel.graph
     hop = fixed(graph.indptr.astype(np.int64)), fixed(graph.indices), fixed((1.0 / graph.degrees)[graph.indices])
     parts = (laws if drawn.any() else np.zeros(0), messages, probes, shares, hops, drawn)
@@ -230,37 +248,30 @@ def _matrix(kernel: Kernel, moves: Sequence[Move]) -> moments.Rows:
     return fixed(matrix.indptr.astype(np.int64)), fixed(matrix.indices.astype(np.int32)), fixed(matrix.data)
 
 
-def _traffic(kernel: Kernel, moves: Sequence[Move]) -> tuple[Floats, Floats]:
-    """What the given moves send from each node, weighted by their probabilities."""
-    total = sum(move.probability for move in moves)
-    if total == 0:
-        return np.zeros(kernel.graph.n), np.zeros(kernel.graph.n)
-    alone = [replace(move, probability=move.probability / total) for move in moves]
-    messages, probes = messages_per_visit(Kernel(kernel.graph, alone, kernel.target, kernel.label))
-    return total * messages, total * probes
+def start_law(who: str, start: str | ArrayLike, graph: Graph, importance: Floats) -> Floats:
+    """The distribution of the first node: of a node, of several in equal shares, as given, uniform, or the heaviest."""
+    if isinstance(start, str) and start == "uniform":
+        return np.full(graph.n, 1.0 / graph.n)
+    if isinstance(start, str) and start == "heaviest":
+        start = int(importance.argmax())
+    expected = f"a node, several nodes, {graph.n} probabilities that add up to 1, 'uniform' or 'heaviest'"
+    if is_distribution(start):
+        law = check.floats(who, "start", start, (graph.n,), low=0.0, remedy=f"give {expected}")
+        if abs(law.sum() - 1) > 1e-9:
+            raise check.fail(who, "start", start, expected)
+        return law
+    nodes = entering.nodes_of(who, "start", start, graph, expected, check)
+    if nodes.ndim > 1 or not nodes.size:
+        raise check.fail(who, "start", start, expected)
+    return np.asarray(np.bincount(np.atleast_1d(nodes), minlength=graph.n) / nodes.size)
 
 
-def start_law(who: str, start: str | ArrayLike, n: int) -> Floats:
-    """The law of the first node: of a node, of several in equal shares, a law, or uniform."""
-    if isinstance(start, str):
-        if start != "uniform":
-            raise AnalysisError(f"{who}: start = {start!r}, expected a node, nodes, a law over the nodes, or 'uniform'")
-        return np.full(n, 1.0 / n)
+def is_distribution(start: Any) -> bool:
+    """Whether a start is meant as probabilities, not as nodes."""
     try:
-        values = np.asarray(start)
+        return bool(np.asarray(start).dtype.kind == "f")
     except ValueError:  # rows of unequal length
-        values = np.asarray(start, dtype=object)
-    if values.dtype.kind in "iu" and values.ndim <= 1 and values.size:
-        if values.min() < 0 or values.max() >= n:
-            stray = values.min() if values.min() < 0 else values.max()
-            raise AnalysisError(f"{who}: start names node {stray}, expected 0 to {n - 1}")
-        return np.asarray(np.bincount(np.atleast_1d(values), minlength=n) / values.size)
-    if values.dtype.kind == "f" and values.shape == (n,) and (values >= 0).all() and abs(values.sum() - 1) < 1e-9:
-        return values.astype(np.float64)
-    raise AnalysisError(
-        f"{who}: start = {start!r}, expected a node, whole numbers that name nodes, {n} probabilities that add up "
-        "to 1, or 'uniform'"
-    )
+        return False
 
 
 def compiled() -> Callable[..., None]:
@@ -271,8 +282,8 @@ def compiled() -> Callable[..., None]:
 
 def scratch(terms: moments.Terms, width: int) -> moments.Scratch:
     """Room for the recursion to work in; side by side go nodes of one sample each, without ridge."""
-    samples, d = terms.features.shape
+    d = terms.features.shape[1]
     # With many features the lanes leave the fastest cache, and are slower than one node after the other.
-    alike = samples == len(terms.offsets) - 1 and terms.ridge == 0.0 and d <= 16
+    alike = bool((np.diff(terms.offsets) == 1).all()) and terms.ridge == 0.0 and d <= 16
     lanes = np.zeros((4 * d + 4 + d * (d + 1) // 2, moments.LANES)) if alike else np.zeros((0, moments.LANES))
     return moments.Scratch(np.zeros((6 + d, max(width, d))), lanes)

@@ -25,7 +25,7 @@ class Terms(NamedTuple):
     optimum: Floats
     ridge: float
     hessians: Floats  # by node where a gradient takes several samples at once; else of length 0
-    gradients: Floats  # ∇f_v(x*), likewise
+    gradients: Floats  # ∇f_v(x*), likewise; the factors of f_v are in the weights
 
 
 class Spread(NamedTuple):
@@ -106,7 +106,7 @@ def count(spread: Spread, tally: Tally, row: int, state: Floats) -> None:
 def learn(terms: Terms, v: int, step: float, local_steps: int, state: Floats, scratch: Floats, order: int) -> None:
     """Map the moments of one node by its local steps."""
     begin, end = terms.offsets[v], terms.offsets[v + 1]
-    for _ in range(local_steps):
+    for _ in range(local_steps if end > begin else 0):  # a relay does not learn
         if terms.hessians.shape[0] > 0:
             learn_from_all(terms.hessians[v], terms.gradients[v], step, state, scratch, order)
         elif end - begin == 1:

@@ -6,14 +6,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import entering
 from freewalk.analysis import model
-from freewalk.analysis.chain import check_dense
+from freewalk.analysis.chain import check
 from freewalk.analysis.law import stationary
 from freewalk.analysis.limits import solve_limit
 from freewalk.analysis.moments import Floats, Tally
 from freewalk.analysis.recursion import Recursion
-from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
@@ -98,21 +96,19 @@ def race(
     True
     """
     who = "race"
-    for name, value in (("settle", settle), ("reach", reach), ("most", most)):
-        if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool) or not value > 0:
-            raise AnalysisError(f"{who}: {name} = {value!r}, expected a number > 0")
-    if not settle < reach:
-        raise AnalysisError(f"{who}: settle = {settle!r} and reach = {reach!r}, expected 0 < settle < reach")
+    settle = check.real(who, "settle", settle, above=0.0)
+    reach = check.real(who, "reach", reach, above=settle, remedy="the clock stops before the walk settles")
+    most = check.whole(who, "most", most, 1)
     recursion = Recursion(who, problem, kernel, SGD(1.0) if rule is None else rule)
-    check_dense(who, recursion.n, "Simulate it: fw.learn")
-    first = entering.models(initial, problem.dim, 1, "float64")[0]
+    first = model.first_model(who, initial, problem.dim)
+    begin = model.start_law(who, start, kernel.graph, problem.smoothness)
     law = stationary(kernel, who=who)
     step = settling_step(recursion, law, settle)
     limit = solve_limit(recursion, step, law, precision=_FINE)
     begun = float(problem.loss(first) - problem.loss(problem.optimum()))
     if limit.bias >= reach and begun > reach:
         return Race(step, limit.excess, limit.bias, np.inf, np.inf)
-    updates, messages = _clock(recursion, step, reach, model.start_law(who, start, recursion.n), first, int(most))
+    updates, messages = _clock(recursion, step, reach, begin, first, most)
     return Race(step, limit.excess, limit.bias, updates, messages)
 
 
@@ -145,7 +141,7 @@ def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
 def _clock(
     recursion: Recursion, step: float, reach: float, law: Floats, initial: Floats, most: int
 ) -> tuple[float, float]:
-    """Updates and messages until the expected loss is `reach` above the optimum, interpolated between entering."""
+    """Updates and messages until the expected loss is `reach` above the optimum, interpolated between checks."""
     problem, quadratic = recursion.quadratic.problem, recursion.quadratic
     best = float(problem.loss(problem.optimum()))
     state = model.first_state(law, quadratic.basis.T @ (initial - problem.optimum()))

@@ -7,7 +7,7 @@ import numpy as np
 
 from freewalk import deadline
 from freewalk.analysis import model
-from freewalk.analysis.chain import check_fit, matrix_of
+from freewalk.analysis.chain import check_dense, check_fit, matrix_of
 from freewalk.analysis.law import stationary
 from freewalk.analysis.moments import Floats, Tally
 from freewalk.kernel import Kernel
@@ -30,19 +30,20 @@ class Recursion:
     problem
         A least-squares problem.
     kernel
-        A kernel that does not change with time.
+        A kernel that does not change with time, of at most 5000 nodes.
     rule
         An SGD without averaging; its own step is not used.
     """
 
     def __init__(self, who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> None:
-        self.matrix = matrix_of(who, kernel)
         self.quadratic = model.Quadratic(model.check_problem(who, problem))
-        check_fit(who, problem, kernel)  # compiled code would read beyond its arrays
-        self.kernel = kernel
         self.rule = model.check_rule(who, rule)
+        check_fit(who, problem, kernel)  # compiled code would read beyond its arrays
+        check_dense(who, kernel.graph.n, "Beyond, run exact_curve until it is flat, or until it has grown")
+        self.matrix = matrix_of(who, kernel)
+        self.kernel = kernel
         self.n, self.dim = problem.n, self.quadratic.dim
-        self.weights = kernel.weights if rule.weighted else np.ones(self.n)
+        self.weights = self.quadratic.step_weights(kernel, rule)
         self._spread = model.spread_of(kernel, np.zeros(1, dtype=np.int64))
         self._terms = self.quadratic.terms(rule.sampled)
         self._weights = model.fixed(self.weights)
@@ -62,7 +63,7 @@ class Recursion:
             squares = (self.quadratic.features**2).sum(axis=1) + self.quadratic.problem.ridge
             steepest = float((squares * np.repeat(self.weights, np.diff(self.quadratic.problem.offsets))).max())
         else:
-            steepest = float((self.weights * self.quadratic.problem.smoothness).max())
+            steepest = float((self.weights * self.quadratic.smoothness).max())
         return 2.0 / steepest if steepest > 0 else np.inf
 
     def discounted(self, pull: float) -> Callable[[Floats], Floats]:

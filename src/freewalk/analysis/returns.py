@@ -57,7 +57,7 @@ def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
     kernel
         The walk, on any number of nodes.
     nodes
-        The set: different nodes, and not all of them.
+        The set: different nodes, by number or name, and not all of them.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
     10.9
     """
     check_constant("excess_visits", kernel)
-    return Returns("excess_visits", kernel).excess(check_nodes("excess_visits", nodes, kernel.graph.n))
+    return Returns("excess_visits", kernel).excess(check_nodes("excess_visits", nodes, kernel.graph))
 
 
 class Excess(NamedTuple):
@@ -113,7 +113,8 @@ class Returns:
     """
 
     def __init__(self, who: str, kernel: Kernel, many: bool = False) -> None:
-        self._who, self._kernel, self._many = who, kernel, many
+        self._who, self._many = who, many
+        self.kernel = kernel
         self.law = stationary(kernel, who=who)
 
     def excess(self, nodes: Ints) -> float:
@@ -129,7 +130,7 @@ class Returns:
         inside[nodes] = True
         if not (self.law[inside].sum() > 0 and self.law[~inside].sum() > 0):
             raise AnalysisError(
-                f"{self._who}: {self._kernel.label}: the walk spends less than 1e-308 of its time in these nodes, or "
+                f"{self._who}: {self.kernel.label}: the walk spends less than 1e-308 of its time in these nodes, or "
                 "outside of them; expected a share that floats can tell"
             )
         limit = PRECISION if n <= PLAIN else ITERATED
@@ -146,7 +147,7 @@ class Returns:
         if found is None or not found.error <= limit:
             error = np.inf if found is None else found.error
             raise AnalysisError(
-                f"{self._who}: {self._kernel.label}: the excess of {nodes.size} nodes would have a relative error of "
+                f"{self._who}: {self.kernel.label}: the excess of {nodes.size} nodes would have a relative error of "
                 f"{error:.1e}, expected at most {limit:.0e}: it is small against the visits that it is a "
                 "difference of, as where nodes hold the walk in several places between which it seldom goes. Ask for "
                 "each of these places alone"
@@ -157,7 +158,7 @@ class Returns:
     def _leaving(self) -> "csr_array":
         """The rates between the nodes of a small graph, or between the states of a large one."""
         small = self.law.size <= PLAIN
-        return leaving_rates(self._kernel.matrix()) if small else unrolled(self._kernel).leaving
+        return leaving_rates(self.kernel.matrix()) if small else unrolled(self.kernel).leaving
 
     @cached_property
     def times(self) -> Floats:
@@ -167,11 +168,11 @@ class Returns:
     @cached_property
     def _solving(self) -> tuple[Steps, Floats, Vectors]:
         """The steps of a large chain, its law over all states (1 over the nodes), and a solver of its balance."""
-        if is_crowded(self._kernel):
-            steps: Steps = Hops(self._kernel)
+        if is_crowded(self.kernel):
+            steps: Steps = Hops(self.kernel)
             law = self.law
         else:
-            chain = unrolled(self._kernel)
+            chain = unrolled(self.kernel)
             steps, law = Flows(chain.leaving), chain.law(self.law)
         return steps, law, steps.solver(law / law.sum())
 
@@ -189,9 +190,9 @@ class Returns:
 
     def _eliminated(self, inside: Flags, dense: bool = False) -> Excess | None:
         """By elimination; None where there are too many nodes for that and they cannot be ordered well."""
-        if not dense and self.law.size > PLAIN and is_crowded(self._kernel):
+        if not dense and self.law.size > PLAIN and is_crowded(self.kernel):
             return None
-        leaving = leaving_rates(self._kernel.matrix()) if dense else self._leaving
+        leaving = leaving_rates(self.kernel.matrix()) if dense else self._leaving
         size, n = leaving.shape[0], inside.size
         found: list[Excess] = []
         # A walk that is watched until it reaches a heavy node has little time to lose digits. In the set, or outside.

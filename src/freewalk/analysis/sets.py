@@ -1,9 +1,8 @@
 """Traps: sets of nodes to which a walk keeps coming back, far more often than the uniform walk does."""
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from freewalk import deadline
 from freewalk.analysis import components
-from freewalk.analysis.chain import check_constant
+from freewalk.analysis.chain import check, check_constant
 from freewalk.analysis.components import COUNT, DEGREES, MASS, OUTFLOW, Floats, Forest, Ints, Links, Pairs
 from freewalk.analysis.returns import Returns
 from freewalk.compiling import compile_functions
@@ -57,6 +56,8 @@ class Trap:
         The memory of the walk over that of the uniform walk.
     lost
         The memory of the walk less that of the uniform walk, in updates.
+    names
+        What the graph calls the nodes; empty where it has no names for them.
     """
 
     nodes: tuple[int, ...]
@@ -66,11 +67,17 @@ class Trap:
     memory: float
     factor: float
     lost: float
+    names: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """The set in words: the names of its nodes, or else their numbers."""
+        return name_nodes(self.names or self.nodes)
 
     def __str__(self) -> str:
         """The trap in a sentence."""
         return (
-            f"{name_nodes(self.nodes)}: once there, the walk spends {count_of(self.excess)} updates beyond its share "
+            f"{self.where}: once there, the walk spends {count_of(self.excess)} updates beyond its share "
             f"of {100 * self.share:.3g} %, the uniform walk {count_of(self.uniform)}"
         )
 
@@ -121,9 +128,10 @@ def find_traps(kernel: Kernel, factor: float = FACTOR, least: float | None = Non
     []
     """
     check_constant("find_traps", kernel)
-    least = float(kernel.graph.n) if least is None else least
-    _check_numbers(factor, least, most)
-    return traps_among(held_sets("find_traps", kernel, int(most))[0], factor, least, int(most))
+    factor = check.real("find_traps", "factor", factor, above=1.0)
+    least = check.real("find_traps", "least", kernel.graph.n if least is None else least, 1.0)
+    most = check.whole("find_traps", "most", most, 1)
+    return traps_among(held_sets("find_traps", kernel, most)[0], factor, least, most)
 
 
 def traps_among(found: list[Trap], factor: float, least: float, most: int) -> list[Trap]:
@@ -167,7 +175,7 @@ def judged(walk: Returns, uniform: Returns, nodes: Ints) -> Trap:
     AnalysisError
         As `excess_visits`.
     """
-    excess, even = walk.excess(nodes), uniform.excess(nodes)
+    excess, even, graph = walk.excess(nodes), uniform.excess(nodes), walk.kernel.graph
     memory, plain = (value / float(np.delete(one.law, nodes).sum()) for value, one in ((excess, walk), (even, uniform)))
     return Trap(
         nodes=tuple(nodes.tolist()),
@@ -177,6 +185,7 @@ def judged(walk: Returns, uniform: Returns, nodes: Ints) -> Trap:
         memory=memory,
         factor=memory / plain if plain > 0 else np.inf,
         lost=memory - plain,
+        names=() if graph.node_names is None else tuple(graph.node_name(node) for node in nodes),
     )
 
 
@@ -185,15 +194,6 @@ def _rank(trap: Trap) -> tuple[bool, float, int, int]:
     caused = trap.factor >= FACTOR
     plain = trap.memory - trap.lost if caused else 0.0
     return not caused, (FACTOR - 1.0) * plain - trap.lost, len(trap.nodes), trap.nodes[0]
-
-
-def _check_numbers(factor: float, least: float, most: int) -> None:
-    numbers = all(isinstance(value, Real) and isfinite(value) for value in (factor, least))
-    if not (numbers and isinstance(most, Integral) and factor > 1 and least >= 1 and most >= 1):
-        raise AnalysisError(
-            f"find_traps: got factor = {factor!r}, least = {least!r}, most = {most!r}; expected a finite number above "
-            "1, a finite number of at least 1, and a whole number of at least 1"
-        )
 
 
 def _can_be_trap(shares: Floats, counts: NDArray[Any], n: int) -> Flags:
@@ -288,14 +288,14 @@ def count_of(updates: float) -> str:
     return f"{updates:,.0f}" if updates >= 10 else f"{updates:.2g}"
 
 
-def name_nodes(nodes: tuple[int, ...], most: int = 6) -> str:
-    """Some nodes in words.
+def name_nodes(nodes: Sequence[int] | Sequence[str], most: int = 6) -> str:
+    """Some nodes in words, given by their numbers or by their names.
 
     Examples
     --------
-    >>> name_nodes((3,)), name_nodes((0, 1)), name_nodes(tuple(range(9)))
-    ('node 3', 'nodes 0, 1', 'nodes 0, 1, 2, 3, 4, 5, … (9 in all)')
+    >>> name_nodes((3,)), name_nodes(("Pazzi", "Salviati")), name_nodes(tuple(range(9)))
+    ('node 3', 'nodes Pazzi, Salviati', 'nodes 0, 1, 2, 3, 4, 5, … (9 in all)')
     """
-    listed = ", ".join(map(str, nodes[:most]))
+    listed = ", ".join(textwrap.shorten(str(node), 40, placeholder=" …") for node in nodes[:most])
     more = f", … ({len(nodes)} in all)" if len(nodes) > most else ""
     return f"node{'s' if len(nodes) > 1 else ''} {listed}{more}"

@@ -11,10 +11,11 @@ from freewalk.analysis.chain import check_dense, check_fit, matrix_of
 from freewalk.analysis.law import stationary
 from freewalk.analysis.moments import Floats
 from freewalk.analysis.spectrum import spectral_gap
-from freewalk.errors import AnalysisError
+from freewalk.errors import AnalysisError, FreewalkWarning
 from freewalk.kernel import Kernel
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.objectives.samples import by_node
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -101,7 +102,7 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
     check_fit(who, problem, kernel)
     check_dense(who, problem.n, "steady_state has the same limit")
     law = stationary(kernel, who=who)
-    weights = kernel.weights if rule.weighted else np.ones(problem.n)
+    weights = quadratic.step_weights(kernel, rule)
     pull = np.einsum("v,vij->ij", law * weights, quadratic.hessians)
     if quadratic.dim == 0 or np.linalg.matrix_rank(pull) < quadratic.dim:
         raise AnalysisError(f"{who}: the weighted problem has no single minimiser; a little ridge gives it one")
@@ -115,13 +116,14 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
     second = covariance + np.outer(mean, mean)
     totals = np.concatenate([[1.0], mean, model.packed(second)])[None]
     measures = {name: float(values[0]) for name, values in quadratic.measures(totals, 0.0).items()}
-    longest = rule.local_steps * float((weights * problem.smoothness).max())
+    longest = rule.local_steps * float((weights * quadratic.smoothness).max())
     product = step * max(float(np.linalg.eigvalsh(drift)[-1]) / spectral_gap(kernel), longest)
     applies = product <= LARGEST_PRODUCT
     if not applies:
         warnings.warn(
             f"{who}: the step is {product / LARGEST_PRODUCT:.3g} times too large: the model moves before the walk has "
             "mixed, and the true limit can be far from this law. Use steady_state, or a smaller step",
+            FreewalkWarning,
             stacklevel=2,
         )
     return SmallStepLaw(
@@ -151,8 +153,8 @@ def _within(quadratic: model.Quadratic, shares: Floats, mean: Floats) -> Floats:
     counts = np.diff(offsets)
     single = (quadratic.residuals + features @ mean)[:, None] * features
     owner = np.repeat(np.arange(counts.size), counts)
-    centred = single - (np.add.reduceat(single, offsets[:-1], axis=0) / counts[:, None])[owner]
-    return np.asarray(((shares / counts)[owner][:, None] * centred).T @ centred)
+    centred = single - by_node(single, offsets)[owner] / counts[owner, None]
+    return np.asarray(((shares[owner] / counts[owner])[:, None] * centred).T @ centred)
 
 
 def _lyapunov(drift: Floats, noise: Floats) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
-from freewalk.analysis.chain import Chain, chain_of
+from freewalk.analysis.chain import Chain, chain_of, check
 from freewalk.analysis.law import period_of
 from freewalk.elimination import narrow_order
 from freewalk.errors import AnalysisError
@@ -61,6 +61,7 @@ def second_eigenvalue(kernel: Kernel, modulus: bool = False) -> float | complex:
     >>> round(fw.analysis.second_eigenvalue(kernel), 4), round(fw.analysis.second_eigenvalue(kernel, modulus=True), 4)
     (0.8018, 0.809)
     """
+    check.flag("second_eigenvalue", "modulus", modulus)
     return second_of("second_eigenvalue", chain_of("second_eigenvalue", kernel), modulus)
 
 
@@ -93,6 +94,7 @@ def spectral_gap(kernel: Kernel, absolute: bool = False) -> float:
     >>> round(fw.analysis.spectral_gap(kernel), 9), round(fw.analysis.spectral_gap(kernel, absolute=True), 9)
     (0.5, 0.0)
     """
+    check.flag("spectral_gap", "absolute", absolute)
     return float(1.0 - np.real(second_of("spectral_gap", chain_of("spectral_gap", kernel), absolute)))
 
 

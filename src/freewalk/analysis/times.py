@@ -3,16 +3,17 @@
 The times after which it forgets where it began are in `spectrum` and `mixing`.
 """
 
-import reprlib
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.analysis.chain import as_array, check_dense, check_nodes, matrix_of
+from freewalk import entering
+from freewalk.analysis.chain import check, check_dense, check_kernel, check_nodes, matrix_of
 from freewalk.analysis.law import stationary
 from freewalk.elimination import absorbed, narrow_absorbed, narrow_order, times_between
 from freewalk.errors import AnalysisError
+from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.stationary import ELIMINATION, PLAIN, check_irreducible, flows_of, leaving_rates, row_sums, totals_of
 
@@ -155,7 +156,7 @@ def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int 
     kernel
         The walk, on any number of nodes.
     nodes
-        The set: different nodes, and not all of them.
+        The set: different nodes, by number or name, and not all of them.
     start
         Where in the set the walk is. None: anywhere, in the long run (the stationary law within the set). A node of the
         set, or a law: a number for each of `nodes`. "entry": where visits begin, so that the result is the mean length
@@ -176,7 +177,7 @@ def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int 
     200.0
     """
     leaving = leaving_rates(matrix_of("escape_time", kernel))
-    chosen = check_nodes("escape_time", nodes, kernel.graph.n)
+    chosen = check_nodes("escape_time", nodes, kernel.graph)
     check_irreducible(leaving, f"escape_time: {kernel.label}")
     if start is None or (isinstance(start, str) and start == "entry"):
         law = stationary(kernel, who="escape_time")
@@ -186,13 +187,13 @@ def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int 
         flows = flows_of(leaving, law)[chosen]
         inside = np.isin(flows.indices, chosen)
         return float(shares.sum() / flows.data[~inside].sum())
-    return float(_check_start(start, chosen) @ _escapes(leaving, chosen))
+    return float(_start_within(start, chosen, kernel.graph) @ _escapes(leaving, chosen))
 
 
 def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:
     """The times from every node to every other, and the stationary law."""
-    if isinstance(kernel, Kernel):
-        check_dense(who, kernel.graph.n, _INSTEAD)
+    check_kernel(who, kernel)
+    check_dense(who, kernel.graph.n, _INSTEAD)
     law = stationary(kernel, who=who)
     times = times_between(leaving_rates(kernel.matrix()))
     if not np.isfinite(times).all():
@@ -230,21 +231,16 @@ def _escapes(leaving: "csr_array", nodes: NDArray[np.int64]) -> Floats:
     return np.asarray(factors.solve(ones), dtype=np.float64)
 
 
-def _check_start(start: object, nodes: NDArray[np.int64]) -> Floats:
-    """Where in the set the walk is, as a law over its nodes."""
-    expected = (
-        f'expected None, "entry", one of the set\'s nodes, or a law of {nodes.size} numbers, one for each of them'
-    )
-    refusal = AnalysisError(f"escape_time: start = {reprlib.repr(start)}, {expected}")
-    given = as_array(start)
-    if given is None or isinstance(start, str):
-        raise refusal
-    if given.ndim == 0 and np.issubdtype(given.dtype, np.integer):
-        if given not in nodes:
-            raise AnalysisError(f"escape_time: start = {reprlib.repr(start)} is not among its nodes; {expected}")
-        return np.asarray(nodes == given, dtype=np.float64)
-    numbers = np.issubdtype(given.dtype, np.number) and not np.iscomplexobj(given)
-    if given.shape != nodes.shape or not numbers or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
-        raise refusal
+def _start_within(start: object, nodes: NDArray[np.int64], graph: Graph) -> Floats:
+    """Where in the set the walk is, as a distribution over its nodes."""
+    expected = f'None, "entry", one of the nodes of the set, or {nodes.size} numbers, one for each of them'
+    if isinstance(start, (str, bool, int, np.integer)):
+        node = entering.nodes_of("escape_time", "start", start, graph, expected, check)
+        if node not in nodes:
+            raise check.fail("escape_time", "start", start, expected)
+        return np.asarray(nodes == node, dtype=np.float64)
+    given = check.floats("escape_time", "start", start, nodes.shape, low=0.0, remedy=f"give {expected}")
+    if not given.any():
+        raise check.fail("escape_time", "start", start, expected)
     parts = given / given.max()  # their sum is finite, whatever they are
-    return np.asarray(parts / parts.sum(), dtype=np.float64)
+    return np.asarray(parts / parts.sum())

@@ -1,5 +1,6 @@
 """What one move sends: models that leave a node, and scalar probes, as the runtimes count them."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,10 +50,15 @@ def messages_per_visit(kernel: Kernel, *, who: str = "messages_per_visit") -> tu
     array([0., 0., 0., 0., 0.])
     """
     check_constant(who, kernel)
+    return traffic_of(kernel, kernel.moves)
+
+
+def traffic_of(kernel: Kernel, moves: Sequence[Move]) -> tuple[Floats, Floats]:
+    """What some of the moves of a kernel send from each node, times their probabilities."""
     messages = np.zeros(kernel.graph.n)
     probes = np.zeros(kernel.graph.n)
     powers: list[csr_array] = []
-    for move in kernel.moves:
+    for move in moves:
         if move.probability > 0:
             sent, asked = _of_move(kernel, move, powers)
             messages += move.probability * sent

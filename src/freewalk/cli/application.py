@@ -1,5 +1,12 @@
 """The application that commands are registered with, and what they have in common."""
 
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -7,24 +14,66 @@ from typer.core import TyperGroup
 
 from freewalk import terminal
 from freewalk._version import __version__
-from freewalk.errors import FreewalkError
+from freewalk.errors import FreewalkError, FreewalkWarning
 
-ENTRAPPED, FAILED, INTERRUPTED = 1, 2, 130  # exit codes; the last is what shells give to a command that Ctrl-C ended
+ENTRAPPED, FAILED = 1, 2  # exit codes
+_STOPPED = {"SIGINT": ("interrupted", 130), "SIGTERM": ("terminated", 143)}  # and those that shells expect
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+SpecFile = Annotated[
+    Path, typer.Argument(metavar="SPEC", help="What to run, a TOML file; `freewalk example` prints one.")
+]
 
 
 class Group(TyperGroup):
-    """Commands whose errors are one line each."""
+    """Commands whose errors and warnings are one line each, and which end alike after Ctrl-C and SIGTERM."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
-            return super().invoke(ctx)
+            with _terminable(), _plain_warnings():
+                return super().invoke(ctx)
         except FreewalkError as error:
             fail(str(error))
+        except KeyboardInterrupt as interrupt:
+            stop(str(interrupt), "nothing was written")
         except BrokenPipeError:  # `freewalk list | head`: typer ends it quietly
             raise
         except OSError as error:
             fail(f"{error.filename or 'freewalk'}: {error.strerror or error}")
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM, which clusters send, end a command as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt("SIGTERM")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may handle signals
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show our own warnings as one line, without the place in our code."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, FreewalkWarning):
+                terminal.say(f"warning: {message}", "yellow")
+            else:
+                show(message, category, *place, **more)
+
+        warnings.showwarning = say
+        yield
 
 
 def examples(*lines: str) -> str:
@@ -37,17 +86,17 @@ app = typer.Typer(
     cls=Group,
     name="freewalk",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
         "freewalk demo                  six walks on a ring, one of them entrapped",
         "freewalk example my.toml       write a commented spec to start from",
+        "freewalk list MHLJ             explain the parameters of a design, an objective, a graph, a rule",
         "freewalk diagnose my.toml      say before a run whether importance sampling would be entrapped",
         "freewalk run my.toml           write record, table and figure to runs/<name>",
-        "freewalk resume runs/example   go on after Ctrl-C, to the same result",
-        "freewalk plot runs/example     draw its figure anew",
+        "freewalk resume runs/example   resume after Ctrl-C, to the same result",
+        "freewalk plot runs/example     draw its figure again",
         "freewalk report runs/example   make one HTML page of it",
         "freewalk reproduce             the paper's figures and claims, with verdicts",
     ),
@@ -73,3 +122,10 @@ def fail(message: str) -> NoReturn:
     """Say what is wrong and end the command."""
     terminal.say(f"error: {message}", "red")
     raise typer.Exit(FAILED)
+
+
+def stop(by: str, message: str) -> NoReturn:
+    """Say what is left of a command that a signal ended ("SIGTERM", else Ctrl-C), and end it as shells expect."""
+    word, code = _STOPPED.get(by, _STOPPED["SIGINT"])
+    terminal.say(f"{word}; {message}", "yellow")
+    raise typer.Exit(code)

@@ -1,18 +1,21 @@
 """Say before a run whether its walks would be entrapped, also by the exit status, so that scripts can ask."""
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freewalk import terminal
-from freewalk.cli.application import ENTRAPPED, app, examples
-from freewalk.errors import SpecError
+from freewalk.checks import show
+from freewalk.cli.application import ENTRAPPED, Quiet, SpecFile, app, examples
+from freewalk.errors import FreewalkError, SpecError
 
 if TYPE_CHECKING:
     from freewalk.designs import Design
-    from freewalk.experiment.spec import Plan, Spec
+    from freewalk.experiment.plan import Plan
+    from freewalk.graphs import Graph
 
 
 @app.command(
@@ -23,9 +26,7 @@ if TYPE_CHECKING:
     )
 )
 def diagnose(
-    spec: Annotated[
-        Path, typer.Argument(metavar="SPEC", help="What would be run, a TOML file; `freewalk example` prints one.")
-    ],
+    spec: SpecFile,
     start: Annotated[
         str | None,
         typer.Option(help="heaviest, uniform, a node, or several as 0,5,7; if not given, the start of the spec."),
@@ -39,6 +40,7 @@ def diagnose(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all numbers as JSON and nothing else; no image without --out.")
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say before any training whether importance sampling pays on a graph, or is entrapped, and what to use instead.
 
@@ -50,60 +52,69 @@ def diagnose(
     """
     from freewalk.analysis.diagnosis import diagnose as find
     from freewalk.experiment import load
-    from freewalk.report import diagnosis_figure, diagnosis_table
+    from freewalk.report import diagnosis_figure
     from freewalk.report.figures import check_format
 
     loaded = load(spec)
-    plan = loaded.plan()
-    graph = next(iter(plan.walks.values()))[0].kernel.graph
-    first = plan.options["start"] if start is None else _start(start)
+    plan = loaded.plan(None if quiet else partial(terminal.say, style=""))
+    first = plan.options["start"] if start is None else _start(start, plan.graph)
     if out is None and not as_json:
         # Not in the folder of the run: `run` makes that, and wants it new.
         out = Path("runs") / f"{loaded.name}-diagnosis.png"
     if out is not None:
         check_format(out)
-    with terminal.parts_bar() as tell:
-        found = find(graph, plan.problem, start=first, designs=_designs(loaded, plan), budget=budget, progress=tell)
+    with terminal.parts_bar(quiet) as tell:
+        found = find(plan.graph, plan.problem, start=first, designs=_designs(plan), budget=budget, progress=tell)
     if out is not None:
         diagnosis_figure(found, out)
+    console = terminal.console(quiet)
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        console.out(json.dumps(found.as_dict(), indent=2, ensure_ascii=False), highlight=False)
     else:
-        console = terminal.console()
-        console.print(str(found), markup=False, highlight=False)
-        console.print(diagnosis_table(found))
+        console.print(found.text(console.width), markup=False, highlight=False, soft_wrap=True)
         console.print(f"figure  {out}", markup=False, highlight=False, soft_wrap=True)
     if found.advised_against:
         raise typer.Exit(ENTRAPPED)
 
 
-def _start(words: str) -> str | int | list[int]:
+def _start(words: str, graph: "Graph") -> str | int | list[int]:
     """A start as it is written on the command line.
 
     Examples
     --------
-    >>> _start("heaviest"), _start("3"), _start("0, 5")
+    >>> from freewalk.graphs import ring
+    >>> _start("heaviest", ring(9)), _start("3", ring(9)), _start("0, 5", ring(9))
     ('heaviest', 3, [0, 5])
     """
     if words in ("heaviest", "uniform"):
         return words
     try:
-        nodes = [int(word) for word in words.split(",")]
-    except ValueError as error:
-        raise SpecError(f"--start {words}: expected heaviest, uniform, a node, or several as 0,5,7") from error
+        named = graph.node_names is not None
+        nodes = [graph.node(word.strip() if named else int(word)) for word in words.split(",")]
+    except ValueError as error:  # also what the graph says
+        why = f"; {error}" if isinstance(error, FreewalkError) else ""
+        raise SpecError(
+            f"--start {show(words)}: expected heaviest, uniform, a node, or several as 0,5,7{why}"
+        ) from error
     return nodes if len(nodes) > 1 else nodes[0]
 
 
-def _designs(spec: "Spec", plan: "Plan") -> "dict[str, Design]":
+def _designs(plan: "Plan") -> "dict[str, Design]":
     """The standard designs, and those of a spec that can be diagnosed and are not among them, by label."""
     from freewalk.analysis.diagnosis import DESIGNS
-    from freewalk.experiment.catalogue import build
 
     found = dict(DESIGNS)
-    for walk, (name, phases) in zip(spec.tables.walk, plan.walks.items(), strict=True):
-        if walk.design is None or phases[0].kernel.fade is not None or not phases[0].kernel.is_local:
+    for name, phases in plan.walks.items():
+        design = plan.designs[name][0]
+        if len(phases) > 1 or phases[0].kernel.fade is not None or not phases[0].kernel.is_local:
             continue
-        design = build("design", walk.design, f"{spec.source}: {name}")
-        if not any(type(design) is type(other) and vars(design) == vars(other) for other in found.values()):
+        if not any(type(design) is type(other) and _same(vars(design), vars(other)) for other in found.values()):
             found[f"{name} (spec)" if name in DESIGNS else name] = design
     return found
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two designs have the same parameters; arrays may differ in shape."""
+    import numpy as np
+
+    return one.keys() == other.keys() and all(np.array_equal(one[key], other[key]) for key in one)

@@ -1,43 +1,125 @@
-"""List what a spec may name, and write one to start from."""
+"""List what a spec may name, explain it, and write a spec to start from."""
 
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freewalk import terminal
+from freewalk.checks import show, suggestion
 from freewalk.cli.application import app, examples
 from freewalk.errors import SpecError
 
+if TYPE_CHECKING:
+    from rich.console import Console
 
-@app.command("list")
-def list_() -> None:
-    """List graphs, objectives, designs, rules, schedules and runtimes, with their parameters."""
+    from freewalk.experiment.catalogue import Kind
+
+_HEADINGS = {
+    "design": 'Designs: design = { kind = "…", … }',
+    "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = a file",
+    "graph": "Graphs: [graph] kind = …",
+    "rule": 'Rules: rule = { kind = "…", … }',
+    "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
+    "runtime": "Runtimes: [run] runtime = …, in lower case",
+}
+_ALIASES = {"objective": "problem"}
+
+
+def _names(incomplete: str) -> list[str]:
+    """What a shell may complete KIND to."""
+    from freewalk.experiment.catalogue import families
+
+    names = [*_HEADINGS, *(name for kinds in families().values() for name in kinds)]
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
+
+
+@app.command("list", epilog=examples("freewalk list", "freewalk list MHLJ", "freewalk list design"))
+def list_(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help="A name, such as MHLJ, or design, problem, graph, rule, schedule, runtime: explain its parameters.",
+            autocompletion=_names,
+        ),
+    ] = None,
+) -> None:
+    """List graphs, objectives, designs, rules, schedules and runtimes, or explain the parameters of some."""
     from rich.text import Text
 
     from freewalk.experiment.catalogue import families
 
-    headings = {
-        "design": 'Designs: design = { kind = "…", … }',
-        "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data",
-        "graph": "Graphs: [graph] kind = …",
-        "rule": 'Rules: rule = { kind = "…", … }',
-        "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
-        "runtime": "Runtimes: [run] runtime = …, in lower case",
-    }
-    kinds = families()
-    console = terminal.console()
-    for family, heading in headings.items():
+    console, kinds = terminal.console(), families()
+    if kind is not None:
+        for family, name in _chosen(kind):
+            _explain(console, family, kinds[family][name])
+        return
+    for family, heading in _HEADINGS.items():
         console.print(Text(heading, style="bold"))
-        for kind in kinds[family].values():
-            line = Text("  ").append(kind.name, style="cyan").append(f"({kind.signature()})")
-            if not kind.in_specs:
-                line.append("  from Python only", style="dim")
-            console.print(line, soft_wrap=True)
-            console.print(Text(f"      {kind.summary}", style="dim"), soft_wrap=True)
+        for one in kinds[family].values():
+            _head(console, one)
         console.print()
+
+
+def _chosen(word: str) -> list[tuple[str, str]]:
+    """The kinds that a word names, by family and name."""
+    from freewalk.experiment.catalogue import families
+
+    kinds = families()
+    known = {name: (family, name) for family in _HEADINGS for name in kinds[family]}
+    lowered = {name.lower(): found for name, found in known.items()}
+    family = _ALIASES.get(word.lower().rstrip("s"), word.lower().rstrip("s"))
+    if word in known or word.lower() in lowered:
+        return [known.get(word) or lowered[word.lower()]]
+    if family in kinds:
+        return [(family, name) for name in kinds[family]]
+    if ":" in word:
+        raise SpecError(f"list: {show(word)} is a class of your own, which is not imported here; see its docs")
+    raise SpecError(f"list: there is no {show(word)}; {suggestion(word, [*known, *_HEADINGS], 'there are')}")
+
+
+def _head(console: "Console", kind: "Kind") -> None:
+    from rich.text import Text
+
+    line = Text("  ").append(kind.name, style="cyan").append(f"({kind.signature})")
+    console.print(line if kind.in_specs else line.append("  from Python only", style="dim"), soft_wrap=True)
+    if kind.summary:
+        console.print(Text(f"      {kind.summary}", style="dim"), soft_wrap=True)
+
+
+def _explain(console: "Console", family: str, kind: "Kind") -> None:
+    """A kind, and what each of its parameters means."""
+    from freewalk import objectives
+    from freewalk.experiment.catalogue import on_data
+
+    for one in [kind, *([on_data(kind.name, getattr(objectives, kind.name))] if family == "problem" else [])]:
+        _head(console, one)
+        _parameters(console, one)
+
+
+def _parameters(console: "Console", kind: "Kind") -> None:
+    from rich.text import Text
+
+    from freewalk.experiment.signatures import in_words
+
+    for name, parameter in kind.signature.parameters.items():
+        words = [in_words(parameter.annotation)]
+        if parameter.default is parameter.empty:
+            words.append("required")
+        elif parameter.default not in (None, ()):
+            words.append(f"{json.dumps(parameter.default)} if not given")
+        about = ", ".join(filter(None, words))
+        console.print(
+            Text(f"      {name}", style="bold").append(f" ({about})" if about else "", style="dim"), soft_wrap=True
+        )
+        indent = 10 * " "
+        text = fill(kind.explained.get(name, ""), console.width, initial_indent=indent, subsequent_indent=indent)
+        console.print(Text(text), soft_wrap=True)
+    console.print()
 
 
 @app.command(epilog=examples("freewalk example", "freewalk example my.toml"))
@@ -48,17 +130,18 @@ def example(
 ) -> None:
     """Print or write a commented spec to start from."""
     from freewalk.experiment import shipped
+    from freewalk.files import replacing
 
     text = shipped("example.toml").read_text(encoding="utf-8")
     if file is None:
         typer.echo(text, nl=False)
         return
-    if file.exists():
+    if file.exists() or file.is_symlink():
         raise SpecError(f"{file} exists already; choose another name")
-    file.parent.mkdir(parents=True, exist_ok=True)
     text = text.replace("freewalk run example.toml", f"freewalk run {file}")
     text = text.replace('name = "example"', f"name = {json.dumps(file.stem)}").replace(
         "runs/example/", f"runs/{file.stem}/"
     )
-    file.write_text(text, encoding="utf-8")
+    with replacing(file) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     typer.echo(f"{file}: run it with: freewalk run {shlex.quote(str(file))}")

@@ -4,12 +4,12 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from freewalk import terminal
-from freewalk.cli.application import INTERRUPTED, app, examples
+from freewalk.cli.application import Quiet, app, examples, stop
 from freewalk.errors import SpecError
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def reproduce(
         ),
     ] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="For --search: how many draws of the data; 50.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Reproduce the paper's figures, judge its claims, and write one HTML page about it all.
 
@@ -89,21 +90,22 @@ def reproduce(
     if search:
         if quick or sweep or variant is not None:
             raise SpecError("reproduce: --search goes with figures, --seeds and --out alone")
-        _search(figures or [], seeds or 50, out or Path("runs/search"))
+        _search(figures or [], seeds or 50, out or Path("runs/search"), quiet)
         return
     if seeds is not None:
         raise SpecError("reproduce: --seeds goes with --search")
     if sweep:
         if quick:
             raise SpecError("reproduce: --sweep goes with figures, --variant and --out alone")
-        _sweep(figures or [], None if variant is None else variant.value, out or Path("runs/sweep"))
+        _sweep(figures or [], None if variant is None else variant.value, out or Path("runs/sweep"), quiet)
         return
-    with terminal.status_line("reproducing") as tell:
+    with terminal.status_line("reproducing", quiet) as tell:
         try:
             made = run(figures or (), None if variant is None else variant.value, folder, quick=quick, tell=tell)
-        except KeyboardInterrupt:
-            _stop(folder)
-    console = terminal.console()
+        except KeyboardInterrupt as interrupt:
+            command = shlex.join(["freewalk", *sys.argv[1:]])
+            stop(str(interrupt), f"what is complete is in {folder}. Resume with: {command}")
+    console = terminal.console(quiet)
     for outcome in made.outcomes:
         console.print(_table(outcome))
         for table in outcome.tables:
@@ -146,14 +148,14 @@ def _table(outcome: "Outcome") -> "Table":
     return table
 
 
-def _sweep(figures: list[str], variant: Any, folder: Path) -> None:
+def _sweep(figures: list[str], variant: Any, folder: Path, quiet: bool) -> None:
     """Test the claims in all settings, print in how many they hold, and write that beside the others."""
     from freewalk.studies import KEYS, sweep
     from freewalk.studies.files import key_of, sweep_name
 
     chosen = [key_of(name, KEYS) for name in figures]
-    console = terminal.console()
-    with terminal.status_line("sweeping") as tell:
+    console = terminal.console(quiet)
+    with terminal.status_line("sweeping", quiet) as tell:
 
         def progress(what: str, done: int, total: int) -> None:
             if tell is not None:
@@ -166,12 +168,11 @@ def _sweep(figures: list[str], variant: Any, folder: Path) -> None:
                 console.print(f"[bold]Figure {found.figure}, {found.variant}[/bold]  {path}", highlight=False)
                 for text, share in found.shares().items():
                     console.print(f"  {share.words('')} [dim]{text}[/dim]", highlight=False)
-        except KeyboardInterrupt:
-            terminal.say(f"interrupted; what is complete is in {folder}", "yellow")
-            raise typer.Exit(INTERRUPTED) from None
+        except KeyboardInterrupt as interrupt:
+            stop(str(interrupt), f"what is complete is in {folder}")
 
 
-def _search(figures: list[str], seeds: int, folder: Path) -> None:
+def _search(figures: list[str], seeds: int, folder: Path, quiet: bool) -> None:
     """Search, print what was found, and write it beside the others; without figures also for all of them together."""
     from freewalk.studies import KEYS, explore, search
     from freewalk.studies.files import key_of
@@ -181,8 +182,8 @@ def _search(figures: list[str], seeds: int, folder: Path) -> None:
     for figure in chosen:
         if figure not in FIGURES:
             raise SpecError(f"search: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
-    console = terminal.console()
-    with terminal.status_line("searching") as tell:
+    console = terminal.console(quiet)
+    with terminal.status_line("searching", quiet) as tell:
         for figure in chosen:
 
             def progress(what: str, done: int, total: int, figure: str = figure) -> None:
@@ -191,9 +192,8 @@ def _search(figures: list[str], seeds: int, folder: Path) -> None:
 
             try:
                 found = search(figure, seeds, tell=progress)
-            except KeyboardInterrupt:
-                terminal.say("interrupted; a search begins anew", "yellow")
-                raise typer.Exit(INTERRUPTED) from None
+            except KeyboardInterrupt as interrupt:
+                stop(str(interrupt), "a search starts from the beginning")
             path = folder / f"figure-{figure}.json"
             found.save(path)
             console.print(f"[bold]Figure {figure}[/bold]  {path}\n{found.setting}", highlight=False)
@@ -207,9 +207,8 @@ def _search(figures: list[str], seeds: int, folder: Path) -> None:
 
             try:
                 all_of_them = explore(seeds=seeds, tell=together)
-            except KeyboardInterrupt:
-                terminal.say("interrupted; what the figures say together is not known", "yellow")
-                raise typer.Exit(INTERRUPTED) from None
+            except KeyboardInterrupt as interrupt:
+                stop(str(interrupt), "what the figures say together is not known")
             path = folder / "sensitivity.json"
             all_of_them.save(path)
             console.print(f"[bold]All figures together[/bold]  {path}", highlight=False)
@@ -227,9 +226,3 @@ def _plain(table: Any) -> "Table":
     for row in table.rows:
         shown.add_row(*row)
     return shown
-
-
-def _stop(folder: Path) -> NoReturn:
-    command = shlex.join(["freewalk", *sys.argv[1:]])
-    terminal.say(f"interrupted; what is complete is in {folder}. Go on with: {command}", "yellow")
-    raise typer.Exit(INTERRUPTED)

@@ -1,13 +1,14 @@
-"""Run a spec, go on after an interruption, run the demo."""
+"""Run a spec, resume after an interruption, run the demo."""
 
 import shlex
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freewalk import terminal
-from freewalk.cli.application import INTERRUPTED, app, examples
+from freewalk.cli.application import Quiet, SpecFile, app, examples, stop
 
 if TYPE_CHECKING:
     from freewalk.experiment import RunFolder
@@ -16,64 +17,88 @@ if TYPE_CHECKING:
 
 @app.command(epilog=examples("freewalk run my.toml", "freewalk run my.toml --seed 8 --out runs/again"))
 def run(
-    spec: Annotated[
-        Path, typer.Argument(metavar="SPEC", help="What to run, a TOML file; `freewalk example` prints one.")
-    ],
+    spec: SpecFile,
     out: Annotated[Path | None, typer.Option(help="The folder to make; runs/<name of the spec> if not given.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the run that is in the folder.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the run that is in the folder, once the new one is complete.")
+    ] = False,
     runtime: Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")] = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Run a spec and write its record, table and figure."""
+    """Run a spec and write its record, table and figure.
+
+    A spec can name classes of your own as "module:Name". They are imported, which executes their code: run no spec that
+    you do not trust.
+    """
     from freewalk.experiment import load
 
     options = {name: value for name, value in (("runtime", runtime), ("seed", seed)) if value is not None}
     loaded = load(spec)
-    _run(loaded.replaced(**options) if options else loaded, out, force)
+    _run(loaded.replaced(**options) if options else loaded, out, force, quiet)
 
 
 @app.command(epilog=examples("freewalk resume runs/example"))
-def resume(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an interrupted run.")]) -> None:
-    """Go on with a run that Ctrl-C has stopped, to the same result as without."""
+def resume(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an interrupted run.")],
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Import the classes that its spec names, which executes their code.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Resume a run that Ctrl-C or SIGTERM has stopped, to the same result as without."""
     from freewalk.experiment import RunFolder
 
-    _go_on(RunFolder.open(folder))
+    _finish(RunFolder.open(folder, allow_code=allow_code, tell=_teller(quiet)), quiet)
 
 
 @app.command()
 def demo(
     out: Annotated[Path | None, typer.Option(help="The folder to make or replace; runs/demo if not given.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run the shipped demo: six walks on a ring of 1000 nodes that start on a heavy node."""
     from freewalk.experiment import load, shipped
 
-    _run(load(shipped("demo.toml")), out, force=(out or Path("runs/demo")).exists())
+    _run(load(shipped("demo.toml")), out, (out or Path("runs/demo")).exists(), quiet)
 
 
-def _run(spec: "Spec", out: Path | None, force: bool) -> None:
+def _run(spec: "Spec", out: Path | None, force: bool, quiet: bool) -> None:
     from freewalk.experiment import RunFolder
 
-    _go_on(RunFolder.create(out or Path("runs") / spec.name, spec, force=force))
+    _finish(RunFolder.create(out or Path("runs") / spec.name, spec, force=force, tell=_teller(quiet)), quiet)
 
 
-def _go_on(folder: "RunFolder") -> None:
+def _teller(quiet: bool) -> "partial[None] | None":
+    return None if quiet else partial(terminal.say, style="")
+
+
+def _finish(folder: "RunFolder", quiet: bool) -> None:
     """Run what is missing, then show what came out."""
-    from freewalk.experiment.folder import CURVES, RECORD
-    from freewalk.report import table
-
     try:
-        with terminal.progress_bar() as progress:
+        from freewalk.experiment.folder import CURVES, RECORD
+        from freewalk.report import table
+
+        with terminal.progress_bar(quiet) as progress:
             record = folder.run(progress)
-    except KeyboardInterrupt:
-        _stop(folder)
-    console = terminal.console()
-    console.print(table(record))
-    console.print(f"record  {folder.path / RECORD}\nfigure  {folder.path / CURVES}", markup=False, highlight=False)
-    if record.partial:
-        _stop(folder)
+        console = terminal.console(quiet)
+        console.print(table(record))
+        console.print(f"record  {folder.work / RECORD}\nfigure  {folder.work / CURVES}", markup=False, highlight=False)
+    except KeyboardInterrupt as interrupt:
+        stop(str(interrupt), _left(folder))
+    if "interrupted_by" in record.provenance:
+        stop(record.provenance["interrupted_by"], _left(folder))
 
 
-def _stop(folder: "RunFolder") -> NoReturn:
-    command = shlex.join(["freewalk", "resume", str(folder.path)])
-    terminal.say(f"interrupted; what was done is in {folder.path}. Go on with: {command}", "yellow")
-    raise typer.Exit(INTERRUPTED)
+def _left(folder: "RunFolder") -> str:
+    """What an interrupted run leaves, and how to resume it."""
+    from freewalk.experiment.folder import PARTS, RECORD
+
+    if folder.complete:
+        return f"the run was complete, and is in {folder.path}"
+    code = ["--allow-code"] if folder.spec.code else []
+    command = shlex.join(["freewalk", "resume", str(folder.path), *code])
+    begun = (folder.work / PARTS).exists() or (folder.work / RECORD).exists()
+    done = f"what was done is in {folder.work}" if begun else "nothing was computed yet"
+    kept = f"; {folder.path} keeps the earlier run until then" if folder.work != folder.path else ""
+    return f"{done}. Resume with: {command}{kept}"

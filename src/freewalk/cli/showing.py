@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from freewalk.cli.application import app, examples
+from freewalk import terminal
+from freewalk.cli.application import Quiet, app, examples
 from freewalk.errors import SpecError
 
 
@@ -26,6 +27,23 @@ class Scale(StrEnum):
     log = "log"
 
 
+class Band(StrEnum):
+    """What surrounds a mean."""
+
+    quantiles = "quantiles"
+    confidence = "confidence"
+    none = "none"
+
+
+Around = Annotated[
+    Band,
+    typer.Option(
+        help="Around the mean: from the 10 % to the 90 % quantile of the walks, the 95 % confidence interval of the "
+        "mean, or nothing."
+    ),
+]
+
+
 @app.command(
     epilog=examples(
         "freewalk plot runs/demo",
@@ -40,26 +58,30 @@ def plot(
         Figure,
         typer.Option(help="The loss, the paths of walks (if kept), or the visits near the heavy nodes."),
     ] = Figure.curves,
-    scale: Annotated[Scale, typer.Option(help="The horizontal axes of the loss.")] = Scale.auto,
+    scale: Annotated[Scale, typer.Option(help="For curves: the horizontal axes.")] = Scale.auto,
+    band: Around = Band.quantiles,
     design: Annotated[list[str] | None, typer.Option(help="For escape: show this design; may be repeated.")] = None,
     updates: Annotated[int | None, typer.Option(min=1, help="For escape: show so many updates.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Draw a run: the loss against updates and against messages, or another figure."""
     from freewalk.experiment.folder import record_of
-    from freewalk.report import figures
+    from freewalk.report import curves, escape, occupancy
 
     if figure is not Figure.escape and (design or updates):
         raise SpecError("plot: --design and --updates go with --figure escape")
+    if figure is not Figure.curves and (scale is not Scale.auto or band is not Band.quantiles):
+        raise SpecError("plot: --scale and --band go with --figure curves")
     record = record_of(source)
     if out is None:
         out = _beside(source, f"{figure.value}.png")
     if figure is Figure.curves:
-        figures.curves(record, out, scale=scale.value)
+        curves(record, out, scale=scale.value, band=band.value)
     elif figure is Figure.escape:
-        figures.escape(record, out, designs=design, updates=updates)
+        escape(record, out, designs=design, updates=updates)
     else:
-        figures.occupancy(record, out)
-    typer.echo(str(out))
+        occupancy(record, out)
+    terminal.console(quiet).out(out, highlight=False)
 
 
 @app.command(
@@ -69,27 +91,21 @@ def report(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")],
     out: Annotated[Path | None, typer.Option(help="The page to write; if not given, one beside the record.")] = None,
     title: Annotated[str | None, typer.Option(help="Its heading; the name of the run if not given.")] = None,
+    band: Around = Band.quantiles,
+    quiet: Quiet = False,
 ) -> None:
     """Make one HTML page of a run: curves to play with, where the walks went, and the walks themselves.
 
     The page needs no network and no other file.
     """
-    from freewalk.experiment import parse
-    from freewalk.experiment.catalogue import build
     from freewalk.experiment.folder import record_of
     from freewalk.report import Page, section_of, write_page
-    from freewalk.report.summary import by_design, measure
 
     record = record_of(source)
-    by_design(record), measure(record.data)  # what has no walks, or learned nothing, has no curves to show
-    graph = None
-    if "spec" in record.provenance:  # a record made from Python does not know its graph; the page then shows no edges
-        spec = parse(record.provenance["spec"], f"{source}: spec")
-        graph = build("graph", spec.tables.graph, f"{source}: [graph]")
     name = title or str(record.data.attrs.get("name", source.stem))
-    section = section_of(record, graph=graph, title=name)
+    section = section_of(record, title=name, band=band.value)
     page = write_page(Page(name, [section]), out or _beside(source, "page.html"))
-    typer.echo(str(page))
+    terminal.console(quiet).out(page, highlight=False)
 
 
 def _beside(source: Path, name: str) -> Path:

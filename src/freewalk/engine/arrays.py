@@ -1,6 +1,9 @@
 """What compiled code is handed: groups of arrays. numba's cache knows their classes by this file."""
 
+from pathlib import Path
 from typing import Any, NamedTuple
+
+SOURCE = Path(__file__).read_bytes()  # as it is imported: compiled code is named by it
 
 
 class Table(NamedTuple):
@@ -51,6 +54,7 @@ class Data(NamedTuple):
     alone: Any  # whether every node has one sample, its own number
     sample_weights: Any
     weights: Any
+    factors: Any  # by node: that of its loss; empty where all of them are 1
     ridge: Any
     optimum: Any
     curvature: Any  # a quadratic loss: its second derivative, else empty

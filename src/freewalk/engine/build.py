@@ -65,6 +65,7 @@ def functions_of(problem: Predictor, rule: Rule) -> dict[str, Any]:
         "update": rule.update,
         "apply": _APPLY[rule.carries],
         "RIDGE": bool(problem.ridge != 0),
+        "FACTORS": _factors(problem).size > 0,
     }
 
 
@@ -91,15 +92,22 @@ def samples(
         features=_fixed(aligned(problem.features.astype(precision, copy=False))),
         targets=_fixed(problem.targets.astype(precision, copy=False)),
         offsets=_fixed(problem.offsets),
-        alone=bool(problem.targets.size == problem.n),
+        alone=bool(problem.targets.size == problem.n and not problem.relays),
         sample_weights=_fixed(problem.sample_weights),
         weights=_fixed(weights),
+        factors=_fixed(_factors(problem)),
         ridge=float(problem.ridge),
         optimum=_fixed(optimum),
         curvature=_fixed(curvature),
         pull=_fixed(pull),
         least=least,
     )
+
+
+def _factors(problem: Predictor) -> NDArray[np.float64]:
+    """The factors of the nodes' losses; none where all of them are 1. Where there are relays some are not."""
+    factors = problem.node_weights
+    return np.empty(0) if (factors == 1.0).all() else factors
 
 
 def _expansion(

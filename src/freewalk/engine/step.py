@@ -12,7 +12,9 @@ import numpy as np
 from freewalk import rng
 from freewalk.engine.table import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
-RIDGE = True  # whether the objective has a ridge term; compiled in (`build.program`)
+# These are compiled in (`build.functions_of`).
+RIDGE = True  # whether the objective has a ridge term
+FACTORS = True  # whether the losses of the nodes have factors other than 1, as they do where there are relays
 MOVE = rng.MOVE
 SAMPLE = rng.SAMPLE
 HALF = rng.HALF
@@ -212,6 +214,7 @@ apply = apply_alone  # the one that fits the rule takes this place (`build.progr
 def learn_from_one(
     features: Any,
     targets: Any,
+    factor: Any,
     ridge: Any,
     dim: int,
     sample: Any,
@@ -223,6 +226,8 @@ def learn_from_one(
 ) -> None:
     """One gradient step on one sample."""
     pull = slope(predict(features, sample, models, walk, dim), targets[sample])
+    if FACTORS:
+        pull *= factor
     descend(features, ridge, dim, sample, pull, step, count, models, carried, walk)
 
 
@@ -249,6 +254,7 @@ def descend(
 def learn_from_all(
     features: Any,
     targets: Any,
+    factor: Any,
     ridge: Any,
     dim: int,
     first: Any,
@@ -266,10 +272,21 @@ def learn_from_all(
     share = gradient.dtype.type(last - first)
     for sample in range(first, last):
         pull = slope(predict(features, sample, models, walk, dim), targets[sample]) / share
+        if FACTORS:
+            pull *= factor
         for j in range(dim):
             gradient[j] += pull * read(features, sample, j)
     for j in range(dim):
         apply(models, carried, walk, j, gradient[j] + ridge * models[walk, j], step, count)
+
+
+def pass_through(models: Any, carried: Any, walk: Any, dim: int, count: Any) -> None:
+    """A step at a relay: the model stays as it is, and what a rule carries sees a gradient and a step of 0."""
+    zero = models.dtype.type(0.0)
+    for j in range(dim):
+        x = models[walk, j]
+        apply(models, carried, walk, j, zero, zero, count)
+        models[walk, j] = x
 
 
 def learn_visit(
@@ -292,19 +309,28 @@ def learn_visit(
     """The local steps of one visit: the walk, whose model is in `row`, learns at the node at step `now`."""
     step = models.dtype.type(rate * weights[node])
     ridge = models.dtype.type(data.ridge)
+    factor = models.dtype.type(1.0)
+    if FACTORS:
+        factor = models.dtype.type(data.factors[node])
+        ridge *= factor
     for local in range(lesson.local_steps):
         first = np.uint64(node)
         count = done + local
         if not data.alone:
             first = np.uint64(data.offsets[node])
             last = np.uint64(data.offsets[node + np.uint64(1)])
+            if FACTORS and first == last:  # a relay
+                pass_through(models, carried, row, dim, count)
+                continue
             if lesson.sampled:
                 draw = word(lesson.seed, SAMPLE, np.uint64(walk), np.uint64(now), np.uint64(local))
                 first += pick(draw, last - first)
             elif last - first != np.uint64(1):
-                learn_from_all(features, targets, ridge, dim, first, last, step, count, models, carried, row, gradient)
+                learn_from_all(
+                    features, targets, factor, ridge, dim, first, last, step, count, models, carried, row, gradient
+                )
                 continue
-        learn_from_one(features, targets, ridge, dim, first, step, count, models, carried, row)
+        learn_from_one(features, targets, factor, ridge, dim, first, step, count, models, carried, row)
 
 
 def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: int) -> Any:

@@ -1,20 +1,25 @@
-"""What a spec may name: every listed graph, objective, design, rule and schedule, and the parameters of each."""
+"""What a spec may name: every listed graph, objective, design, rule and schedule, and classes of the user's own."""
 
-import difflib
 import inspect
-import types
-import typing
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from freewalk.checks import show, suggestion
 from freewalk.errors import FreewalkError, SpecError
+from freewalk.experiment.data import read_samples
+from freewalk.experiment.own import Importer, blame, is_own
+from freewalk.experiment.signatures import Signature, explanations, parameters_of
+from freewalk.objectives import LeastSquares
 
-_PLAIN = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
-_NOT_IN_SPECS = ("Graph", "from_networkx")  # they take what a text cannot hold
+_NOT_IN_SPECS = ("Graph", "from_networkx", "from_pandas")  # they take what a text cannot hold
+_SAMPLES = ("features", "targets", "nodes", "graph")  # what an objective gets from a file of data
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """Something that a spec can ask for by name.
 
@@ -23,40 +28,43 @@ class Kind:
     name
         As it is written in a spec.
     make
-        The class or function that makes it.
-    parameters
+        Makes it.
+    signature
         What a spec may set.
     summary
         The first line of its documentation.
+    explained
+        What its parameters mean.
+    given
+        The arguments that do not come from the spec.
     in_specs
         Whether a spec can use it; the others are for Python.
+    own
+        Whether it is a class of the user's.
     """
 
     name: str
     make: Callable[..., Any]
-    parameters: Mapping[str, inspect.Parameter]
+    signature: Signature
     summary: str
+    explained: Mapping[str, str] = field(repr=False, default_factory=dict)
+    given: tuple[str, ...] = ()
     in_specs: bool = True
-
-    def signature(self) -> str:
-        """The parameters with their defaults.
-
-        Examples
-        --------
-        >>> families()["design"]["MHLJ"].signature()
-        'jump, stop, hops, power=1.0, corrected=False'
-        """
-        return ", ".join(
-            name if parameter.default is parameter.empty else f"{name}={parameter.default!r}"
-            for name, parameter in self.parameters.items()
-        )
+    own: bool = False
 
 
+@cache
 def families() -> dict[str, dict[str, Kind]]:
-    """All kinds, by family ("graph", "problem", "design", "rule", "schedule", "runtime") and name."""
+    """All listed kinds, by family ("graph", "problem", "design", "rule", "schedule", "runtime") and name.
+
+    Examples
+    --------
+    >>> str(families()["design"]["MHLJ"].signature)
+    'jump, stop, hops, power=1.0, corrected=False'
+    """
     from freewalk import designs, graphs, learning, objectives, runtimes, schedules
 
-    modules = {
+    modules: dict[str, ModuleType] = {
         "graph": graphs,
         "problem": objectives,
         "design": designs,
@@ -65,40 +73,64 @@ def families() -> dict[str, dict[str, Kind]]:
         "runtime": runtimes,
     }
     return {
-        family: {name: _kind(family, module, name) for name in module.__all__} for family, module in modules.items()
+        family: {name: kind_of(family, name, getattr(module, name)) for name in module.__all__}
+        for family, module in modules.items()
     }
 
 
-def _kind(family: str, module: types.ModuleType, name: str) -> Kind:
-    listed = getattr(module, name)
-    # A spec draws its data; the number of nodes is that of the graph.
+def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
+    """Something that is listed, or a class of the user's, as a kind; a problem draws its data where it can."""
     make = getattr(listed, "synthetic", listed) if family == "problem" else listed
-    parameters = dict(inspect.signature(make).parameters)
-    if family == "problem":
-        parameters.pop("n", None)
-    summary = (inspect.getdoc(listed) or "").partition("\n")[0]
-    in_specs = name not in _NOT_IN_SPECS and (family != "problem" or make is not listed)
-    return Kind(name, make, parameters, summary, in_specs)
+    parameters = parameters_of(make)
+    given = tuple(key for key in ("n", "graph") if key in parameters) if family == "problem" else ()
+    explained = explanations(make)
+    if any(words.startswith("As for `LeastSquares.synthetic`") for words in explained.values()):
+        others = explanations(LeastSquares.synthetic)
+        explained |= {key: others[key] for key, words in explained.items() if words.startswith("As for")}
+    return Kind(
+        name,
+        make,
+        Signature(name, {key: value for key, value in parameters.items() if key not in given}),
+        (inspect.getdoc(listed) or "").partition("\n")[0],
+        explained,
+        given,
+        name not in _NOT_IN_SPECS,
+        own,
+    )
 
 
-def suggestion(given: str, names: Iterable[str], otherwise: str) -> str:
-    """The end of an error message: the name that was probably meant, or else all of them.
+def on_data(name: str, listed: type, own: bool = False) -> Kind:
+    """An objective as a kind that takes its samples from a file.
 
     Examples
     --------
-    >>> suggestion("step", ["steps", "walks"], "its keys are")
-    "did you mean 'steps'?"
-    >>> suggestion("colour", ["steps", "walks"], "its keys are")
-    'its keys are steps, walks'
+    >>> from freewalk.objectives import LeastSquares
+    >>> str(on_data("LeastSquares", LeastSquares).signature)
+    "data, target=None, node=None, features=None, ridge=0.0, heavy=(), weight_by='node', relays=()"
     """
-    known = list(names)
-    lowered = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(given.lower(), lowered, n=1)
-    return f"did you mean {lowered[close[0]]!r}?" if close else f"{otherwise} {', '.join(known)}"
+    reader, taken = parameters_of(read_samples), parameters_of(listed)
+    data = reader.pop("path").replace(name="data", annotation=str)
+    reader.pop("graph")
+    others = {key: value for key, value in taken.items() if key not in _SAMPLES}
+
+    def make(graph: Any, folder: Path, data: str, **values: Any) -> Any:
+        columns = {key: values.pop(key) for key in reader if key in values}
+        if "features" not in taken or "targets" not in taken:
+            raise SpecError(f"{name}: takes no features and targets, so it cannot learn from a file of data")
+        samples = read_samples(folder / data, **columns, graph=graph)
+        nodes = samples.nodes if "graph" in taken else [graph.node(one) for one in samples.nodes.tolist()]
+        arguments = {"features": samples.features, "targets": samples.targets, "nodes": nodes, "graph": graph}
+        return listed(**{key: value for key, value in arguments.items() if key in taken}, **values)
+
+    words = {"data": explanations(read_samples)["path"], **explanations(listed), **explanations(read_samples)}
+    signature = Signature(name, {"data": data, **reader, **others})
+    return Kind(name, make, signature, "", words, ("graph", "folder"), True, own)
 
 
-def check(family: str, table: Mapping[str, Any], where: str) -> Kind:
-    """Find the kind that a table asks for, and check the names and plain types of its parameters.
+def check(family: str, table: Mapping[str, Any], where: str) -> None:
+    """Check the name of a kind and the names and types of its parameters, without making it.
+
+    What a class of the user's takes is not known before it is imported, and nothing is imported here.
 
     Parameters
     ----------
@@ -114,35 +146,28 @@ def check(family: str, table: Mapping[str, Any], where: str) -> Kind:
     SpecError
         If there is no such kind, or a parameter is unknown, missing or of the wrong type.
     """
-    kinds = {name: kind for name, kind in families()[family].items() if kind.in_specs}
-    name = table.get("kind")
-    if name is None:
-        raise SpecError(f"{where} needs the key 'kind', one of {', '.join(kinds)}")
-    if name not in kinds:
-        raise SpecError(f"{where} has no kind {name!r}; {suggestion(str(name), kinds, 'there are')}")
-    kind = kinds[name]
-    for key, value in table.items():
-        if key == "kind":
-            continue
-        if key not in kind.parameters:
-            hint = suggestion(key, kind.parameters, "it takes") if kind.parameters else "it takes none"
-            raise SpecError(f"{where}: {name} has no parameter {key!r}; {hint}")
-        _check_value(f"{where}: {name}", kind.parameters[key], value)
-    for key, parameter in kind.parameters.items():
-        if parameter.default is parameter.empty and key not in table:
-            raise SpecError(f"{where}: {name} needs the parameter {key!r}: {name}({kind.signature()})")
-    return kind
+    if not is_own(family, table.get("kind"), where):
+        kind = _find(family, table, where, None)
+        kind.signature.read(_values(table), where, lambda *nested: check(*nested))
 
 
-def build(family: str, table: Mapping[str, Any], where: str, **given: Any) -> Any:
+def build(
+    family: str,
+    table: Mapping[str, Any],
+    where: str,
+    importer: Importer | None = None,
+    **given: Any,
+) -> Any:
     """Make what a table asks for.
 
     Parameters
     ----------
     family, table, where
         As for `check`.
+    importer
+        Imports classes of the user's, and says in which folder files are. Without one no code is imported.
     given
-        Arguments that do not come from the table.
+        What there is to pass besides the parameters in the table: `n` and `graph`, for problems.
 
     Raises
     ------
@@ -154,59 +179,49 @@ def build(family: str, table: Mapping[str, Any], where: str, **given: Any) -> An
     >>> build("design", {"kind": "MHLJ", "jump": 0.1, "stop": 0.5, "hops": 3}, "[design]")
     MHLJ(jump=0.1, stop=0.5, hops=3, power=1.0, corrected=False)
     """
-    kind = check(family, table, where)
-    values = {key: value for key, value in table.items() if key != "kind"}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            values[key] = build(_family_of(kind.parameters[key]), value, f"{where}: {key}")
-        elif isinstance(value, float) and kind.parameters[key].annotation is int:
-            values[key] = int(value)  # TOML has no other way to write 1e6
+
+    def nested(inner: str, part: Mapping[str, Any], place: str) -> Any:
+        return build(inner, part, place, importer)
+
+    kind = _find(family, table, where, importer)
+    values = kind.signature.read(_values(table), where, nested)
+    folder = Path() if importer is None else importer.folder
+    if family == "graph" and kind.name == "read":
+        values["path"] = folder / values["path"]
+    offered = {"folder": folder, **given}
     try:
-        return kind.make(**given, **values)
+        return kind.make(**{key: offered[key] for key in kind.given}, **values)
     except FreewalkError as error:
         raise SpecError(f"{where}: {error}") from error
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SpecError(f"{where}: {kind.name} cannot use these values ({error})") from error
+    except Exception as error:
+        if not kind.own and not isinstance(error, (TypeError, ValueError, OverflowError, MemoryError)):
+            raise
+        words = blame(error) if kind.own else show(str(error))
+        raise SpecError(f"{where}: {kind.name} cannot use these values ({words})") from error
 
 
-def _family_of(parameter: inspect.Parameter) -> str:
-    """The family of the things that a parameter may be, "" where it is none."""
-    annotation = str(parameter.annotation)
-    return next((family for family in ("schedule", "design") if family.title() in annotation), "")
+def _find(family: str, table: Mapping[str, Any], where: str, importer: Importer | None) -> Kind:
+    kinds = {name: kind for name, kind in families()[family].items() if kind.in_specs}
+    name = table.get("kind")
+    if name is None:
+        raise SpecError(f"{where} needs the key 'kind', one of {', '.join(kinds)}")
+    on_file = family == "problem" and "data" in table
+    if is_own(family, name, where):
+        if importer is None:
+            raise SpecError(f"{where}: kind = {show(name)} is code of the user's, which is not imported here")
+        own = importer.find(family, name, where)
+        return on_data(name, own, own=True) if on_file else kind_of(family, name, own, own=True)
+    if not isinstance(name, str) or name not in kinds:
+        raise SpecError(f"{where} has no kind {show(name)}; {suggestion(name, kinds, 'there are')}")
+    return on_data(name, _listed(name)) if on_file else kinds[name]
 
 
-def _check_value(where: str, parameter: inspect.Parameter, value: Any) -> None:
-    family = _family_of(parameter)
-    if isinstance(value, Mapping):
-        if not family:
-            raise SpecError(f"{where}: {parameter.name} is a table, expected a plain value")
-        check(family, value, f"{where}: {parameter.name}")
-        return
-    annotation = parameter.annotation
-    members = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
-    words = [_PLAIN[member] for member in members if member in _PLAIN]
-    if family:
-        words.append(f"a {family} such as {_example(family)}")
-    # Arrays, sequences and choices are checked by those who take them.
-    elsewhere = any(member not in _PLAIN and not _names_family(member) for member in members)
-    if not elsewhere and not any(_is_a(member, value) for member in members):
-        raise SpecError(f"{where}: {parameter.name} = {value!r}, expected {' or '.join(words)}")
+def _listed(objective: str) -> type:
+    from freewalk import objectives
+
+    found: type = getattr(objectives, objective)
+    return found
 
 
-def _names_family(member: Any) -> bool:
-    return member is types.NoneType or any(word in str(member) for word in ("Schedule", "Design"))
-
-
-def _is_a(member: Any, value: Any) -> bool:
-    if member is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if member is int:
-        return _is_a(float, value) and float(value).is_integer()
-    return member in (bool, str) and isinstance(value, member)
-
-
-def _example(family: str) -> str:
-    return {
-        "schedule": '{ kind = "Inverse", initial = 1e-2, scale = 1000 }',
-        "design": '{ kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }',
-    }[family]
+def _values(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key != "kind"}

@@ -1,5 +1,6 @@
 """A spec: one TOML file that says what to run, and the run that it describes."""
 
+import json
 import os
 import re
 import tomllib
@@ -8,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from freewalk.errors import FreewalkError, SpecError
-from freewalk.experiment import catalogue
-from freewalk.experiment.tables import Tables, place, read_tables
-from freewalk.objectives import Objective
-from freewalk.phases import Phase
+from freewalk.checks import Checks
+from freewalk.errors import SpecError
+from freewalk.experiment import catalogue, own
+from freewalk.experiment.plan import Plan as Plan
+from freewalk.experiment.plan import files_of, make_plan, parts_of
+from freewalk.experiment.tables import Tables, read_tables
 from freewalk.record import Record, concat
 
 #: Called with the label of the design under way, the steps done so far and the steps of all designs, and how many walks
@@ -21,14 +23,11 @@ Progress = Callable[[str, int, int, int], None]
 #: Called with the number of a walk and its record, as soon as there is one.
 Keep = Callable[[int, Record], None]
 
+#: The copy of a spec in the folder of a run, and beside it where the files are that it names.
+SPEC, INPUTS = "spec.toml", "inputs.json"
+_LARGEST = 10_000_000  # bytes of a spec
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What a spec describes, made: nothing in it can be wrong any more."""
-
-    problem: Objective
-    walks: dict[str, list[Phase]]
-    options: dict[str, Any]
+check = Checks(SpecError)
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,29 @@ class Spec:
         How errors call it.
     tables
         What it says.
+    folder
+        Where the files and modules are that it names.
     """
 
     text: str
     source: str
     tables: Tables = field(repr=False)
+    folder: Path = Path()
 
     @property
     def name(self) -> str:
         """Its name, or else that of its file."""
         return self.tables.name or Path(self.source).stem
+
+    @property
+    def files(self) -> list[str]:
+        """The files that it names: a graph, data."""
+        return files_of(self.tables)
+
+    @property
+    def code(self) -> list[str]:
+        """The classes of the user's own that it names, as "module:Name"."""
+        return own.names_in(self.tables.model_dump())
 
     def replaced(self, **options: str | int) -> "Spec":
         """The same spec with other options in its table [run], also in its text.
@@ -79,86 +91,32 @@ class Spec:
             if found is not None:
                 body, count = re.subn(rf"^\s*{key}\s*=[^\n#]*", f"{line}  ", found[2], count=1, flags=re.MULTILINE)
                 text = text[: found.start(2)] + (body if count else f"{line}\n{body}") + text[found.end(2) :]
-        edited = parse(text, self.source)
+        edited = parse(text, self.source, self.folder)
         if edited.tables != expected:
             raise SpecError(
                 f"{self.source}: cannot change its table [run] ({', '.join(options)}); edit the file instead"
             )
         return edited
 
-    def plan(self) -> Plan:
+    def plan(self, tell: own.Tell | None = None) -> Plan:
         """Make everything that the spec names, and check that it fits together.
+
+        Classes of the user's own are imported, which executes their code: plan no spec that you do not trust.
+
+        Parameters
+        ----------
+        tell
+            Told about each module before it is imported.
 
         Raises
         ------
         SpecError
             If a value is out of its range; the message names the table.
         """
-        from freewalk import entering
-        from freewalk.runtimes import runtime_named
-
-        tables, run = self.tables, self.tables.run
-        graph = catalogue.build("graph", tables.graph, f"{self.source}: [graph]")
-        problem = catalogue.build("problem", tables.problem, f"{self.source}: [problem]", n=graph.n)
-        walks: dict[str, list[Phase]] = {}
-        for number, (where, parts) in enumerate(self._walks()):
-            label = tables.walk[number].label
-            try:
-                phases = [
-                    Phase(
-                        until,
-                        catalogue.build("design", design, f"{at}: design").kernel(
-                            graph, problem.smoothness, label if len(parts) == 1 else None
-                        ),
-                        catalogue.build("rule", rule, f"{at}: rule"),
-                    )
-                    for at, until, design, rule in parts
-                ]
-                entering.phases_cover(entering.phases(phases, None, problem), run.steps)
-            except SpecError:
-                raise
-            except FreewalkError as error:
-                raise SpecError(f"{where}: {error}") from error
-            name = label or " → ".join(phase.kernel.label for phase in phases)
-            if name in walks:
-                raise SpecError(f"{where}: another [[walk]] is called {name!r} as well; give each a label of its own")
-            walks[name] = phases
-        options = run.model_dump()
-        if run.start == "heaviest":
-            options["start"] = int(problem.smoothness.argmax())
-        try:
-            runtime_named(run.runtime)
-            entering.precision(run.precision)
-            entering.start(options["start"], int(entering.seed(run.seed)), run.walks, graph.n)
-            entering.paths(run.paths, run.walks)
-        except FreewalkError as error:
-            hint = ' ("heaviest" is a start as well)' if isinstance(run.start, str) and "start" in str(error) else ""
-            raise SpecError(f"{self.source}: [run]: {error}{hint}") from error
-        return Plan(problem, walks, options)
-
-    def _walks(self) -> list[tuple[str, list[tuple[str, int | None, dict[str, Any], dict[str, Any]]]]]:
-        """By walk: how errors call it, and its phases as (how errors call it, until, design, rule)."""
-        values = {"walk": [{"label": walk.label} for walk in self.tables.walk]}
-        listed = []
-        for number, walk in enumerate(self.tables.walk):
-            where = f"{self.source}: {place(['walk', number], values)}"
-            if walk.phase and (walk.design is not None or walk.rule is not None):
-                raise SpecError(f"{where} has phases as well as a design or a rule; each phase names its own")
-            if walk.phase:
-                parts = [
-                    (f"{self.source}: {place(['walk', number, 'phase', index], values)}", p.until, p.design, p.rule)
-                    for index, p in enumerate(walk.phase)
-                ]
-            elif walk.design is None or walk.rule is None:
-                missing = "design" if walk.design is None else "rule"
-                raise SpecError(f"{where} needs the key {missing!r}, or tables [[walk.phase]]")
-            else:
-                parts = [(where, None, walk.design, walk.rule)]
-            listed.append((where, parts))
-        return listed
+        return make_plan(self.tables, self.source, own.Importer(self.folder, self.source, tell))
 
     def check(self) -> None:
-        """Check every name in the spec, without making anything.
+        """Check every name in the spec, without making or importing anything.
 
         Raises
         ------
@@ -167,10 +125,10 @@ class Spec:
         """
         catalogue.check("graph", self.tables.graph, f"{self.source}: [graph]")
         catalogue.check("problem", self.tables.problem, f"{self.source}: [problem]")
-        for _, parts in self._walks():
-            for where, _, design, rule in parts:
-                catalogue.check("design", design, f"{where}: design")
-                catalogue.check("rule", rule, f"{where}: rule")
+        for _, parts in parts_of(self.tables, self.source):
+            for part in parts:
+                catalogue.check("design", part.design, f"{part.where}: design")
+                catalogue.check("rule", part.rule, f"{part.where}: rule")
 
     def run(
         self,
@@ -205,45 +163,63 @@ class Spec:
         KeyboardInterrupt
             If there is nothing yet to return.
         """
-        plan = self.plan() if plan is None else plan
+        if plan is None and (len(done) < len(self.tables.walk) or self.code):
+            plan = self.plan()
+        labels = list(plan.walks) if plan is not None else _labels(self.tables, done)
         records: list[Record] = []
-        stopped = False
-        for number, label in enumerate(plan.walks):
+        stopped = ""
+        for number, label in enumerate(labels):
             earlier = done[number] if number < len(done) else None
             try:
                 record = self._part(plan, number, label, earlier, progress)
                 records.append(record)
                 if keep is not None and record is not earlier:
                     keep(number, record)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as interrupt:
                 if not records:
                     raise
-                stopped = True
+                stopped = str(interrupt) or "SIGINT"
             interruptions = 0 if earlier is None else earlier.provenance.get("interruptions", 0)
-            if stopped or records[-1].partial or records[-1].provenance.get("interruptions", 0) > interruptions:
+            if records[-1].partial or records[-1].provenance.get("interruptions", 0) > interruptions:
+                stopped = stopped or records[-1].provenance.get("interrupted_by", "SIGINT")
+            if stopped:
                 break
-        record = concat(records, list(plan.walks)[: len(records)])
-        record.data.attrs["partial"] = int(len(records) < len(plan.walks) or records[-1].partial)
+        record = concat(records, labels[: len(records)])
+        record.data.attrs["partial"] = int(len(records) < len(labels) or records[-1].partial)
         record.data.attrs["name"] = self.name
         record.provenance = {"spec": self.text, **record.provenance}
+        if plan is not None and plan.files:
+            record.provenance["files"] = provenance_of(self.folder, plan.files)
+        if stopped:
+            record.provenance["interrupted_by"] = stopped
         return record
 
-    def _part(self, plan: Plan, number: int, label: str, earlier: Record | None, progress: Progress | None) -> Record:
+    def _part(
+        self, plan: Plan | None, number: int, label: str, earlier: Record | None, progress: Progress | None
+    ) -> Record:
         from freewalk.run import learn, resume
 
-        steps = self.tables.run.steps
+        run, walks = self.tables.run, len(self.tables.walk)
 
         def tell(step: int, _: int) -> None:
             if progress is not None:
-                progress(label, number * steps + step, len(plan.walks) * steps, self.tables.run.walks)
+                progress(label, number * run.steps + step, walks * run.steps, run.walks)
 
-        if earlier is None:
-            return learn(plan.problem, plan.walks[label], **plan.options, progress=tell)
-        return resume(earlier, progress=tell) if earlier.partial else earlier
+        if earlier is not None:
+            types = () if plan is None else plan.classes
+            return resume(earlier, types=types, progress=tell) if earlier.partial else earlier
+        if plan is None:
+            raise SpecError(f"{self.source}: nothing was planned for {label!r}")
+        return learn(plan.problem, plan.walks[label], **plan.options, progress=tell)
+
+
+def _labels(tables: Tables, done: Sequence[Record]) -> list[str]:
+    """What the walks of a run are called in its tables, where nothing needs to be planned any more."""
+    return [walk.label or record.label for walk, record in zip(tables.walk, done, strict=True)]
 
 
 def load(path: str | os.PathLike[str]) -> Spec:
-    """Read and check a spec.
+    """Read and check a spec. Nothing that it names is imported or read before it is run.
 
     Parameters
     ----------
@@ -253,7 +229,7 @@ def load(path: str | os.PathLike[str]) -> Spec:
     Returns
     -------
     Spec
-        Ready to `run`.
+        Ready to `run`. Paths in it are relative to its folder.
 
     Raises
     ------
@@ -266,25 +242,46 @@ def load(path: str | os.PathLike[str]) -> Spec:
     >>> spec.name, spec.tables.run.walks
     ('demo', 1000)
     """
+    file = check.path("load", "path", path)
     try:
-        text = Path(path).read_bytes().decode()
+        with file.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+        text = content.decode()
     except OSError as error:
-        raise SpecError(f"{path}: cannot be read ({error.strerror or error}), expected a TOML file") from error
+        raise SpecError(f"{file}: cannot be read ({error.strerror or error}), expected a TOML file") from error
     except UnicodeDecodeError as error:
-        raise SpecError(f"{path}: is not a text in UTF-8, expected a TOML file") from error
-    return parse(text, str(path))
+        raise SpecError(f"{file}: is not a text in UTF-8, expected a TOML file") from error
+    if len(content) > _LARGEST:
+        raise SpecError(f"{file}: has more than {_LARGEST:,} bytes, expected a spec")
+    return parse(text, str(file), _folder_of(file))
 
 
-def parse(text: str, source: str = "spec") -> Spec:
-    """Check a spec that is already a text; see `load`."""
+def parse(text: str, source: str = "spec", folder: Path = Path()) -> Spec:
+    """Check a spec that is already a text; paths in it are relative to `folder`. See `load`."""
     try:
         values: Mapping[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         hint = "; several walks are tables [[walk]], with two brackets" if "'walk'" in str(error) else ""
         raise SpecError(f"{source}: is not TOML: {error}{hint}") from error
-    spec = Spec(text, source, read_tables(dict(values), source))
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, tables within tables
+        raise SpecError(f"{source}: is not TOML that can be read ({' '.join(str(error).split())})") from error
+    spec = Spec(text, source, read_tables(dict(values), source), folder)
     spec.check()
     return spec
+
+
+def provenance_of(folder: Path, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What a record says about the files that it comes from, given their SHA-256."""
+    return {name: {"path": str((folder / name).resolve()), "sha256": sha} for name, sha in files.items()}
+
+
+def _folder_of(file: Path) -> Path:
+    """Where the files are that a spec names: its folder or, for a copy in the folder of a run, that of the original."""
+    try:
+        inputs = json.loads((file.parent / INPUTS).read_text(encoding="utf-8")) if file.name == SPEC else {}
+        return Path(inputs["folder"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return file.parent
 
 
 def shipped(name: str) -> Path:

@@ -3,17 +3,28 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from freewalk.checks import LARGEST, LAST_SEED, show, suggestion
 from freewalk.errors import SpecError
-from freewalk.experiment.catalogue import suggestion
 
 # TOML reads 1e5 as a float; as a count it is meant as a whole number.
 _as_whole = BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
 Whole = Annotated[int, _as_whole]
+Count = Annotated[Whole, Field(ge=1, le=LARGEST)]
 Part = dict[str, Any]
 
+
+def _printable(label: str) -> str:
+    if not label.isprintable() or not label.strip():  # an escape sequence would reach the terminal
+        raise ValueError("not printable")
+    return label
+
+
+Label = Annotated[str, Field(max_length=200), AfterValidator(_printable)]
+
 _A_DESIGN = 'a table such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }'
+_A_COUNT = "a whole number >= 1 (and below 2^63)"
 _A_RULE = 'a table such as { kind = "SGD", step = 1e-3 }'
 
 
@@ -27,13 +38,13 @@ class Table(BaseModel):
 class Run(Table):
     """How long, how often and where: the arguments of `learn`."""
 
-    steps: Whole = Field(ge=1, description="a whole number >= 1")
-    walks: Whole = Field(1, ge=1, description="a whole number >= 1")
-    every: Whole = Field(1, ge=1, description="a whole number >= 1")
-    start: Whole | str | list[Whole] = Field(
-        "uniform", description='a node, a list with one node a walk, "uniform" or "heaviest"'
+    steps: Count = Field(description=_A_COUNT)
+    walks: Count = Field(1, description=_A_COUNT)
+    every: Count = Field(1, description=_A_COUNT)
+    start: Whole | str | list[Whole] | list[str] = Field(
+        "uniform", description='a node, a list with one node per walk, "uniform" or "heaviest"'
     )
-    seed: Whole = Field(0, ge=0, description="a whole number >= 0")
+    seed: Whole = Field(0, ge=0, le=LAST_SEED, description="a whole number from 0 to 2^64 - 1")
     runtime: str = Field("cpu", description="the name of a runtime")
     precision: str = Field("float64", description='"float64" or "float32"')
     paths: Whole | list[Whole] = Field(0, description="how many walks keep their path, or a list of which")
@@ -42,7 +53,7 @@ class Run(Table):
 class Phase(Table):
     """A part of a walk, up to the step `until`."""
 
-    until: Whole | None = Field(None, ge=1, description="a whole number >= 1, or nothing in the last phase")
+    until: Count | None = Field(None, description=f"{_A_COUNT}, or nothing in the last phase")
     design: Part = Field(description=_A_DESIGN)
     rule: Part = Field(description=_A_RULE)
 
@@ -50,7 +61,7 @@ class Phase(Table):
 class Walk(Table):
     """A design and a rule, or phases in their place."""
 
-    label: str | None = Field(None, min_length=1, description="a text")
+    label: Label | None = Field(None, description="a text of up to 200 letters, without control characters")
     design: Part | None = Field(None, description=_A_DESIGN)
     rule: Part | None = Field(None, description=_A_RULE)
     phase: list[Phase] = Field([], description="tables [[walk.phase]]")
@@ -59,7 +70,9 @@ class Walk(Table):
 class Tables(Table):
     """A whole spec."""
 
-    name: str | None = Field(None, pattern=r"^\w[\w. -]*$", description="a plain name, such as demo: it names a folder")
+    name: str | None = Field(
+        None, pattern=r"^\w[\w. -]*$", max_length=100, description="a plain name, such as demo: it names a folder"
+    )
     graph: Part = Field(description='a table such as { kind = "ring", n = 1000 }')
     problem: Part = Field(description='a table such as { kind = "LeastSquares", dim = 10 }')
     run: Run = Field(description="a table [run]")
@@ -113,7 +126,7 @@ def place(path: Sequence[str | int], values: dict[str, Any]) -> str:
     if path[0] != "walk" or len(path) < 2:
         return f"[{path[0]}]"
     label = values["walk"][path[1]].get("label") if isinstance(values["walk"][path[1]], dict) else None
-    words = f"[[walk]] {int(path[1]) + 1}" + (f" {label!r}" if label else "")
+    words = f"[[walk]] {int(path[1]) + 1}" + (f" {show(label)}" if label else "")
     return words + (f", phase {int(path[3]) + 1}" if path[2:3] == ["phase"] and len(path) > 3 else "")
 
 
@@ -130,11 +143,15 @@ def _in_words(problem: str, path: Sequence[str | int], got: Any, values: dict[st
         table, depth = children[path[depth]], next_depth
     where, key = place(list(path[:depth]), values), str(path[depth])
     if problem == "extra_forbidden":
-        return f"{where} has no key {key!r}; {suggestion(key, table.model_fields, 'its keys are')}"
+        return f"{where} has no key {show(key)}; {suggestion(key, table.model_fields, 'its keys are')}"
     expected = table.model_fields[key].description
     if problem == "missing":
         return f"{where} needs the key {key!r}: {expected}"
     if isinstance(got, (list, dict)):
         return f"{where}: {key} is a {'list' if isinstance(got, list) else 'table'}, expected {expected}"
-    shown = str(got).lower() if isinstance(got, bool) else repr(got)
-    return f"{where}: {key} = {shown}, expected {expected}"
+    return f"{where}: {key} = {as_toml(got)}, expected {expected}"
+
+
+def as_toml(value: Any) -> str:
+    """A wrong value as a message shows it."""
+    return str(value).lower() if isinstance(value, bool) else show(value)

@@ -1,6 +1,7 @@
 """Graphs: immutable, undirected, connected; generators, and conversions from what others make."""
 
-from freewalk.graphs.convert import from_edges, from_networkx, from_scipy
+from freewalk.graphs.convert import from_networkx, from_scipy
+from freewalk.graphs.edges import from_edges
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.lattices import complete, grid, path, ring, star
 from freewalk.graphs.preferential import barabasi_albert

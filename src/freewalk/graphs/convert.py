@@ -1,27 +1,31 @@
-"""Graphs from what others make: networkx, scipy and lists of edges."""
+"""Graphs from what others make: networkx and scipy."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.errors import GraphError
-from freewalk.graphs.arguments import whole
 from freewalk.graphs.graph import Graph
+from freewalk.graphs.naming import names_of
 from freewalk.graphs.pairs import from_pairs
-from freewalk.graphs.structure import check_count, one_way, pattern
+from freewalk.graphs.structure import MOST_NODES, Names, check, check_count, check_size, one_way, pattern
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
+
+_NO_EDGE = "put 0 where there is no edge"
 
 
 def from_networkx(graph: Any) -> Graph:
     """Make the graph of a `networkx` graph.
 
-    Its nodes, whatever they are, become 0..n-1 in their order of iteration (`list(graph)`). Weights and other
-    attributes are ignored and self-loops dropped; in a directed graph the direction of an edge is ignored, in
-    a multigraph parallel edges are merged. A graph that has a name keeps it.
+    Its nodes, whatever they are, become 0..n-1 in their order of iteration (`list(graph)`). Unless they are 0..n-1 in
+    that order already, `node_names` keeps what they were: `str` of each or, where that makes two names equal, `repr` of
+    each. Positions are those in the attribute `pos` of the nodes, or `x` and `y`, if every node has two numbers there.
+
+    Weights and other attributes are ignored and self-loops dropped; in a directed graph the direction of an edge is
+    ignored, in a multigraph parallel edges are merged. A graph that has a name keeps it.
 
     Parameters
     ----------
@@ -31,7 +35,8 @@ def from_networkx(graph: Any) -> Graph:
     Raises
     ------
     GraphError
-        If it is not a networkx graph, has less than two nodes, or is disconnected.
+        If it is not a networkx graph, has less than two nodes or nodes that cannot be told apart by name, or is
+        disconnected.
 
     Examples
     --------
@@ -46,22 +51,38 @@ def from_networkx(graph: Any) -> Graph:
             f"from_networkx: got a {type(graph).__name__}, expected a networkx graph; "
             "from_scipy takes matrices, from_edges takes pairs of nodes"
         )
-    return networkx_graph(graph, str(graph.name or "from_networkx"))
+    numbered = all(isinstance(node, (int, np.integer)) and node == place for place, node in enumerate(graph))
+    names = None if numbered else names_of("from_networkx", graph)
+    return networkx_graph(graph, str(graph.name).strip() or "from_networkx", names)
 
 
-def networkx_graph(graph: Any, name: str) -> Graph:
-    """Do what `from_networkx` does, under another name, for a graph that is known to be one of networkx.
+def networkx_graph(graph: Any, name: str, names: Names) -> Graph:
+    """Do what `from_networkx` does, with names that are known, for a graph that is known to be one of networkx.
 
     Examples
     --------
     >>> import networkx
-    >>> networkx_graph(networkx.path_graph("abc"), "letters")
+    >>> networkx_graph(networkx.path_graph("abc"), "letters", ("a", "b", "c"))
     Graph(letters: 3 nodes, 2 edges)
     """
     number = {node: place for place, node in enumerate(graph)}
     ends = (number[node] for edge in graph.edges() for node in edge)
     pairs = np.fromiter(ends, dtype=np.int64, count=2 * graph.number_of_edges())
-    return from_pairs(pairs[0::2], pairs[1::2], len(number), name)
+    return from_pairs(pairs[0::2], pairs[1::2], len(number), name, names, _positions(graph))
+
+
+def _positions(graph: Any) -> NDArray[np.float64] | None:
+    """Find the places of the nodes where networkx and the formats of files keep them."""
+    nodes = [data for _, data in graph.nodes(data=True)]
+    drawn = [data["graphics"] if isinstance(data.get("graphics"), dict) else data for data in nodes]  # GML
+    for places in ([data.get("pos") for data in nodes], [(data.get("x"), data.get("y")) for data in drawn]):
+        try:
+            positions = np.array(places, dtype=np.float64)  # None becomes NaN
+        except Exception:  # no numbers, or an object with a mind of its own
+            continue
+        if positions.shape == (len(nodes), 2) and np.isfinite(positions).all():
+            return positions
+    return None
 
 
 def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
@@ -73,7 +94,7 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
     Parameters
     ----------
     matrix
-        A square sparse matrix or array of scipy, or a dense array of numbers.
+        A square sparse matrix or array of scipy, or a dense array of real numbers.
 
     Raises
     ------
@@ -89,23 +110,18 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
     from scipy.sparse import csr_array, issparse
 
     is_sparse = bool(issparse(matrix))
-    given: Any = matrix if is_sparse else _array("from_scipy", matrix)
+    given: Any = matrix if is_sparse else check.floats("from_scipy", "the matrix", matrix, remedy=_NO_EDGE)
     if len(given.shape) != 2 or given.shape[0] != given.shape[1]:
         raise GraphError(f"from_scipy: got a matrix of shape {given.shape}, expected a square one")
-    if not (np.issubdtype(given.dtype, np.number) or given.dtype == np.bool_):
-        raise GraphError(f"from_scipy: got a matrix of {given.dtype}, expected numbers")
-    n = whole("from_scipy", "the number of rows", given.shape[0], least=0)
+    n = check.whole("from_scipy", "the number of rows", given.shape[0], 0, MOST_NODES)
     check_count("from_scipy", n)
     if is_sparse:
-        rows: Any = csr_array(given, copy=True)
-        rows.sum_duplicates()
-        values, nonzero = rows.data, rows
+        check_size("from_scipy", n, given.nnz)
+        nonzero: Any = csr_array(given, copy=True)
+        nonzero.sum_duplicates()
+        check.floats("from_scipy", "the data of the matrix", nonzero.data, remedy=_NO_EDGE)
     else:
-        values, nonzero = given, csr_array(given != 0)
-    if not np.all(np.isfinite(values)):
-        raise GraphError(
-            "from_scipy: the matrix holds NaN or infinity, expected finite numbers; put 0 where there is no edge"
-        )
+        nonzero = csr_array(given != 0)
     nonzero.eliminate_zeros()
     missing = one_way(pattern(nonzero.indptr, nonzero.indices))
     if missing is not None:
@@ -115,71 +131,3 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
         )
     edges = nonzero.tocoo()
     return from_pairs(edges.row, edges.col, n, "from_scipy")
-
-
-def from_edges(edges: ArrayLike | Iterable[tuple[int, int]], n: int | None = None) -> Graph:
-    """Make the graph of a list of edges.
-
-    The order of the list and of the two ends does not matter; self-loops are dropped and duplicates, in
-    either direction, are merged.
-
-    Parameters
-    ----------
-    edges
-        Pairs of nodes: an array-like of shape (E, 2) or an iterable of pairs, of whole numbers from 0.
-    n
-        The number of nodes; one more than the largest number in the list if not given.
-
-    Raises
-    ------
-    GraphError
-        If the list is not made of pairs of whole numbers from 0 to n - 1, there are less than two nodes, or
-        the graph is disconnected.
-
-    Examples
-    --------
-    >>> from_edges([(0, 1), (2, 1), (1, 0), (2, 2)])
-    Graph(from_edges: 3 nodes, 2 edges)
-    """
-    return edge_graph("from_edges", edges, n)
-
-
-def edge_graph(owner: str, edges: Any, n: int | None = None) -> Graph:
-    """Do what `from_edges` does, where `owner` objects in messages and names the graph.
-
-    Examples
-    --------
-    >>> edge_graph("roads.txt", [(0, 1), (1, 2)])
-    Graph(roads.txt: 3 nodes, 2 edges)
-    """
-    is_array = hasattr(edges, "__array__") or not np.iterable(edges)
-    pairs = _array(owner, edges if is_array else list(edges))
-    if pairs.size == 0:
-        pairs = np.empty((0, 2), dtype=np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-        raise GraphError(
-            f"{owner}: got an array of {pairs.dtype} of shape {pairs.shape}, expected pairs of whole "
-            "numbers: an integer array of shape (E, 2)"
-        )
-    least, largest = (int(pairs.min()), int(pairs.max())) if pairs.size else (0, -1)
-    if n is None and largest >= 2 * max(len(pairs), 1):  # before memory for that many nodes is asked for
-        raise GraphError(
-            f"{owner}: the largest node is {largest} but {len(pairs)} edges join at most {2 * len(pairs)} "
-            "nodes, expected nodes numbered from 0 without gaps; renumber them with "
-            "numpy.unique(edges, return_inverse=True)[1].reshape(-1, 2)"
-        )
-    count = whole(owner, "n", largest + 1 if n is None else n, least=0)
-    if least < 0 or largest >= count:
-        wrong = int(np.argmax(np.any((pairs < 0) | (pairs >= count), axis=1)))
-        raise GraphError(
-            f"{owner}: edge {wrong} of the list is {tuple(pairs[wrong].tolist())}, expected nodes from 0 on, "
-            f"below n = {count}"
-        )
-    return from_pairs(pairs[:, 0], pairs[:, 1], count, owner)
-
-
-def _array(owner: str, values: Any) -> NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise GraphError(f"{owner}: got what is not an array ({error}), expected rows of equal length") from error

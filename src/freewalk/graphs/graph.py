@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.checks import Checks, show, suggestion
+from freewalk.checks import show, suggestion
 from freewalk.errors import GraphError
-from freewalk.graphs.arguments import MOST_NODES, whole
-from freewalk.graphs.structure import check_structure, pattern
+from freewalk.graphs.structure import MOST_NODES, check, check_count, check_structure, hop_distances, pattern
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-_MOST_ENDS = 2**63 - 1
-_check = Checks(GraphError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,28 +63,21 @@ class Graph:
     positions: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        indptr = _whole_numbers(self.name, "indptr", self.indptr, _MOST_ENDS).astype(np.int64, order="C")
-        indices = _whole_numbers(self.name, "indices", self.indices, MOST_NODES).astype(np.int32, order="C")
-        check_structure(self.name, indptr, indices)
-        for field, array in (("indptr", indptr), ("indices", indices)):
+        name = check.text("Graph", "name", self.name)
+        remedy = "use from_edges, which makes both arrays"
+        indptr = check.integers(name, "indptr", self.indptr, low=0, remedy=remedy)
+        indices = check.integers(name, "indices", self.indices, low=0, high=MOST_NODES, remedy=remedy).astype(np.int32)
+        n = len(indptr) - 1
+        check_count(name, n)
+        names = None if self.node_names is None else _checked_names(name, self.node_names, n)
+        check_structure(name, indptr, indices, names)
+        object.__setattr__(self, "node_names", names)
+        arrays: dict[str, NDArray[Any]] = {"indptr": indptr, "indices": indices}
+        if self.positions is not None:
+            arrays["positions"] = check.floats(name, "positions", self.positions, (n, 2))
+        for field, array in arrays.items():
             array.flags.writeable = False
             object.__setattr__(self, field, array)
-        object.__setattr__(self, "node_names", self._checked_names())
-        if self.positions is not None:
-            positions = _check.floats(self.name, "positions", self.positions, (self.n, 2))
-            positions.flags.writeable = False
-            object.__setattr__(self, "positions", positions)
-
-    def _checked_names(self) -> tuple[str, ...] | None:
-        if self.node_names is None:
-            return None
-        names = tuple(_check.text(self.name, "a name of a node", name) for name in self.node_names)
-        if len(names) != self.n or len(set(names)) != self.n:
-            raise GraphError(
-                f"{self.name}: node_names has {len(names)} names, {len(set(names))} of them different, expected "
-                f"{self.n} different ones, one per node"
-            )
-        return names
 
     def node_name(self, node: int) -> str:
         """What messages, tables and figures call a node: its name, or else its number.
@@ -99,7 +88,8 @@ class Graph:
         >>> path(3).node_name(2)
         '2'
         """
-        return str(int(node)) if self.node_names is None else self.node_names[int(node)]
+        number = self._number(node)
+        return str(number) if self.node_names is None else self.node_names[number]
 
     def node(self, name: Any) -> int:
         """Return the number of a node, given its name, or its number where nodes have no names.
@@ -108,15 +98,29 @@ class Graph:
         ------
         GraphError
             If there is no such node.
+
+        Examples
+        --------
+        >>> from freewalk.graphs import from_edges
+        >>> from_edges([("Berlin", "Hamburg"), ("Hamburg", "Kiel")]).node("Kiel")
+        2
         """
         if self.node_names is None:
-            return _check.whole(self.name, "node", name, 0, self.n - 1)
-        number = self._numbers.get(str(name))
+            return self._number(name)
+        try:
+            text = str(name)
+        except Exception:  # an object with a mind of its own
+            text = ""
+        number = self._numbers.get(text)
         if number is None:
-            close = suggestion(name, self.node_names[:1000], "")
+            close = suggestion(text, self.node_names[:1000], "")
             guess = close if close.startswith("did") else f"such as {self.node_names[0]!r}"
             raise GraphError(f"{self.name}: there is no node {show(name)}, expected one of its {self.n} names, {guess}")
         return number
+
+    def _number(self, node: int) -> int:
+        remedy = "" if self.node_names is None else "node(name) gives the number of a name"
+        return check.whole(self.name, "node", node, 0, self.n - 1, remedy)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -147,8 +151,32 @@ class Graph:
         GraphError
             If there is no such node.
         """
-        row = whole(self.name, "node", node, least=0, most=self.n - 1)
+        row = self._number(node)
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+    def distances(self, nodes: ArrayLike) -> NDArray[np.int64]:
+        """Count the hops from each node to the nearest of `nodes`.
+
+        Parameters
+        ----------
+        nodes
+            The number of a node, or an array of at least one.
+
+        Raises
+        ------
+        GraphError
+            If there are no such nodes.
+
+        Examples
+        --------
+        >>> from freewalk.graphs import ring
+        >>> ring(8).distances([0, 2])
+        array([0, 1, 0, 1, 2, 3, 2, 1])
+        """
+        chosen = check.integers(self.name, "nodes", nodes, None, low=0, high=self.n - 1)
+        if chosen.ndim > 1 or not chosen.size:
+            raise check.fail(self.name, "nodes", nodes, "a node, or a list of at least one")
+        return hop_distances(pattern(self.indptr, self.indices), np.atleast_1d(chosen))
 
     def adjacency(self) -> "csr_array[np.float64, tuple[int, int]]":
         """Return the adjacency matrix, 1.0 for each edge and direction, in arrays of its own.
@@ -164,7 +192,10 @@ class Graph:
         return pattern(self.indptr, self.indices.copy())
 
     def to_networkx(self) -> Any:
-        """Return the graph as a `networkx.Graph`, its nodes 0..n-1 in that order.
+        """Return the graph as a `networkx.Graph`, its nodes 0..n-1 in that order, or their names where they have some.
+
+        Positions become the attribute `pos` of each node, where networkx looks for them. `from_networkx` makes the same
+        graph of it.
 
         Examples
         --------
@@ -174,11 +205,16 @@ class Graph:
         """
         import networkx
 
+        nodes = range(self.n) if self.node_names is None else self.node_names
         rows = np.repeat(np.arange(self.n), self.degrees)
         once = rows < self.indices
         graph = networkx.Graph(name=self.name)
-        graph.add_nodes_from(range(self.n))
-        graph.add_edges_from(zip(rows[once].tolist(), self.indices[once].tolist(), strict=True))
+        graph.add_nodes_from(nodes)
+        ends = zip(rows[once].tolist(), self.indices[once].tolist(), strict=True)
+        graph.add_edges_from((nodes[first], nodes[second]) for first, second in ends)
+        if self.positions is not None:
+            places = map(tuple, self.positions.tolist())
+            networkx.set_node_attributes(graph, dict(zip(nodes, places, strict=True)), "pos")
         return graph
 
     def __repr__(self) -> str:
@@ -201,13 +237,13 @@ class Graph:
         return Graph, (self.indptr, self.indices, self.name, self.node_names, self.positions)
 
 
-def _whole_numbers(owner: str, field: str, values: ArrayLike, most: int) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+def _checked_names(owner: str, given: Any, n: int) -> tuple[str, ...]:
+    items = check.items(owner, "node_names", given, f"{n} different texts, one per node", most=n + 1)
+    names = tuple(check.text(owner, "a name of a node", name) for name in items)
+    if len(names) != n or len(set(names)) != n:
+        some = f"more than {n}" if len(names) > n else str(len(names))
         raise GraphError(
-            f"{owner}: {field} is an array of {array.dtype} of shape {array.shape}, expected whole numbers "
-            "in one dimension; use from_edges, which makes both arrays"
+            f"{owner}: node_names has {some} names, {len(set(names))} of them different, expected {n} different ones, "
+            "one per node"
         )
-    if array.size and not (array.min() >= 0 and array.max() <= most):
-        raise GraphError(f"{owner}: {field} holds numbers from {array.min()} to {array.max()}, expected 0 to {most}")
-    return array
+    return names

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from freewalk.graphs.arguments import whole
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.pairs import from_pairs
+from freewalk.graphs.structure import MOST_NODES, check, check_size
+
+_COMPLETE_EDGE_BYTES = 60  # no pairs to be sorted
 
 
 def ring(n: int) -> Graph:
@@ -18,7 +20,7 @@ def ring(n: int) -> Graph:
     Raises
     ------
     GraphError
-        If n is not a whole number of at least 3.
+        If n is not a whole number of at least 3, or the graph does not fit into memory.
 
     Examples
     --------
@@ -27,7 +29,8 @@ def ring(n: int) -> Graph:
     >>> ring(5).neighbours(0)
     array([1, 4], dtype=int32)
     """
-    n = whole("ring", "n", n, least=3, remedy="path(2) joins two nodes")
+    n = check.whole("ring", "n", n, 3, MOST_NODES, "path(2) joins two nodes")
+    check_size("ring", n, n)
     nodes = np.arange(n)
     return from_pairs(nodes, (nodes + 1) % n, n, f"ring({n})")
 
@@ -43,14 +46,15 @@ def path(n: int) -> Graph:
     Raises
     ------
     GraphError
-        If n is not a whole number of at least 2.
+        If n is not a whole number of at least 2, or the graph does not fit into memory.
 
     Examples
     --------
     >>> path(4).degrees
     array([1, 2, 2, 1])
     """
-    n = whole("path", "n", n, least=2)
+    n = check.whole("path", "n", n, 2, MOST_NODES)
+    check_size("path", n, n - 1)
     return from_pairs(np.arange(n - 1), np.arange(1, n), n, f"path({n})")
 
 
@@ -65,16 +69,18 @@ def grid(rows: int, cols: int) -> Graph:
     Raises
     ------
     GraphError
-        If a side is not a whole number of at least 1, or there is only one node.
+        If a side is not a whole number of at least 1, there is only one node, or the graph does
+        not fit into memory.
 
     Examples
     --------
     >>> grid(2, 3).neighbours(1)
     array([0, 2, 4], dtype=int32)
     """
-    rows = whole("grid", "rows", rows, least=1)
-    cols = whole("grid", "cols", cols, least=1)
-    n = whole("grid", "rows · cols", rows * cols, least=2)
+    rows = check.whole("grid", "rows", rows, 1, MOST_NODES)
+    cols = check.whole("grid", "cols", cols, 1, MOST_NODES)
+    n = check.whole("grid", "rows · cols", rows * cols, 2, MOST_NODES)
+    check_size("grid", n, 2 * n)
     nodes = np.arange(n).reshape(rows, cols)
     first = np.concatenate([nodes[:, :-1].ravel(), nodes[:-1].ravel()])
     second = np.concatenate([nodes[:, 1:].ravel(), nodes[1:].ravel()])
@@ -92,14 +98,15 @@ def complete(n: int) -> Graph:
     Raises
     ------
     GraphError
-        If n is not a whole number of at least 2.
+        If n is not a whole number of at least 2, or the graph does not fit into memory.
 
     Examples
     --------
     >>> complete(4).neighbours(2)
     array([0, 1, 3], dtype=int32)
     """
-    n = whole("complete", "n", n, least=2)
+    n = check.whole("complete", "n", n, 2, MOST_NODES)
+    check_size("complete", n, n * (n - 1) // 2, _COMPLETE_EDGE_BYTES)
     others = np.arange(n - 1, dtype=np.int32)[None, :]
     skipped_self = others + (others >= np.arange(n)[:, None])
     return Graph(np.arange(n + 1, dtype=np.int64) * (n - 1), skipped_self.ravel(), f"complete({n})")
@@ -116,12 +123,13 @@ def star(n: int) -> Graph:
     Raises
     ------
     GraphError
-        If n is not a whole number of at least 2.
+        If n is not a whole number of at least 2, or the graph does not fit into memory.
 
     Examples
     --------
     >>> star(5).degrees
     array([4, 1, 1, 1, 1])
     """
-    n = whole("star", "n", n, least=2)
+    n = check.whole("star", "n", n, 2, MOST_NODES)
+    check_size("star", n, n - 1)
     return from_pairs(np.zeros(n - 1, dtype=np.int64), np.arange(1, n), n, f"star({n})")

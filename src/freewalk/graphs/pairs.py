@@ -4,10 +4,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.structure import check_count
+from freewalk.graphs.structure import Names, check_count
 
 
-def from_pairs(first: NDArray[np.integer], second: NDArray[np.integer], n: int, name: str) -> Graph:
+def from_pairs(
+    first: NDArray[np.integer],
+    second: NDArray[np.integer],
+    n: int,
+    name: str,
+    node_names: Names = None,
+    positions: NDArray[np.float64] | None = None,
+) -> Graph:
     """Make the graph of n nodes with an edge between first[e] and second[e] for each e.
 
     Self-loops are dropped, duplicates in either direction merged: O(n + edges) up to the sort of each row.
@@ -18,8 +25,8 @@ def from_pairs(first: NDArray[np.integer], second: NDArray[np.integer], n: int, 
         The two ends of each edge, from 0 to n - 1.
     n
         The number of nodes.
-    name
-        The name of the graph.
+    name, node_names, positions
+        As for `Graph`.
 
     Raises
     ------
@@ -41,4 +48,4 @@ def from_pairs(first: NDArray[np.integer], second: NDArray[np.integer], n: int, 
     ones = np.ones(2 * len(first), dtype=np.bool_)  # a sum of booleans cannot overflow, however many duplicates
     matrix = coo_array((ones, both_ways), shape=(n, n)).tocsr()
     matrix.sum_duplicates()  # sorts the rows as well
-    return Graph(matrix.indptr.astype(np.int64), matrix.indices, name)
+    return Graph(matrix.indptr.astype(np.int64), matrix.indices, name, node_names, positions)

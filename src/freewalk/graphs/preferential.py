@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.graphs.arguments import key, whole
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.pairs import from_pairs
+from freewalk.graphs.structure import MOST_NODES, check, check_size
 from freewalk.rng import pick, word_pair
 
 # The streams below it are the walks' own; word k of step v is the k-th draw of node v. Never changed.
@@ -32,7 +32,7 @@ def barabasi_albert(n: int, m: int, seed: int = 0) -> Graph:
     Raises
     ------
     GraphError
-        If a parameter is out of range.
+        If a parameter is out of range, or the graph does not fit into memory.
 
     References
     ----------
@@ -45,11 +45,13 @@ def barabasi_albert(n: int, m: int, seed: int = 0) -> Graph:
     """
     from freewalk.compiling import compile_functions
 
-    n = whole("barabasi_albert", "n", n, least=2)
-    m = whole("barabasi_albert", "m", m, least=1, most=n - 1)
-    whole("barabasi_albert", "the number of edges m · (n - m)", m * (n - m), least=1, most=_MOST_EDGES)
-    seed = key("barabasi_albert", seed)
-    ends = np.empty(2 * m * (n - m), dtype=np.int32)
+    who = "barabasi_albert"
+    n = check.whole(who, "n", n, 2, MOST_NODES)
+    m = check.whole(who, "m", m, 1, n - 1)
+    edges = check.whole(who, "the number of edges m · (n - m)", m * (n - m), 1, _MOST_EDGES)
+    seed = check.seed(who, seed)
+    check_size(who, n, edges)
+    ends = np.empty(2 * edges, dtype=np.int32)
     compile_functions({"attach": attach}, "attach")(n, m, np.uint64(seed), ends, np.zeros(n, dtype=np.int32))
     return from_pairs(ends[0::2], ends[1::2], n, f"barabasi_albert({n}, {m}, seed={seed})")
 

@@ -5,17 +5,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.errors import GraphError
-from freewalk.graphs.arguments import key, probability, whole
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.strays import join_strays
+from freewalk.graphs.structure import MOST_NODES, check, check_size
 from freewalk.rng import generator
 
 # What separates these draws from all others made with the same seed; never changed.
 _SKIPS = 101
 _JOINS = 102
 _REWIRES = 103
+_MOST_REDRAWS = 1e8  # half a minute
 
 
 def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
@@ -41,7 +41,8 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
     Raises
     ------
     GraphError
-        If a parameter is out of range, or the largest component has less than 99 % of the nodes.
+        If a parameter is out of range, the graph does not fit into memory, or its largest component has less than
+        99 % of the nodes.
 
     References
     ----------
@@ -52,10 +53,12 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
     >>> erdos_renyi(1000, 0.01, seed=1)
     Graph(erdos_renyi(1000, 0.01, seed=1): 1000 nodes, 5025 edges)
     """
-    n = whole("erdos_renyi", "n", n, least=2)
-    p = probability("erdos_renyi", "p", p)
-    seed = key("erdos_renyi", seed)
-    first, second = pair_of(_chosen_pairs(n * (n - 1) // 2, p, generator(seed, _SKIPS)))
+    n = check.whole("erdos_renyi", "n", n, 2, MOST_NODES)
+    p = check.probability("erdos_renyi", "p", p)
+    seed = check.seed("erdos_renyi", seed)
+    pairs = n * (n - 1) // 2
+    check_size("erdos_renyi", n, p * pairs)
+    first, second = pair_of(_chosen_pairs(pairs, p, generator(seed, _SKIPS)))
     first, second, joined = join_strays(first, second, n, generator(seed, _JOINS))
     name = f"erdos_renyi({n}, {p}, seed={seed})"
     if joined:
@@ -112,7 +115,8 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
     n
         The number of nodes, at least 3.
     k
-        How many nearest nodes: even, from 2 to n - 1, and best well below n, where redraws become many.
+        How many nearest nodes: even, from 2 to n - 1, and best well below n, where redraws become many: 10^8 of
+        them are refused.
     p
         The probability that an edge is rewired, from 0 to 1.
     seed
@@ -121,8 +125,8 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
     Raises
     ------
     GraphError
-        If a parameter is out of range, or rewiring cut the graph, which is likely for k = 2 only: unlike in
-        `erdos_renyi`, no edge is added to mend it.
+        If a parameter is out of range, the graph does not fit into memory, or rewiring cut it, which is likely for
+        k = 2 only: unlike in `erdos_renyi`, no edge is added to mend it.
 
     References
     ----------
@@ -133,12 +137,17 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
     >>> watts_strogatz(1000, 4, 0.1, seed=1)
     Graph(watts_strogatz(1000, 4, 0.1, seed=1): 1000 nodes, 2000 edges)
     """
-    n = whole("watts_strogatz", "n", n, least=3)
-    k = whole("watts_strogatz", "k", k, least=2, most=n - 1)
+    who = "watts_strogatz"
+    n = check.whole(who, "n", n, 3, MOST_NODES)
+    k = check.whole(who, "k", k, 2, n - 1)
     if k % 2:
-        raise GraphError(f"watts_strogatz: k = {k}, expected an even number: half of the neighbours on each side")
-    p = probability("watts_strogatz", "p", p)
-    seed = key("watts_strogatz", seed)
+        raise check.fail(who, "k", k, "an even number: half of the neighbours on each side")
+    p = check.probability(who, "p", p)
+    seed = check.seed(who, seed)
+    check_size(who, n, n * k // 2)
+    free = n - 1 - k  # places where an edge of a node can go
+    if k > free > 0 and p * n * k / 2 * n / free > _MOST_REDRAWS:
+        raise check.fail(who, "k", k, f"a number well below n = {n}: a free place would hardly be found")
     near, far = _rewired(n, k // 2, p, generator(seed, _REWIRES))
     return from_pairs(near, far, n, f"watts_strogatz({n}, {k}, {p}, seed={seed})")
 
@@ -150,8 +159,8 @@ def _rewired(n: int, reach: int, p: float, random: np.random.Generator) -> tuple
     moved = np.zeros(n * reach, dtype=np.bool_)
     new_keys = np.empty(0, dtype=np.int64)
     pending = np.flatnonzero(random.random(n * reach) < p)
+    degrees = np.full(n, 2 * reach)
     while pending.size:
-        degrees = np.bincount(near, minlength=n) + np.bincount(far, minlength=n)
         pending = pending[degrees[near[pending]] < n - 1]
         start = near[pending]
         end = random.integers(n, size=pending.size)
@@ -167,9 +176,11 @@ def _rewired(n: int, reach: int, p: float, random: np.random.Generator) -> tuple
         free = np.flatnonzero(~taken)
         fresh, one_of_each = np.unique(edge_keys[free], return_index=True)
         chosen = free[one_of_each]
+        degrees -= np.bincount(far[pending[chosen]], minlength=n)
+        degrees += np.bincount(end[chosen], minlength=n)
         far[pending[chosen]] = end[chosen]
         moved[pending[chosen]] = True
-        new_keys = np.sort(np.concatenate([new_keys, fresh]))
+        new_keys = np.insert(new_keys, np.searchsorted(new_keys, fresh), fresh)
         pending = np.delete(pending, chosen)
     return near, far
 

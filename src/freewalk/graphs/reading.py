@@ -1,24 +1,46 @@
-"""Graphs from files: lists of edges and GraphML."""
+"""Graphs from files: lists of edges, GraphML and GML."""
 
+import csv
 import os
-from array import array
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import show
 from freewalk.errors import GraphError
-from freewalk.graphs.convert import edge_graph, networkx_graph
+from freewalk.graphs.convert import networkx_graph
 from freewalk.graphs.graph import Graph
+from freewalk.graphs.naming import by_size, distinct, end_columns, first_seen, is_whole, names_of, unless_numbers
+from freewalk.graphs.pairs import from_pairs
+from freewalk.graphs.structure import check, check_size
+
+_LONGEST = 100_000  # letters of a line: a file that is not text need not have lines
+_SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma", "": "blanks"}
+_NOT_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f\ufffd]")
 
 
 def read(path: str | os.PathLike[str]) -> Graph:
-    """Read the graph in a file.
+    r"""Read the graph in a file.
 
-    A name that ends in `.graphml` is GraphML, read by networkx and converted as `from_networkx` does: nodes
-    in the order of the file, direction ignored. Any other file is a list of edges: text, two whole numbers
-    from 0 a line, separated by blanks; `#` starts a comment, blank lines are skipped. Self-loops are dropped
-    and duplicate edges, in either direction, merged.
+    A name that ends in `.graphml` or `.gml` is read by networkx and converted as `from_networkx` does: nodes in the
+    order of the file, direction ignored, positions kept. Nodes are called by their `label` where every one has another
+    label, and otherwise by their id.
+
+    Any other file is a list of edges: text in UTF-8, two nodes per line, separated by blanks, commas, semicolons or
+    tabs (the first line decides which). Names that hold a separator stand in double quotes. `#` starts a comment, and
+    blank lines are skipped. Further columns, such as a weight, are ignored. The first line is a header if it has the
+    words `source` and `target` (or `src, dst`; `from, to`; `u, v`; `node1, node2`), which then say which columns to
+    read; or if all other lines hold whole numbers and it does not. Self-loops are dropped and duplicate edges, in
+    either direction, merged.
+
+    In such a list nodes that are the whole numbers 0 to n - 1, without gaps, keep these numbers and have no names. Any
+    others become names, numbered in the order of their first appearance or, where all are whole numbers, of their size.
 
     Parameters
     ----------
@@ -28,63 +50,126 @@ def read(path: str | os.PathLike[str]) -> Graph:
     Raises
     ------
     GraphError
-        If the file cannot be read or understood (the message names the line), there are less than two nodes,
-        or the graph is disconnected.
+        If the file cannot be read or understood (the message names the line), there are less than two nodes, or the
+        graph is disconnected.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "triangle.txt"
-    ...     np.savetxt(file, [(0, 1), (1, 2), (2, 0)], fmt="%d", header="three roads")
-    ...     read(file)
-    Graph(triangle.txt: 3 nodes, 3 edges)
+    ...     file = Path(folder) / "roads.csv"
+    ...     _ = file.write_text("from,to,km\nBerlin,Hamburg,289\nHamburg,Kiel,97\n")
+    ...     graph = read(file)
+    >>> graph
+    Graph(roads.csv: 3 nodes, 2 edges)
+    >>> graph.node_names
+    ('Berlin', 'Hamburg', 'Kiel')
     """
+    file = check.path("read", "path", path)
     try:
-        file = Path(path)
-    except TypeError as error:
-        raise GraphError(f"read: got {path!r}, expected the path of a file") from error
-    try:
-        if file.suffix.lower() == ".graphml":
-            return _read_graphml(file)
-        return edge_graph(file.name, _read_edges(file))
+        if file.suffix.lower() in (".graphml", ".gml"):
+            return _read_markup(file)
+        # What is not UTF-8 is found, with its line, by the character that replaces it.
+        with file.open(encoding="utf-8-sig", errors="replace") as stream:
+            names, ends = first_seen(chain.from_iterable(_edges(file, stream)))
     except OSError as error:
         raise GraphError(
-            f"read: {file}: cannot be read ({error.strerror or error}), expected a list of edges or GraphML"
+            f"read: {_shown(file)}: cannot be read ({error.strerror or error}), expected a list of edges, GraphML or "
+            "GML"
         ) from error
+    if _is_header(names, ends):
+        words = len(set(ends[:2].tolist()))
+        names, ends = names[words:], ends[2:] - words
+    ordered, ends = by_size(names, ends)
+    check_size(_title(file), len(ordered), len(ends) / 2)
+    return from_pairs(ends[0::2], ends[1::2], len(ordered), _title(file), unless_numbers(ordered))
 
 
-def _read_edges(file: Path) -> NDArray[np.int64]:
-    ends = array("q")
-    # What is not UTF-8 text is no number either: the check below names its line.
-    with file.open(encoding="utf-8-sig", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            content = line.partition("#")[0]
-            words = content.split()
-            if not words:
-                continue
-            try:
-                # int() alone would take '-1', '1_000' and digits of other scripts.
-                if len(words) != 2 or not (content.isascii() and "".join(words).isdigit()):
-                    raise ValueError("not two whole numbers")
-                ends.extend((int(words[0]), int(words[1])))
-            except (ValueError, OverflowError) as error:
-                raise GraphError(
-                    f"read: {file}, line {number}: got {line.strip()[:60]!r}, expected two whole numbers "
-                    "from 0, separated by a blank"
-                ) from error
-    return np.frombuffer(ends, dtype=np.int64).reshape(-1, 2) if ends else np.empty((0, 2), dtype=np.int64)
+def _edges(file: Path, stream: TextIO) -> Iterator[tuple[str, str]]:
+    """Yield the two words of each line that hold the ends of an edge; those of a header too."""
+    lines = _lines(file, stream)
+    head = next(lines, None)
+    if head is None:
+        return
+    separator = _separator(head[1])
+    first, second = end_columns(_split(head[1], separator)) or (0, 1)
+    last = max(first, second)
+    for number, content in chain([head], lines):
+        words = _split(content, separator)
+        if len(words) > last and words[first] and words[second]:
+            yield words[first], words[second]
+        elif any(words):
+            raise GraphError(
+                f"read: {_shown(file)}, line {number}: got {show(content)}, expected two nodes, separated by "
+                f"{_SEPARATORS[separator]} as in the first line"
+            )
 
 
-def _read_graphml(file: Path) -> Graph:
+def _lines(file: Path, stream: TextIO) -> Iterator[tuple[int, str]]:
+    """Yield what the lines hold, with their numbers: no comments, and not the attributes that networkx writes."""
+    for number, line in enumerate(iter(partial(stream.readline, _LONGEST), ""), start=1):
+        if len(line) >= _LONGEST or _NOT_TEXT.search(line):
+            raise GraphError(f"read: {_shown(file)}, line {number}: got {show(line)}, expected lines of text in UTF-8")
+        content = line.rstrip("\n")
+        if "#" in content:
+            content = re.sub(r'^((?:"[^"]*"|[^"#])*)#.*', r"\1", content)
+        if "{" in content and content.rstrip().endswith("}"):
+            content = re.split(r"\s\{", content, maxsplit=1)[0]
+        if content and not content.isspace():
+            yield number, content
+
+
+def _separator(content: str) -> str:
+    unquoted = re.sub('"[^"]*"', "", content)
+    return next(separator for separator in _SEPARATORS if separator in unquoted)
+
+
+def _split(content: str, separator: str) -> list[str]:
+    if '"' in content:
+        words = next(csv.reader([content.strip(" ")], delimiter=separator or " ", skipinitialspace=True))
+    elif separator:
+        words = content.split(separator)
+    else:
+        return content.split()
+    return [word.strip() for word in words]
+
+
+def _is_header(names: list[str], ends: NDArray[np.int64]) -> bool:
+    """Say whether the first edge is the header of the table; never if its words are met again."""
+    if not names:
+        return False
+    first = [names[end] for end in ends[:2]]
+    others = [name for name in names if name not in first]
+    if np.any(ends[2:] <= ends[1]):
+        return False
+    only_numbers = bool(others) and all(map(is_whole, others)) and not any(map(is_whole, first))
+    return only_numbers or end_columns(first) is not None
+
+
+def _read_markup(file: Path) -> Graph:
     from xml.etree.ElementTree import ParseError
 
     import networkx
 
+    is_gml = file.suffix.lower() == ".gml"
     try:
-        graph = networkx.read_graphml(file)
+        graph = networkx.read_gml(file, label="id") if is_gml else networkx.read_graphml(file)
     except ParseError as error:
-        raise GraphError(f"read: {file}, line {error.position[0]}: not well-formed XML ({error})") from error
-    except (networkx.NetworkXException, LookupError, TypeError, ValueError) as error:
-        raise GraphError(f"read: {file}: not GraphML that networkx can read ({error!r})") from error
-    return networkx_graph(graph, file.name)
+        raise GraphError(f"read: {_shown(file)}, line {error.position[0]}: not well-formed XML ({error})") from error
+    except OSError:
+        raise
+    except Exception as error:  # networkx has many
+        kind = "GML" if is_gml else "GraphML"
+        raise GraphError(f"read: {_shown(file)}: not {kind} that networkx can read ({show(str(error))})") from error
+    labels = tuple(str(label) for _, label in graph.nodes(data="label", default=""))
+    names = labels if distinct(labels) else names_of(_title(file), graph)
+    return networkx_graph(graph, _title(file), unless_numbers(names))
+
+
+def _title(file: Path) -> str:
+    """Return the name of a file as a text, even where its letters are in no known encoding."""
+    return file.name.encode(errors="replace").decode()
+
+
+def _shown(file: Path) -> str:
+    return str(file).encode(errors="replace").decode()[-200:]

@@ -5,12 +5,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import Checks, show
 from freewalk.errors import GraphError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+check = Checks(GraphError)
+MOST_NODES = 2**31 - 1  # a node is an int32 in `Graph.indices`
+# What making a graph takes at its peak, measured; the graph itself keeps a tenth of it.
+_NODE_BYTES = 60
+_EDGE_BYTES = 120
 _SIZES_SHOWN = 5
+
+Names = tuple[str, ...] | None
+
+
+def check_size(owner: str, n: int, edges: float, edge_bytes: int = _EDGE_BYTES) -> None:
+    """Raise a GraphError unless there is memory to make a graph of that size.
+
+    Examples
+    --------
+    >>> check_size("ring(1000)", 1000, 1000)
+    """
+    size = _NODE_BYTES * n + edge_bytes * edges
+    check.room(owner, f"making a graph of {n:,} nodes and {edges:,.0f} edges", size, "make a smaller one")
 
 
 def pattern(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "csr_array[np.float64, tuple[int, int]]":
@@ -32,7 +51,7 @@ def pattern(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "csr_array
     return csr_array((np.ones(len(indices)), ends, starts), shape=(n, n))
 
 
-def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names = None) -> None:
     """Raise a GraphError unless the arrays are a connected graph in the canonical form of `Graph`.
 
     Parameters
@@ -41,33 +60,34 @@ def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.i
         Who objects, the first word of the message.
     indptr, indices
         The arrays of the CSR form.
+    names
+        What messages call the nodes.
 
     Raises
     ------
     GraphError
-        If there are less than two nodes, the arrays do not fit together, a row is not strictly ascending or
-        holds its own node, an edge has no reverse, or the graph falls into components.
+        If the arrays do not fit together, a row is not strictly ascending or holds its own node, an edge has no
+        reverse, or the graph falls into components.
 
     Examples
     --------
     >>> check_structure("path(2)", np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32))
     """
-    check_count(owner, len(indptr) - 1)
     counts = np.diff(indptr)
     if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(counts < 0):
         raise GraphError(
             f"{owner}: indptr does not ascend from 0 to len(indices) = {len(indices)}; "
             "use from_edges, which makes both arrays"
         )
-    _check_rows(owner, counts, indices)
+    _check_rows(owner, counts, indices, names)
     matrix = pattern(indptr, indices)
     missing = one_way(matrix)
     if missing is not None:
         raise GraphError(
-            f"{owner}: the edge {missing[0]} -> {missing[1]} has no reverse, expected an undirected graph; "
-            "use from_edges, which adds it"
+            f"{owner}: the edge {_called(missing[0], names)} -> {_called(missing[1], names)} has no reverse, expected "
+            "an undirected graph; use from_edges, which adds it"
         )
-    check_connected(owner, component_labels(matrix))
+    check_connected(owner, component_labels(matrix), names)
 
 
 def check_count(owner: str, n: int) -> None:
@@ -82,7 +102,11 @@ def check_count(owner: str, n: int) -> None:
         raise GraphError(f"{owner}: got {got}, a walk needs at least 2 nodes; give the graph more edges")
 
 
-def _check_rows(owner: str, counts: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+def _called(node: int, names: Names) -> str:
+    return str(node) if names is None else show(names[node])
+
+
+def _check_rows(owner: str, counts: NDArray[np.int64], indices: NDArray[np.int32], names: Names) -> None:
     n = len(counts)
     outside = np.flatnonzero(indices >= n)
     if outside.size:
@@ -91,12 +115,13 @@ def _check_rows(owner: str, counts: NDArray[np.int64], indices: NDArray[np.int32
     loops = np.flatnonzero(rows == indices)
     if loops.size:
         raise GraphError(
-            f"{owner}: node {rows[loops[0]]} has an edge to itself, expected none; use from_edges, which drops it"
+            f"{owner}: node {_called(rows[loops[0]], names)} has an edge to itself, expected none; use from_edges, "
+            "which drops it"
         )
     unsorted = np.flatnonzero((rows[1:] == rows[:-1]) & (indices[1:] <= indices[:-1]))
     if unsorted.size:
         raise GraphError(
-            f"{owner}: the neighbours of node {rows[unsorted[0]]} are not strictly ascending; "
+            f"{owner}: the neighbours of node {_called(rows[unsorted[0]], names)} are not strictly ascending; "
             "use from_edges, which sorts them and merges duplicates"
         )
 
@@ -133,7 +158,7 @@ def component_labels(matrix: "csr_array[np.float64, tuple[int, int]]") -> NDArra
     return labels
 
 
-def check_connected(owner: str, labels: NDArray[np.int32]) -> None:
+def check_connected(owner: str, labels: NDArray[np.int32], names: Names = None) -> None:
     """Raise a GraphError that counts the components, unless there is one.
 
     Examples
@@ -146,11 +171,30 @@ def check_connected(owner: str, labels: NDArray[np.int32]) -> None:
     sizes = np.sort(counts)[::-1]
     shown = ", ".join(str(size) for size in sizes[:_SIZES_SHOWN])
     more = ", …" if len(sizes) > _SIZES_SHOWN else ""
-    # Numbers with gaps, or from 1 on, leave nodes that no edge touches: show one.
     alone = np.flatnonzero(counts[labels] == 1)
-    lonely = f" (node {alone[0]} has no edge)" if alone.size else ""
+    apart = int(np.argmax(labels != labels[0]))
+    example = (
+        f"node {_called(int(alone[0]), names)} has no edge"
+        if alone.size
+        else f"no path from node {_called(0, names)} to node {_called(apart, names)}"
+    )
     raise GraphError(
-        f"{owner}: disconnected, {len(sizes)} components of {shown}{more} nodes{lonely}, expected 1: no walk "
-        "would reach them all; add edges, or take the largest, with networkx: "
+        f"{owner}: disconnected, {len(sizes)} components of {shown}{more} nodes ({example}), expected 1: no "
+        "walk would reach them all; add edges, or take the largest, with networkx: "
         "from_networkx(g.subgraph(max(networkx.connected_components(g), key=len)))"
     )
+
+
+def hop_distances(matrix: "csr_array[np.float64, tuple[int, int]]", nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the hops from each node of a connected graph to the nearest of some, in O((n + edges) log n).
+
+    Examples
+    --------
+    >>> from freewalk.graphs import path
+    >>> hop_distances(path(5).adjacency(), np.array([0, 3]))
+    array([0, 1, 1, 0, 1])
+    """
+    from scipy.sparse.csgraph import dijkstra
+
+    hops: NDArray[np.float64] = dijkstra(matrix, indices=nodes, unweighted=True, min_only=True)
+    return hops.astype(np.int64)

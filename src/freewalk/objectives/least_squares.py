@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
-from freewalk.objectives import checks
 from freewalk.objectives.predictor import Predictor
+from freewalk.objectives.samples import check, read_only
 from freewalk.objectives.synthetic import NOISE, Shifted, draw_data
 
 _ROWS = 2**16
@@ -17,22 +17,33 @@ _ROWS = 2**16
 
 @final
 class LeastSquares(Predictor):
-    """f_v(x) = mean over the samples of node v of ½(aᵀx − y)², plus ridge/2 ‖x‖².
+    """f_v(x) = c_v · (the mean over the samples of node v of ½(aᵀx − y)², plus ridge/2 ‖x‖²).
 
-    Its constants are L_v = λ_max(A_vᵀA_v / m_v) + ridge: ‖a‖² for one sample a node and no ridge.
+    What is minimised is f(x) = (1/n) Σ_v f_v(x). The factors c_v are 1 unless `weight_by` or `relays` is given. The
+    constants are L_v = c_v · (λ_max(A_vᵀA_v / m_v) + ridge): ‖a‖² for one sample per node and no ridge.
 
     Parameters
     ----------
     features
-        One row a sample.
+        One row per sample.
     targets
-        One number a sample.
+        One number per sample.
     nodes
-        The node of each sample; without it every sample is a node, in order.
+        The node of each sample: its number, or its name together with `graph`. Without it every sample is a node, in
+        order.
     ridge
         Strength of the ridge term.
     heavy
         The nodes known to be heavy, if any.
+    weight_by
+        What counts the same in f: "node", every node that has data, or "sample", every sample (c_v = n m_v / N: the
+        loss is then the mean over all N samples, and `mse` the pooled mean squared error).
+    relays
+        The nodes without data: True for all nodes of `graph` that have none, or a list of them. A relay forwards the
+        model and leaves it as it is. It is one of the n nodes, with f_v = 0, and its importance (its entry in
+        `smoothness`) is the smallest L_v of the nodes with data.
+    graph
+        The graph, or a list with the names of its nodes in order; it is not kept.
 
     Examples
     --------
@@ -43,6 +54,15 @@ class LeastSquares(Predictor):
     array([3., 2.])
     >>> problem.loss([0.0, 0.0]), problem.mse([0.0, 0.0])
     (6.25, 12.5)
+
+    Data of two cities, one of which has more of them, and one that has none and forwards the model:
+
+    >>> cities = ["Bonn", "Kiel", "Ulm"]
+    >>> rows, answers, places = [[1.0], [1.0], [1.0]], [1.0, 4.0, 4.0], ["Bonn", "Ulm", "Ulm"]
+    >>> LeastSquares(rows, answers, places, relays=True, graph=cities).optimum()
+    array([2.5])
+    >>> LeastSquares(rows, answers, places, weight_by="sample", relays=["Kiel"], graph=cities).optimum()
+    array([3.])
 
     References
     ----------
@@ -65,7 +85,7 @@ class LeastSquares(Predictor):
         return np.asarray(0.5 * (predictions - self.targets) ** 2)
 
     def mse(self, x: ArrayLike) -> float:
-        """Return the mean over the nodes of their mean (y − aᵀx)²: twice the loss without its ridge term.
+        """Return the mean over the nodes (or the samples: `weight_by`) of (y − aᵀx)²: twice the loss without ridge.
 
         Parameters
         ----------
@@ -93,6 +113,8 @@ class LeastSquares(Predictor):
 
     @cached_property
     def _optimum(self) -> NDArray[np.float64]:
+        size = 8.0 * self.dim * (min(len(self.targets), _ROWS) + 3 * self.dim)
+        check.room("LeastSquares", f"the optimum of {self.dim} features", size, "use fewer features")
         # Reduced to a triangle first: lstsq takes what is small against its number of rows for zero. Block by block: a
         # large problem has no room for a second one.
         triangle = np.hstack([np.sqrt(self.ridge) * np.eye(self.dim), np.zeros((self.dim, 1))])
@@ -102,7 +124,7 @@ class LeastSquares(Predictor):
             rows = np.vstack([np.sqrt(self.sample_weights[block])[:, None] * samples, triangle])
             triangle = np.asarray(np.linalg.qr(rows, mode="r"))
         model = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=None)[0]
-        return checks.read_only(model.astype(np.float64, copy=False))
+        return read_only(model.astype(np.float64, copy=False))
 
     @classmethod
     def synthetic(
@@ -184,8 +206,10 @@ class LeastSquares(Predictor):
         >>> bool(problem.smoothness[:2].min() > problem.smoothness[2:].max())
         True
         """
+        who = f"{cls.__name__}.synthetic"
+        deviation, ridge = check.real(who, "noise", noise, 0.0), check.real(who, "ridge", ridge, 0.0)
         data = draw_data(
-            f"{cls.__name__}.synthetic",
+            who,
             n,
             dim,
             heavy=heavy,
@@ -200,6 +224,6 @@ class LeastSquares(Predictor):
             samples=samples,
             seed=seed,
         )
-        deviation = checks.real(f"{cls.__name__}.synthetic", "noise", noise)
-        targets = data.scores + deviation * rng.generator(seed, NOISE).standard_normal(len(data.scores))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with the data
+            targets = data.scores + deviation * rng.generator(seed, NOISE).standard_normal(len(data.scores))
         return cls(data.features, targets, data.nodes, ridge, data.heavy)

@@ -10,31 +10,42 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
 from freewalk.errors import ProblemError
-from freewalk.objectives import checks
+from freewalk.graphs import Graph
 from freewalk.objectives.newton import minimise
 from freewalk.objectives.predictor import Predictor
+from freewalk.objectives.samples import check, read_only
 from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_data
 
 
 @final
 class Logistic(Predictor):
-    """f_v(x) = mean over the samples of node v of log(1 + exp(aᵀx)) − y aᵀx, plus ridge/2 ‖x‖².
+    """f_v(x) = c_v · (the mean over the samples of node v of log(1 + exp(aᵀx)) − y aᵀx, plus ridge/2 ‖x‖²).
 
-    This is the negative log-likelihood of P(y = 1) = 1/(1 + exp(−aᵀx)). Its constants are
-    L_v = ¼ λ_max(A_vᵀA_v / m_v) + ridge.
+    This is the negative log-likelihood of P(y = 1) = 1/(1 + exp(−aᵀx)). What is minimised is f(x) = (1/n) Σ_v f_v(x).
+    The factors c_v are 1 unless `weight_by` or `relays` is given. The constants are
+    L_v = c_v · (¼ λ_max(A_vᵀA_v / m_v) + ridge).
 
     Parameters
     ----------
     features
-        One row a sample.
+        One row per sample.
     targets
         The label of each sample, 0 or 1.
     nodes
-        The node of each sample; without it every sample is a node, in order.
+        The node of each sample: its number, or its name together with `graph`. Without it every sample is a node, in
+        order.
     ridge
         Strength of the ridge term. Without it, labels that a plane separates have no optimum.
     heavy
         The nodes known to be heavy, if any.
+    weight_by
+        What counts the same in f: "node", every node that has data, or "sample", every sample (c_v = n m_v / N).
+    relays
+        The nodes without data: True for all nodes of `graph` that have none, or a list of them. A relay forwards the
+        model and leaves it as it is. It is one of the n nodes, with f_v = 0, and its importance (its entry in
+        `smoothness`) is the smallest L_v of the nodes with data.
+    graph
+        The graph, or a list with the names of its nodes in order; it is not kept.
 
     Examples
     --------
@@ -52,8 +63,8 @@ class Logistic(Predictor):
 
     curvature: ClassVar[float] = 0.25
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __post_init__(self, graph: Graph | Sequence[str] | None) -> None:
+        super().__post_init__(graph)
         found = np.unique(self.targets)
         if not np.isin(found, (0.0, 1.0)).all():
             signs = bool(np.isin(found, (-1.0, 1.0)).all())
@@ -112,6 +123,8 @@ class Logistic(Predictor):
             # For either label |slope| is the probability p of the other one, and value'' = p(1 − p).
             return np.asarray(np.abs(slopes) * (1.0 - np.abs(slopes)))
 
+        size = 8.0 * self.dim * (3 * len(self.targets) + 6 * self.dim)
+        check.room("Logistic", f"the optimum of {self.dim} features", size, "use fewer features")
         model = minimise(
             self.features,
             self.sample_weights,
@@ -125,7 +138,7 @@ class Logistic(Predictor):
                 f"Logistic: the loss has no finite optimum with ridge = {self.ridge:g}, since a plane "
                 "separates the labels (or all but does); add ridge, for example ridge=1e-3"
             )
-        return checks.read_only(model)
+        return read_only(model)
 
     @classmethod
     def synthetic(
@@ -184,8 +197,10 @@ class Logistic(Predictor):
         >>> problem.loss(problem.optimum()) < problem.loss(np.zeros(10))
         True
         """
+        who = f"{cls.__name__}.synthetic"
+        probability, ridge = check.probability(who, "noise", noise), check.real(who, "ridge", ridge, 0.0)
         data = draw_data(
-            f"{cls.__name__}.synthetic",
+            who,
             n,
             dim,
             heavy=heavy,
@@ -200,7 +215,6 @@ class Logistic(Predictor):
             samples=samples,
             seed=seed,
         )
-        probability = checks.real(f"{cls.__name__}.synthetic", "noise", noise, 1.0)
         # A score plus standard logistic noise is positive with exactly the model's probability.
         labels = data.scores + rng.generator(seed, LABELS).logistic(size=len(data.scores)) > 0
         flipped = rng.generator(seed, NOISE).random(len(labels)) < probability

@@ -89,5 +89,8 @@ class Objective(ABC):
         raise ProblemError(f"{type(self).__name__}: does not say what its optimum is; give it a method optimum()")
 
     def samples(self, node: int) -> int:
-        """Return how many local samples a node has; 1 where f_v is not a mean over samples."""
+        """Return how many local samples a node has; 1 where f_v is not a mean over samples, 0 at a relay.
+
+        A relay forwards the model and leaves it as it is.
+        """
         return 1

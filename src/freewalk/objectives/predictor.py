@@ -3,51 +3,68 @@
 import math
 import reprlib
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.errors import ProblemError
-from freewalk.objectives import checks
-from freewalk.objectives.checks import read_only
+from freewalk.graphs import Graph
 from freewalk.objectives.objective import Objective
+from freewalk.objectives.samples import Nodes, check, read_only, table
 from freewalk.objectives.spectra import largest_eigenvalues
+
+WeightBy = Literal["node", "sample"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictor(Objective):
-    """f_v(x) = mean over the samples (a, y) of node v of value(aᵀx, y), plus ridge/2 ‖x‖².
+    """f_v(x) = c_v · (the mean over the samples (a, y) of node v of value(aᵀx, y), plus ridge/2 ‖x‖²).
 
-    A subclass gives two plain scalar functions and a constant. The functions are compiled from their source:
-    they may use arithmetic, the `math` module, module constants and other such functions, and nothing else.
+    What is minimised is f(x) = (1/n) Σ_v f_v(x), as for every objective. The factors c_v, `node_weights`, say how much
+    a node counts and add up to n; f_v, its gradient and its constant L_v scale together. They are all 1 unless
+    `weight_by` or `relays` is given.
+
+    A subclass gives two plain scalar functions and a constant. The functions are compiled from their source: they may
+    use arithmetic, the `math` module, module constants and other such functions, and nothing else.
 
     Parameters
     ----------
     features
-        One row a sample.
+        One row per sample.
     targets
-        One number a sample.
+        One number per sample.
     nodes
-        The node of each sample; every node from 0 to the largest has at least one. Without it every sample is
-        a node, in order.
+        The node of each sample: its number, or its name together with `graph`. Without it every sample is a node, in
+        order.
     ridge
         Strength of the ridge term, the same at every node.
     heavy
-        The nodes known to be heavy, if any.
+        The nodes known to be heavy, if any, by number, or by name together with `graph`.
+    weight_by
+        What counts the same in f. "node": every node that has data, however many samples (c_v = 1; with relays,
+        c_v = n / the number of nodes with data). "sample": every sample, so that f is the mean over all N samples
+        wherever they lie (c_v = n m_v / N for m_v samples).
+    relays
+        The nodes without data: True for all nodes of `graph` that have none, or a list of them. A relay forwards the
+        model and leaves it exactly as it is. It counts as one of the n nodes; its f_v is 0 (c_v = 0). Its entry in
+        `smoothness` is the smallest L_v of the nodes with data, although its true constant is 0: a design cannot give a
+        node no visits, and so gives a relay no more than the least important of the others.
+    graph
+        The graph, or a list with the names of its nodes in order: it says how many nodes there are, and what they are
+        called. It is used to read the other arguments and is not kept.
 
     Raises
     ------
     ProblemError
-        If the data have gaps, NaN or infinities, do not fit together, or leave a node without any.
+        If the data have gaps, NaN or infinities, do not fit together, or leave a node without any that is no relay.
 
     Notes
     -----
-    The arrays are kept as read-only copies, sorted by node; samples of one node stay in the order given. All
-    fields can be handed to the class again to rebuild the same problem.
+    The arrays are kept as read-only copies, sorted by node; samples of one node stay in the order given. `nodes`,
+    `heavy` and `relays` are kept as numbers. All fields can be handed to the class again to rebuild the same problem.
 
     Examples
     --------
@@ -72,6 +89,16 @@ class Predictor(Objective):
     array([1. , 2.5])
     >>> problem.gradient(1, [0.0, 1.0], sample=0)
     array([0., 0.])
+
+    The same data with every sample counting the same, at two of three named nodes:
+
+    >>> cities = ["Bonn", "Kiel", "Ulm"]
+    >>> rows, answers, places = problem.features, problem.targets, ["Bonn", "Ulm", "Ulm"]
+    >>> pooled = LogCosh(rows, answers, places, weight_by="sample", relays=True, graph=cities)
+    >>> pooled
+    LogCosh(n=3, dim=2, samples=3, ridge=0.0, heavy=(), weight_by='sample', relays=(1,))
+    >>> pooled.node_weights, pooled.smoothness
+    (array([1., 0., 2.]), array([1., 1., 5.]))
     """
 
     features: NDArray[np.float64]
@@ -79,30 +106,40 @@ class Predictor(Objective):
     nodes: NDArray[np.int64] | None = None
     ridge: float = 0.0
     heavy: tuple[int, ...] = ()
+    weight_by: WeightBy = "node"
+    relays: tuple[int, ...] = ()
+    graph: InitVar[Graph | Sequence[str] | None] = None
 
     curvature: ClassVar[float]
     """The largest derivative of the slope: the smoothness of value in the prediction."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, graph: Graph | Sequence[str] | None) -> None:
         who = type(self).__name__
-        if not hasattr(self, "curvature"):
-            raise ProblemError(f"{who}: has no curvature; set it in the class to the largest derivative of its slope")
-        features, targets = checks.table(who, self.features, self.targets)
-        nodes = checks.owners(who, self.nodes, len(targets))
+        remedy = "set it in the class to the largest derivative of its slope"
+        check.real(who, "curvature", getattr(self, "curvature", None), 0.0, remedy=remedy)
+        check.choice(who, "weight_by", self.weight_by, get_args(WeightBy))
+        ridge = check.real(who, "ridge", self.ridge, 0.0)
+        features, targets = table(who, self.features, self.targets)
+        known = Nodes.of(who, graph)
+        nodes = known.owners(self.nodes, len(targets))
         if (np.diff(nodes) < 0).any():
             order = np.argsort(nodes, kind="stable")
             features, targets, nodes = features[order], targets[order], nodes[order]
-        # `checks` has copied what was given. Indexing keeps the memory order, and engines read rows.
+        known, relays = known.relays(self.relays, nodes)
+        # Indexing keeps the memory order, and engines read rows.
         object.__setattr__(self, "features", read_only(np.ascontiguousarray(features)))
         object.__setattr__(self, "targets", read_only(targets))
-        object.__setattr__(self, "nodes", read_only(np.array(nodes)))
-        object.__setattr__(self, "ridge", checks.real(who, "ridge", self.ridge))
-        object.__setattr__(self, "heavy", checks.members(who, "heavy", self.heavy, self.n))
+        object.__setattr__(self, "nodes", read_only(nodes))
+        object.__setattr__(self, "ridge", ridge)
+        object.__setattr__(self, "heavy", known.members("heavy", self.heavy))
+        object.__setattr__(self, "relays", relays)
 
     def __repr__(self) -> str:
+        chosen = "" if self.weight_by == "node" else f", weight_by={self.weight_by!r}"
+        chosen += f", relays={reprlib.repr(self.relays)}" if self.relays else ""
         return (
             f"{type(self).__name__}(n={self.n}, dim={self.dim}, samples={len(self.targets)}, "
-            f"ridge={self.ridge!r}, heavy={reprlib.repr(self.heavy)})"
+            f"ridge={self.ridge!r}, heavy={reprlib.repr(self.heavy)}{chosen})"
         )
 
     @staticmethod
@@ -117,7 +154,7 @@ class Predictor(Objective):
 
     @property
     def n(self) -> int:
-        """The number of nodes."""
+        """The number of nodes, relays included."""
         return len(self.offsets) - 1
 
     @property
@@ -128,27 +165,41 @@ class Predictor(Objective):
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """The samples of node v are the rows offsets[v]:offsets[v+1]."""
-        counts = np.bincount(np.asarray(self.nodes))
+        counts = np.bincount(np.asarray(self.nodes), minlength=max(self.relays, default=-1) + 1)
         return read_only(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
 
     @cached_property
-    def sample_weights(self) -> NDArray[np.float64]:
-        """1/(n m_v) for each sample: every node weighs the same in f, however many samples m_v it has."""
+    def node_weights(self) -> NDArray[np.float64]:
+        """c_v, the factor of each node's loss: their sum is n, and a relay has 0."""
         counts = np.diff(self.offsets)
-        return read_only(np.repeat(1.0 / (self.n * counts), counts))
+        if self.weight_by == "sample":
+            return read_only(self.n * counts / len(self.targets))
+        return read_only(np.where(counts > 0, self.n / np.count_nonzero(counts), 0.0))
+
+    @cached_property
+    def sample_weights(self) -> NDArray[np.float64]:
+        """c_v/(n m_v), the share of each sample in f: their sum is 1."""
+        counts = np.diff(self.offsets)
+        if self.weight_by == "sample":
+            return read_only(np.full(len(self.targets), 1.0 / len(self.targets)))
+        return read_only(1.0 / (np.count_nonzero(counts) * np.repeat(counts, counts)))
 
     @cached_property
     def smoothness(self) -> NDArray[np.float64]:
-        """L_v = curvature · λ_max(A_vᵀA_v / m_v) + ridge, by node."""
-        return read_only(self.curvature * largest_eigenvalues(self.features, self.offsets) + self.ridge)
+        """L_v = c_v · (curvature · λ_max(A_vᵀA_v / m_v) + ridge), by node; at a relay the smallest of the others."""
+        constants = self.curvature * largest_eigenvalues(self.features, self.offsets) + self.ridge
+        constants *= self.node_weights
+        if self.relays:
+            constants[list(self.relays)] = np.delete(constants, list(self.relays)).min()
+        return read_only(constants)
 
     def samples(self, node: int) -> int:
-        """Return how many local samples a node has."""
+        """Return how many local samples a node has; 0 at a relay."""
         begin, end = self._rows(node)
         return end - begin
 
     def loss(self, x: ArrayLike) -> float:
-        """Return f(x) = Σ_samples value(aᵀx, y)/(n m_v) + ridge/2 ‖x‖²; not finite if x has diverged."""
+        """Return f(x) = Σ_samples sample_weights · value(aᵀx, y) + ridge/2 ‖x‖²; not finite if x has diverged."""
         model = self._model(x)
         with np.errstate(over="ignore", invalid="ignore"):
             values = self._values(self.features @ model)
@@ -164,34 +215,36 @@ class Predictor(Objective):
         x
             The model.
         sample
-            The number of one of the node's samples: the gradient of that sample alone, with the ridge term.
-            The mean over the samples is the gradient of f_v.
+            The number of one of the node's samples: the gradient of that sample alone, with the ridge term and the
+            factor c_v. The mean over the samples is the gradient of f_v.
 
         Returns
         -------
         NDArray
-            A vector of the model's size.
+            A vector of the model's size; 0 at a relay.
         """
+        who = type(self).__name__
         model = self._model(x)
         begin, end = self._rows(node)
         if sample is not None:
-            begin += checks.whole(type(self).__name__, f"sample of node {node}", sample, 0, end - begin - 1)
+            if begin == end:
+                raise check.fail(who, "sample", sample, f"None: node {node} is a relay and has no samples")
+            begin += check.whole(who, f"sample of node {node}", sample, 0, end - begin - 1)
             end = begin + 1
+        if begin == end:
+            return np.zeros(self.dim)
         rows, targets = self.features[begin:end], self.targets[begin:end]
         with np.errstate(over="ignore", invalid="ignore"):
             pairs = zip((rows @ model).tolist(), targets.tolist(), strict=True)
             slopes = np.array([_or_nan(self.slope)(prediction, target) for prediction, target in pairs])
-            return np.asarray(slopes @ rows / (end - begin) + self.ridge * model)
+            return np.asarray(self.node_weights[node] * (slopes @ rows / (end - begin) + self.ridge * model))
 
     def _rows(self, node: int) -> tuple[int, int]:
-        place = checks.whole(type(self).__name__, "node", node, 0, self.n - 1)
+        place = check.whole(type(self).__name__, "node", node, 0, self.n - 1)
         return int(self.offsets[place]), int(self.offsets[place + 1])
 
     def _model(self, x: ArrayLike) -> NDArray[np.float64]:
-        model = checks.numbers(type(self).__name__, "x", x)
-        if model.shape != (self.dim,):
-            raise ProblemError(f"{type(self).__name__}: x has shape {model.shape}, expected ({self.dim},)")
-        return model
+        return check.floats(type(self).__name__, "x", x, (self.dim,), finite=False)  # a model may have diverged
 
     def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         """`value` of every sample; a subclass may do it at once, for large data."""

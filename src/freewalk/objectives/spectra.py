@@ -27,7 +27,7 @@ def largest_eigenvalues(
     Returns
     -------
     NDArray
-        One value a node.
+        One value per node; 0 at a node without samples.
 
     Examples
     --------
@@ -36,8 +36,8 @@ def largest_eigenvalues(
     """
     dim = features.shape[1]
     counts = np.diff(offsets)
-    result = np.empty(len(counts))
-    for count in np.unique(counts):
+    result = np.zeros(len(counts))
+    for count in np.unique(counts[counts > 0]):
         nodes = np.flatnonzero(counts == count)
         side = min(int(count), dim)
         size = max(1, block // (int(count) * dim + side * side))

@@ -1,21 +1,21 @@
 """Data as the paper draws them, and what it leaves out: uneven counts, a constant feature, shifted optima."""
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
 from freewalk.errors import ProblemError
-from freewalk.objectives import checks
+from freewalk.objectives.samples import Nodes, check
 
 Shifted = Literal["heavy", "all"]
 
-# One generator a purpose, so that changing one thing keeps the others; graphs have the hundreds before.
+# One generator per purpose, so that changing one thing keeps the others; graphs have the hundreds before.
 FEATURES, TRUTH, NOISE, HEAVY, SHIFT, LABELS = range(200, 206)
+_NUMBER = 8.0  # bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,9 @@ def truth(dim: int, distance: float = 1.0, seed: int = 0) -> NDArray[np.float64]
     >>> bool(np.allclose(problem.optimum(), truth(4, 9.0, seed=3)))
     True
     """
-    dim, square = checks.whole("truth", "dim", dim, 1), checks.real("truth", "distance", distance)
+    dim, square = check.whole("truth", "dim", dim, 1), check.real("truth", "distance", distance, 0.0)
+    check.room("truth", f"a model of {dim} features", 3 * _NUMBER * dim)
+    seed = check.seed("truth", seed)
     return np.asarray(np.sqrt(square) * _directions(rng.generator(seed, TRUTH), 1, dim)[0])
 
 
@@ -89,15 +91,21 @@ def draw_data(
     Data
         All but the targets.
     """
-    n, dim = checks.whole(who, "n", n, 1), checks.whole(who, "dim", dim, 1)
-    light = checks.real(who, "light_variance", light_variance)
-    strong = checks.real(who, "heavy_variance", heavy_variance)
-    model = truth(dim, checks.real(who, "distance", distance), seed)
-    shift = checks.real(who, "shift", shift)
-    nodes = np.repeat(np.arange(n, dtype=np.int64), _counts(who, samples, n))
+    n, dim, seed = check.whole(who, "n", n, 1), check.whole(who, "dim", dim, 1), check.seed(who, seed)
+    light, strong, distance, shift = (
+        check.real(who, name, value, 0.0)
+        for name, value in (
+            ("light_variance", light_variance),
+            ("heavy_variance", heavy_variance),
+            ("distance", distance),
+            ("shift", shift),
+        )
+    )
+    adjacent, constant = check.flag(who, "adjacent", adjacent), check.flag(who, "constant", constant)
+    check.choice(who, "shifted", shifted, get_args(Shifted))
+    check.room(who, f"{n} nodes", 3 * _NUMBER * n)
+    nodes = np.repeat(np.arange(n, dtype=np.int64), _counts(who, samples, n, dim))
     chosen = _heavy_nodes(who, n, heavy, heavy_probability, adjacent, seed)
-    if shifted not in get_args(Shifted):
-        raise ProblemError(f"{who}: shifted = {shifted!r}, expected 'heavy' or 'all'{_suggestion(shifted)}")
     if shift > 0 and shifted == "heavy" and not chosen and heavy_probability is None:
         raise ProblemError(
             f"{who}: shift = {shift:g} would move the optimum of heavy nodes, and there are none; "
@@ -110,12 +118,13 @@ def draw_data(
     features = deviations[nodes, None] * rng.generator(seed, FEATURES).standard_normal((len(nodes), dim))
     if constant:
         features[:, 0] = 1.0
-    scores = features @ model
-    if shift > 0:
-        directions = _directions(rng.generator(seed, SHIFT), 1 if shifted == "heavy" else n, dim)
-        lengths = np.where(is_heavy, shift, 0.0) if shifted == "heavy" else np.full(n, shift)
-        displacements = lengths[:, None] * directions
-        scores = scores + np.einsum("sd,sd->s", features, displacements[nodes])
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with the data
+        scores = features @ truth(dim, distance, seed)
+        if shift > 0:
+            directions = _directions(rng.generator(seed, SHIFT), 1 if shifted == "heavy" else n, dim)
+            lengths = np.where(is_heavy, shift, 0.0) if shifted == "heavy" else np.full(n, shift)
+            displacements = lengths[:, None] * directions
+            scores = scores + np.einsum("sd,sd->s", features, displacements[nodes])
     return Data(features, scores, nodes, chosen)
 
 
@@ -127,35 +136,28 @@ def _directions(generator: np.random.Generator, count: int, dim: int) -> NDArray
 def _heavy_nodes(
     who: str, n: int, heavy: int | Sequence[int], probability: float | None, adjacent: bool, seed: int
 ) -> tuple[int, ...]:
-    if np.ndim(heavy) > 0:
-        nodes = checks.members(who, "heavy", heavy, n)
+    if isinstance(heavy, Collection) and not isinstance(heavy, str):
+        nodes = Nodes(who, n).members("heavy", heavy)
     else:
-        count = checks.whole(who, "heavy", heavy, 0, n)
+        count = check.whole(who, "heavy", heavy, 0, n)
         # The start of a permutation: asking for one more keeps those already chosen.
         order = np.arange(n) if adjacent else rng.generator(seed, HEAVY).permutation(n)
         nodes = tuple(sorted(order[:count].tolist()))
     if probability is None:
         return nodes
-    chance = checks.real(who, "heavy_probability", probability, 1.0)
+    chance = check.probability(who, "heavy_probability", probability)
     if nodes:
         raise ProblemError(f"{who}: got heavy and heavy_probability, expected only one of them")
     return tuple(np.flatnonzero(rng.generator(seed, HEAVY).random(n) < chance).tolist())
 
 
-def _counts(who: str, samples: int | ArrayLike, n: int) -> NDArray[np.int64]:
-    if np.ndim(samples) == 0:
-        return np.full(n, checks.whole(who, "samples", samples, 1))
-    counts = checks.integers(who, "samples", samples)
-    if len(counts) != n:
-        raise ProblemError(
-            f"{who}: samples has {len(counts)} entries, expected one number, or one for each of {n} nodes"
-        )
-    if counts.min() < 1:
-        node = int(np.argmin(counts))
-        raise ProblemError(f"{who}: samples[{node}] = {counts[node]}, expected at least 1 at every node")
+def _counts(who: str, samples: int | ArrayLike, n: int, dim: int) -> NDArray[np.int64]:
+    if isinstance(samples, Collection) and not isinstance(samples, str):
+        remedy = f"give one number, or one for each of {n} nodes"
+        counts = check.integers(who, "samples", samples, (n,), low=1, remedy=remedy)
+    else:
+        counts = np.full(n, check.whole(who, "samples", samples, 1))
+    total = float(counts.sum(dtype=np.float64))
+    # Drawn, scaled, and copied by the problem.
+    check.room(who, f"{total:.3g} samples of {dim} features", 3 * _NUMBER * total * dim, "draw fewer of them")
     return counts
-
-
-def _suggestion(given: Any) -> str:
-    close = difflib.get_close_matches(str(given).lower(), get_args(Shifted), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,9 +1,10 @@
 """Tables, figures and pages; they read records and diagnoses and nothing else."""
 
-from freewalk.report.diagnosis import diagnosis_figure, diagnosis_table
-from freewalk.report.figures import curves, escape, occupancy
+from freewalk.report.diagnosis import diagnosis_figure
+from freewalk.report.figures import curves
 from freewalk.report.page import Chart, Page, Section, Series, Table, Verdict, Walks, section_of, write_page
 from freewalk.report.summary import Row, summarize, table
+from freewalk.report.visits import escape, occupancy
 
 __all__ = [
     "Chart",
@@ -16,7 +17,6 @@ __all__ = [
     "Walks",
     "curves",
     "diagnosis_figure",
-    "diagnosis_table",
     "escape",
     "occupancy",
     "section_of",

@@ -1,4 +1,4 @@
-"""A diagnosis as a table and as a picture."""
+"""A diagnosis as a picture."""
 
 import textwrap
 from pathlib import Path
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.analysis.law import stationary
+from freewalk.analysis.words import BIASED, IMPORTANCE, ON_TARGET, UNIFORM, number, outcome, times
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save
 from freewalk.report.graph_map import draw_map, scale_of_stays, shown_traps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.table import Table
 
-    from freewalk.analysis.findings import Diagnosis, Forecast
+    from freewalk.analysis.findings import Diagnosis
 
 Floats = NDArray[np.float64]
 
@@ -22,135 +23,6 @@ FASTER, SLOWER = COLOURS[2], COLOURS[1]
 GREY = "#666666"
 #: The design whose law is drawn beside that of importance sampling: the paper's.
 JUMPING = "MHLJ, jump 0.1"
-BIASED, UNKNOWN = "biased", "—"
-
-_ON_TARGET = 1e-9  # a total variation this small is rounding
-_SAME = 1e-6  # two total variations that differ by more are of different laws
-
-
-def diagnosis_table(found: "Diagnosis") -> "Table":
-    """One row a design: what holds it, what it misses, what it sends, and how soon it gets there.
-
-    Parameters
-    ----------
-    found
-        What `diagnose` returned.
-
-    Returns
-    -------
-    Table
-        For a terminal of 80 columns or more. "biased" stands where the limit itself is too far from the optimum,
-        "> 20 ×" where a design was given up, and — where nothing was computed; the columns about updates are left out
-        where that is so for all designs.
-    """
-    from rich import box
-    from rich.table import Table
-
-    shown = Table(
-        caption=_caption(found),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    shown.add_column("design", overflow="fold", min_width=12, vertical="bottom")
-    headings = ["excess\nvisits", "distance\nfrom\ntarget", "messages\nper\nupdate"]
-    if _is_raced(found):
-        headings += ["step", "updates\nto the\ngoal", "messages\nto the\ngoal", "× MH\nuniform"]
-    for heading in headings:
-        shown.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
-    for label, one in found.forecasts.items():
-        shown.add_row(*_cells(found, one)[: 1 + len(headings)], style="bold" if label == found.best else None)
-    return shown
-
-
-def _is_raced(found: "Diagnosis") -> bool:
-    """Whether updates were predicted, for one design at least."""
-    return any(one.race is not None for one in found.forecasts.values())
-
-
-def _caption(found: "Diagnosis") -> str:
-    from freewalk.analysis.sets import name_nodes
-
-    words = []
-    if found.held is not None:
-        words.append(
-            f"Excess visits: updates beyond its share that the walk spends at {name_nodes(found.held.nodes)} once it "
-            "is there, returns included."
-        )
-    words.append("Distance from target: in total variation; 0 is unbiased.")
-    if _is_raced(found):
-        goal = found.goal
-        if goal is not None:
-            words.append(
-                f"Step: the one that settles at {goal.in_words(goal.settle)}, or 1 / max w L where that is less. "
-                f"Updates: until the expected loss is {goal.in_words(goal.reach)}; the last column compares them."
-            )
-    return " ".join(words)
-
-
-def _cells(found: "Diagnosis", one: "Forecast") -> list[Any]:
-    from rich.text import Text
-
-    cells = [
-        one.label,
-        _number(one.excess),
-        "0" if one.distance <= _ON_TARGET else UNKNOWN if np.isnan(one.distance) else f"{one.distance:.2g}",
-        UNKNOWN if np.isnan(one.messages_per_update) else f"{one.messages_per_update:.2f}",
-        UNKNOWN if one.race is None else f"{one.race.step:.2g}",
-        _outcome(one) or _number(one.race.updates if one.race is not None else np.nan),
-        _number(one.race.messages if one.race is not None else np.nan),
-        _times(found, one),
-    ]
-    return [Text(cell) for cell in cells]  # a label may hold brackets, which rich would read as markup
-
-
-def _number(value: float) -> str:
-    """A count for people.
-
-    Examples
-    --------
-    >>> _number(1341.4), _number(17.88), _number(2.0), _number(float("inf"))
-    ('1,341', '17.9', '2', '—')
-    """
-    if not np.isfinite(value):
-        return UNKNOWN
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _outcome(one: "Forecast") -> str:
-    """Why a design did not get there; nothing where it did, or was not followed."""
-    if one.race is None or np.isfinite(one.race.updates):
-        return ""
-    # With its law on target a design gets there in the end, whatever part of its error is called bias on the way.
-    return BIASED if one.distance > _ON_TARGET and one.race.bias > one.race.excess / 2 else "given up"
-
-
-def _ratio(found: "Diagnosis", one: "Forecast") -> float:
-    """Updates over those of the uniform walk; NaN where one of them is not known, infinite where it was not reached."""
-    from freewalk.analysis.findings import UNIFORM
-
-    uniform = found.forecasts[UNIFORM].race
-    if one.race is None or uniform is None or not np.isfinite(uniform.updates):
-        return float("nan")
-    return float(one.race.updates / max(uniform.updates, 1.0))
-
-
-def _times(found: "Diagnosis", one: "Forecast") -> str:
-    """The ratio in words."""
-    ratio = _ratio(found, one)
-    if np.isfinite(ratio):
-        return f"{ratio:.2f} ×" if ratio < 10 else f"{ratio:.3g} ×"
-    return UNKNOWN if np.isnan(ratio) or _outcome(one) == BIASED else f"> {_bound(found):.2g} ×"
-
-
-def _bound(found: "Diagnosis") -> float:
-    """Up to which multiple of the updates of the uniform walk a design was followed."""
-    from freewalk.analysis.diagnosis import MOST_UPDATES, PATIENCE
-    from freewalk.analysis.findings import UNIFORM
-
-    uniform = found.forecasts[UNIFORM].race
-    return PATIENCE if uniform is None else min(PATIENCE, MOST_UPDATES / max(uniform.updates, 1.0))
 
 
 def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
@@ -178,7 +50,7 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
     """
     import matplotlib
 
-    check_format(path)
+    target = check_format(path)
     with matplotlib.rc_context({**STYLE, "figure.constrained_layout.w_pad": 0.09}):
         figure = new_figure(11.6, 6.8)
         figure.suptitle(_headline(found), fontsize=12, parse_math=False)
@@ -199,40 +71,32 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
             words += "   paler: other traps"
         footnote(figure, words)
         draw_map(figure, picture, found)
-        return save(figure, path)
+        return save(figure, target)
 
 
 def _headline(found: "Diagnosis") -> str:
-    from freewalk.analysis.findings import IMPORTANCE
-
     words = textwrap.fill(found.conclusion.rstrip("."), 105)
     if found.slower is None:
         return words
-    many = f"{found.ratio:.2g} ×" if np.isfinite(found.ratio) else _times(found, found.forecasts[IMPORTANCE])
+    many = f"{found.ratio:.2g} ×" if np.isfinite(found.ratio) else times(found, found.forecasts[IMPORTANCE])
     many = many.replace(">", "more than")
     return f"{words}\nOn {found.graph.name} it needs {many} the updates of the uniform walk"
 
 
 def _draw_laws(axes: "Axes", found: "Diagnosis") -> None:
     """The law that a walk has in the long run against the one it is meant to have."""
-    from freewalk.analysis.diagnosis import DESIGNS
-    from freewalk.analysis.findings import IMPORTANCE, UNIFORM
-    from freewalk.analysis.law import stationary
-
     seen: list[Floats] = []
-    others = [label for label in found.forecasts if label in DESIGNS and label not in (UNIFORM, IMPORTANCE)]
-    others = [JUMPING] if JUMPING in others else others[:1]
+    known = [label for label, one in found.forecasts.items() if not np.isnan(one.distance)]
+    others = sorted(set(known) - {UNIFORM, IMPORTANCE}, key=lambda label: (label != JUMPING, known.index(label)))
     styles: list[dict[str, Any]] = [
         {"marker": "o", "s": 26, "facecolors": "none", "edgecolors": COLOURS[1], "linewidths": 1.0},
         {"marker": "o", "s": 9, "color": COLOURS[0], "linewidths": 0},
     ]
     for label, style in zip([IMPORTANCE, *others], styles, strict=False):
-        kernel = DESIGNS[label].kernel(found.graph, found.importance)
+        kernel = found.forecasts[label].design.kernel(found.graph, found.importance).at(0)
         target, law = np.asarray(kernel.target), stationary(kernel)
         distance = 0.5 * float(np.abs(law - target).sum())
-        if abs(distance - found.forecasts[label].distance) > _SAME:  # another design by that name was compared
-            continue
-        off = "on its target" if distance <= _ON_TARGET else f"{100 * distance:.2g} % off"
+        off = "on its target" if distance <= ON_TARGET else f"{100 * distance:.2g} % off"
         axes.scatter(target, law, alpha=0.75, label=f"{label}: {off}", zorder=3, **style)
         seen += [target, law]
     low, high = float(np.min(seen)) / 1.6, float(np.max(seen)) * 1.6
@@ -271,21 +135,19 @@ def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.
 
 def _draw_bars(axes: "Axes", found: "Diagnosis") -> None:
     """What each design needs; where that was not computed, its excess visits, or what it sends."""
-    from freewalk.analysis.findings import UNIFORM
-
     forecasts = list(found.forecasts.values())
-    ratios = np.array([_ratio(found, one) for one in forecasts])
+    ratios = np.array([found.times_uniform(one.label) for one in forecasts])
     raced = found.forecasts[UNIFORM].race
     if np.isfinite(ratios).any() and raced is not None:
         axes.set_title("Updates needed, relative to MH uniform", loc="left")
-        words = [_outcome(one) if _outcome(one) == BIASED else _times(found, one) for one in forecasts]
-        words[list(found.forecasts).index(UNIFORM)] = f"1 × = {_number(raced.updates)}"
-        given_up = np.array([_outcome(one) not in ("", BIASED) for one in forecasts])
+        words = [outcome(one) if outcome(one) == BIASED else times(found, one) for one in forecasts]
+        words[list(found.forecasts).index(UNIFORM)] = f"1 × = {number(raced.updates)}"
+        given_up = np.array([outcome(one) not in ("", BIASED) for one in forecasts])
         _bars(axes, found, ratios, words, (FASTER, SLOWER), given_up)
     elif found.entrapped:
         axes.set_title("Excess visits to the worst trap", loc="left")
         values = np.array([one.excess for one in forecasts])
-        _bars(axes, found, values, [_number(value) for value in values])
+        _bars(axes, found, values, [number(value) for value in values])
     else:
         axes.set_title("Messages per update", loc="left")
         values = np.array([one.messages_per_update for one in forecasts])
@@ -347,5 +209,5 @@ def _bars(
     axes.tick_params(axis="y", length=0)
     for label, entry in zip(found.forecasts, axes.get_yticklabels(), strict=True):
         entry.set_parse_math(False)  # a dollar sign in a label is a dollar sign
-        if label == found.best:
+        if label == found.best_label:
             entry.set_fontweight("bold")

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.analysis.sets import count_of, name_nodes
 from freewalk.report.figures import COLOURS, INK
 from freewalk.report.layout import Layout, along, layout, middle
+from freewalk.report.nodes import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +27,8 @@ LABELLED = 4  # traps
 _CROWDED = 60  # nodes on a ring from which on neighbours cannot be told apart
 _BROAD = 20  # nodes of a trap that is seen without enlarging it
 _ANCHORS = 6  # nodes of a trap at which the line from its label may end
+_LETTERS = 14  # of a name in the close-up
+_NAMED = 50  # nodes whose names are all written
 _HALO = 3.4  # points from the rim of a node to that of the ring around it
 _RING, _LINK = 2.0, 2.6  # widths, in points, of the ring around a node of a trap and of the edges between two
 
@@ -76,13 +80,15 @@ def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
 
     dots = _Dots(placed.nodes, placed.positions, _radii(found, placed, unit), placed.pairs)
     _draw_dots(axes, found, dots)
-    taken: list[Floats] = []
+    named = found.graph.node_names is not None and dots.nodes.size <= _NAMED
+    taken = _draw_names(figure, axes, found, dots) if named else []
     crowded = placed.kind in ("ring", "path") and placed.nodes.size > _CROWDED
     if crowded and found.traps and len(found.traps[0].nodes) <= _BROAD:
         taken.append(_draw_close_up(axes, found, dots, unit))
     for trap in shown_traps(found)[:LABELLED]:
         if np.isin(trap.nodes, dots.nodes).any():
-            taken += _label(figure, axes, found, dots, trap, taken)
+            name = "" if named or not trap.names else f" at {name_nodes(trap.names, most=2)}"
+            taken += _label(figure, axes, found, dots, trap, name, taken)
 
 
 def _title(found: "Diagnosis", placed: Layout) -> str:
@@ -177,12 +183,18 @@ def _draw_close_up(axes: "Axes", found: "Diagnosis", dots: _Dots, unit: float) -
     for end in ends if origin[1] > 0.5 else ends[:1]:
         axes.plot(*np.column_stack([origin, end]), color="#dddddd", linewidth=0.8, zorder=0.5)
     _draw_dots(axes, found, _Dots(row, places, radii, np.column_stack([order, order + 1])))
-    below = -(float(radii.max()) + _HALO + 10.0) / unit
-    for node, place in list(zip(row, places, strict=True))[:: -(-row.size // 11)]:
-        axes.text(place[0], below, str(node), ha="center", va="center", fontsize=7.5, color="#555555")
-    words = "the worst trap enlarged, with node numbers"
-    axes.text(0, below - 16 / unit, words, ha="center", va="center", fontsize=8.5, color="#555555")
-    corners = axes.transData.transform([(-wide - 0.1, below - 24 / unit), (wide + 0.1, -below)])
+    high = (float(radii.max()) + _HALO + 10.0) / unit
+    below = -high
+    named = found.graph.node_names is not None
+    style: dict[str, Any] = {"ha": "center", "va": "center", "color": "#555555"}
+    upright: dict[str, Any] = {**style, "rotation": 90, "va": "top"} if named else style
+    names = [short(found.graph.node_name(int(node)), _LETTERS) for node in row]
+    for name, place in list(zip(names, places, strict=True))[:: -(-row.size // 11)]:
+        axes.text(place[0], below, name, fontsize=7.5, parse_math=False, **upright)
+    below -= (16.0 + (4.6 * max(map(len, names)) if named else 0.0)) / unit
+    words = f"the worst trap enlarged, with node {'names' if named else 'numbers'}"
+    axes.text(0, below, words, fontsize=8.5, **style)
+    corners = axes.transData.transform([(-wide - 0.1, below - 8 / unit), (wide + 0.1, high)])
     return np.asarray(corners.ravel(), dtype=np.float64)
 
 
@@ -198,8 +210,40 @@ def _around(found: "Diagnosis", trap: tuple[int, ...], shown: int) -> Integers:
     return order[(middle(order, trap) - (shown - 1) // 2 + np.arange(shown)) % order.size]
 
 
+def _draw_names(figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots) -> list[Floats]:
+    """Write the name of each node beside it, on the side where it hides least; returns the boxes that they take."""
+    pixel, taken, frame = figure.dpi / 72.0, list[Floats](), np.array(axes.get_window_extent().extents)
+    nodes = axes.transData.transform(dots.places)
+    first, last = nodes[dots.pairs.T][:, :, None]
+    lines: Floats = first + np.linspace(0, 1, 40)[:, None] * (last - first)
+    reach = (dots.radii[:, None] + _HALO) * pixel
+    middle_of_all = nodes.mean(axis=0)
+    away = np.linalg.norm(nodes - middle_of_all, axis=1) + pixel
+    for place, (node, home) in enumerate(zip(dots.nodes, nodes, strict=True)):
+        words = short(found.graph.node_name(int(node)), 16)
+        text = axes.text(0, 0, words, ha="center", va="center", fontsize=8, color=INK, zorder=5, parse_math=False)
+        extent = text.get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
+        half = np.array([extent.width, extent.height]) / 2
+        best, least = home, np.inf
+        for angle in np.linspace(0, 2 * np.pi, 16, endpoint=False):
+            direction = np.array([np.cos(angle), np.sin(angle)])
+            centre = home + direction * (reach[place] + half + pixel)
+            box = np.concatenate([centre - half, centre + half])
+            hidden = ((nodes + reach > box[:2]) & (nodes - reach < box[2:])).all(axis=1).sum()
+            crossed = ((lines > box[:2]) & (lines < box[2:])).all(axis=-1).any(axis=-1).sum()
+            outside = bool((box[:2] < frame[:2]).any() or (box[2:] > frame[2:]).any())
+            cost = 5.0 * hidden + crossed + 20.0 * outside + 10.0 * sum(_overlap(box, other) for other in taken)
+            cost -= 0.2 * float(direction @ (home - middle_of_all)) / away[place]
+            if cost < least:
+                best, least = centre, cost
+        text.set_position(tuple(axes.transData.inverted().transform(best)))
+        text.set_in_layout(False)
+        taken.append(np.concatenate([best - half, best + half]))
+    return taken
+
+
 def _label(
-    figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots, trap: "Trap", taken: list[Floats]
+    figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots, trap: "Trap", name: str, taken: list[Floats]
 ) -> list[Floats]:
     """Say how long a visit lasts, where there is room; returns the boxes that the words and their line take."""
     members = np.flatnonzero(np.isin(dots.nodes, trap.nodes))
@@ -207,7 +251,7 @@ def _label(
     inner = members[np.argsort(np.linalg.norm(dots.places[members] - centre, axis=1), kind="stable")][:_ANCHORS]
     colour = TRAP if trap is found.traps[0] else OTHER
     text: Any = axes.annotate(
-        f"{'worst trap: ' if trap is found.traps[0] else ''}{_updates(trap.excess)}",
+        f"{'worst trap' if trap is found.traps[0] else 'trap'}{name}: {count_of(trap.excess)} updates",
         (0, 0),
         xytext=(0, 0),
         textcoords="offset points",
@@ -270,12 +314,6 @@ def _room(
             if cost < least:
                 best, least = place, cost
     return best, float(least)
-
-
-def _updates(count: float) -> str:
-    from freewalk.analysis.sets import count_of
-
-    return f"{count_of(count)} updates"
 
 
 def _overlap(one: Floats, other: Floats) -> bool:

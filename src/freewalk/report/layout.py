@@ -53,7 +53,7 @@ def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> Layout:
     Parameters
     ----------
     graph
-        The graph.
+        The graph; where it says where to draw its nodes, they are drawn there.
     focus
         The nodes that matter: at the top of a ring, or amid the part that is shown.
     importance
@@ -65,6 +65,11 @@ def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> Layout:
         The same for the same arguments.
     """
     around = [int(node) for node in focus]
+    given = given_places(graph)
+    if given is not None:
+        nodes = np.arange(graph.n) if graph.n <= MOST_BY_RULE else nearest(graph, around, importance)
+        pairs = _pairs(graph if nodes.size == graph.n else _part(graph, nodes))
+        return Layout(nodes, _scaled(given[nodes]), pairs, "other", whole=nodes.size == graph.n)
     kind = kind_of(graph)
     if graph.n <= (MOST if kind == "other" else MOST_BY_RULE):
         return Layout(np.arange(graph.n), _scaled(_places(graph, kind, around)), _pairs(graph), kind, whole=True)
@@ -75,6 +80,12 @@ def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> Layout:
     kind = kind_of(part)
     inside = np.flatnonzero(np.isin(nodes, around)).tolist()
     return Layout(nodes, _scaled(_places(part, kind, inside)), _pairs(part), kind, whole=False)
+
+
+def given_places(graph: Graph) -> Floats | None:
+    """Where the graph says that its nodes are, in the proportions that it says; None where that is in one point."""
+    places = None if graph.positions is None else _scaled(graph.positions)
+    return places if places is not None and places.any() else None
 
 
 def kind_of(graph: Graph) -> Kind:
@@ -170,7 +181,7 @@ def _free(graph: Graph) -> Floats:
     else:
         # More room than the default between nodes, so that the middle does not become a ball.
         found = networkx.spring_layout(drawn, seed=1, k=2.2 / np.sqrt(graph.n), iterations=120)
-    return np.array([found[node] for node in range(graph.n)], dtype=np.float64)
+    return np.array([found[node] for node in drawn], dtype=np.float64)
 
 
 def _arc(turns: Floats) -> Floats:
@@ -180,8 +191,9 @@ def _arc(turns: Floats) -> Floats:
 
 def _scaled(places: Floats) -> Floats:
     """The same picture around 0, its longer side from −1 to 1."""
+    places = places / max(float(np.abs(places).max()), 1e-300)  # no sum or difference of them overflows then
     low, high = places.min(axis=0), places.max(axis=0)
-    return np.asarray((places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-9))
+    return np.asarray((places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12))
 
 
 def _shape(graph: Graph) -> tuple[int, int] | None:

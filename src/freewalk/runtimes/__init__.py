@@ -1,5 +1,6 @@
 """Where walks run: one file a runtime, all of them visiting the same nodes."""
 
+from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
 from freewalk.runtimes.cpu import CPU
 from freewalk.runtimes.cuda import CUDA
@@ -23,7 +24,4 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
     if isinstance(runtime, Runtime):
         return runtime
     names: dict[str, type[Runtime]] = {"cpu": CPU, "cuda": CUDA, "reference": Reference}
-    if not isinstance(runtime, str) or runtime not in names:
-        *others, last = map(repr, names)
-        raise FreewalkError(f"runtime: got {runtime!r}, expected {', '.join(others)} or {last}")
-    return names[runtime]()
+    return names[Checks(FreewalkError).choice("run", "runtime", runtime, names)]()

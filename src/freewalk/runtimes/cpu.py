@@ -9,6 +9,7 @@ from queue import SimpleQueue
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
 from freewalk.objectives import LeastSquares, Predictor
 from freewalk.phases import Phase
@@ -17,6 +18,8 @@ from freewalk.runtimes.runtime import Job, Measures, PhaseEngine, Runtime, State
 _TASKS_A_THREAD = 4  # smaller tasks even out cores that are not equally free
 _SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
 _NARROW, _WIDEST = 2**6, 2**12  # walks in a slab
+_MOST_THREADS = 1024
+_check = Checks(FreewalkError)
 
 
 @dataclass(frozen=True)
@@ -26,20 +29,19 @@ class CPU(Runtime):
     Parameters
     ----------
     threads
-        How many threads; None takes $FREEWALK_THREADS, else all cores.
+        How many threads, up to 1024; None takes $FREEWALK_THREADS, else all cores.
 
     Raises
     ------
     FreewalkError
-        If the number of threads is below 1.
+        If that is no such number.
     """
 
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.threads, (int, np.integer)) and not isinstance(self.threads, bool)
-        if self.threads is not None and (not whole or self.threads < 1):
-            raise FreewalkError(f"CPU: threads = {self.threads!r}, expected a whole number >= 1, or None for all cores")
+        if self.threads is not None:
+            _check.whole("CPU", "threads", self.threads, 1, _MOST_THREADS, remedy="None takes all cores")
 
     def engine(self, job: Job) -> "CPUEngine":
         """Make a job ready; an objective must give a slope."""
@@ -49,9 +51,10 @@ class CPU(Runtime):
                 "pass runtime='reference'"
             )
         given = os.environ.get("FREEWALK_THREADS") or "0"
-        if not given.isdecimal():
-            raise FreewalkError(f"FREEWALK_THREADS: got {given!r}, expected a whole number >= 1, or 0 for all cores")
-        return CPUEngine(job, self.threads or int(given) or os.cpu_count() or 1)
+        if not given.isdecimal() or len(given) > 4 or int(given) > _MOST_THREADS:
+            expected = f"a whole number from 1 to {_MOST_THREADS}, or 0 for all cores"
+            raise _check.fail("cpu", "FREEWALK_THREADS", given, expected)
+        return CPUEngine(job, self.threads or int(given) or min(os.cpu_count() or 1, _MOST_THREADS))
 
 
 class CPUEngine(PhaseEngine):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
 from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares, Predictor
@@ -43,10 +44,8 @@ class CUDA(Runtime):
     walks_at_once: int | None = None
 
     def __post_init__(self) -> None:
-        given = self.walks_at_once
-        whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
-        if given is not None and (not whole or given < 1):
-            raise FreewalkError(f"CUDA: walks_at_once = {given!r}, expected a whole number >= 1, or None for all")
+        if self.walks_at_once is not None:
+            Checks(FreewalkError).whole("CUDA", "walks_at_once", self.walks_at_once, 1, remedy="None takes all")
 
     def engine(self, job: Job) -> "CUDAEngine":
         """Make a job ready; an objective must give a slope."""

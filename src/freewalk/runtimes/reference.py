@@ -109,26 +109,29 @@ def _hop(kernel: Kernel, move: Move, hop: int, node: int, draw: np.uint64) -> in
 def _update(
     problem: Objective, kernel: Kernel, rule: Rule, seed: int, state: State, walk: int, node: int, began: int
 ) -> None:
-    """The local steps of one visit."""
-    step = float(rule.rates(np.array([state.step]))[0])
+    """The local steps of one visit; at a relay the model stays as it is, and the rule sees a gradient of 0."""
+    relay = problem.samples(node) == 0
+    step = 0.0 if relay else float(rule.rates(np.array([state.step]))[0])
     if rule.weighted:
         step *= float(kernel.weights[node])
     for local in range(rule.local_steps):
-        sample = None
-        if rule.sampled:
-            key = (np.uint64(seed), rng.SAMPLE, np.uint64(walk), np.uint64(state.step), np.uint64(local))
-            sample = int(rng.pick(rng.word(*key), np.uint64(problem.samples(node))))
         count = (state.step - began) * rule.local_steps + local
         with np.errstate(all="ignore"):
-            chosen = () if sample is None else (sample,)  # only a rule that samples needs an objective that can
-            gradient = problem.gradient(node, state.models[walk], *chosen)
+            if relay:
+                gradient = np.zeros(problem.dim)
+            elif rule.sampled:  # only a rule that samples needs an objective that can
+                key = (np.uint64(seed), rng.SAMPLE, np.uint64(walk), np.uint64(state.step), np.uint64(local))
+                sample = int(rng.pick(rng.word(*key), np.uint64(problem.samples(node))))
+                gradient = problem.gradient(node, state.models[walk], sample)
+            else:
+                gradient = problem.gradient(node, state.models[walk])
             for j in range(problem.dim):
-                carried = [float(number) for number in state.carried[:, walk, j]]
+                x, *carried = (float(number) for number in (state.models[walk, j], *state.carried[:, walk, j]))
                 try:
-                    updated = rule.update(float(state.models[walk, j]), float(gradient[j]), step, count, *carried)
+                    updated = rule.update(x, float(gradient[j]), step, count, *carried)
                 except ArithmeticError:  # plain Python raises where compiled code goes on with what is not finite
-                    updated = (np.nan, *(np.nan for _ in carried)) if carried else np.nan
-                if carried:
-                    state.models[walk, j], *state.carried[:, walk, j] = updated
-                else:
-                    state.models[walk, j] = updated
+                    lost = carried if relay else [np.nan] * len(carried)
+                    updated = (np.nan, *lost) if carried else np.nan
+                first, *rest = updated if carried else (updated,)
+                state.models[walk, j] = x if relay else first
+                state.carried[:, walk, j] = rest

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.errors import FreewalkError, ProblemError
+from freewalk import entering
+from freewalk.checks import Checks
+from freewalk.errors import FreewalkError, ProblemError, RecordError
 from freewalk.kernel import Kernel
-from freewalk.objectives import Objective
+from freewalk.learning import Rule
+from freewalk.objectives import LeastSquares, Objective
 from freewalk.phases import Phase, phase_at
+
+_check = Checks(RecordError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +31,29 @@ class Job:
     def kernel(self) -> Kernel:
         """The kernel of the first phase; all phases share its graph."""
         return self.phases[0].kernel
+
+    @property
+    def measured(self) -> dict[str, str]:
+        """What its engines measure, and the types of the arrays."""
+        counts, losses = {"messages": "int64", "probes": "int64"}, {"loss": "float64", "distance": "float64"}
+        if self.problem is None:
+            return counts
+        return counts | losses | ({"mse": "float64"} if isinstance(self.problem, LeastSquares) else {})
+
+    def checked(self, steps: int) -> "Job":
+        """The same job, of which everything is known to fit together; it may come from a file.
+
+        Raises
+        ------
+        FreewalkError
+            If something does not fit, or it cannot run so many steps.
+        """
+        problem = None if self.problem is None else entering.problem("record", self.problem)
+        phases = entering.phases(self.phases, None, problem, "record")
+        entering.phases_cover(phases, steps)
+        entering.schedules(phases, steps)
+        precision = _check.choice("record", "precision", self.precision, entering.PRECISIONS)
+        return Job(problem, phases, _check.seed("record", self.seed), precision)
 
     def phase_at(self, step: int) -> tuple[Phase, int | None, int]:
         """The phase of a step, where it ends (None: never), and the step at which its rule began."""
@@ -60,6 +88,45 @@ class State:
     def visits_are_summed(self) -> bool:
         """Whether visits are counted over all walks together."""
         return bool(self.visits.shape[0] != self.walks)
+
+    def checked(self, job: Job, steps: int) -> "State":
+        """A copy in arrays of exactly the types, shapes and ranges that engines trust.
+
+        Raises
+        ------
+        RecordError
+            If one of them is something else; it may come from a file.
+        """
+        n, dim = job.kernel.graph.n, 0 if job.problem is None else job.problem.dim
+        step = _check.whole("record", "step", self.step, 0, steps)
+        rule = job.phase_at(max(step - 1, 0))[0].rule
+        walks = max(np.size(self.nodes), 1)
+        hops = max(move.hops for phase in job.phases for move in phase.kernel.moves)
+        most = min(step * max(hops, 1), 2**62)  # models that a walk can have sent by now
+        path_of = _exactly("path_of", self.path_of, "int64", (walks,), -1, walks - 1)
+        rows = np.sort(path_of[path_of >= 0])
+        if not np.array_equal(rows, np.arange(rows.size)):
+            raise _check.fail("record", "path_of", path_of, f"each of {rows.size} rows once")
+        summed = walks > 1 and np.shape(self.visits)[:1] == (1,)
+        carried = np.asarray(self.carried)
+        return State(
+            step=step,
+            nodes=_exactly("nodes", self.nodes, "int32", (walks,), 0, n - 1),
+            models=_exactly("models", self.models, job.precision, (walks, dim)),
+            carried=_exactly(
+                "carried",
+                self.carried,
+                "float32" if carried.dtype.newbyteorder("=") == "float32" else "float64",
+                (0 if rule is None else carries(rule), walks, dim),
+            ),
+            messages=_exactly("messages", self.messages, "int64", (walks,), 0, most),
+            probes=_exactly("probes", self.probes, "int64", (walks,), 0, 2 * most),
+            visits=_exactly(
+                "visits", self.visits, "int64", (1 if summed else walks, n), 0, step * (walks if summed else 1)
+            ),
+            path_of=path_of,
+            paths=_exactly("paths", self.paths, "int32", (rows.size, steps + 1 if rows.size else 1), 0, n - 1),
+        )
 
 
 Measures = dict[str, NDArray[Any]]
@@ -140,10 +207,48 @@ def not_compiled(where: str, job: Job, phase: Phase, error: Exception) -> Freewa
     )
 
 
+def _exactly(
+    name: str, values: Any, kind: str, shape: tuple[int, ...], low: int | None = None, high: int | None = None
+) -> NDArray[Any]:
+    """A copy of an array that has this type, up to the order of bytes, and shape; and, if given, this range."""
+    fits = isinstance(values, np.ndarray) and values.dtype.newbyteorder("=") == kind and values.shape == shape
+    if not fits:
+        raise _check.fail("record", name, values, f"an array of {kind} of shape {shape}")
+    if low is not None and high is not None:
+        _check.integers("record", name, values, shape, low=low, high=high)
+    return np.array(values, dtype=kind, order="C")
+
+
+def carries(rule: Rule) -> int:
+    """How many numbers per coordinate a rule carries, and that it reports one of them or the model."""
+    who = type(rule).__name__
+    count = entering.check.whole(who, "carries", rule.carries, 0, 2)
+    entering.check.whole(who, "reported", rule.reported, -1, count - 1)
+    return count
+
+
+def begin(rule: Rule | None, models: NDArray[Any]) -> NDArray[Any]:
+    """What travels with the models where a rule begins. Engines trust its shape, so a rule of the user's is checked.
+
+    Raises
+    ------
+    FreewalkError
+        If the rule makes something else than it says.
+    """
+    if rule is None:
+        return np.zeros((0, *models.shape))
+    carried, shape = rule.begin(models), (carries(rule), *models.shape)
+    if not isinstance(carried, np.ndarray) or carried.shape != shape or carried.dtype not in ("float64", "float32"):
+        raise entering.check.fail(type(rule).__name__, "begin()", carried, f"an array of floats of shape {shape}")
+    return carried
+
+
 def known_optimum(problem: Objective) -> NDArray[np.float64]:
     """The optimum from which distances are measured; NaN where the problem has none."""
     try:
         found = problem.optimum()
-    except (ProblemError, NotImplementedError):
+    except (ProblemError, NotImplementedError, np.linalg.LinAlgError):
         found = None
-    return np.full(problem.dim, np.nan) if found is None else np.asarray(found, dtype=np.float64).reshape(problem.dim)
+    if found is None or np.isnan(found).any():
+        return np.full(problem.dim, np.nan)
+    return entering.check.floats(type(problem).__name__, "optimum()", found, (problem.dim,), finite=False)

@@ -8,7 +8,8 @@ import numpy as np
 
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, footnote, new_figure, save
 from freewalk.report.page import Chart
-from freewalk.report.statistics import is_spread, mean_and_band, values_of
+from freewalk.report.reading import values_of
+from freewalk.report.statistics import is_spread, mean_and_band
 from freewalk.studies.evidence import Curve, Evidence
 from freewalk.studies.sweeping import Sweep
 

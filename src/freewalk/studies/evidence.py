@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freewalk.experiment.spec import Plan
 from freewalk.record import Record
-from freewalk.report.summary import by_design, measure
+from freewalk.report.reading import by_design, measure
 from freewalk.studies.files import Variant
 from freewalk.studies.published import PublishedCurve
 

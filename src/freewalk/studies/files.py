@@ -6,8 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, get_args
 
+from freewalk.checks import suggestion
 from freewalk.errors import SpecError
-from freewalk.experiment.catalogue import suggestion
 
 #: "stated": what the paper prints; "published": what gives its printed curves; "own": our companions to it.
 Variant = Literal["stated", "published", "own"]

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from freewalk.errors import RecordError
 from freewalk.loop import versions
-from freewalk.record import Record
+from freewalk.record import Record, read
 
 if TYPE_CHECKING:
     import xarray
 
 SPEC, RECORD, EXACT, VERDICTS = "spec.toml", "record.npz", "exact", "verdicts.json"
 FIGURE, CHARTS, SWEEP = "figure.png", "charts.png", "sweep.png"
-_WHEN = ("started", "seconds", "interruptions")
+_WHEN = ("started", "seconds", "interruptions", "interrupted_by")
 
 
 def stored(path: Path, spec: str) -> Record | None:
@@ -26,7 +26,7 @@ def stored(path: Path, spec: str) -> Record | None:
     if not path.is_file():
         return None
     try:
-        record = Record.load(path)
+        record = read(path)
     except RecordError:  # half a file, or something else: made anew
         return None
     story = record.provenance
@@ -41,7 +41,8 @@ def timeless(record: Record, spec: str) -> Record:
     data = record.data
     if "visits" in data and "walk" in data.visits.dims:
         data = data.assign(visits=data.visits.sum("walk"))
-    return Record(data, {**_without_hour(record.provenance), "spec": spec, "versions": versions()})
+    story = {**_without_hour(record.provenance), "spec": spec, "versions": versions()}
+    return Record(data, story, graph=record.graph)
 
 
 def keep_data(path: Path, spec: str, data: "xarray.Dataset") -> Record:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import entering
-from freewalk.analysis.chain import check_fit, matrix_of
+from freewalk.analysis.chain import check, check_fit, matrix_of
 from freewalk.analysis.law import stationary
 from freewalk.analysis.mixing import MixingTime, mixing_time_of
 from freewalk.analysis.model import start_law
 from freewalk.analysis.theory.losses import Floats, losses_of
 from freewalk.analysis.theory.perturbation import Pieces, pieces_of
-from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 
@@ -117,8 +115,8 @@ def accumulated_error(problem: Objective, kernel: Kernel, length: int, start: st
     length
         The largest number of updates.
     start
-        The law of the first node: "stationary", "uniform", a node, nodes, a law over the nodes, or "worst", which
-        takes for each k the node that gives the most.
+        The distribution of the first node: "stationary", "uniform", "heaviest", a node, nodes, probabilities, or
+        "worst", which takes for each k the node that gives the most.
 
     Returns
     -------
@@ -239,13 +237,14 @@ def smallest_constant(
     True
     """
     check_fit("smallest_constant", problem, kernel)
+    longest = check.whole("smallest_constant", "longest", longest, 1)
     terms = _Terms("smallest_constant", problem, kernel, mixing)
     errors = _errors("smallest_constant", problem, kernel, longest, start)
     found = [terms.at(updates, float(exact)) for updates, exact in enumerate(errors, start=1)]
     printed = [each.printed_constant for each in found[1:]]
     corrected = [each.constant for each in found]
     return SmallestConstants(
-        longest=int(longest),
+        longest=longest,
         printed=max(printed, default=np.nan),
         printed_updates=2 + int(np.argmax(printed)) if printed else 0,
         corrected=max(corrected),
@@ -298,10 +297,8 @@ def mixing_of(who: str, kernel: Kernel, mixing: float | None) -> MixingTime:
     """The mixing time, given or computed; infinite for a periodic walk, and where no bound is found."""
     if mixing is None:
         return mixing_time_of(who, kernel)
-    number = isinstance(mixing, (int, float, np.integer, np.floating)) and not isinstance(mixing, bool)
-    if not number or not mixing >= 1:
-        raise AnalysisError(f"{who}: mixing = {mixing!r}, expected a number of steps >= 1, or None to compute it")
-    return mixing if isinstance(mixing, MixingTime) else MixingTime(float(mixing))
+    known = check.real(who, "mixing", mixing, 1.0, finite=False, remedy="None computes it")
+    return mixing if isinstance(mixing, MixingTime) else MixingTime(known)
 
 
 def conditional_errors(matrix: "csr_array", pulls: Floats) -> Iterator[tuple[Floats, Floats]]:
@@ -315,13 +312,13 @@ def conditional_errors(matrix: "csr_array", pulls: Floats) -> Iterator[tuple[Flo
         errors = squares + 2.0 * np.einsum("vi,vi->v", pulls, ahead[:, :-1]) + ahead[:, -1]
 
 
-def first_law(who: str, kernel: Kernel, start: str | ArrayLike) -> Floats | None:
-    """The law of the first node; None stands for the worst one."""
+def first_law(who: str, problem: Objective, kernel: Kernel, start: str | ArrayLike) -> Floats | None:
+    """The distribution of the first node; None stands for the worst one."""
     if isinstance(start, str) and start == "worst":
         return None
     if isinstance(start, str) and start == "stationary":
         return stationary(kernel, who=who)
-    return start_law(who, start, kernel.graph.n)
+    return start_law(who, start, kernel.graph, problem.smoothness)
 
 
 def over_starts(values: Floats, law: Floats | None) -> float:
@@ -330,10 +327,11 @@ def over_starts(values: Floats, law: Floats | None) -> float:
 
 
 def _errors(who: str, problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike) -> Floats:
-    length = entering.count(f"{who}: length", length, AnalysisError)
+    length = check.whole(who, "length", length, 1)
+    check.room(who, f"the errors of {length:,} updates", 8.0 * length, "ask for fewer")
     matrix = matrix_of(who, kernel)
     pulls = pulls_of(kernel, losses_of(who, problem).gradients)
-    law = first_law(who, kernel, start)
+    law = first_law(who, problem, kernel, start)
     every = zip(range(length), conditional_errors(matrix, pulls), strict=False)
     return np.array([over_starts(errors, law) for _, (_, errors) in every])
 

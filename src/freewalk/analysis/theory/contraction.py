@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.analysis.chain import check_fit
-from freewalk.analysis.theory.losses import Floats, Losses, check_step, losses_of
+from freewalk.analysis.chain import check, check_fit
+from freewalk.analysis.theory.losses import Floats, Losses, losses_of
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 
@@ -121,7 +121,7 @@ def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
       exact       the smallest constant for the corrected rate is 0.34
     """
     check_fit("lemma_1", problem, kernel)
-    return contraction_of(losses_of("lemma_1", problem), kernel.weights, check_step("lemma_1", step))
+    return contraction_of(losses_of("lemma_1", problem), kernel.weights, check.real("lemma_1", "step", step, above=0.0))
 
 
 def contraction_of(losses: Losses, weights: Floats, step: float) -> Contraction:

@@ -1,13 +1,13 @@
 """The local losses as the theory reads them: how much they bend, and their gradients at the optimum."""
 
-import reprlib
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.errors import AnalysisError
+from freewalk.analysis.chain import check
 from freewalk.objectives import LeastSquares, Logistic, Objective, Predictor
+from freewalk.objectives.samples import by_node
 
 Floats = NDArray[np.float64]
 
@@ -50,37 +50,36 @@ def losses_of(who: str, problem: Objective) -> Losses:
     AnalysisError
         If it is another problem: nothing is known about the convexity of its losses.
     """
-    if not isinstance(problem, (LeastSquares, Logistic)):
-        raise AnalysisError(
-            f"{who}: got {reprlib.repr(problem)}, expected a fw.objectives.LeastSquares or fw.objectives.Logistic "
-            "problem, of which it is known how convex each local loss is; for other losses run fw.learn and look"
-        )
+    expected = (
+        "a fw.objectives.LeastSquares or fw.objectives.Logistic problem, of which it is known how convex each local "
+        "loss is; for other losses run fw.learn and look"
+    )
+    found: LeastSquares | Logistic = check.instance(who, "problem", problem, (LeastSquares, Logistic), expected)
+    return _read(found)
+
+
+def _read(problem: LeastSquares | Logistic) -> Losses:
     optimum = problem.optimum()
     counts = np.diff(problem.offsets)
     errors = np.frompyfunc(problem.slope, 2, 1)(problem.features @ optimum, problem.targets)
     slopes = np.asarray(errors, dtype=np.float64)
     pulls = (slopes / np.repeat(counts, counts))[:, None] * problem.features
-    gradients = np.add.reduceat(pulls, problem.offsets[:-1], axis=0) + problem.ridge * optimum
+    factors = problem.node_weights[:, None]
+    gradients = factors * (by_node(pulls, problem.offsets) + problem.ridge * optimum)
     spectra = _spectra(problem, counts)
     # The infimum of the second derivative in the prediction; the largest value is `curvature`.
     flattest = 1.0 if isinstance(problem, LeastSquares) else 0.0
-    lowest = flattest * spectra + problem.ridge
-    curvatures = np.column_stack([lowest[:, 0], problem.curvature * spectra[:, -1] + problem.ridge])
+    lowest = factors * (flattest * spectra + problem.ridge)
+    curvatures = np.column_stack([lowest[:, 0], factors[:, 0] * (problem.curvature * spectra[:, -1] + problem.ridge)])
     return Losses(curvatures, _flatness(problem, lowest), gradients, optimum)
-
-
-def check_step(who: str, step: float) -> float:
-    """A positive finite number."""
-    number = isinstance(step, (int, float, np.integer, np.floating)) and not isinstance(step, bool)
-    if not number or not 0 < step < np.inf:
-        raise AnalysisError(f"{who}: step = {step!r}, expected a number above 0; take one step of a schedule")
-    return float(step)
 
 
 def _flatness(problem: LeastSquares | Logistic, lowest: Floats) -> str:
     """Why μ = 0, if it is."""
     if lowest.min() > 0:
         return ""
+    if problem.relays:
+        return f"node {problem.relays[0]} is a relay, whose loss is 0"
     if isinstance(problem, Logistic):
         return "a logistic loss flattens out where its predictions are confident"
     node = int(np.argmin(lowest[:, 0]))
@@ -91,7 +90,7 @@ def _spectra(problem: Predictor, counts: NDArray[np.int64]) -> Floats:
     """All eigenvalues of A_vᵀA_v / m_v, in increasing order; m < d samples leave d − m of them at exactly 0."""
     dim = problem.dim
     result = np.zeros((problem.n, dim))
-    for count in np.unique(counts):
+    for count in np.unique(counts[counts > 0]):
         nodes = np.flatnonzero(counts == count)
         side = min(int(count), dim)
         size = max(1, _BLOCK // (int(count) * dim + side * side))

@@ -1,12 +1,11 @@
 """When importance sampling pays, by the rates of centralized learning that the paper quotes."""
 
-import reprlib
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.errors import AnalysisError
+from freewalk.analysis.chain import check
 
 
 @dataclass(frozen=True)
@@ -70,15 +69,10 @@ def importance_pays(importance: ArrayLike) -> ImportanceRates:
     >>> print(importance_pays([100] + 999 * [1]))
     importance sampling is promised to be 82.8 times as fast (mean/min = 1.1, max/mean = 91)
     """
-    try:
-        values = np.asarray(importance, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.zeros(0)
-    if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
-        raise AnalysisError(
-            f"importance_pays: got {reprlib.repr(importance)}, expected one positive number per node, such as "
-            "problem.smoothness"
-        )
+    expected = "one positive number per node, such as problem.smoothness"
+    values = check.floats("importance_pays", "importance", importance, (None,), positive=True, remedy=expected)
+    if not values.size:
+        raise check.fail("importance_pays", "importance", importance, expected)
     low, high = float(values.min()), float(values.max())
     mean = float(high * np.mean(values / high))  # the sum itself may be more than a float holds
     spread, peak = mean / low, high / mean

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import entering
 from freewalk.analysis.law import stationary
 from freewalk.analysis.mixing import EXACT, MixingTime
+from freewalk.analysis.model import first_model
 from freewalk.analysis.theory.accumulation import bias_of, mixing_of, pulls_of
 from freewalk.analysis.theory.assumptions import Assumptions, assumptions_of
 from freewalk.analysis.theory.losses import Floats, Losses, losses_of
@@ -140,7 +140,7 @@ def setting_of(
         losses=losses,
         known=known,
         pulls=pulls,
-        offset=entering.models(initial, problem.dim, 1, "float64")[0] - losses.optimum,
+        offset=first_model(who, initial, problem.dim) - losses.optimum,
         steps=steps,
         mixing=float(tau),
         jumps=jumps,

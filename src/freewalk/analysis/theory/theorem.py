@@ -1,19 +1,16 @@
 """Theorem 1: the error after T updates, as printed, as its proof gives it, and as it is true."""
 
-import reprlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk import entering
-from freewalk.analysis.chain import check_fit, matrix_of
+from freewalk.analysis.chain import check, check_fit, matrix_of
 from freewalk.analysis.theory.accumulation import conditional_errors, first_law, over_starts
 from freewalk.analysis.theory.contraction import Contraction, contraction_of
-from freewalk.analysis.theory.losses import Floats, check_step
+from freewalk.analysis.theory.losses import Floats
 from freewalk.analysis.theory.terms import Setting, Terms, setting_of
-from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 
@@ -107,8 +104,8 @@ def theorem_1(
     step
         γ; None takes the corrected step.
     start
-        The law of the first node: "stationary", "uniform", a node, nodes, a law over the nodes, or "worst", the node
-        that gives the most.
+        The distribution of the first node: "stationary", "uniform", "heaviest", a node, nodes, probabilities, or
+        "worst", the node that gives the most.
     exact
         E‖x_T − x*‖² for this step and start, if it is known, as from `exact_curve` (least squares only) or from a
         mean over walks: gives the smallest constants.
@@ -157,11 +154,13 @@ def theorem_1(
     """
     who = "theorem_1"
     check_fit(who, problem, kernel)
-    updates = entering.count(f"{who}: steps", steps, AnalysisError)
-    given = None if step is None else check_step(who, step)
-    truth = np.nan if exact is None else _check_exact(who, exact)
+    updates = check.whole(who, "steps", steps, 1)
+    given = None if step is None else check.real(who, "step", step, above=0.0)
+    if getattr(exact, "shape", None) == ():  # as of one point of a curve
+        exact = np.asarray(exact).item()
+    truth = np.nan if exact is None else check.real(who, "exact", exact, 0.0, finite=False)
     setting, reasons = setting_of(who, problem, kernel, updates, initial, mixing)
-    law = first_law(who, kernel, start)
+    law = first_law(who, problem, kernel, start)
     gamma = setting.corrected_step() if given is None else given
     certified = np.nan
     if not np.isnan(gamma):
@@ -186,20 +185,6 @@ def theorem_1(
         certified=certified,
         exact=truth,
     )
-
-
-def _check_exact(who: str, exact: float) -> float:
-    """A number ≥ 0; infinite for a walk that diverges."""
-    try:
-        value = np.nan if isinstance(exact, (str, bytes, bool)) else float(exact)
-    except (TypeError, ValueError, OverflowError):
-        value = np.nan
-    if not value >= 0:
-        raise AnalysisError(
-            f"{who}: exact = {reprlib.repr(exact)}, expected the squared distance as a number >= 0, or None where it "
-            "is not known"
-        )
-    return value
 
 
 def _certified(matrix: "csr_array", setting: Setting, contraction: Contraction, law: Floats | None) -> float:

@@ -53,6 +53,8 @@ def _number(value: float, digits: int) -> float | int | None:
 
 def pack(values: NDArray[Any], kind: str) -> str:
     """An array as base64 of little-endian numbers; `kind` is one of numpy's, such as "u2" or "f4"."""
+    if kind == "f4":
+        values = np.clip(values, -3e38, 3e38)  # what a page shows in a colour need not be larger
     return base64.b64encode(values.astype(f"<{kind}").tobytes()).decode("ascii")
 
 

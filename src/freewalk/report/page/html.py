@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from freewalk.report.page.checks import check_image
-from freewalk.report.page.model import OUTCOMES, Page, Section, Table, Verdict
+from freewalk.report.page.model import OUTCOMES, Page, Section, Table, Verdict, media_type
 
 _SIGNS = {"pass": "✓", "depends": "±", "fail": "✗", "not testable": "–"}
 _COLUMNS = (
@@ -173,6 +172,6 @@ def _counts(name: str, counts: dict[Any, int]) -> str:
 
 def _image(caption: str, content: bytes) -> str:
     words = escape(caption)
-    source = f"data:{check_image(caption, content)};base64,{base64.b64encode(content).decode('ascii')}"
+    source = f"data:{media_type(caption, content)};base64,{base64.b64encode(content).decode('ascii')}"
     below = f'<figcaption class="note">{words}</figcaption>'
     return f'<figure class="image"><img src="{source}" alt="{words}">{below}</figure>'

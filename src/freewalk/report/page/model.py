@@ -1,23 +1,16 @@
 """What a page shows, before any markup: curves, claims, tables, walks, sections."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.checks import Checks, show
+from freewalk.errors import RecordError
 from freewalk.graphs import Graph
-from freewalk.report.page.checks import (
-    check_choice,
-    check_colour,
-    check_counts,
-    check_finite,
-    check_image,
-    check_items,
-    check_nodes,
-    floats,
-)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,6 +19,50 @@ Outcome = Literal["pass", "depends", "fail", "not testable"]
 
 KINDS: tuple[Kind, ...] = ("mean", "exact", "published", "other")
 OUTCOMES: tuple[Outcome, ...] = ("pass", "depends", "fail", "not testable")
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_check = Checks(RecordError)
+
+
+def _text(owner: str, name: str, value: Any) -> None:
+    """Check a text, which may be empty."""
+    if not (isinstance(value, str) and not value):
+        _check.text(owner, name, value)
+
+
+def _texts(owner: Any, *names: str) -> str:
+    """Check the fields that hold texts; returns what messages call the owner."""
+    for name in names:
+        _text(type(owner).__name__, name, getattr(owner, name))
+    return f"{type(owner).__name__} {show(getattr(owner, names[0]))}"
+
+
+def _items(owner: str, name: str, items: Any, of: type, *, some: bool = False) -> None:
+    """Check a list of things of one kind; a single text is no list of paragraphs."""
+    expected = f"a list of {'at least one ' * some}{'text' if of is str else of.__name__}"
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Collection) or (some and not len(items)):
+        raise _check.fail(owner, name, items, expected)
+    for item in items:
+        if of is str:
+            _text(owner, f"an item of {name}", item)
+        else:
+            _check.instance(owner, f"an item of {name}", item, of, expected)
+
+
+def _mapping(owner: str, name: str, items: Any, expected: str, *, some: bool = False) -> dict[str, Any]:
+    """Check a mapping from texts."""
+    found: Mapping[str, Any] = _check.instance(owner, name, items, Mapping, expected)
+    if some and not len(found):
+        raise _check.fail(owner, name, items, expected)
+    return {_check.text(owner, f"a key of {name}", key): value for key, value in found.items()}
+
+
+def _floats(owner: str, name: str, values: Any, size: int | None = None, **options: Any) -> Floats:
+    """At least one number, in one dimension."""
+    array = _check.floats(owner, name, values, (size,), **options)
+    if not array.size:
+        raise _check.fail(owner, name, values, "at least one number")
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,21 +104,25 @@ class Series:
     note: str = ""
 
     def __post_init__(self) -> None:
-        owner = f"Series {self.label!r}"
-        check_choice(owner, "kind", self.kind, KINDS)
-        check_colour(owner, self.colour)
-        y = floats(owner, "y", self.y)
-        check_items(owner, "x", self.x, "a mapping with at least one axis, such as {'updates': [0, 100]}", empty=False)
-        axes = {str(name): floats(owner, f"x[{name!r}]", values, y.size) for name, values in self.x.items()}
+        owner = _texts(self, "label", "note")
+        _check.choice(owner, "kind", self.kind, KINDS)
+        # A colour goes into a style as it is.
+        plain = isinstance(self.colour, str) and re.fullmatch(r"#[0-9a-fA-F]{6}", self.colour) is not None
+        if self.colour is not None and not plain:
+            raise _check.fail(owner, "colour", self.colour, "six hexadecimal digits such as '#0072B2', or None")
+        y = _floats(owner, "y", self.y, finite=False)
+        given = _mapping(owner, "x", self.x, "at least one axis, such as {'updates': [0, 100]}", some=True)
+        axes = {name: _floats(owner, f"x[{show(name)}]", values, y.size) for name, values in given.items()}
         for name, values in axes.items():
-            check_finite(owner, f"x[{name!r}]", values, ascending=True)
+            if (np.diff(values) < 0).any():
+                raise _check.fail(owner, f"x[{show(name)}]", self.x[name], "ascending numbers", "sort the points")
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "x", axes)
         if (self.low is None) != (self.high is None):
-            check_choice(owner, "band", "one end", ("low and high", "neither"))
+            raise _check.fail(owner, "the band", "one end", "low and high, or neither")
         for name in ("low", "high"):
-            values = getattr(self, name)
-            object.__setattr__(self, name, None if values is None else floats(owner, name, values, y.size))
+            if (values := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _floats(owner, name, values, y.size, finite=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +154,12 @@ class Chart:
     note: str = ""
 
     def __post_init__(self) -> None:
-        owner = f"Chart {self.title!r}"
-        check_items(owner, "series", self.series, "a list of at least one Series", Series, empty=False)
-        for name, value in self.lines.items():
-            check_finite(owner, f"lines[{name!r}]", floats(owner, f"lines[{name!r}]", [value]))
+        owner = _texts(self, "title", "y_label", "note")
+        _items(owner, "series", self.series, Series, some=True)
+        for name in ("x_log", "y_log"):
+            _check.flag(owner, name, getattr(self, name))
+        for name, value in _mapping(owner, "lines", self.lines, "named numbers, such as {'optimum': 0.1}").items():
+            _check.real(owner, f"lines[{show(name)}]", value)
 
 
 @dataclass(frozen=True)
@@ -150,7 +193,8 @@ class Verdict:
     share: str = ""
 
     def __post_init__(self) -> None:
-        check_choice(f"Verdict {self.claim!r}", "outcome", self.outcome, OUTCOMES)
+        owner = _texts(self, "claim", "measured", "comment", "published", "quote", "share")
+        _check.choice(owner, "outcome", self.outcome, OUTCOMES)
 
 
 @dataclass(frozen=True)
@@ -172,8 +216,13 @@ class Table:
     caption: str = ""
 
     def __post_init__(self) -> None:
+        _texts(self, "caption")
+        _items("Table", "head", self.head, str, some=True)
+        _items("Table", "rows", self.rows, Collection)
         for row in self.rows:
-            check_counts("Table", "a row", len(row), len(self.head), "cells, one a column")
+            _items("Table", "a row", row, str)
+            if len(row) != len(self.head):
+                raise _check.fail("Table", "a row", row, f"{len(self.head)} cells, one per column")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,17 +255,24 @@ class Walks:
     visits: Mapping[str, ArrayLike]
 
     def __post_init__(self) -> None:
-        importance = floats("Walks", "importance", self.importance, None if self.graph is None else self.graph.n)
+        if self.graph is not None:
+            _check.instance("Walks", "graph", self.graph, Graph, "a Graph, or None")
+        importance = _floats("Walks", "importance", self.importance, None if self.graph is None else self.graph.n)
         n = importance.size
-        check_items("Walks", "visits", self.visits, "the visits of at least one design", empty=False)
-        visits = {str(label): floats("Walks", f"visits[{label!r}]", one, n) for label, one in self.visits.items()}
-        for label, one in visits.items():
-            check_finite("Walks", f"visits[{label!r}]", one)
-        paths = {str(label): check_nodes("Walks", f"paths[{label!r}]", one, n) for label, one in self.paths.items()}
-        heavy = check_nodes("Walks", "heavy", self.heavy, n, empty=True)
+        given = _mapping("Walks", "visits", self.visits, "the visits of at least one design", some=True)
+        visits = {label: _floats("Walks", f"visits[{show(label)}]", one, n, low=0) for label, one in given.items()}
+        given = _mapping("Walks", "paths", self.paths, "the nodes on a path, by design")
+        paths = {
+            label: _check.integers("Walks", f"paths[{show(label)}]", one, low=0, high=n - 1)
+            for label, one in given.items()
+        }
+        for label, one in paths.items():
+            if not one.size:
+                raise _check.fail("Walks", f"paths[{show(label)}]", one, "at least one node")
+        heavy = _check.integers("Walks", "heavy", self.heavy, low=0, high=n - 1)
         for name, value in (("importance", importance), ("visits", visits), ("paths", paths)):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "heavy", [int(node) for node in heavy])
+        object.__setattr__(self, "heavy", heavy.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,13 +309,38 @@ class Section:
     short: str = ""
 
     def __post_init__(self) -> None:
-        owner = f"Section {self.title!r}"
-        check_items(owner, "text", self.text, "a list of paragraphs", str)
-        check_items(owner, "charts", self.charts, "a list of Chart", Chart)
-        check_items(owner, "verdicts", self.verdicts, "a list of Verdict", Verdict)
-        check_items(owner, "tables", self.tables, "a list of Table", Table)
-        for caption, content in self.images.items():
-            check_image(f"{owner}: images[{caption!r}]", content)
+        owner = _texts(self, "title", "anchor", "short")
+        kinds = {"text": str, "charts": Chart, "verdicts": Verdict, "tables": Table}
+        for name, kind in kinds.items():
+            _items(owner, name, getattr(self, name), kind)
+        if self.walks is not None:
+            _check.instance(owner, "walks", self.walks, Walks, "Walks, or None")
+        for name, value in _mapping(owner, "details", self.details, "texts by their names").items():
+            _text(owner, f"details[{show(name)}]", value)
+        for caption, content in _mapping(owner, "images", self.images, "images by their captions").items():
+            media_type(f"{owner}: images[{show(caption)}]", content)
+
+
+def media_type(owner: str, content: bytes) -> str:
+    """The media type of an image.
+
+    Raises
+    ------
+    RecordError
+        If it is neither PNG nor SVG.
+
+    Examples
+    --------
+    >>> media_type("example", b"<svg></svg>")
+    'image/svg+xml'
+    """
+    if isinstance(content, bytes):
+        if content.startswith(_PNG):
+            return "image/png"
+        start = content[:4000].lstrip(b"\xef\xbb\xbf \t\r\n")
+        if start.startswith((b"<?xml", b"<svg", b"<!DOCTYPE svg")) and b"<svg" in start:
+            return "image/svg+xml"
+    raise RecordError(f"{owner} is no image that a page can hold, expected the bytes of a PNG or SVG file")
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +362,6 @@ class Page:
     intro: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        owner = f"Page {self.title!r}"
-        check_items(owner, "sections", self.sections, "a list of at least one Section", Section, empty=False)
-        check_items(owner, "intro", self.intro, "a list of paragraphs", str)
+        owner = _texts(self, "title")
+        _items(owner, "sections", self.sections, Section, some=True)
+        _items(owner, "intro", self.intro, str)

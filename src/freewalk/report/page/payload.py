@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.graphs import Graph
 from freewalk.report.figures import COLOURS
+from freewalk.report.nodes import short
 from freewalk.report.page.encode import numbers, pack, pack_indices, thin
 from freewalk.report.page.model import Chart, Page, Section, Series, Walks
 from freewalk.report.page.places import place
@@ -19,12 +21,13 @@ Colours = dict[str, str | int]
 MOST_STEPS = 4000
 #: Of a larger graph only the nodes that matter are shown.
 MOST_NODES = 5000
+_LONGEST = 60  # letters of the name of a node
 # The same designs as in figures.DASHES are dashed, so that one that coincides with another lets it show through.
 _DASHES = ("", "", "", "7 5", "", "2 3", "9 3 2 3")
 
 
 def payload(page: Page) -> list[dict[str, Any]]:
-    """One entry a section: its charts and its walks."""
+    """One entry per section: its charts and its walks."""
     return [_section(section) for section in page.sections]
 
 
@@ -96,7 +99,8 @@ def _walks(walks: Walks, colours: Colours) -> dict[str, Any]:
     spots = places.positions[nodes]
     return {
         "nodes": nodes.size,
-        "names": None if nodes.size == importance.size else nodes.tolist(),
+        "names": _names(walks.graph, nodes, importance.size),
+        "named": walks.graph is not None and walks.graph.node_names is not None,
         "x": pack(np.rint(32767 * spots[:, 0]), "i2"),
         "y": pack(np.rint(32767 * spots[:, 1]), "i2"),
         "spacing": _spacing(spots),
@@ -119,6 +123,13 @@ def _walks(walks: Walks, colours: Colours) -> dict[str, Any]:
         "length": max((np.asarray(path).size - 1 for path in walks.paths.values()), default=0),
         "steps": max((path.size - 1 for path in paths.values()), default=0),
     }
+
+
+def _names(graph: Graph | None, nodes: Integers, n: int) -> list[str] | list[int] | None:
+    """What nodes are called: by name, or by number where that is not their place in the list."""
+    if graph is not None and graph.node_names is not None:
+        return [short(graph.node_name(int(node)), _LONGEST) for node in nodes]
+    return None if nodes.size == n else [int(node) for node in nodes]
 
 
 def _words(words: str, n: int) -> str:

@@ -1,6 +1,10 @@
 // Graphs on canvases: nodes, edges, heavy nodes ringed; shared by the map of visits and the walks.
 
 const INWARD = 0.56; // how far a bar may go from a circle towards its middle
+const MOST_NAMED = 60; // nodes; of more only the heavy ones are named in the picture
+const LONGEST_NAME = 18;
+const NAME_SIZE = 11; // pixels, and the width of a letter of that size:
+const LETTER = 6;
 
 function readWalks(packed) {
   const scale = 1 / 32767;
@@ -18,15 +22,18 @@ function readWalks(packed) {
 // Fit a canvas to its width; what comes back knows where each node is, in pixels.
 function fit(canvas, walks) {
   const width = Math.max(canvas.clientWidth, 60);
-  const pad = Math.max(9, width * 0.045);
-  const height = Math.round((width - 2 * pad) * Math.min(walks.height, 1.4) + 2 * pad);
+  const plain = Math.max(9, width * 0.045);
+  const outside = walks.circle && hasRoomForNames(walks); // on a circle bars take the inside
+  const pad = outside ? Math.max(plain, Math.min(width * 0.3, 14 + LETTER * longestName(walks))) : plain;
+  const rise = outside ? 2.2 * NAME_SIZE : plain;
+  const height = Math.round((width - 2 * pad) * Math.min(walks.height, 1.4) + 2 * rise);
   const sharp = Math.min(devicePixelRatio || 1, 3);
   canvas.width = Math.round(width * sharp);
   canvas.height = Math.round(height * sharp);
   canvas.style.aspectRatio = `${width} / ${height}`;
   const pen = canvas.getContext("2d");
   pen.setTransform(sharp, 0, 0, sharp, 0, 0);
-  const [half, tall] = [width / 2 - pad, height / 2 - pad];
+  const [half, tall] = [width / 2 - pad, height / 2 - rise];
   const scale = Math.min(half, tall / Math.min(walks.height, 1.4));
   const px = walks.x.map((value) => width / 2 + value * scale);
   const shift = walks.circle ? 0 : middleOf(walks.y);
@@ -103,5 +110,70 @@ function nodeAt(view, event) {
 }
 
 function nameOf(walks, node) {
-  return `node ${words(walks.names ? walks.names[node] : node)}${walks.isHeavy.has(node) ? " (heavy)" : ""}`;
+  const name = walks.named ? walks.names[node] : `node ${words(walks.names ? walks.names[node] : node)}`;
+  return `${name}${walks.isHeavy.has(node) ? " (heavy)" : ""}`;
+}
+
+function hasRoomForNames(walks) {
+  return walks.named && walks.nodes <= MOST_NAMED;
+}
+
+function longestName(walks) {
+  return Math.min(LONGEST_NAME, walks.names.reduce((most, name) => Math.max(most, name.length), 0));
+}
+
+// Where names stand: beside their nodes, the heavy ones first. One that has no room is left out, and read by pointing.
+function placeNames(view) {
+  const { pen, walks } = view;
+  const every = hasRoomForNames(walks);
+  const taken = every ? Array.from(view.px, (x, node) => boxAround(x, view.py[node], view.radius + 1, view.radius + 1)) : [];
+  const first = (node) => (walks.isHeavy.has(node) ? 0 : 1);
+  const nodes = every ? Array.from({ length: walks.nodes }, (_, node) => node) : walks.heavy.slice(0, MOST_NAMED);
+  nodes.sort((a, b) => first(a) - first(b) || walks.importance[b] - walks.importance[a]);
+  const found = [];
+  for (const node of nodes) {
+    const name = walks.names[node].length > LONGEST_NAME ? `${walks.names[node].slice(0, LONGEST_NAME - 1)}…` : walks.names[node];
+    const box = roomFor(view, node, pen.measureText(name).width, taken);
+    if (!box) continue;
+    taken.push(box);
+    found.push([name, box[0] + 1, (box[1] + box[3]) / 2]);
+  }
+  return found;
+}
+
+function drawNames(view) {
+  const { pen, walks } = view;
+  if (!walks.named) return;
+  pen.font = `${NAME_SIZE}px system-ui, sans-serif`;
+  pen.textBaseline = "middle";
+  pen.lineJoin = "round";
+  pen.lineWidth = 3;
+  view.names ??= placeNames(view);
+  pen.strokeStyle = variable("--paper"); // what lies behind a name is no part of its letters
+  pen.fillStyle = variable("--ink");
+  for (const [name, x, y] of view.names) {
+    pen.strokeText(name, x, y);
+    pen.fillText(name, x, y);
+  }
+}
+
+function boxAround(x, y, wide, high) {
+  return [x - wide, y - high, x + wide, y + high];
+}
+
+// The first place beside a node that is inside the picture and free: from the right on, or outside of a circle.
+function roomFor(view, node, width, taken) {
+  const { walks } = view;
+  const [x, y, half, tall] = [view.px[node], view.py[node], width / 2 + 1, NAME_SIZE / 2 + 1];
+  const gap = (walks.isHeavy.has(node) ? view.radius + 4 : view.radius) + 3;
+  const outward = (far) => [far * walks.x[node] * gap + Math.max(-1, Math.min(1, 4 * walks.x[node])) * half, -walks.y[node] * (far * gap + tall)];
+  const beside = ([across, down]) => [across * (gap + half), down * (gap + tall)];
+  const spots = walks.circle ? [...[1, 1.7, 2.4].map(outward), beside([Math.sign(walks.x[node]) || 1, 0])]
+    : [[1, 0], [-1, 0], [0, -1], [0, 1], [0.7, -0.9], [-0.7, -0.9], [0.7, 0.9], [-0.7, 0.9]].map(beside);
+  for (const [across, down] of spots) {
+    const box = boxAround(x + across, y + down, half, tall);
+    const inside = box[0] >= 0 && box[1] >= 0 && box[2] <= view.width && box[3] <= view.height;
+    if (inside && taken.every((other) => box[2] < other[0] || box[0] > other[2] || box[3] < other[1] || box[1] > other[3])) return box;
+  }
+  return null;
 }

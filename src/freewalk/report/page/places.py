@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.graphs import Graph
-from freewalk.report.layout import MOST_BY_RULE, along, kind_of, layout, middle
+from freewalk.report.layout import MOST_BY_RULE, along, given_places, kind_of, layout, middle
+from freewalk.report.nodes import in_words
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,7 +30,7 @@ class Places:
     Attributes
     ----------
     positions
-        One row a node, within −1 to 1, the vertical axis upwards.
+        One row per node, within −1 to 1, the vertical axis upwards.
     pairs
         The edges to draw, as rows of two nodes.
     circle
@@ -50,11 +51,11 @@ def place(graph: Graph | None, heavy: list[int], importance: Floats) -> Places:
     Parameters
     ----------
     graph
-        The graph, or None where only its nodes are known.
+        The graph, or None where only its nodes are known. Where it says where to draw them, they are drawn there.
     heavy
         The nodes that matter; a circle is magnified near them.
     importance
-        A number a node; where edges cannot be shown, the most important node is in the middle.
+        One number per node; where edges cannot be shown, the most important node is in the middle.
 
     Returns
     -------
@@ -64,6 +65,9 @@ def place(graph: Graph | None, heavy: list[int], importance: Floats) -> Places:
     none = np.empty((0, 2), dtype=np.int64)
     if graph is None:
         return Places(_spiral(importance), none, False, f"{_SPIRAL} The graph is not known here, so no edge is drawn.")
+    given = given_places(graph)
+    if given is not None:
+        return Places(given, _edges(graph), False, "" if graph.edges <= MOST_EDGES else "Edges are not drawn.")
     kind = kind_of(graph)
     focus = heavy or [int(importance.argmax())]
     if kind in ("ring", "path"):
@@ -98,7 +102,8 @@ def _on_circle(graph: Graph, order: Integers, focus: list[int], *, closed: bool,
     positions = np.empty((graph.n, 2))
     positions[order] = np.column_stack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
     if graph.n > _CROWDED:
-        near = "the heavy nodes" if len(focus) > 1 else f"node {focus[0]}"
+        one = f"{'node ' * (graph.node_names is None)}{in_words(graph, focus[:1])}"
+        near = "the heavy nodes" if len(focus) > 1 else one
         words = f"{words} The circle is magnified near {near}: the way from there grows with the root of the distance."
     return Places(positions, _edges(graph), True, words.strip())
 

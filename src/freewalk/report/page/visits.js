@@ -1,8 +1,7 @@
-// The map of visits: one small graph a design, all on one scale of colours.
-
-const IDLE = "Point at a node to read its number and its share.";
+// The map of visits: one small graph per design, all on one scale of colours.
 
 function makeVisits(figure, walks) {
+  const idle = `Point at a node to read its ${walks.named ? "name" : "number"} and its share.`;
   const mount = figure.querySelector(".mount");
   const positive = walks.designs.flatMap((one) => Array.from(one.visits).filter((share) => share > 0));
   const high = positive.reduce((a, b) => Math.max(a, b), 1e-12);
@@ -10,8 +9,8 @@ function makeVisits(figure, walks) {
   const rarest = positive.reduce((a, b) => Math.min(a, b), high);
   const low = Math.min(Math.max(rarest, 0.01 / walks.nodes), high / 2);
   const level = (share) => Math.log(share / low) / Math.log(high / low);
-  const told = element("p", { class: "note told", role: "status" }, IDLE);
-  const panels = element("div", { class: walks.designs.length > 4 ? "panels many" : "panels", "data-columns": columns(walks.designs.length) });
+  const told = element("p", { class: "note told", role: "status" }, idle);
+  const panels = element("div", { class: `panels${walks.designs.length > 4 ? " many" : ""}${hasRoomForNames(walks) ? " named" : ""}`, "data-columns": columns(walks.designs.length, walks) });
   for (const design of walks.designs) {
     const canvas = element("canvas", { role: "img", "aria-label": `Visits of ${design.label}`, "data-design": design.label });
     const share = design.heavyShare === null ? "" : `${percent(design.heavyShare)} on heavy nodes`;
@@ -20,7 +19,7 @@ function makeVisits(figure, walks) {
     keepDrawn(canvas, () => { view = drawVisits(canvas, walks, design, level); });
     const tell = (event) => {
       const node = nodeAt(view, event);
-      told.textContent = node === null ? IDLE : `${design.label}, ${nameOf(walks, node)}: ${percent(design.visits[node])} of the visits, importance ${words(walks.importance[node], 3)}.`;
+      told.textContent = node === null ? idle : `${design.label}, ${nameOf(walks, node)}: ${percent(design.visits[node])} of the visits, importance ${words(walks.importance[node], 3)}.`;
     };
     canvas.addEventListener("pointermove", tell);
     canvas.addEventListener("pointerdown", tell);
@@ -41,8 +40,9 @@ function caption(walks, first) {
   return element("p", { class: "note" }, [first, ringed, walks.words].filter(Boolean).join(" "));
 }
 
-// Rows that are full, or nearly so.
-function columns(count) {
+// Rows that are full, or nearly so; names need room.
+function columns(count, walks) {
+  if (hasRoomForNames(walks)) return Math.min(count, 2);
   return count <= 4 ? count : count <= 6 || count === 9 ? 3 : 4;
 }
 
@@ -62,6 +62,7 @@ function drawVisits(canvas, walks, design, level) {
     drawNode(view, node, share > 0 ? 0.06 + 0.94 * height : 0, share > 0 ? mixed(stops, height) : never);
   }
   ringHeavy(view);
+  drawNames(view);
   return view;
 }
 

@@ -1,4 +1,4 @@
-// Walks that move: one panel a design, one clock for all.
+// Walks that move: one panel per design, one clock for all.
 
 const MOST_PANELS = 4;
 const SPEEDS = [5, 20, 100, 400, 2000]; // updates a second
@@ -12,7 +12,7 @@ function makeWalk(figure, walks) {
   const steps = walks.steps;
   // At the end, so that the first picture shows the difference; to play from there is to play from the start.
   const state = { time: steps, playing: false, speed: firstSpeed(steps), last: 0, chosen: telling(designs), panels: [] };
-  const panels = element("div", { class: "panels moving" });
+  const panels = element("div", { class: `panels moving${hasRoomForNames(walks) ? " named" : ""}` });
   const clock = element("output", { class: "clock" });
   const slider = element("input", { type: "range", min: 0, max: steps, step: 1, "aria-label": "Update" });
   const play = element("button", { type: "button", class: "play", "data-action": "play" });
@@ -86,7 +86,7 @@ function chooser(parts) {
 // Make a panel for each chosen design; what does not move is drawn once, on a canvas that is never shown.
 function lay(parts) {
   const { state, panels, walks } = parts;
-  panels.dataset.columns = columns(state.chosen.length);
+  panels.dataset.columns = columns(state.chosen.length, walks);
   state.panels = state.chosen.map((design) => {
     const canvas = element("canvas", { role: "img", "aria-label": `Walk of ${design.label}` });
     const counters = element("dl", { class: "counters" });
@@ -171,6 +171,7 @@ function drawPanel(panel, walks, steps) {
     pen.stroke();
   }
   pen.globalAlpha = 1;
+  drawNames(view);
   const here = design.path[panel.done];
   pen.fillStyle = panel.colour;
   pen.strokeStyle = variable("--paper");

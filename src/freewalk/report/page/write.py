@@ -9,13 +9,16 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
+from freewalk.checks import Checks
 from freewalk.errors import RecordError
+from freewalk.files import replacing
 from freewalk.report.figures import COLOURS
 from freewalk.report.page.encode import embed
 from freewalk.report.page.html import body, navigation
 from freewalk.report.page.model import Page
 from freewalk.report.page.payload import payload
 
+_check = Checks(RecordError)
 _SCRIPTS = ("tools.js", "scales.js", "chart.js", "cursor.js", "places.js", "visits.js", "walk.js", "page.js")
 
 
@@ -39,23 +42,15 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     RecordError
-        If the file cannot be a page by its suffix, or this is no page.
+        If the file cannot be a page by its suffix or cannot be written, or this is no page.
     """
-    target = Path(path)
-    if not isinstance(page, Page):
-        kind = type(page).__name__
-        raise RecordError(f"write_page: got something of type {kind}, expected a Page, such as Page(title, [section])")
+    target = _check.path("write_page", "path", path)
+    _check.instance("write_page", "page", page, Page, "a Page, such as Page(title, [section])")
     if target.suffix.lower() not in (".html", ".htm"):
-        raise RecordError(f"write_page: got the file {str(target)!r}, expected a name that ends in .html")
+        raise _check.fail("write_page", "path", str(target), "a name that ends in .html")
     text = render(page)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(target) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     return target
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from freewalk.errors import ProblemError
 from freewalk.objectives import LeastSquares, Logistic
@@ -21,31 +22,38 @@ def with_entry(array, index, value):
     [
         (
             (with_entry(A, (1, 0), np.nan), Y),
-            r"LeastSquares: row 1 of features is \[nan  1\.\] \(1 such rows",
+            r"LeastSquares: features\[1, 0\] = nan, expected a finite number; give one row",
         ),
-        (
-            (with_entry(A, slice(1, 3), np.inf), Y),
-            r"row 1 of features is \[inf inf\] \(2 such .* drop or repair",
-        ),
-        ((A, with_entry(Y, 2, np.nan)), "row 2 of targets is nan"),
-        ((np.ones(3), Y), r"features has shape \(3,\), expected \(samples, dim\).*features.reshape\(-1, 1\)"),
-        ((np.ones((3, 2, 1)), Y), r"features has shape \(3, 2, 1\), expected \(samples, dim\)$"),
+        ((with_entry(A, slice(1, 3), np.inf), Y), r"features\[1, 0\] = inf \(and 3 more\), expected a finite number"),
+        ((A, with_entry(Y, 2, np.nan)), r"targets\[2\] = nan, expected a finite number"),
+        ((np.ones(3), Y), r"features has shape \(3,\), expected \(any, any\).*features.reshape\(-1, 1\)"),
+        ((np.ones((3, 2, 1)), Y), r"features has shape \(3, 2, 1\), expected \(any, any\)"),
         ((np.ones((0, 2)), np.zeros(0)), r"features has shape \(0, 2\), expected at least one sample"),
         ((np.ones((3, 0)), Y), r"features has shape \(3, 0\), expected at least one sample and one feature"),
-        ((A, np.zeros(4)), r"targets has shape \(4,\), expected \(3,\), one for each row of features$"),
-        ((A, np.zeros((3, 1))), r"targets has shape \(3, 1\).*flatten it with targets.reshape\(-1\)"),
-        ((A * 1j, Y), "features cannot be read as an array of real numbers .complex numbers"),
-        (([["a", "b"]], Y), r"features cannot be read as an array of real numbers.*\.toarray\(\)"),
-        (([[1.0, 2.0], [1.0]], Y), "features cannot be read as an array"),
+        ((A, np.zeros(4)), r"targets has shape \(4,\), expected \(3,\); give one finite number for each row"),
+        ((A, np.zeros((3, 1))), r"targets has shape \(3, 1\), expected \(3,\).*targets.reshape\(-1\)"),
+        ((A * 1j, Y), r"features = an array of complex128 of shape \(3, 2\), expected an array of real numbers"),
+        (([["a", "b"]], Y), r"features = \[\['a', 'b'\]\], expected an array of real numbers"),
+        (([[1.0, 2.0], [1.0]], Y), "features cannot be read as an array of real numbers"),
         ((np.ma.masked_equal(np.eye(3), 1), Y), "features has masked entries"),
+        ((csr_array(A), Y), r"features is a sparse matrix, .* give features.toarray\(\)"),
+        ((1e160 * A, Y), r"features holds numbers up to 1e\+160 in size, expected at most 1e\+150, .* rescale them"),
+        ((A, Y - 1e200), r"targets holds numbers up to 1e\+200 in size"),
         ((A, Y, [0, 1]), r"nodes has shape \(2,\), expected \(3,\), the node of each row"),
-        ((A, Y, [[0, 1, 2]]), r"nodes has shape \(1, 3\), expected \(3,\)"),
-        ((A, Y, [0.0, 1.0, 2.0]), r"nodes has dtype float64, expected integers: 0, 1, 2"),
-        ((A, Y, [True, False, True]), "nodes has dtype bool, expected integers"),
-        ((A, Y, [0, -1, 1]), "nodes has the entry -1, expected numbers from 0"),
+        ((A, Y, [[0, 1, 2]]), r"nodes has shape \(1, 3\), expected \(any,\)"),
+        ((A, Y, np.zeros((1, 3), dtype=int)), r"nodes = an array of int64 of shape \(1, 3\), expected a list of nodes"),
+        ((A, Y, [0.0, 1.0, 2.0]), r"nodes is an array of float64, expected whole numbers; number the nodes from 0"),
+        ((A, Y, [True, False, True]), "nodes is an array of bool, expected whole numbers"),
+        ((A, Y, [0, -1, 1]), "nodes holds -1, expected whole numbers >= 0"),
+        (
+            (A, Y, ["a", "b", "c"]),
+            r"nodes = \['a', 'b', 'c'\], .*; number the nodes from 0, or name them together with graph=",
+        ),
+        ((A, Y, np.array([0, 1, 2**63 + 5], dtype=np.uint64)), f"nodes holds {2**63 + 5}, expected whole numbers >= 0"),
+        ((A, Y, np.ma.masked_equal([0, 1, 2], 1)), "nodes has masked entries"),
         (
             (A, Y, [0, 1, 3]),
-            r"no data at 1 of 4 nodes \(2\), expected a sample or more at every node; renumber",
+            r"no data at 1 of 4 nodes \(2\), expected a sample or more at every node; pass relays=True and graph=",
         ),
         ((A, Y, [0, 1, 10]), r"no data at 8 of 11 nodes \(2, 3, 4, 5, 6, \.\.\.\)"),
         (
@@ -56,10 +64,13 @@ def with_entry(array, index, value):
         ((A, Y, None, np.nan), "ridge = nan, expected a finite number >= 0"),
         ((A, Y, None, np.inf), "ridge = inf, expected a finite number >= 0"),
         ((A, Y, None, "much"), "ridge = 'much', expected a finite number >= 0"),
-        ((A, Y, None, 0.0, (0, 3)), "heavy names node 3, expected nodes from 0 to 2"),
-        ((A, Y, None, 0.0, (-1, 2)), "heavy names node -1, expected nodes from 0 to 2"),
-        ((A, Y, None, 0.0, (0.5,)), "heavy has dtype float64, expected integers"),
-        ((A, Y, None, 0.0, 2), r"heavy has shape \(\), expected one dimension"),
+        ((A, Y, None, 10**400), "ridge = a whole number of 1329 bits, expected a finite number >= 0"),
+        ((A, Y, None, 0.0, (0, 3)), "heavy holds 3, expected whole numbers from 0 to 2"),
+        ((A, Y, None, 0.0, (-1, 2)), "heavy holds -1, expected whole numbers from 0 to 2"),
+        ((A, Y, None, 0.0, (0.5,)), "heavy is an array of float64, expected whole numbers"),
+        ((A, Y, None, 0.0, 2), r"heavy = 2, expected a list of nodes"),
+        ((A, Y, None, 0.0, (), "nodes"), r"weight_by = 'nodes', expected 'node' or 'sample'; did you mean 'node'"),
+        ((A, Y, None, 0.0, (), None), r"weight_by = None, expected 'node' or 'sample'"),
     ],
 )
 def test_data(arguments, message):
@@ -99,9 +110,9 @@ def test_model_of_the_wrong_size(x):
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        (3, "node = 3, expected 0 to 2"),
-        (-1, "node = -1, expected 0 to 2"),
-        (0.5, "node = 0.5, expected a whole"),
+        (3, "node = 3, expected a whole number from 0 to 2"),
+        (-1, "node = -1, expected a whole number from 0 to 2"),
+        (0.5, "node = 0.5, expected a whole number"),
     ],
 )
 def test_node_outside(node, message):
@@ -115,7 +126,7 @@ def test_node_outside(node, message):
 @pytest.mark.parametrize("sample", [2, -1])
 def test_sample_outside(sample):
     problem = LeastSquares(A, Y, [0, 0, 1])
-    with pytest.raises(ProblemError, match=f"sample of node 0 = {sample}, expected 0 to 1"):
+    with pytest.raises(ProblemError, match=f"sample of node 0 = {sample}, expected a whole number from 0 to 1"):
         problem.gradient(0, np.zeros(2), sample)
 
 

@@ -1,0 +1,70 @@
+"""Designs and rules as they are written: in Python, to paste, and in the TOML of a spec."""
+
+import inspect
+import json
+from typing import Any
+
+import numpy as np
+
+from freewalk import designs, learning, schedules
+
+_HOMES = {"fw.designs": designs, "fw.schedules": schedules, "fw": learning}
+
+
+def in_python(thing: Any) -> str:
+    """The call that makes a design, a rule or a schedule; its repr where parts of it, such as arrays, have no text.
+
+    Examples
+    --------
+    >>> in_python(designs.MHLJ(0.5, 0.5, 3)), in_python(learning.SGD(3e-3)), in_python(designs.SimpleWalk())
+    ('fw.designs.MHLJ(jump=0.5, stop=0.5, hops=3)', 'fw.SGD(step=0.003)', 'fw.designs.SimpleWalk()')
+    """
+    home = next((name for name, module in _HOMES.items() if _is_listed(thing, module)), None)
+    given = _arguments(thing)
+    if given is None:
+        return f"{home}.{thing!r}" if home else repr(thing)
+    parts = {name: in_python(value) if _has_parts(value) else repr(value) for name, value in given.items()}
+    words = ", ".join(f"{name}={value}" for name, value in parts.items())
+    return f"{home + '.' if home else ''}{type(thing).__name__}({words})"
+
+
+def in_toml(thing: Any) -> str | None:
+    """The same as a value in a spec; None where a spec cannot name it.
+
+    Examples
+    --------
+    >>> print(in_toml(designs.MHLJ(0.5, 0.5, 3, corrected=True)))
+    { kind = "MHLJ", jump = 0.5, stop = 0.5, hops = 3, corrected = true }
+    """
+    given, kind = _arguments(thing), type(thing)
+    name = kind.__name__
+    if not any(_is_listed(thing, module) for module in _HOMES.values()):
+        name = f"{kind.__module__}:{name}"
+    if given is None or kind.__module__ == "__main__" or kind.__qualname__ != kind.__name__:
+        return None
+    parts = {key: in_toml(value) if _has_parts(value) else json.dumps(value) for key, value in given.items()}
+    if None in parts.values():
+        return None
+    words = ", ".join(f"{key} = {value}" for key, value in {"kind": json.dumps(name), **parts}.items())
+    return f"{{ {words} }}"
+
+
+def _is_listed(thing: Any, module: Any) -> bool:
+    return getattr(module, type(thing).__name__, None) is type(thing)
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, (designs.Design, schedules.Schedule))
+
+
+def _arguments(thing: Any) -> dict[str, Any] | None:
+    """What to call a class with: all that is not its default, or the first number there is; None: it has no text."""
+    state = {name: value.item() if isinstance(value, np.generic) else value for name, value in vars(thing).items()}
+    plain = {name: value for name, value in state.items() if isinstance(value, (int, float, str)) or _has_parts(value)}
+    parameters = inspect.signature(type(thing)).parameters
+    required = {name for name, parameter in parameters.items() if parameter.default is parameter.empty}
+    unwritten = any(value is not None for name, value in state.items() if name not in plain)
+    if unwritten or not required <= set(plain) <= set(parameters):
+        return None
+    changed = {name: value for name, value in plain.items() if value != parameters[name].default}
+    return changed or dict(list(plain.items())[:1])

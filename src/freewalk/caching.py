@@ -1,0 +1,280 @@
+"""Compiled code on disk: nothing is read that somebody else could have written, and nothing damaged is used.
+
+numba's own cache unpickles whatever lies in its folder. This one takes its place and keeps one file per compiled
+function and types of arguments. A file is read only if it belongs to the user, nobody else can write to it, and its
+checksum is right; anything else counts as missing, is compiled again and replaced. A folder that cannot be trusted or
+written leads to another one, with one warning; where there is none, code is compiled and not kept.
+"""
+
+import hashlib
+import os
+import pickle
+import shlex
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from freewalk.errors import CacheWarning
+
+_SUFFIX = ".code"
+_DIGEST = 32  # bytes of a checksum
+_FALLBACKS = 3  # names in the temporary folder, should others have taken the first
+_ABANDONED = 3600  # seconds after which a temporary file was left by a process that was killed
+
+_unwritable: dict[Path, str] = {}  # folders in which a write failed, and why
+_reported: set[str] = set()
+
+
+def cache_folder() -> Path | None:
+    """Where compiled code is kept: $FREEWALK_CACHE, else the user's cache folder, else a temporary one.
+
+    It is made if need be. None if no folder will do.
+
+    Examples
+    --------
+    >>> cache_folder().is_dir()
+    True
+    """
+    folder, problem = _choose()
+    _report(problem, folder)
+    return folder
+
+
+def keep(function: Any, kind: str, module: str) -> None:
+    """Let a function that numba compiles be read from disk, and be kept there once it is compiled.
+
+    Parameters
+    ----------
+    function
+        What numba's decorator made. It is left as it is where numba is told not to compile, or no folder will do.
+    kind
+        The class of numba's cache for such functions, with its module.
+    module
+        The name of the module that holds the function; it stands for all that the code depends on.
+    """
+    if hasattr(function, "enable_caching") and cache_folder() is not None:
+        place, _, name = kind.rpartition(".")
+        function._cache = _kept(getattr(import_module(place), name), module)(function.py_func)
+
+
+def _kept(kind: Any, module: str) -> Any:
+    """A class of numba's caches, with our files in place of its own."""
+
+    class Place:
+        """Where numba would look: it asks, but reads and writes nothing there by itself."""
+
+        _py_file = module
+
+        def get_cache_path(self) -> str:
+            return str(cache_folder())
+
+        def get_source_stamp(self) -> str:
+            return module
+
+        def ensure_cache_path(self) -> None:
+            pass
+
+    class Kind(kind._impl_class):  # type: ignore[misc]
+        def __init__(self, function: Any) -> None:  # numba's would look for a folder
+            self._locator = Place()
+            self._lineno = function.__code__.co_firstlineno
+            self._filename_base = module
+
+    class Kept(kind):  # type: ignore[misc]
+        _impl_class = Kind
+        _cache_file: Any
+
+        def __init__(self, function: Any) -> None:
+            super().__init__(function)
+            packages = ["numba", "llvmlite", *(["numba_cuda"] if ".cuda." in kind.__module__ else [])]
+            self._cache_file = _Files(module, packages, self._cache_file._dump)
+
+        def _load_overload(self, *arguments: Any) -> Any:
+            try:
+                return super()._load_overload(*arguments)
+            except Exception:  # of any kind: what cannot be read is compiled again
+                return None
+
+    return Kept
+
+
+class _Files:
+    """The files of a module, as numba's cache asks for them."""
+
+    def __init__(self, module: str, packages: list[str], dump: Callable[[Any], bytes]) -> None:
+        self.module, self.dump = module, dump
+        versions = [getattr(sys.modules.get(package), "__version__", "") for package in packages]
+        self.made_by = (sys.version, *versions)
+
+    def load(self, key: Any) -> Any:
+        """What was saved under a key, or None."""
+        for folder, _ in _candidates():
+            content = _read(folder / self._name(key))
+            kept, data = pickle.loads(content) if content is not None else (None, None)
+            if kept == key:
+                return data
+        return None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save something under a key."""
+        content = self.dump((key, data))
+        folder, problem = _choose()
+        while folder is not None:
+            try:
+                _write(folder / self._name(key), content)
+                break
+            except OSError as error:
+                _unwritable[folder] = _cannot(folder, "be written", error)
+                folder, problem = _choose()
+        _report(problem, folder)
+
+    def flush(self) -> None:
+        """Forget nothing: what is compiled again takes the place of what was saved."""
+
+    def _name(self, key: Any) -> str:
+        return f"{self.module}-{hashlib.sha256(repr((self.made_by, key)).encode()).hexdigest()[:20]}{_SUFFIX}"
+
+
+def _choose() -> tuple[Path | None, str]:
+    """The first folder that will do, and what is wrong with the one that should."""
+    problem = ""
+    for folder, automatic in _candidates():
+        found = _unwritable.get(folder) or _problem(folder, automatic)
+        if not found:
+            return folder, problem
+        problem = problem or found
+    return None, problem
+
+
+def _candidates() -> list[tuple[Path, bool]]:
+    """The folders to try, and whether they are ours alone rather than chosen by the user."""
+    chosen, base = os.environ.get("FREEWALK_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    folders = []
+    with suppress(RuntimeError):  # a user without a home
+        folder = Path(chosen) if chosen else Path(base or Path.home() / ".cache") / "freewalk"
+        folders.append((folder.absolute(), not chosen))
+    with suppress(OSError):  # no temporary folder at all
+        temporary = Path(tempfile.gettempdir()).resolve()
+        user = os.geteuid() if hasattr(os, "geteuid") else "user"
+        names = [f"freewalk-{user}", *(f"freewalk-{user}-{number}" for number in range(1, _FALLBACKS))]
+        folders += [(temporary / name, True) for name in names]
+    return folders
+
+
+def _problem(folder: Path, automatic: bool) -> str:
+    """Make a folder, if need be; what keeps it from being used, and the remedy."""
+    try:
+        for place in [*reversed(folder.parents), folder]:
+            if not place.is_dir():
+                place.mkdir(mode=0o700, exist_ok=True)
+        status = os.lstat(folder)
+        if automatic and stat.S_ISDIR(status.st_mode) and _is_mine(status) and status.st_mode & 0o022:
+            folder.chmod(0o700)  # made by a careless umask: what others left in it is not read
+        return _distrust(folder)
+    except OSError as error:
+        return _cannot(folder, "be used", error)
+
+
+def _cannot(folder: Path, what: str, error: OSError) -> str:
+    return f"cache: {folder} cannot {what} ({error.strerror}); set FREEWALK_CACHE to another folder"
+
+
+def _distrust(folder: Path) -> str:
+    """How others could change what lies in a folder, and the remedy; nothing if they cannot."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    real = Path(os.path.realpath(folder))
+    status = os.stat(real)
+    another = "set FREEWALK_CACHE to a folder of your own"
+    if not _is_trusted(status) or not _is_trusted(os.lstat(folder)):
+        return f"cache: {folder} belongs to another user; {another}"
+    if status.st_mode & 0o022:
+        remedy = f"{another}, or, if it is for this alone, run: chmod 700 {shlex.quote(str(real))}"
+        return f"cache: {folder} can be written by others (mode {stat.S_IMODE(status.st_mode):o}); {remedy}"
+    for parent in real.parents:
+        status = os.stat(parent)
+        if not _is_trusted(status) and status.st_uid != _user_outside():
+            return f"cache: {folder} lies in {parent}, which belongs to another user; {another}"
+        if status.st_mode & 0o002 and not status.st_mode & stat.S_ISVTX:
+            remedy = f"run: chmod o-w {shlex.quote(str(parent))}, or {another}"
+            return f"cache: {folder} can be replaced by others, since everybody can write to {parent}; {remedy}"
+    return ""
+
+
+def _is_mine(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    return _is_mine(status) or status.st_uid == 0
+
+
+@cache
+def _user_outside() -> int | None:
+    """In a container without its own root, who seems to own what belongs to the users outside: `/`, for one."""
+    try:
+        shown = int(Path("/proc/sys/kernel/overflowuid").read_text())
+        known = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    except (OSError, ValueError):
+        return None
+    return None if any(first <= shown < first + count for first, _, count in known) else shown
+
+
+def _report(problem: str, folder: Path | None) -> None:
+    if problem and problem not in _reported:
+        _reported.add(problem)
+        instead = f"kept in {folder} instead" if folder else "not kept, so every process compiles it again"
+        warnings.warn(f"{problem}; compiled code is {instead}", CacheWarning, stacklevel=2)
+
+
+def _read(path: Path) -> bytes | None:
+    """The contents of a file of ours; None if it is missing, damaged or may be somebody else's."""
+    try:
+        if _distrust(path.parent):
+            return None
+        with open(path, "rb", opener=_open) as file:
+            status = os.fstat(file.fileno())
+            ours = _is_trusted(status) and (not hasattr(os, "geteuid") or not status.st_mode & 0o022)
+            if not (ours and stat.S_ISREG(status.st_mode) and status.st_nlink <= 1):
+                return None
+            digest, content = file.read(_DIGEST), file.read()
+    except OSError:
+        return None
+    return content if digest == _digest(path, content) else None
+
+
+def _open(path: str, flags: int) -> int:
+    """Neither follow a link nor wait for somebody to write into a pipe."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    """With the name, so that a file does not count under that of another."""
+    return hashlib.sha256(path.name.encode() + b"\0" + content).digest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file, all or nothing; other processes may read or write it meanwhile."""
+    prefix = f".{path.name}."
+    handle, temporary = tempfile.mkstemp(".tmp", prefix, path.parent)  # for nobody else to read
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_digest(path, content))
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    for left in path.parent.glob(f"{prefix}*.tmp"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                left.unlink()

@@ -1,0 +1,157 @@
+"""Classes of the user's own, named in a spec as "module:Name": importing one executes their code."""
+
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from freewalk.checks import show, suggestion
+from freewalk.designs import Design
+from freewalk.errors import SpecError
+from freewalk.learning import Rule
+from freewalk.objectives import Objective
+from freewalk.schedules import Schedule
+
+BASES: dict[str, type] = {"design": Design, "problem": Objective, "rule": Rule, "schedule": Schedule}
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+Tell = Callable[[str], None]
+
+
+def is_own(family: str, name: Any, where: str) -> bool:
+    """Whether a kind names a class of the user's.
+
+    Raises
+    ------
+    SpecError
+        If it is meant to and cannot.
+
+    Examples
+    --------
+    >>> is_own("design", "mine:Lazy", "design"), is_own("design", "MHLJ", "design")
+    (True, False)
+    """
+    if not isinstance(name, str) or ":" not in name:
+        return False
+    if family not in BASES:
+        raise SpecError(
+            f"{where}: kind = {show(name)}, expected a listed one; a {family} cannot be a class of your own"
+        )
+    if _NAME.fullmatch(name) is None:
+        raise SpecError(f'{where}: kind = {show(name)}, expected a class as "module:Name", such as "mine:Lazy"')
+    return True
+
+
+def names_in(values: Any) -> list[str]:
+    """Every "module:Name" that tables name as a kind, in their order.
+
+    Examples
+    --------
+    >>> names_in({"design": {"kind": "mine:Lazy"}, "walk": [{"kind": "MHLJ"}, {"kind": "mine:Lazy"}]})
+    ['mine:Lazy']
+    """
+    found: list[str] = []
+    if isinstance(values, dict):
+        found = [values["kind"]] if isinstance(values.get("kind"), str) and ":" in values["kind"] else []
+    for part in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
+        found += names_in(part)
+    return list(dict.fromkeys(found))
+
+
+@dataclass
+class Importer:
+    """Imports the classes that one spec names.
+
+    Parameters
+    ----------
+    folder
+        Where modules are looked for first: the folder of the spec.
+    source
+        How the spec is called.
+    tell
+        Told before code is executed, once for each module.
+
+    Attributes
+    ----------
+    classes
+        What was imported.
+    """
+
+    folder: Path
+    source: str
+    tell: Tell | None = None
+    classes: dict[str, type] = field(default_factory=dict)
+
+    def find(self, family: str, name: str, where: str) -> type:
+        """The class "module:Name", which must be of a family.
+
+        Raises
+        ------
+        SpecError
+            If there is none, or its module fails.
+        """
+        if name not in self.classes:
+            module, _, attribute = name.partition(":")
+            imported = self._import(module, where)
+            found = vars(imported).get(attribute)
+            if not isinstance(found, type):
+                known = [key for key, value in vars(imported).items() if isinstance(value, type) and key[0] != "_"]
+                hint = suggestion(attribute, known, "its classes are") if known else "it has none"
+                raise SpecError(f"{where}: {module} has no class {attribute!r}; {hint}")
+            self.classes[name] = found
+        if not issubclass(self.classes[name], BASES[family]):
+            base = "fw.schedules.Schedule" if family == "schedule" else f"fw.{BASES[family].__name__}"
+            raise SpecError(f"{where}: {name} is not a {family}, expected a subclass of {base}")
+        return self.classes[name]
+
+    def _import(self, module: str, where: str) -> ModuleType:
+        parts = module.split(".")
+        beside = self.folder.joinpath(*parts)
+        here = next((file for file in (beside.with_suffix(".py"), beside / "__init__.py") if file.is_file()), None)
+        loaded = sys.modules.get(module)
+        if loaded is not None:
+            origin = getattr(loaded, "__file__", None)
+            if here is not None and (origin is None or not Path(origin).exists() or not here.samefile(origin)):
+                other = origin or "built in"
+                raise SpecError(
+                    f"{where}: {here} is not imported, since {module} is another module already ({other}); rename it"
+                )
+            return loaded
+        known = importlib.util.find_spec(parts[0])  # for a module in a package this does not import the package
+        place = here or (known and (known.origin or "a package without a file"))
+        if place is None:
+            raise SpecError(
+                f"{where}: there is no module {module!r}, expected {beside}.py or a module that Python can import"
+            )
+        if self.tell is not None:
+            self.tell(f"importing {module} ({place}), named in {self.source}")
+        folder = str(self.folder.resolve())
+        sys.path.insert(0, folder)
+        importlib.invalidate_caches()  # the file may be younger than Python's list of its folder
+        try:
+            return importlib.import_module(module)
+        except (Exception, SystemExit) as error:
+            raise SpecError(f"{where}: {module} cannot be imported ({blame(error)})") from error
+        finally:
+            sys.path.remove(folder)
+            if folder not in sys.path:
+                sys.path.append(folder)  # for what its functions import later, behind everything else
+
+
+def blame(error: BaseException) -> str:
+    """What went wrong in code that is not ours, and where, on one line.
+
+    Examples
+    --------
+    >>> blame(ValueError("too large"))
+    'ValueError: too large'
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f", {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}{': ' if words else ''}{words[:200]}{place}"

@@ -1,0 +1,112 @@
+"""Files that are complete or absent: each is written beside its place and then swapped in."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+from freewalk.checks import Checks
+from freewalk.errors import RecordError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: temporary files of killed processes then stay
+    fcntl = None  # type: ignore[assignment]
+
+_check = Checks(RecordError)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write a file beside its place; it takes that place at the end of the block, or is removed if the block fails.
+
+    What was there before is kept until then. Folders are made as needed, temporary files that killed processes left
+    beside the same file are removed, and through a symbolic link the file that it names is replaced.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+
+    Yields
+    ------
+    Path
+        An empty file to write to, with the suffix of `path`.
+
+    Raises
+    ------
+    RecordError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder, "new", "words.txt")) as temporary:
+    ...         _ = temporary.write_text("all of them")
+    ...     [file.name for file in Path(folder, "new").iterdir()]
+    ['words.txt']
+    """
+    given = _check.path("files", "path", path)
+    try:
+        target = Path(os.path.realpath(given))
+        if target.exists() and not target.is_file():
+            raise OSError("this is a folder or a device, expected a file")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clean(target)
+        temporary, handle = _beside(target)
+    except (OSError, UnicodeEncodeError) as error:
+        raise RecordError(f"{given}: cannot be written ({_reason(error)}); give another path") from error
+    try:
+        yield temporary
+        if handle is not None:
+            os.fsync(handle)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise RecordError(f"{given}: cannot be written ({_reason(error)}); what was there before is kept") from error
+    finally:
+        if handle is not None:
+            os.close(handle)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _beside(target: Path) -> tuple[Path, int | None]:
+    """A new file beside another, and a handle that keeps it locked: that is how others see that it is in use."""
+    for number in count():
+        temporary = target.with_name(f".{target.name}.{os.getpid()}-{number}.tmp{target.suffix}")
+        try:
+            handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            continue
+        if fcntl is None:  # Windows does not move an open file
+            os.close(handle)
+            return temporary, None
+        with suppress(OSError):  # a file system without locks: nobody else can lock it either
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(FileNotFoundError):  # taken for a dead one before it was locked
+            if os.path.samestat(os.fstat(handle), os.stat(temporary)):
+                return temporary, handle
+        os.close(handle)
+    raise AssertionError("count() ends")
+
+
+def _clean(target: Path) -> None:
+    """Remove what killed processes left: such files are not locked any more."""
+    ours = re.compile(rf"\.{re.escape(target.name)}\.\d+-\d+\.tmp{re.escape(target.suffix)}")
+    for entry in list(target.parent.iterdir()) if fcntl is not None else []:
+        if ours.fullmatch(entry.name) is None:
+            continue
+        with suppress(OSError):  # in use, or another user's
+            handle = os.open(entry, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                entry.unlink()
+            finally:
+                os.close(handle)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,153 @@
+"""Graphs from lists of edges, between nodes that are numbers or have names."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk.checks import LARGEST, show
+from freewalk.errors import GraphError
+from freewalk.graphs.graph import Graph
+from freewalk.graphs.naming import by_size, end_columns, first_seen
+from freewalk.graphs.pairs import from_pairs
+from freewalk.graphs.structure import MOST_NODES, Names, check, check_size
+
+_WHO = "from_edges"
+_PAIRS = "give pairs of whole numbers or of texts, such as [(0, 1), (1, 2)]"
+
+
+def from_edges(
+    edges: ArrayLike | Iterable[tuple[Any, Any]], n: int | None = None, names: Sequence[Any] | bool | None = None
+) -> Graph:
+    """Make the graph of a list of edges.
+
+    The order of the list and of the two ends does not matter; self-loops are dropped and duplicates, in either
+    direction, are merged.
+
+    Parameters
+    ----------
+    edges
+        Pairs of nodes: an array-like of shape (E, 2), an iterable of pairs, or a table of pandas, of which the columns
+        `source` and `target` are read (or `src, dst`; `from, to`; `u, v`; `node1, node2`), or else the first two. Nodes
+        are whole numbers from 0 without gaps. Where there are texts, nodes are names, numbered in the order of their
+        first appearance or, if all are whole numbers, of their size.
+    n
+        The number of nodes; one more than the largest number in the list if not given.
+    names
+        True takes whole numbers in `edges` as names. A list of names fixes the order of the nodes: `edges` then holds
+        these names; if they are texts, it may also hold whole numbers, which are places in the list.
+
+    Raises
+    ------
+    GraphError
+        If the list is not made of such pairs, there are less than two nodes, or the graph is disconnected.
+
+    Examples
+    --------
+    >>> from_edges([(0, 1), (2, 1), (1, 0), (2, 2)])
+    Graph(from_edges: 3 nodes, 2 edges)
+    >>> from_edges([("Kiel", "Hamburg"), ("Hamburg", "Berlin")]).node_names
+    ('Kiel', 'Hamburg', 'Berlin')
+    >>> from_edges([(0, 1), (1, 2)], names=["Kiel", "Hamburg", "Berlin"]).node("Berlin")
+    2
+    >>> from_edges([(20, 7), (7, 4)], names=True).node_names
+    ('4', '7', '20')
+    """
+    pairs = _pairs(edges)
+    wanted: list[Any] | None = None
+    if names is not None and not isinstance(names, bool):
+        wanted = check.items(_WHO, "names", names, "a list of names, True or None")
+    node_names: Names = None
+    if isinstance(pairs, list) or names is True or (wanted and not all(isinstance(name, str) for name in wanted)):
+        node_names, pairs = _numbered(pairs, wanted)
+    elif wanted is not None:
+        node_names = tuple(wanted)
+    count = _count(pairs, n, node_names)
+    check_size(_WHO, count, len(pairs))
+    return from_pairs(pairs[:, 0], pairs[:, 1], count, _WHO, node_names)
+
+
+def _pairs(edges: Any) -> NDArray[np.int64] | list[Any]:
+    """Return pairs of whole numbers as an array, and pairs with texts among them as a list."""
+    if hasattr(edges, "iloc") and hasattr(edges, "columns"):
+        edges = _ends(edges)
+    if hasattr(edges, "__array__") and getattr(getattr(edges, "dtype", None), "kind", "") not in ("O", "T", "U"):
+        numbers = edges
+    else:
+        is_file = isinstance(edges, (str, os.PathLike))
+        remedy = "read(path) reads a file" if is_file else _PAIRS
+        numbers = check.items(_WHO, "edges", edges, "a list of pairs of nodes", remedy=remedy)
+        if any(isinstance(end, str) for row in numbers if _is_row(row) for end in row):
+            return numbers
+    if (len(numbers) if isinstance(numbers, list) else getattr(numbers, "size", None)) == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    return check.integers(_WHO, "edges", numbers, (None, 2), remedy=_PAIRS)
+
+
+def _ends(table: Any) -> NDArray[Any]:
+    """Take the two columns of a table of pandas that hold the ends of edges."""
+    heads = [str(head) for head in table.columns]
+    if len(heads) < 2:
+        raise GraphError(f"{_WHO}: got a table of {len(heads)} columns, expected two, with the ends of each edge")
+    return np.column_stack([table.iloc[:, column].to_numpy() for column in end_columns(heads) or (0, 1)])
+
+
+def _numbered(
+    pairs: NDArray[np.int64] | list[Any], wanted: list[Any] | None
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Return the names of all nodes, and the pairs with each name replaced by its number."""
+    rows = pairs if isinstance(pairs, list) else pairs.tolist()
+    for place, row in enumerate(rows):
+        if not _is_row(row) or len(row) != 2:
+            raise check.fail(_WHO, f"edge {place} of the list", row, "a pair of nodes", _PAIRS)
+    called, ends = first_seen(_word(place, end) for place, row in enumerate(rows) for end in row)
+    if wanted is None:
+        names, ends = by_size(called, ends)
+    else:
+        names = tuple(_word(None, name) for name in wanted)
+        number = {name: place for place, name in enumerate(names)}
+        unknown = next((name for name in called if name not in number), None)
+        if unknown is not None:
+            raise GraphError(
+                f"{_WHO}: there is an edge at {show(unknown)}, expected one of the {len(names)} given names"
+            )
+        ends = np.array([number[name] for name in called], dtype=np.int64)[ends]
+    return names, ends.reshape(-1, 2)
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, (list, tuple)) or (isinstance(row, np.ndarray) and row.ndim == 1)
+
+
+def _word(edge: int | None, label: Any) -> str:
+    is_whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool) and abs(int(label)) <= LARGEST
+    if not (isinstance(label, str) or is_whole):
+        what = "a name" if edge is None else f"a node of edge {edge} of the list"
+        raise check.fail(_WHO, what, label, "a text or a whole number")
+    return str(label)
+
+
+def _count(pairs: NDArray[np.int64], n: int | None, names: Names) -> int:
+    """Return the number of nodes, when the pairs are known to be of nodes that exist."""
+    given = None if n is None else check.whole(_WHO, "n", n, 0, MOST_NODES)
+    if names is not None and given not in (None, len(names)):
+        raise check.fail(_WHO, "n", n, f"{len(names)}, the number of names")
+    least, largest = (int(pairs.min()), int(pairs.max())) if pairs.size else (0, -1)
+    count = len(names) if names is not None else largest + 1 if given is None else given
+    if least < 0 or largest >= count:
+        wrong = int(np.argmax(np.any((pairs < 0) | (pairs >= count), axis=1)))
+        raise GraphError(
+            f"{_WHO}: edge {wrong} of the list is {tuple(pairs[wrong].tolist())}, expected nodes from 0 on, below "
+            f"n = {count}"
+        )
+    if names is None and given is None:
+        few = largest < pairs.size  # before memory for that many nodes is asked for
+        used = np.count_nonzero(np.bincount(pairs.ravel())) if few else len(np.unique(pairs))
+        if used != count:
+            raise GraphError(
+                f"{_WHO}: the largest node is {largest} but there are only {used} different ones, expected nodes "
+                f"numbered from 0 without gaps; from_edges(edges, names=True) takes the numbers as names"
+            )
+    return count

@@ -1,0 +1,123 @@
+"""Named arrays in one .npz file, read with care: the file may be damaged, or made to do harm.
+
+Only what is asked for is decompressed, its type and shape are known before that, and nothing is ever unpickled.
+"""
+
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from freewalk.errors import RecordError
+
+_KINDS = "biufcmMUS"  # numbers, times and texts; no objects, no structures
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_RATIO = 1032  # no deflated byte gives more
+
+
+def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays as np.savez_compressed does, with little effort: its level takes twice as long for 3 % of the size.
+
+    Raises
+    ------
+    RecordError
+        If an array holds objects.
+    """
+    for name, array in arrays.items():
+        if array.dtype.kind not in _KINDS:
+            raise RecordError(f"save: {name} is an array of {array.dtype}, expected numbers, texts or times; drop it")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        for name, array in arrays.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as part:
+                npy.write_array(part, np.asanyarray(array), allow_pickle=False)
+
+
+class Reader:
+    """An open file of arrays.
+
+    Parameters
+    ----------
+    file
+        The archive.
+    size
+        Its size in bytes.
+    """
+
+    def __init__(self, file: zipfile.ZipFile, size: int) -> None:
+        self.file = file
+        self.entries = {entry.filename: entry for entry in file.infolist()}
+        if len(self.entries) != len(file.infolist()):
+            raise RecordError("it holds two entries of the same name")
+        self.left = size
+
+    def look(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """The type and the shape of an array, before it is read.
+
+        Raises
+        ------
+        RecordError
+            If there is no such array, or none that can be in a record.
+        """
+        with self._opened(name) as (part, entry):
+            version = npy.read_magic(part)
+            if version not in ((1, 0), (2, 0)):
+                raise RecordError(f"{name} is written in version {version} of its format")
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, _, dtype = read(part)
+            length = part.tell()
+        if dtype.kind not in _KINDS or any(size < 0 for size in shape):
+            raise RecordError(f"{name} is an array of {dtype} of shape {shape}, expected numbers, texts or times")
+        size = dtype.itemsize
+        for extent in shape:
+            size *= extent
+        if entry.file_size != length + size:
+            raise RecordError(f"{name} takes {entry.file_size} bytes, expected {length + size}")
+        return dtype, shape
+
+    def read(self, name: str) -> NDArray[Any]:
+        """An array.
+
+        Raises
+        ------
+        RecordError
+            If there is no such array, or none that can be in a record.
+        """
+        self.look(name)
+        with self._opened(name) as (part, entry):
+            self.left -= entry.compress_size
+            if self.left < 0:  # entries that lie over one another
+                raise RecordError("its entries are larger than the file")
+            array: NDArray[Any] = npy.read_array(part, allow_pickle=False)
+            return array
+
+    @contextmanager
+    def _opened(self, name: str) -> "Iterator[tuple[IO[bytes], zipfile.ZipInfo]]":
+        entry = self.entries.get(f"{name}.npy")
+        if entry is None:
+            raise RecordError(f"it has no array {name!r}")
+        encrypted = bool(entry.flag_bits & 1)
+        if encrypted or entry.compress_type not in _COMPRESSIONS or entry.file_size > _RATIO * entry.compress_size:
+            raise RecordError(f"{name} is encrypted, or compressed as record.save does not")
+        with self.file.open(entry) as part:
+            yield part, entry
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Reader]:
+    """Open a file of arrays.
+
+    Raises
+    ------
+    OSError
+        If there is no such file; zipfile has several other errors for what is not an archive.
+    """
+    if path.exists() and not path.is_file():
+        raise RecordError("it is not a file")  # a pipe would wait for ever
+    with open(path, "rb") as stream, zipfile.ZipFile(stream) as file:
+        yield Reader(file, os.fstat(stream.fileno()).st_size)

@@ -1,0 +1,184 @@
+"""The samples of an objective and the nodes that own them, checked where they enter."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.checks import LARGEST, Checks, suggestion
+from freewalk.errors import ProblemError
+from freewalk.graphs import Graph
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+check = Checks(ProblemError)
+
+_LONGEST = 1e150  # a feature or a target; the squares of larger ones overflow
+_NODE = 100.0  # bytes that an entry of a list takes while it is looked up, at most
+_SHOWN = 5
+
+
+def table(who: str, features: Any, targets: Any) -> tuple[Floats, Floats]:
+    """Copies of features (N, d) and targets (N,) that belong together."""
+    rows = check.floats(
+        who,
+        "features",
+        features,
+        (None, None),
+        remedy="give one row of finite numbers per sample, features.reshape(-1, 1) for a single feature",
+    )
+    if rows.size == 0:
+        raise ProblemError(f"{who}: features has shape {rows.shape}, expected at least one sample and one feature")
+    answers = check.floats(
+        who,
+        "targets",
+        targets,
+        (len(rows),),
+        remedy="give one finite number for each row of features, targets.reshape(-1) for a column",
+    )
+    for name, array in (("features", rows), ("targets", answers)):
+        longest = max(float(array.max()), -float(array.min()))
+        if longest > _LONGEST:
+            raise ProblemError(
+                f"{who}: {name} holds numbers up to {longest:g} in size, expected at most {_LONGEST:g}, whose squares "
+                "float64 can hold; rescale them"
+            )
+    return rows, answers
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes that a problem may name: how many there are, where that is known, and what they are called."""
+
+    who: str
+    n: int | None
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, who: str, graph: Any) -> "Nodes":
+        """The nodes of a graph, or of a list of names; without either, numbers of which nobody knows the last."""
+        if graph is None:
+            return cls(who, None)
+        if isinstance(graph, Graph):
+            return cls(who, graph.n, graph.node_names)
+        expected = "a graph, or a list with the names of its nodes in order"
+        given = _listed(who, "graph", graph, expected)
+        fine = (isinstance(one, (str, int, np.integer)) and not isinstance(one, bool) for one in given)
+        if not len(given) or not all(fine):
+            raise check.fail(who, "graph", graph, expected)
+        names = tuple(check.text(who, "a name in graph", str(one)) for one in given)
+        if len(set(names)) != len(names):
+            twice = next(name for name, times in Counter(names).items() if times > 1)
+            raise ProblemError(f"{who}: graph names {twice!r} twice, expected different names")
+        return cls(who, len(names), names)
+
+    def numbers(self, name: str, values: Any) -> Ints:
+        """The numbers of nodes that are given by their names, or by their numbers where they have no names."""
+        given = _listed(self.who, name, values, "a list of nodes")
+        if self.names is None:
+            others = "or name them together with graph=" if self.n is None else "they have no names here"
+            remedy = f"number the nodes from 0, {others}"
+            high = LARGEST if self.n is None else self.n - 1
+            return check.integers(self.who, name, given, (None,), low=0, high=high, remedy=remedy)
+        places = {known: number for number, known in enumerate(self.names)}
+        found = [places.get(str(one), -1) for one in given]
+        if -1 in found:
+            place = found.index(-1)
+            close = suggestion(given[place], self.names[:1000], "")
+            remedy = close if close.startswith("did") else f"such as {self.names[0]!r}"
+            raise check.fail(self.who, f"{name}[{place}]", given[place], f"one of {self.n} names of nodes", remedy)
+        return np.array(found, dtype=np.int64)
+
+    def members(self, name: str, values: Any) -> tuple[int, ...]:
+        """Some of the nodes, in order and each once."""
+        return tuple(int(node) for node in np.unique(self.numbers(name, values)))
+
+    def owners(self, values: Any, count: int) -> Ints:
+        """The node of each of `count` samples; None: every sample is a node, in order."""
+        if values is None:
+            if self.n is not None and count > self.n:
+                raise ProblemError(
+                    f"{self.who}: features has {count} rows, expected at most one for each of {self.n} nodes; say with "
+                    "nodes= which node each row belongs to"
+                )
+            return np.arange(count, dtype=np.int64)
+        if isinstance(values, Set):
+            raise check.fail(self.who, "nodes", values, "a list, since a set has no order")
+        array = self.numbers("nodes", values)
+        if array.shape != (count,):
+            raise ProblemError(
+                f"{self.who}: nodes has shape {array.shape}, expected ({count},), the node of each row of features"
+            )
+        return array
+
+    def relays(self, values: Any, owners: Ints) -> "tuple[Nodes, tuple[int, ...]]":
+        """All nodes, now that the owners of the samples are known, in order, and those of them that are relays."""
+        owned = owners[np.append(True, np.diff(owners) > 0)]
+        if isinstance(values, (bool, np.bool_)) and values:
+            if self.n is None:
+                expected = "graph= with it, which knows the nodes without data"
+                raise check.fail(self.who, "relays", values, expected, "or list the relays")
+            return self, tuple(np.setdiff1d(np.arange(self.n), owned, assume_unique=True).tolist())
+        relays = () if isinstance(values, (bool, np.bool_)) else self.members("relays", values)
+        busy = np.intersect1d(relays, owned, assume_unique=True) if relays else np.empty(0)
+        if busy.size:
+            raise ProblemError(
+                f"{self.who}: relays names node {self._called(busy[0])}, which has data, expected nodes without any"
+            )
+        n = max(int(owned[-1]), *relays, -1) + 1 if self.n is None else self.n
+        missing = n - len(owned) - len(relays)
+        if missing:
+            # Of so many first numbers at least five are no node's: a stray huge number costs no memory.
+            first = np.arange(min(n, len(owned) + len(relays) + _SHOWN))
+            bare = np.setdiff1d(np.setdiff1d(first, owned), relays)[:_SHOWN]
+            names = ", ".join(map(self._called, bare)) + (", ..." if missing > _SHOWN else "")
+            raise ProblemError(
+                f"{self.who}: no data at {missing} of {n} nodes ({names}), expected a sample or more at every node; "
+                "pass relays=True and graph= if these are to forward the model only, or renumber those that have data"
+            )
+        return replace(self, n=n), relays
+
+    def _called(self, node: Any) -> str:
+        return str(int(node)) if self.names is None else self.names[int(node)]
+
+
+def _listed(who: str, name: str, values: Any, expected: str) -> Any:
+    """Something of one dimension that ends: a list, unless it is an array of numbers."""
+    try:
+        fine = isinstance(values, Collection) and not isinstance(values, (str, bytes, Mapping))
+        size = len(values) if fine and getattr(values, "ndim", 1) == 1 else -1
+    except (TypeError, OverflowError):
+        size = -1
+    if size < 0:
+        raise check.fail(who, name, values, expected)
+    if getattr(getattr(values, "dtype", None), "kind", "O") in ("b", "i", "u", "f"):
+        return np.asanyarray(values)
+    check.room(who, name, _NODE * size)
+    return list(values)
+
+
+def by_node(values: Floats, offsets: Ints) -> Floats:
+    """Sum rows of numbers, one per sample, over the samples of each node; 0 at a relay.
+
+    Examples
+    --------
+    >>> by_node(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1, 3]))
+    array([[1.],
+           [0.],
+           [6.]])
+    """
+    owning = np.flatnonzero(np.diff(offsets))
+    result = np.zeros((len(offsets) - 1, *values.shape[1:]))
+    result[owning] = np.add.reduceat(values, offsets[owning], axis=0)
+    return result
+
+
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Close an array to changes: what is cached must stay what it was."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,174 @@
+"""The nodes of a record: what they are called, which of them matter, and how far the others are from those."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import RecordError
+from freewalk.graphs import Graph
+from freewalk.record import Record
+from freewalk.report.layout import along, kind_of
+
+if TYPE_CHECKING:
+    import xarray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_NAMED = 4  # nodes that a caption names; others are counted
+_LONGEST = 30  # letters of a name in a caption
+
+
+def graph_of(record: Record, graph: Graph | None = None) -> Graph | None:
+    """The graph that was given, or else that of the record; None in old records.
+
+    Raises
+    ------
+    RecordError
+        If it has not the nodes of the record.
+    """
+    found, n = graph if graph is not None else record.graph, _size(record)
+    if found is not None and found.n != n:
+        raise RecordError(f"report: the graph has {found.n} nodes, expected {n}; pass the graph that the record ran on")
+    return found
+
+
+def _size(record: Record) -> int:
+    """The number of nodes."""
+    if "visits" not in record.data or "node" not in record.data.sizes:
+        raise RecordError("report: there are no visits in the record, expected one made by fw.learn or a spec")
+    return record.data.sizes["node"]
+
+
+def heavy_of(record: Record) -> list[int]:
+    """The nodes that the record calls heavy.
+
+    Raises
+    ------
+    RecordError
+        If one of them does not exist.
+    """
+    heavy, n = record.data.attrs.get("heavy", ()), _size(record)
+    try:
+        found = [int(node) for node in heavy]
+    except (TypeError, ValueError):
+        found = [-1]
+    if not all(0 <= node < n for node in found):
+        raise RecordError(f"report: the attribute 'heavy' of the record does not hold nodes from 0 to {n - 1}")
+    return found
+
+
+def in_words(graph: Graph | None, nodes: Iterable[int]) -> str:
+    """Nodes by name, or by number where they have none; of many the first.
+
+    Examples
+    --------
+    >>> graph = Graph(np.array([0, 1, 2]), np.array([1, 0]), node_names=("Medici", "Pazzi"))
+    >>> in_words(graph, [0, 1]), in_words(None, [0]), in_words(None, range(9))
+    ('Medici and Pazzi', '0', '0, 1, 2, 3 and 5 more')
+    """
+    some = list(nodes)
+    names = [str(node) if graph is None else short(graph.node_name(node)) for node in some[:_NAMED]]
+    if len(some) > _NAMED:
+        names.append(f"{len(some) - _NAMED:,} more")
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def short(name: str, most: int = _LONGEST) -> str:
+    """A name that fits: its beginning, where it is long."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Where nodes are, seen from the nodes that matter.
+
+    Attributes
+    ----------
+    focus
+        The nodes that matter.
+    words
+        What the others are counted from: the "heavy node", "nearest heavy node", "heaviest node" or "most visited
+        node".
+    places
+        One number per node. On a ring or a path: its position, counted from the heaviest node along the graph.
+        Elsewhere: the number of hops from the nearest of the focus.
+    line
+        Whether the graph is a ring or a path, or not known and taken for a ring.
+    closed
+        Whether the last position is beside the first.
+    """
+
+    focus: tuple[int, ...]
+    words: str
+    places: Integers
+    line: bool
+    closed: bool
+
+
+def surroundings(record: Record, parts: "Mapping[str, xarray.Dataset]") -> Surroundings:
+    """Find the nodes that matter in a record, and where the others are.
+
+    Those that matter are the nodes that are known as heavy, or else the heaviest by smoothness, or else the most
+    visited.
+
+    Parameters
+    ----------
+    record
+        The record.
+    parts
+        Its measurements by design.
+    """
+    graph, n, heavy = graph_of(record), _size(record), heavy_of(record)
+    first = next(iter(parts.values()))
+    if "smoothness" in first:
+        centre, words = int(np.asarray(first.smoothness.values, dtype=np.float64).argmax()), "heaviest node"
+    else:
+        centre = int(np.sum([visits_of(part) for part in parts.values()], axis=0).argmax())
+        words = "most visited node"
+    kind = "ring" if graph is None else kind_of(graph)
+    if kind not in ("ring", "path"):
+        assert graph is not None
+        focus = tuple(heavy) or (centre,)
+        if heavy:
+            words = "heavy node" if len(heavy) == 1 else "nearest heavy node"
+        return Surroundings(focus, words, graph.distances(focus), False, False)
+    where = np.empty(n, dtype=np.int64)
+    where[_in_order(graph, n, kind)] = np.arange(n)
+    places = where - where[centre]
+    if kind == "ring":
+        places = (places + n // 2) % n - n // 2
+    return Surroundings((centre,), words, places, True, kind == "ring")
+
+
+def _in_order(graph: Graph | None, n: int, kind: str) -> Integers:
+    """The nodes of a ring or a path, one beside the other."""
+    if graph is None:
+        return np.arange(n)
+    gaps = np.abs(np.repeat(np.arange(n), graph.degrees) - graph.indices)
+    if ((gaps == 1) | (gaps == n - 1)).all() and (kind == "ring" or (gaps == 1).all()):
+        return np.arange(n)  # numbered in order: no need to walk along a million nodes
+    return along(graph, 0 if kind == "ring" else int(np.flatnonzero(graph.degrees == 1)[0]))
+
+
+def visits_of(part: "xarray.Dataset") -> Floats:
+    """How often each node was visited, by all walks of a design."""
+    counts = part.visits.astype(np.float64)  # before they are added: sums of whole numbers would wrap around
+    return np.asarray(counts.sum([name for name in counts.dims if name != "node"]).values)
+
+
+def paths_of(part: "xarray.Dataset") -> Floats:
+    """The nodes on the kept paths of a design, one row per path; NaN after the end of one that was interrupted.
+
+    Raises
+    ------
+    RecordError
+        If one of them does not exist.
+    """
+    nodes = np.asarray(part.path.transpose("kept", "time").values, dtype=np.float64)
+    if not (np.isnan(nodes) | ((nodes >= 0) & (nodes < part.sizes["node"]) & (nodes == np.floor(nodes)))).all():
+        raise RecordError(f"report: a path in the record leaves the nodes from 0 to {part.sizes['node'] - 1}")
+    return nodes

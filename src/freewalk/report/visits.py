@@ -1,0 +1,205 @@
+"""Figures of where walks go, seen from the heavy nodes: their paths, and the share of the visits that a node gets."""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import RecordError
+from freewalk.record import Record
+from freewalk.report.figures import (
+    COLOURS,
+    INK,
+    STYLE,
+    Where,
+    axis_of_counts,
+    check,
+    check_format,
+    footnote,
+    legend,
+    line_of,
+    new_figure,
+    save,
+)
+from freewalk.report.nodes import Surroundings, graph_of, heavy_of, in_words, paths_of, surroundings, visits_of
+from freewalk.report.reading import by_design
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_FEW = 12  # heights
+
+
+def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None, updates: int | None = None) -> Path:
+    """Draw where walks are, update by update: coming back to the heavy nodes, or free of them.
+
+    On a ring or a path, nodes are counted from the heaviest. On any other graph, height is the number of hops from the
+    nearest heavy node: of the nodes known as heavy, or else of the heaviest, or of the most visited where nothing was
+    learned.
+
+    Parameters
+    ----------
+    record
+        With paths: `fw.learn(..., paths=5)`, or `paths = 5` in a spec.
+    path
+        The image to write; its suffix is the format.
+    designs
+        Which designs to show, one panel each; None: all.
+    updates
+        How many updates to show; None: all.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    RecordError
+        If no path was kept, a design is not in the record, or the file cannot be written.
+    """
+    import matplotlib
+
+    target, parts = check_format(path), by_design(record)
+    if "path" not in record.data or not record.data.sizes["kept"]:
+        raise RecordError(
+            "escape: the record has no paths, expected some kept with learn(..., paths=5), or with paths = 5 under "
+            "[run] in a spec"
+        )
+    if updates is not None:
+        updates = check.whole("escape", "updates", updates, 1)
+    shown = list(parts) if designs is None else designs
+    known = isinstance(shown, (list, tuple)) and all(isinstance(one, str) and one in parts for one in shown)
+    if not known or not shown:
+        raise check.fail("escape", "designs", designs, f"some of {', '.join(map(repr, parts))}, in a list")
+    around, heavy = surroundings(record, parts), heavy_of(record)
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(max(4.2, 3.7 * len(shown)), 3.9)
+        panels = np.atleast_1d(figure.subplots(1, len(shown), sharey=True, sharex=True))
+        for axes, label in zip(panels, shown, strict=True):
+            nodes = paths_of(parts[label])
+            nodes = nodes[:, np.isfinite(nodes).all(axis=0)][:, : None if updates is None else updates + 1]
+            colour = COLOURS[list(parts).index(label) % len(COLOURS)]
+            _draw_paths(axes, nodes.astype(np.int64), around, heavy, colour)
+            share = f"\n{100 * np.isin(nodes, heavy).mean():.0f} % of the updates on a heavy node" if heavy else ""
+            axes.set_title(f"{label}{share}", parse_math=False)
+            axes.set_xlabel("updates")
+            axis_of_counts(axes)
+        _height(panels[0], around)
+        _explain(figure, record, around, "at each height, one row per walk" if _is_flat(around) else "")
+        return save(figure, target)
+
+
+def _is_flat(around: Surroundings) -> bool:
+    """Whether no node is many hops away."""
+    return not around.line and int(around.places.max()) < _FEW
+
+
+def _draw_paths(axes: "Axes", nodes: Integers, around: Surroundings, heavy: list[int], colour: str) -> None:
+    """Every kept path of a design, in front of the places of the heavy nodes."""
+    places = around.places[nodes].astype(np.float64)
+    if around.closed:
+        # A step across the far side of the ring is no line across the picture.
+        places[:, 1:][np.abs(np.diff(places, axis=1)) > around.places.size / 2] = np.nan
+    for level in sorted({int(around.places[node]) for node in heavy or around.focus}):
+        axes.axhline(level, color="#bbbbbb", linewidth=2.5, zorder=0)
+    # Where there are only few heights, lines between them would cover all: dots show where a walk is and how long.
+    few = _is_flat(around)
+    lanes = np.linspace(-0.18, 0.18, len(places)) if few and len(places) > 1 else np.zeros(len(places))
+    line: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.8}
+    for row, lane in zip(places, lanes, strict=True):
+        look = {"marker": "|", "markersize": 4, "linestyle": "none", "rasterized": True} if few else line
+        axes.plot(np.arange(row.size), row + lane, color=colour, **look)
+    axes.set_xlim(right=1.03 * max(places.shape[1] - 1, 1))
+
+
+def _height(axes: "Axes", around: Surroundings) -> None:
+    """The vertical axis: nodes on both sides of the heaviest, or hops."""
+    from matplotlib.ticker import MaxNLocator
+
+    if around.line:
+        reach = max(abs(limit) for limit in axes.get_ylim())
+        axes.set_ylim(-reach, reach)
+        axes.set_ylabel(f"node, counted from the {around.words}")
+        return
+    axes.set_ylim(bottom=-0.3)
+    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.set_ylabel(f"hops from the {around.words}")
+
+
+def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
+    """Draw the share of the visits that a node gets, near the heavy nodes.
+
+    On a ring or a path, nodes are counted from the heaviest. On any other graph, a point is the mean over the nodes
+    that are so many hops from the nearest heavy node; which nodes are heavy is decided as for `escape`.
+
+    Parameters
+    ----------
+    record
+        Of one run, or several side by side.
+    path
+        The image to write; its suffix is the format.
+    around
+        How many nodes to show on either side of the heaviest, or how many hops.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    RecordError
+        If there are no walks in the record, or the file cannot be written.
+    """
+    import matplotlib
+    from matplotlib.ticker import FuncFormatter
+
+    target, parts = check_format(path), by_design(record)
+    reach = check.whole("occupancy", "around", around, 1)
+    near = surroundings(record, parts)
+    n, least = near.places.size, int(near.places.min())
+    nodes_at = np.bincount(near.places - least)
+    shown = np.arange(max(-reach, least), min(reach, int(near.places.max())) + 1)
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(7.2, 4.2)
+        axes = figure.subplots()
+        for number, (label, part) in enumerate(parts.items()):
+            visits = visits_of(part)
+            total = np.bincount(near.places - least, weights=visits) / max(float(visits.sum()), 1.0)
+            share = (total / nodes_at)[shown - least]
+            points: dict[str, Any] = {"marker": "o", "markersize": 3.5, "label": label, **line_of(number)}
+            axes.plot(shown, np.where(share > 0, share, np.nan), **points)
+        axes.axhline(1 / n, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), label="all nodes alike")
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+        if near.line:
+            axes.set_xlabel(f"node, counted from the {near.words}")
+            axes.set_ylabel("share of the visits")
+            _explain(figure, record, near)
+        else:
+            axes.set_xticks(shown[:: -(-shown.size // 13)])
+            axes.set_xlabel(f"hops from the {near.words}")
+            axes.set_ylabel("share of the visits, per node")
+            counts = ", ".join(f"{count:,}" for count in nodes_at[shown])
+            _explain(figure, record, near, f"nodes at 0, 1, … hops: {counts}")
+        legend(figure, axes)
+        return save(figure, target)
+
+
+def _explain(figure: "Figure", record: Record, around: Surroundings, words: str = "") -> None:
+    """Say below a figure which nodes the others are counted from, and what else there is to say."""
+    graph = graph_of(record)
+    lines = [words] if words else []
+    if not around.line or (graph is not None and graph.node_names is not None):
+        kind = "heavy nodes" if len(around.focus) > 1 else around.words
+        lines.insert(0, f"{kind}: {in_words(graph, around.focus)}")
+    letters = int(figure.get_figwidth() / 0.075)
+    footnote(figure, "\n".join(textwrap.fill(line, letters) for line in lines))

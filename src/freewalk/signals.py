@@ -1,0 +1,73 @@
+"""Ctrl-C and SIGTERM while something is under way that must not be cut in two: noted first, acted on later."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass
+class Stop:
+    """The signal that came, if one did."""
+
+    signal: signal.Signals | None = None
+
+    def __bool__(self) -> bool:
+        return self.signal is not None
+
+    @property
+    def name(self) -> str:
+        """Its name, or an empty text."""
+        return "" if self.signal is None else self.signal.name
+
+    def act(self) -> None:
+        """Do now what the signal would have done when it came: raise KeyboardInterrupt, or end the process."""
+        if self.signal is not None:
+            signal.raise_signal(self.signal)
+
+
+@contextmanager
+def held() -> Iterator[Stop]:
+    """Note the first Ctrl-C or SIGTERM instead of acting on it; a second one acts at once.
+
+    What the process ignores stays ignored. Outside the main thread nothing is held, since signals never arrive there.
+
+    Yields
+    ------
+    Stop
+        True once a signal has come.
+
+    Examples
+    --------
+    >>> with held() as stop:
+    ...     signal.raise_signal(signal.SIGTERM)
+    >>> stop.name
+    'SIGTERM'
+    """
+    stop = Stop()
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        found = {number: signal.getsignal(number) for number in _STOPPING}
+        before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        stop.signal = signal.Signals(number)
+        restore()
+
+    try:
+        for number in before:
+            signal.signal(number, note)
+        yield stop
+    finally:
+        restore()
