@@ -244,6 +244,23 @@ def test_only_dataclasses_may_be_passed(forged, types):
         fw.resume(record, types=types)
 
 
+@pytest.mark.parametrize("runtime", ["reference", "cpu"])
+def test_the_last_steps_of_the_longest_run(runtime):
+    """Nothing overflows on the way, whatever a file says about where a walk is."""
+    design = fw.designs.Decaying(fw.designs.MHLJ(0.5, 0.5, 2), fw.schedules.Inverse(1.0, scale=1e18))
+    rule = fw.SGD(fw.schedules.Inverse(0.01, scale=1e18), average=True)
+    options = RUN | {"steps": 200, "every": 100, "paths": 0, "runtime": runtime, "progress": records.press()}
+    partial = fw.learn(PROBLEM, design.kernel(GRAPH, PROBLEM.smoothness), rule, **options)
+    run = partial.continuation
+    run.state.step, run.steps, run.every = 2**62 - 5, 2**62, 2**61
+    for name, values in run.measures.items():
+        run.measures[name] = [values[0][:, :1], values[0][:, :1]]
+    resumed = fw.resume(partial)
+    assert resumed.data.step.values.tolist() == [0, 2**61, 2**62]
+    assert not resumed.partial
+    assert np.isfinite(resumed.data.loss).all()
+
+
 # Loading.
 
 

@@ -15,6 +15,7 @@ _check = Checks(RecordError)
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _MARKS = ("array", "csr", "texts", "given", "type")  # keys by which a tree says that a mapping stands for something
 _MANY = 1000  # so many texts are stored as an array
+_TEXT_BYTES = 64  # that Python takes for a short text, at least
 
 
 @dataclass
@@ -111,6 +112,11 @@ def _joined(items: "list[Any] | tuple[Any, ...]") -> NDArray[np.uint8] | None:
     return np.frombuffer("\0".join(items).encode(errors="surrogatepass"), dtype=np.uint8)
 
 
+def _split(joined: NDArray[Any]) -> list[str]:
+    _check.room("record", "its texts", _TEXT_BYTES * (1.0 + np.count_nonzero(joined == 0)))
+    return joined.tobytes().decode(errors="surrogatepass").split("\0")
+
+
 def name_of(kind: type) -> str:
     """The name under which a class is stored: a user's own never stands for one of the package of the same name.
 
@@ -185,7 +191,7 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
         if "array" in item:
             return array(item["array"])
         if "texts" in item:
-            return array(item["texts"]).tobytes().decode(errors="surrogatepass").split("\0")
+            return _split(array(item["texts"]))
         if "csr" in item:
             return _matrix([array(name) for name in item["csr"]], item.get("shape"))
         if "given" in item:

@@ -4,6 +4,8 @@ A `Kernel` is a Markov chain on a graph, written as a short list of `Move`s. It 
 numbers, and each node can act on its own share of them (`Kernel.local`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -99,7 +101,7 @@ class Move:
         extra = [name for name in ("ratio", "rows", "law") if getattr(self, name) is not None]
         return f"Move({self.probability:g}, hops={self.hops}{''.join(f', {name}=…' for name in extra)})"
 
-    def matrix_of_hop(self, hop: int) -> "csr_array":
+    def matrix_of_hop(self, hop: int) -> csr_array:
         """The matrix in `rows` by which hop number `hop` (0, 1, …) is made."""
         matrix: csr_array = self.rows[hop if len(self.rows) > 1 else 0]
         return matrix
@@ -191,7 +193,7 @@ class Kernel:
     def _probabilities(self) -> tuple[float, ...]:
         return tuple(float(move.probability) for move in self.moves)
 
-    def move_matrix(self, move: Move, powers: "list[csr_array] | None" = None) -> "csr_array":
+    def move_matrix(self, move: Move, powers: list[csr_array] | None = None) -> csr_array:
         """The exact transition matrix of one move, as if its probability were 1.
 
         `powers` collects the powers of the uniform hop, so that moves of many lengths share them.
@@ -219,7 +221,7 @@ class Kernel:
             walked = _product(self.label, walked, move.matrix_of_hop(hop))
         return walked if move.ratio is None else _metropolis(walked, np.asarray(move.ratio))
 
-    def matrix(self, step: int = 0) -> "csr_array":
+    def matrix(self, step: int = 0) -> csr_array:
         """The exact transition matrix P, P[v, u] = probability of going from v to u.
 
         Parameters
@@ -237,7 +239,7 @@ class Kernel:
                 total = csr_array(total + probability * self.move_matrix(move, powers))
         return total
 
-    def at(self, step: int) -> "Kernel":
+    def at(self, step: int) -> Kernel:
         """The kernel as it is at one step, with constant probabilities; one that does not change is returned as it is.
 
         Parameters
@@ -315,7 +317,7 @@ def per_node(owner: str, name: str, values: ArrayLike, graph: Graph, *, zero: bo
     return numbers
 
 
-def check_stochastic(owner: str, matrix: "csr_array", graph: Graph) -> None:
+def check_stochastic(owner: str, matrix: csr_array, graph: Graph) -> None:
     """Raise unless a matrix is row-stochastic and stays on the edges and the diagonal of the graph."""
     if matrix.shape != (graph.n, graph.n):
         raise KernelError(f"{owner}: got a matrix of shape {matrix.shape}, expected {(graph.n, graph.n)} as the graph")
@@ -339,7 +341,7 @@ def check_stochastic(owner: str, matrix: "csr_array", graph: Graph) -> None:
         )
 
 
-def _product(owner: str, first: "csr_array", second: "csr_array") -> "csr_array":
+def _product(owner: str, first: csr_array, second: csr_array) -> csr_array:
     """Two transition matrices after each other: dense where that is faster, refused where it takes too much memory."""
     from scipy.sparse import csr_array
 
@@ -358,7 +360,7 @@ def _product(owner: str, first: "csr_array", second: "csr_array") -> "csr_array"
     return csr_array(first @ second)
 
 
-def _metropolis(walked: "csr_array", ratio: Floats) -> "csr_array":
+def _metropolis(walked: csr_array, ratio: Floats) -> csr_array:
     """Accept the end of a walk with min(1, ratio[end] / ratio[start]), else stay."""
     from scipy.sparse import csr_array, diags_array
 
@@ -369,7 +371,7 @@ def _metropolis(walked: "csr_array", ratio: Floats) -> "csr_array":
     return csr_array(accepted + diags_array(np.maximum(stays, 0.0)))
 
 
-def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> "csr_array":
+def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> csr_array:
     """A matrix as canonical CSR: sorted, without duplicates and without stored zeros."""
     from scipy.sparse import csr_array, issparse
 
@@ -386,7 +388,7 @@ def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> "csr
     return result
 
 
-def _row(matrix: "csr_array", node: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+def _row(matrix: csr_array, node: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     entries = slice(matrix.indptr[node], matrix.indptr[node + 1])
     return matrix.indices[entries].astype(np.int32), rng.ends(matrix.data[entries])
 

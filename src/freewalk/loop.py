@@ -113,7 +113,8 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     carries = max(0 if phase.rule is None else phase.rule.carries for phase in job.phases)
     count = _count_marks(steps, every, steps)
     columns = len(job.measured) + 1  # one more: they are put together one after the other
-    check.room("run", f"the models of {walks:,} walks", walks * (32.0 + 8 * dim * (1 + carries)), "run fewer at a time")
+    model = dim * np.dtype(job.precision).itemsize
+    check.room("run", f"the models of {walks:,} walks", walks * (32.0 + model * (1 + carries)), "run fewer at a time")
     check.room(
         "run", f"measuring {walks:,} walks {count:,} times", 8.0 * walks * count * columns, "let `every` be larger"
     )

@@ -1,5 +1,7 @@
 """What a run leaves behind: measurements in an xarray.Dataset, and where they come from."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -49,7 +51,7 @@ MEANINGS: dict[str, tuple[str, str | None]] = {
 }
 
 
-def described(data: "xarray.Dataset") -> "xarray.Dataset":
+def described(data: xarray.Dataset) -> xarray.Dataset:
     """The same data, in which what a record knows has attributes that say its meaning and unit."""
     data = data.copy(deep=False)
     for name, (meaning, unit) in MEANINGS.items():
@@ -80,7 +82,7 @@ class Record:
         The graph that was walked, with names and positions of its nodes where it has some; None in old records.
     """
 
-    data: "xarray.Dataset"
+    data: xarray.Dataset
     provenance: dict[str, Any] = field(default_factory=dict)
     continuation: Any = field(default=None, repr=False)
     graph: Graph | None = field(default=None, repr=False)
@@ -182,7 +184,7 @@ class Record:
         return header, arrays
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> "Record":
+    def load(path: str | os.PathLike[str]) -> Record:
         """Read a record that `save` wrote; `.npz` is added where the path has no suffix.
 
         The file may come from anybody: only what a record has is read, it is checked before that, and nothing in it is

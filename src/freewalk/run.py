@@ -1,5 +1,7 @@
 """`learn`, `walk` and `resume`: check what enters, then hand it to the loop."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import is_dataclass
 from typing import Any

@@ -380,7 +380,16 @@ def test_more_checkpoints_than_memory_are_refused():
 
 
 @pytest.mark.parametrize(
-    "name", ["hitting_times", "fundamental_matrix", "kemeny_constant", "steady_state", "stability_limit", "race"]
+    "name",
+    [
+        "hitting_times",
+        "fundamental_matrix",
+        "kemeny_constant",
+        "steady_state",
+        "stability_limit",
+        "race",
+        "small_step_law",
+    ],
 )
 def test_a_million_nodes_are_refused_before_a_square_of_them_is_made(name):
     n = 10**6

@@ -1,5 +1,7 @@
 """Exact learning curves: the expected loss at every checkpoint, with no random number drawn."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,7 @@ def exact_curve(
     start: str | ArrayLike = "uniform",
     initial: ArrayLike | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> "xarray.Dataset":
+) -> xarray.Dataset:
     """The expected error of a walk that learns least squares, at every checkpoint, exactly.
 
     With e = x − x* and the update e ← B_v e + b_v at node v, the moments p(v) = P(v_t = v), m(v) = E[e 1_v] and
@@ -156,7 +158,7 @@ def _run(
 
 def _dataset(
     measures: dict[str, Floats], marks: Any, tally: Tally, phases: Sequence[Phase], problem: LeastSquares
-) -> "xarray.Dataset":
+) -> xarray.Dataset:
     import xarray
 
     measures = {name: np.where(np.isnan(values), np.inf, values) for name, values in measures.items()}

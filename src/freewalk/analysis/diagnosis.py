@@ -1,5 +1,7 @@
 """Before any training: will importance sampling pay or be entrapped, where, and what would each design do instead."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -242,7 +244,7 @@ def _goal(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> 
 
 
 def _races(
-    data: "_Data", kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
+    data: _Data, kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
 ) -> tuple[Goal | None, dict[str, Race | None]]:
     """What is raced for, and the race of each design, on the draw of the data with the middle ratio of two walks."""
     problems, n = data.problems, first.size

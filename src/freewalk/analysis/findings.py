@@ -1,5 +1,7 @@
 """What a diagnosis found: its numbers, and the plain words for them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

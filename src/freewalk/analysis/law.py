@@ -1,5 +1,7 @@
 """The law that a walk has in the long run, and whether it settles there."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,7 +134,7 @@ def period(kernel: Kernel) -> int:
     return period_of(matrix, leaving)
 
 
-def period_of(matrix: "csr_array", leaving: "csr_array") -> int:
+def period_of(matrix: csr_array, leaving: csr_array) -> int:
     """The period of an irreducible matrix, given what is off its diagonal as well."""
     # A Metropolis matrix has 1 − Σ accepted on its diagonal: 1e-16 there may be nothing but rounding.
     if (matrix.diagonal() > np.finfo(float).eps * np.diff(matrix.indptr)).any():
@@ -149,7 +151,7 @@ def period_of(matrix: "csr_array", leaving: "csr_array") -> int:
     return result
 
 
-def _levels(leaving: "csr_array") -> NDArray[np.int64]:
+def _levels(leaving: csr_array) -> NDArray[np.int64]:
     """How many steps each node is away from node 0."""
     from scipy.sparse.csgraph import breadth_first_order
 

@@ -1,5 +1,7 @@
 """Where learning ends: the largest stable step, and the error of the limit, its bias and its variance apart."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """How many updates a design needs: its step chosen for a wanted steady error, its course by the exact recursion."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
 

@@ -15,6 +15,8 @@ One difference is left, and none for a single node. What it loses is known, so t
 graphs that cannot be eliminated are iterated; what is known of the error there is again the reason to refuse.
 """
 
+from __future__ import annotations
+
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -155,7 +157,7 @@ class Returns:
         return found.value
 
     @cached_property
-    def _leaving(self) -> "csr_array":
+    def _leaving(self) -> csr_array:
         """The rates between the nodes of a small graph, or between the states of a large one."""
         small = self.law.size <= PLAIN
         return leaving_rates(self.kernel.matrix()) if small else unrolled(self.kernel).leaving

@@ -1,5 +1,7 @@
 """The law of the limit for small steps: where the mean model ends, and how it scatters around that."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -98,9 +100,9 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
     who = "small_step_law"
     quadratic = model.Quadratic(model.check_problem(who, problem))
     step = model.constant_step(who, model.check_rule(who, rule))
-    matrix = matrix_of(who, kernel)
     check_fit(who, problem, kernel)
-    check_dense(who, problem.n, "steady_state has the same limit")
+    check_dense(who, problem.n, "run exact_curve until it is flat")
+    matrix = matrix_of(who, kernel)
     law = stationary(kernel, who=who)
     weights = quadratic.step_weights(kernel, rule)
     pull = np.einsum("v,vij->ij", law * weights, quadratic.hessians)
@@ -139,7 +141,7 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
     )
 
 
-def _summed_covariance(matrix: "csr_array", law: Floats, values: Floats) -> Floats:
+def _summed_covariance(matrix: csr_array, law: Floats, values: Floats) -> Floats:
     """Σ over all lags of the covariance of values along a stationary walk, by the fundamental matrix."""
     centred = values - law @ values
     dense = np.eye(law.size) - matrix.toarray() + law

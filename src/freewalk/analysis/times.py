@@ -3,6 +3,8 @@
 The times after which it forgets where it began are in `spectrum` and `mixing`.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -203,7 +205,7 @@ def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:
     return times, law
 
 
-def _escapes(leaving: "csr_array", nodes: NDArray[np.int64]) -> Floats:
+def _escapes(leaving: csr_array, nodes: NDArray[np.int64]) -> Floats:
     """The mean number of steps to leave the set from each of its nodes."""
     from scipy.sparse import csc_array, diags_array
     from scipy.sparse.linalg import splu

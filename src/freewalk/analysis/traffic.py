@@ -1,5 +1,7 @@
 """What one move sends: models that leave a node, and scalar probes, as the runtimes count them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -66,7 +68,7 @@ def traffic_of(kernel: Kernel, moves: Sequence[Move]) -> tuple[Floats, Floats]:
     return messages, probes
 
 
-def _of_move(kernel: Kernel, move: Move, powers: "list[csr_array]") -> tuple[Floats, Floats]:
+def _of_move(kernel: Kernel, move: Move, powers: list[csr_array]) -> tuple[Floats, Floats]:
     nothing = np.zeros(kernel.graph.n)
     if move.law is not None:
         law = np.asarray(move.law)
@@ -86,7 +88,7 @@ def _of_move(kernel: Kernel, move: Move, powers: "list[csr_array]") -> tuple[Flo
     return accepted, move.hops * (1.0 + _leaving(powers[move.hops]))
 
 
-def _leaving(matrix: "csr_array") -> Floats:
+def _leaving(matrix: csr_array) -> Floats:
     """The probability of ending at another node, summed from its parts: 1 − P(v, v) would lose small ones."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     away = rows != matrix.indices

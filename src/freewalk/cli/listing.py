@@ -73,10 +73,12 @@ def _chosen(word: str) -> list[tuple[str, str]]:
     known = {name: (family, name) for family in _HEADINGS for name in kinds[family]}
     lowered = {name.lower(): found for name, found in known.items()}
     family = _ALIASES.get(word.lower().rstrip("s"), word.lower().rstrip("s"))
-    if word in known or word.lower() in lowered:
-        return [known.get(word) or lowered[word.lower()]]
+    if word in known:
+        return [known[word]]
     if family in kinds:
         return [(family, name) for name in kinds[family]]
+    if word.lower() in lowered:
+        return [lowered[word.lower()]]
     if ":" in word:
         raise SpecError(f"list: {show(word)} is a class of your own, which is not imported here; see its docs")
     raise SpecError(f"list: there is no {show(word)}; {suggestion(word, [*known, *_HEADINGS], 'there are')}")

@@ -1,5 +1,7 @@
 """Centralized SGD as a walk: every step draws its node from a law over all nodes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from freewalk.designs.design import Design, Floats, check_power, power_law

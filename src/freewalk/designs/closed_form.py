@@ -1,5 +1,7 @@
 """MHLJ with the paper's closed form of the jump matrix, for comparison."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """A design whose jumps die out with the step."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

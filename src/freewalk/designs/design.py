@@ -1,5 +1,7 @@
 """What a design is: a choice of moves and of the law they are meant to sample."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 

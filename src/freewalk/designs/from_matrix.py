@@ -1,5 +1,7 @@
 """A walk by any transition matrix."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Metropolis–Hastings for a target law: uniform, importance, or any other."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +80,7 @@ class Metropolis(Design):
         return power_law(repr(self), importance, self.power, graph.n)
 
 
-def _metropolis_rows(proposal: "csr_array", target: Floats) -> "csr_array":
+def _metropolis_rows(proposal: csr_array, target: Floats) -> csr_array:
     """P(v, u) = min(Q(v, u), s_u Q(u, v) / s_v) off the diagonal; what is refused stays."""
     from scipy.sparse import csr_array, diags_array
 

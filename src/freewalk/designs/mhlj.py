@@ -1,5 +1,7 @@
 """Metropolis–Hastings with Lévy jumps: the paper's algorithm."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

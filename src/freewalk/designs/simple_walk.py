@@ -1,5 +1,7 @@
 """The simple random walk."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from freewalk.designs.design import Design, Floats

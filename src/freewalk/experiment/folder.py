@@ -79,7 +79,6 @@ class RunFolder:
         work = path / NEW if exists else path
         if work.exists() and not (work / SPEC).is_file():
             raise SpecError(f"{work} is in the way of the new run and is not one itself; move it elsewhere")
-        folder = RunFolder(path, spec, plan, tell)
         try:
             with unbroken():
                 _clear(work)
@@ -89,10 +88,10 @@ class RunFolder:
                     text = json.dumps(inputs, indent=2, ensure_ascii=False)
                     (work / INPUTS).write_text(f"{text}\n", encoding="utf-8")
                 (work / SPEC).write_bytes(spec.text.encode())
-        except KeyboardInterrupt:
-            folder._clear_if_empty()
+        except BaseException:
+            _clear_if_empty(work)
             raise
-        return folder
+        return RunFolder(path, spec, plan, tell)
 
     @staticmethod
     def open(path: Path, *, allow_code: bool = False, tell: Tell | None = None) -> "RunFolder":
@@ -164,7 +163,7 @@ class RunFolder:
         try:
             record = self.spec.run(progress, plan=plan, done=done, keep=keep)
         except FreewalkError:
-            self._clear_if_empty()
+            _clear_if_empty(self.work)
             raise
         if self.spec.files:
             record.provenance.setdefault("files", provenance_of(self.spec.folder, self._inputs()))
@@ -239,13 +238,6 @@ class RunFolder:
             )
         return parts
 
-    def _clear_if_empty(self) -> None:
-        """Leave no trace where nothing was computed, so that the same command can be given again."""
-        work = self.work
-        if not (work / PARTS).exists() and not (work / RECORD).exists():
-            _clear(work)
-            _remove_if_empty(work)
-
 
 def _try_runtime(spec: Spec, plan: Plan) -> None:
     """Make the first walk ready, so that a missing graphics card is found before anything is written."""
@@ -262,6 +254,13 @@ def _clear(folder: Path) -> None:
     shutil.rmtree(folder / PARTS, ignore_errors=True)
     for name in _FILES:
         (folder / name).unlink(missing_ok=True)
+
+
+def _clear_if_empty(folder: Path) -> None:
+    """Leave no trace where nothing was computed, so that the same command can be given again."""
+    if folder.is_dir() and not (folder / PARTS).exists() and not (folder / RECORD).exists():
+        _clear(folder)
+        _remove_if_empty(folder)
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -1,5 +1,7 @@
 """Graphs from lists of edges, between nodes that are numbers or have names."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any

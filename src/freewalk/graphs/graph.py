@@ -1,5 +1,7 @@
 """The graph that walks live on: undirected, connected and immutable."""
 
+from __future__ import annotations
+
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,7 +180,7 @@ class Graph:
             raise check.fail(self.name, "nodes", nodes, "a node, or a list of at least one")
         return hop_distances(pattern(self.indptr, self.indices), np.atleast_1d(chosen))
 
-    def adjacency(self) -> "csr_array[np.float64, tuple[int, int]]":
+    def adjacency(self) -> csr_array[np.float64, tuple[int, int]]:
         """Return the adjacency matrix, 1.0 for each edge and direction, in arrays of its own.
 
         Examples
@@ -232,7 +234,7 @@ class Graph:
     def _checksum(self) -> int:
         return zlib.crc32(self.indices.data, zlib.crc32(self.indptr.data))
 
-    def __reduce__(self) -> tuple[type["Graph"], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[Graph], tuple[Any, ...]]:
         # Arrays come out of a pickle writeable: only the constructor makes a graph immutable.
         return Graph, (self.indptr, self.indices, self.name, self.node_names, self.positions)
 

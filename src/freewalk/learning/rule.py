@@ -1,5 +1,7 @@
 """What an update rule is: how a visited node improves the model that it was handed."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any

@@ -1,5 +1,7 @@
 """Stochastic gradient descent on the node that the walk visits."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

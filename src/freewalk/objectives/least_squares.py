@@ -1,5 +1,7 @@
 """Linear regression."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar, final
@@ -145,7 +147,7 @@ class LeastSquares(Predictor):
         samples: int | ArrayLike = 1,
         ridge: float = 0.0,
         seed: int = 0,
-    ) -> "LeastSquares":
+    ) -> LeastSquares:
         """Draw data as the paper does: y = aᵀ(x + s_v) + noise · N(0, 1), with a ~ N(0, variance · I).
 
         Parameters

@@ -1,5 +1,7 @@
 """Logistic regression."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -159,7 +161,7 @@ class Logistic(Predictor):
         samples: int | ArrayLike = 1,
         ridge: float = 0.0,
         seed: int = 0,
-    ) -> "Logistic":
+    ) -> Logistic:
         """Draw labels with P(y = 1) = 1/(1 + exp(−aᵀ(x + s_v))).
 
         The features are those of `LeastSquares.synthetic` with the same seed and options.

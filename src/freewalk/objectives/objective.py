@@ -1,5 +1,7 @@
 """What every objective offers, whatever its form."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Losses of a linear prediction: the family that the compiled runtimes know."""
 
+from __future__ import annotations
+
 import math
 import reprlib
 from abc import abstractmethod

@@ -137,8 +137,8 @@ def _limits(statistics: "Iterable[tuple[Floats, Floats, Floats]]", best: float |
         if seen.size:
             # The lower end of a band may leave the picture where some walks are far better than their mean, and so may
             # a curve that explodes: ten times its start is enough to see that it does.
-            lows += [seen.min(), max(np.nanmin(low), seen.min() / 30)]
-            highs.append(min(max(seen.max(), np.nanmax(high)), 10 * seen[0]))
+            lows += [seen.min(), max(low.min(), seen.min() / 30)]
+            highs.append(min(max(seen.max(), high.max()), 10 * seen[0]))
     if not lows:
         return 0.1, 10.0
     spread = max(highs) / min(lows)

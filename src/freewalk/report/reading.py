@@ -62,8 +62,8 @@ def by_design(record: Record) -> "dict[str, xarray.Dataset]":
     if "design" not in data.dims:
         return {_check.text("report", "label", record.label): _checked(data)}
     parts = {_check.text("report", "design", str(label)): data.sel(design=label) for label in data.design.values}
-    if len(parts) != data.sizes["design"]:
-        raise RecordError("report: two designs in the record have the same name, expected different ones")
+    if not parts or len(parts) != data.sizes["design"]:
+        raise RecordError("report: the record has no designs, or two of one name, expected different names")
     # Messages are counted at every checkpoint, also by a walk that has diverged.
     return {
         label: _checked(part.isel(step=np.flatnonzero(part.messages.notnull().any("walk"))))

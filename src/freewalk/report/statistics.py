@@ -60,7 +60,7 @@ def mean_and_band(values: Floats, band: Band = "quantiles") -> tuple[Floats, Flo
             low = np.quantile(bounded, QUANTILES[0], axis=0, method="lower")
             high = np.quantile(bounded, QUANTILES[1], axis=0, method="higher")
         elif band == "confidence":
-            reach = half_width(bounded)
+            reach = np.nan_to_num(half_width(bounded))  # none where it is not known, as for a single walk
             low, high = mean - reach, mean + reach
     tiny, huge = 1e-300, 1e300
     return np.where(np.isfinite(mean), mean, np.nan), np.clip(low, tiny, huge), np.clip(high, tiny, huge)

@@ -86,6 +86,8 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
         for axes, label in zip(panels, shown, strict=True):
             nodes = paths_of(parts[label])
             nodes = nodes[:, np.isfinite(nodes).all(axis=0)][:, : None if updates is None else updates + 1]
+            if not nodes.size:
+                raise RecordError(f"escape: the paths of {label!r} in the record are empty, expected at least a start")
             colour = COLOURS[list(parts).index(label) % len(COLOURS)]
             _draw_paths(axes, nodes.astype(np.int64), around, heavy, colour)
             share = f"\n{100 * np.isin(nodes, heavy).mean():.0f} % of the updates on a heavy node" if heavy else ""

@@ -1,5 +1,7 @@
 """Lemma 2: the gradients at the optimum that a walk collects, exactly and by the paper's bound."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -301,7 +303,7 @@ def mixing_of(who: str, kernel: Kernel, mixing: float | None) -> MixingTime:
     return mixing if isinstance(mixing, MixingTime) else MixingTime(known)
 
 
-def conditional_errors(matrix: "csr_array", pulls: Floats) -> Iterator[tuple[Floats, Floats]]:
+def conditional_errors(matrix: csr_array, pulls: Floats) -> Iterator[tuple[Floats, Floats]]:
     """M_k and B_k by the first node, for k = 1, 2, …: the mean of the sum of k pulls, and of its square."""
     squares = (pulls**2).sum(axis=1)
     means, errors = pulls, squares

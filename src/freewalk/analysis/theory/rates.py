@@ -1,5 +1,7 @@
 """When importance sampling pays, by the rates of centralized learning that the paper quotes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Theorem 1: the error after T updates, as printed, as its proof gives it, and as it is true."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -187,7 +189,7 @@ def theorem_1(
     )
 
 
-def _certified(matrix: "csr_array", setting: Setting, contraction: Contraction, law: Floats | None) -> float:
+def _certified(matrix: csr_array, setting: Setting, contraction: Contraction, law: Floats | None) -> float:
     """Sum up ρ^T E‖x_0 − y_0‖² + c γ² Σ_t ρ^(T−1−t) E‖S_t‖².
 
     It goes from the last update to the first, and so serves all first nodes at once.

@@ -1,5 +1,7 @@
 """What a page shows, before any markup: curves, claims, tables, walks, sections."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """The standard section of a record: curves, table, visits and walks."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,7 +36,7 @@ def section_of(
     record: Record,
     *,
     graph: Graph | None = None,
-    exact: "xarray.Dataset | None" = None,
+    exact: xarray.Dataset | None = None,
     published: Mapping[str, Curve] | None = None,
     verdicts: Sequence[Verdict] = (),
     title: str | None = None,
@@ -106,7 +108,7 @@ def section_of(
     )
 
 
-def _mean(label: str, part: "xarray.Dataset", band: Band) -> Series:
+def _mean(label: str, part: xarray.Dataset, band: Band) -> Series:
     values, diverged = values_of(part), diverged_of(part)
     mean, low, high = mean_and_band(values, band)
     shaded = values.shape[0] > 1 and band != "none"
@@ -115,7 +117,7 @@ def _mean(label: str, part: "xarray.Dataset", band: Band) -> Series:
     return Series(label, axes, mean, low if shaded else None, high if shaded else None, note=note)
 
 
-def _exact(exact: "xarray.Dataset | None", labels: list[str], name: str) -> list[Series]:
+def _exact(exact: xarray.Dataset | None, labels: list[str], name: str) -> list[Series]:
     import xarray
 
     if exact is None:
@@ -134,7 +136,7 @@ def _exact(exact: "xarray.Dataset | None", labels: list[str], name: str) -> list
     return [_exact_one(str(label), exact.sel(design=label), name) for label in exact.design.values]
 
 
-def _exact_one(label: str, one: "xarray.Dataset", name: str) -> Series:
+def _exact_one(label: str, one: xarray.Dataset, name: str) -> Series:
     kept = {"updates": one.step, **({"messages": one.messages} if "messages" in one else {})}
     axes = {key: _curve(f"exact.{axis.name}", axis.values) for key, axis in kept.items()}
     values = _curve(f"exact.{name}", one[name].values)
@@ -159,7 +161,7 @@ def _curve(name: str, values: ArrayLike, remedy: str = "") -> Floats:
     return _check.floats("section_of", name, values, (None,), finite=False, remedy=remedy)
 
 
-def _walks(record: Record, parts: "dict[str, xarray.Dataset]", graph: Graph | None) -> Walks:
+def _walks(record: Record, parts: dict[str, xarray.Dataset], graph: Graph | None) -> Walks:
     paths = {}
     for label, part in parts.items():
         if "path" in part and part.sizes["kept"]:
