@@ -134,5 +134,5 @@ def test_rates_of_an_own_rule_are_one_number_a_step():
             return 0.1
 
     problem, kernel = fw.objectives.LeastSquares.synthetic(4, dim=1), fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
-    with pytest.raises(fw.FreewalkError, match=r"Scalar: rates\(\) has shape \(\), expected \(3,\); give one number for each"):
+    with pytest.raises(fw.FreewalkError, match=r"Scalar: rates\(\) has shape \(\), expected \(3,\); give one"):
         fw.learn(problem, kernel, Scalar(0.1), steps=3)

@@ -112,7 +112,7 @@ class Checks:
         expected: str = "",
         remedy: str = "",
     ) -> float:
-        """A number from `low` (or above `above`) to `high`, never NaN, and infinite only where it need not be `finite`."""
+        """A number from `low` (or above `above`) to `high`; never NaN, and infinite only without `finite`."""
         is_real = isinstance(value, (numbers.Real, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
         try:
             number = float(value) if is_real else math.nan

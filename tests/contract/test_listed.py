@@ -34,7 +34,7 @@ def test_runtimes_have_a_name(runtime):
 
 
 def test_an_unknown_runtime_is_an_error():
-    with pytest.raises(ValueError, match=r"runtime: got 'gpu', expected .*cpu.*reference"):
+    with pytest.raises(ValueError, match=r"runtime = 'gpu', expected .*cpu.*reference"):
         runtimes.runtime_named("gpu")
 
 

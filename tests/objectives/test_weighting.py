@@ -244,7 +244,7 @@ def test_tables_of_pandas_are_read():
         ({"graph": ["a", ""]}, "a name in graph = '', expected a text"),
         ({"graph": 7}, "graph = 7, expected a graph, or a list"),
     ],
-    ids=str,
+    ids=lambda value: ascii(value)[:12],
 )
 def test_names_that_are_none(options, message):
     with pytest.raises(ProblemError, match=message):

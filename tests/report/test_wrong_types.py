@@ -133,6 +133,14 @@ BROKEN: dict[str, Any] = {
     "heavy nodes that are not there": lambda data: data.assign_attrs(heavy=[1000]),
     "an optimum of words": lambda data: data.assign_attrs(optimal_mse="best"),
     "no nodes": lambda data: data.drop_dims("node"),
+    "no walk": lambda data: data.isel(walk=slice(0)),
+    "no checkpoint": lambda data: data.isel(step=slice(0)),
+    "steps that go back": lambda data: data.isel(step=slice(None, None, -1)),
+    "visits that are not numbers": lambda data: data.assign(visits=data.visits * np.nan),
+    "negative messages": lambda data: data.assign(messages=data.messages - 1),
+    "a label with a NUL": lambda data: data.assign_attrs(label="a\0b"),
+    "no designs": lambda data: data.expand_dims(design=["a"]).isel(design=slice(0)),
+    "two designs of one name": lambda data: data.expand_dims(design=["a"]).isel(design=[0, 0]),
     "words as steps": lambda data: data.assign_coords(step=data.step.astype(str)),
 }
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray
 from handmade import SPEC
 
 import freewalk as fw
@@ -20,7 +21,7 @@ PAIR = np.where(np.arange(60) < 2, 100.0, 1.0)
 
 def evidence(text: str) -> Evidence:
     """Evidence that has a plan and no curves."""
-    return Evidence(parse(text).plan(), Record({}), None, {}, "stated")  # type: ignore[arg-type]
+    return Evidence(parse(text).plan(), Record(xarray.Dataset()), None, {}, "stated")
 
 
 def test_a_hold_has_the_numbers_of_find_traps() -> None:

@@ -162,7 +162,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
         If there are no walks in the record, or the file cannot be written.
     """
     import matplotlib
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     target, parts = check_format(path), by_design(record)
     reach = check.whole("occupancy", "around", around, 1)
@@ -183,6 +183,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
         if near.line:
+            axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
             axes.set_xlabel(f"node, counted from the {near.words}")
             axes.set_ylabel("share of the visits")
             _explain(figure, record, near)

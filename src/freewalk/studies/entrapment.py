@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.analysis.returns import Returns
-from freewalk.analysis.sets import FACTOR, Trap, judged, name_nodes, traps_among
+from freewalk.analysis.sets import FACTOR, Trap, judged, traps_among
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.studies.claims import Claim, Finding
@@ -42,7 +42,7 @@ def in_words(trap: Trap) -> str:
         f"{one:,.0f}" if one >= 100 else f"{one:.3g}" for one in (trap.excess, trap.uniform, abs(trap.lost))
     )
     return (
-        f"{name_nodes(trap.nodes)}: {excess} excess visits, the uniform walk {even}; memory {trap.factor:.3g} × as "
+        f"{trap.where}: {excess} excess visits, the uniform walk {even}; memory {trap.factor:.3g} × as "
         f"long, {lost} updates {'more' if trap.lost >= 0 else 'less'}"
     )
 
