@@ -73,6 +73,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def write(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text to a file that is complete or absent, in UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode())
+
+
 def _beside(target: Path) -> tuple[Path, int | None]:
     """A new file beside another, and a handle that keeps it locked: that is how others see that it is in use."""
     for number in count():

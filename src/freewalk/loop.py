@@ -157,7 +157,8 @@ def _advance(run: Continuation, engine: Engine, progress: Progress | None, stop:
 def _marks(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
     """The steps in (after, until] at which to measure."""
     first = (after // every + 1) * every
-    marks = np.arange(first, until + 1, every, dtype=np.int64) if first <= until else np.zeros(0, dtype=np.int64)
+    count = max((until - first) // every + 1, 0)  # np.arange would find it in floating point
+    marks = min(first, until) + every * np.arange(count, dtype=np.int64)
     return np.append(marks, steps) if until == steps and steps % every else marks
 
 

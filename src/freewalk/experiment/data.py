@@ -71,13 +71,18 @@ def read_samples(
     Samples(features=array([[1.5], [2. ]]), targets=array([3., 4.]), nodes=array(['Oslo', 'Rome'], dtype='<U4'))
     """
     file = check.path("read_samples", "path", path)
+    listed = [features] if isinstance(features, str) or features is None else features
+    named = check.items("read_samples", "features", listed, "names of columns")
+    for key, value in (("target", target), ("node", node), *(("features", one) for one in named)):
+        if value is not None:
+            check.text("read_samples", key, value)
     table = _read(file)
     called = table.file
     plural = "s" if table.what == "array" else ""
     answers, owners = target or f"target{plural}", node or f"node{plural}"
     targets, words = table.numbers(answers, "target"), table.texts(owners, "node")
     if features is not None:
-        chosen = [features] if isinstance(features, str) else list(features)
+        chosen = named
     elif table.what == "array":
         chosen = ["features"]
     else:

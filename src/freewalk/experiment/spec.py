@@ -258,6 +258,8 @@ def load(path: str | os.PathLike[str]) -> Spec:
 
 def parse(text: str, source: str = "spec", folder: Path = Path()) -> Spec:
     """Check a spec that is already a text; paths in it are relative to `folder`. See `load`."""
+    check.text("parse", "source", source)
+    check.instance(source, "text", text, str, "a spec as a text in TOML; experiment.load reads a file")
     try:
         values: Mapping[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -286,7 +288,5 @@ def _folder_of(file: Path) -> Path:
 
 def shipped(name: str) -> Path:
     """The path of a spec that comes with the package: "demo.toml" or "example.toml"."""
-    path = Path(__file__).parent / "specs" / name
-    if not path.is_file():
-        raise SpecError(f"{name}: no such spec comes with freewalk")
-    return path
+    folder = Path(__file__).parent / "specs"
+    return folder / check.choice("shipped", "name", name, sorted(file.name for file in folder.glob("*.toml")))

@@ -1,9 +1,11 @@
 """Tables, figures and pages; they read records and diagnoses and nothing else."""
 
+from typing import Any
+
 from freewalk.report.diagnosis import diagnosis_figure
 from freewalk.report.figures import curves
 from freewalk.report.page import Chart, Page, Section, Series, Table, Verdict, Walks, section_of, write_page
-from freewalk.report.summary import Row, summarize, table
+from freewalk.report.summary import Row, summarize, table, text
 from freewalk.report.visits import escape, occupancy
 
 __all__ = [
@@ -22,5 +24,12 @@ __all__ = [
     "section_of",
     "summarize",
     "table",
+    "text",
     "write_page",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "diagnosis_table":
+        raise AttributeError("report.diagnosis_table is gone: print(found), or found.text(), has the table")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.analysis.findings import Diagnosis
 from freewalk.analysis.law import stationary
 from freewalk.analysis.words import BIASED, IMPORTANCE, ON_TARGET, UNIFORM, number, outcome, times
+from freewalk.checks import Checks
+from freewalk.errors import RecordError
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save
 from freewalk.report.graph_map import draw_map, scale_of_stays, shown_traps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from freewalk.analysis.findings import Diagnosis
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ GREY = "#666666"
 JUMPING = "MHLJ, jump 0.1"
 
 
-def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
+def diagnosis_figure(found: Diagnosis, path: Where) -> Path:
     """Draw where the importance walk stays, which law each walk has, and how soon each design gets there.
 
     The graph is drawn whole where that can be read: rings, paths and grids up to 2500 nodes, others up to 500. Of
@@ -50,6 +51,7 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
     """
     import matplotlib
 
+    Checks(RecordError).instance("diagnosis_figure", "found", found, Diagnosis, "what fw.diagnose returned")
     target = check_format(path)
     with matplotlib.rc_context({**STYLE, "figure.constrained_layout.w_pad": 0.09}):
         figure = new_figure(11.6, 6.8)
@@ -74,7 +76,7 @@ def diagnosis_figure(found: "Diagnosis", path: Where) -> Path:
         return save(figure, target)
 
 
-def _headline(found: "Diagnosis") -> str:
+def _headline(found: Diagnosis) -> str:
     words = textwrap.fill(found.conclusion.rstrip("."), 105)
     if found.slower is None:
         return words
@@ -83,7 +85,7 @@ def _headline(found: "Diagnosis") -> str:
     return f"{words}\nOn {found.graph.name} it needs {many} the updates of the uniform walk"
 
 
-def _draw_laws(axes: "Axes", found: "Diagnosis") -> None:
+def _draw_laws(axes: "Axes", found: Diagnosis) -> None:
     """The law that a walk has in the long run against the one it is meant to have."""
     seen: list[Floats] = []
     known = [label for label, one in found.forecasts.items() if not np.isnan(one.distance)]
@@ -133,7 +135,7 @@ def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.
     axis.set_minor_formatter(NullFormatter())
 
 
-def _draw_bars(axes: "Axes", found: "Diagnosis") -> None:
+def _draw_bars(axes: "Axes", found: Diagnosis) -> None:
     """What each design needs; where that was not computed, its excess visits, or what it sends."""
     forecasts = list(found.forecasts.values())
     ratios = np.array([found.times_uniform(one.label) for one in forecasts])
@@ -156,7 +158,7 @@ def _draw_bars(axes: "Axes", found: "Diagnosis") -> None:
 
 def _bars(
     axes: "Axes",
-    found: "Diagnosis",
+    found: Diagnosis,
     values: Floats,
     words: list[str],
     colours: tuple[str, str] = (COLOURS[0], COLOURS[0]),

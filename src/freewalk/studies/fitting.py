@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from freewalk import files
 from freewalk.analysis import exact_curve
 from freewalk.designs import MHLJ, Design, Metropolis
 from freewalk.errors import SpecError
@@ -121,8 +122,7 @@ class Fit:
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        files.write(path, json.dumps(asdict(self), indent=2) + "\n")
 
     @staticmethod
     def load(path: Path) -> "Fit":

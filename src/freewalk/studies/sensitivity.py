@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk import files
 from freewalk.errors import SpecError
 from freewalk.report.page import Table
 from freewalk.studies.fitting import WALKS
@@ -59,8 +60,7 @@ class Sensitivity:
             figure: {str(jump): _columns(scores) for jump, scores in row.items()} for figure, row in self.joint.items()
         }
         worlds = {figure: [(*astuple(world), *score) for world, score in row] for figure, row in self.worlds.items()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_written({"joint": joint, "worlds": worlds}) + "\n", encoding="utf-8")
+        files.write(path, _written({"joint": joint, "worlds": worlds}) + "\n")
 
     @staticmethod
     def load(path: Path) -> "Sensitivity":

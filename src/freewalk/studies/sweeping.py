@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from freewalk import files
 from freewalk.analysis import matched_steps, stability_limit
 from freewalk.errors import SpecError
 from freewalk.experiment.spec import Spec, load
@@ -86,11 +87,10 @@ class Sweep:
 
     def save(self, path: Path) -> None:
         """Write it as JSON, a line for each setting and each row."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         lists = {"settings": self.settings, "rows": [asdict(row) for row in self.rows]}
         parts = [f'"{name}": [\n  ' + ",\n  ".join(map(json.dumps, items)) + "\n]" for name, items in lists.items()]
         head = f'"figure": {json.dumps(self.figure)},\n"variant": {json.dumps(self.variant)}'
-        path.write_text("{\n" + ",\n".join([head, *parts]) + "\n}\n", encoding="utf-8")
+        files.write(path, "{\n" + ",\n".join([head, *parts]) + "\n}\n")
 
     @staticmethod
     def load(path: Path) -> "Sweep":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from freewalk import files
 from freewalk.analysis import exact_curve
 from freewalk.experiment.spec import Plan, Spec, load
 from freewalk.objectives import LeastSquares
@@ -90,8 +91,7 @@ class Curves:
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
         """Hand the exact curves that are missing to other threads; each is kept as soon as it is there."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / keeping.SPEC).write_bytes(self.spec.text.encode())
+        files.write(self.folder / keeping.SPEC, self.spec.text)
         problem = self.plan.problem
         if not self.quick and isinstance(problem, LeastSquares):
             self._futures = [
@@ -238,8 +238,7 @@ class Numbers:
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
         """Make the folder, and hand the numbers to another thread if they are missing."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / keeping.SPEC).write_bytes(self.text.encode())
+        files.write(self.folder / keeping.SPEC, self.text)
         self._record = pool.submit(self._numbers)
 
     def _numbers(self) -> Record:
@@ -295,4 +294,4 @@ def _write_verdicts(
     if fit:
         values["fit"] = [asdict(verdict) for verdict in fit]
     text = json.dumps(values, indent=2, ensure_ascii=False)
-    (folder / keeping.VERDICTS).write_text(text + "\n", encoding="utf-8")
+    files.write(folder / keeping.VERDICTS, f"{text}\n")

@@ -18,6 +18,8 @@ from freewalk.analysis.theory.perturbation import Pieces, pieces_of
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 
+LONGEST = 10**6  # updates that a bound looks back: it is summed one by one
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -239,7 +241,7 @@ def smallest_constant(
     True
     """
     check_fit("smallest_constant", problem, kernel)
-    longest = check.whole("smallest_constant", "longest", longest, 1)
+    longest = check.whole("smallest_constant", "longest", longest, 1, LONGEST)
     terms = _Terms("smallest_constant", problem, kernel, mixing)
     errors = _errors("smallest_constant", problem, kernel, longest, start)
     found = [terms.at(updates, float(exact)) for updates, exact in enumerate(errors, start=1)]
@@ -329,7 +331,7 @@ def over_starts(values: Floats, law: Floats | None) -> float:
 
 
 def _errors(who: str, problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike) -> Floats:
-    length = check.whole(who, "length", length, 1)
+    length = check.whole(who, "length", length, 1, LONGEST)
     check.room(who, f"the errors of {length:,} updates", 8.0 * length, "ask for fewer")
     matrix = matrix_of(who, kernel)
     pulls = pulls_of(kernel, losses_of(who, problem).gradients)

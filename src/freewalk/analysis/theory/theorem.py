@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freewalk.analysis.chain import check, check_fit, matrix_of
-from freewalk.analysis.theory.accumulation import conditional_errors, first_law, over_starts
+from freewalk.analysis.theory.accumulation import LONGEST, conditional_errors, first_law, over_starts
 from freewalk.analysis.theory.contraction import Contraction, contraction_of
 from freewalk.analysis.theory.losses import Floats
 from freewalk.analysis.theory.terms import Setting, Terms, setting_of
@@ -156,7 +156,7 @@ def theorem_1(
     """
     who = "theorem_1"
     check_fit(who, problem, kernel)
-    updates = check.whole(who, "steps", steps, 1)
+    updates = check.whole(who, "steps", steps, 1, LONGEST)
     given = None if step is None else check.real(who, "step", step, above=0.0)
     if getattr(exact, "shape", None) == ():  # as of one point of a curve
         exact = np.asarray(exact).item()
