@@ -263,7 +263,7 @@ def surface(folder):
             analysis.race,
             {"problem": one, "kernel": exact, "settle": 0.1, "reach": 0.2, "start": 0, "initial": None, "most": 1000},
         ),
-        "small_step_law": (analysis.small_step_law, {"problem": one, "kernel": exact, "rule": rule}),
+        "small_step_law": (analysis.small_step_law, {"problem": one, "kernel": exact, "rule": fw.SGD(step=1e-5)}),
         "stability_limit": (analysis.stability_limit, {"problem": one, "kernel": exact, "rule": None}),
         "steady_state": (analysis.steady_state, {"problem": one, "kernel": exact, "rule": rule, "initial": None}),
         "curves": (
@@ -275,6 +275,7 @@ def surface(folder):
         "section_of": (report.section_of, {"record": record, "graph": None, "title": "a", "text": ("b",)}),
         "summarize": (report.summarize, {"record": record, "goal": 0.1}),
         "table": (report.table, {"record": record, "goal": 0.1}),
+        "text": (report.text, {"record": record, "width": 100}),
         "diagnosis_figure": (report.diagnosis_figure, {"found": found, "path": folder / "e.png"}),
         "Page": (report.Page, {"title": "a", "sections": [report.section_of(record)], "intro": ["b"]}),
         "Section": (report.Section, {"title": "a", "text": ["b"], "charts": [], "verdicts": [], "tables": []}),
