@@ -162,6 +162,10 @@ ATTACKS = {
         "rule = None, expected an update rule",
     ),
     "phases end early": (lambda h, a: job_of(h)["phases"][0]["fields"].update(until=60), "the last ends at step 60"),
+    "local steps without end": (
+        lambda h, a: job_of(h)["phases"][0]["fields"]["rule"]["fields"].update(local_steps=2**62),
+        "SGD: local_steps = 4611686018427387904, expected",
+    ),
     "seed of 65 bits": (value(job_of, "seed", 2**64), "seed = 18446744073709551616, expected"),
     "precision": (value(job_of, "precision", "float16"), "precision = 'float16', expected 'float64' or 'float32'"),
     "another problem": (value(job_of, "problem", None), "models = .*, expected .* shape .3, 0."),

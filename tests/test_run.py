@@ -673,9 +673,13 @@ class Careless(fw.SGD):
         (Careless(0.1), r"Careless: begin\(\) = .*, expected an array of floats of shape \(1, 1, 3\)"),
         (Careless(0.1, count=7), r"Careless: carries = 7, expected a whole number from 0 to 2"),
         (Careless(0.1, count=1.0), r"Careless: carries = 1.0, expected a whole number from 0 to 2"),
+        (
+            Careless(0.1, local_steps=10**7),
+            r"Careless: local_steps = 10000000, expected a whole number from 1 to 1000000",
+        ),
         (Careless(0.1, shape=(1, 1, 3), reports=1), r"Careless: reported = 1, expected a whole number from -1 to 0"),
     ],
-    ids=["begin", "carries", "carries a float", "reported"],
+    ids=["begin", "carries", "carries a float", "local steps", "reported"],
 )
 def test_a_rule_that_makes_something_else_than_it_says_is_refused(problem, kernel, runtime, rule, message):
     """Compiled code trusts the shape: it would write outside of its arrays."""

@@ -37,7 +37,8 @@ class Stop:
 def held() -> Iterator[Stop]:
     """Note the first Ctrl-C or SIGTERM instead of acting on it; a second one acts at once.
 
-    What the process ignores stays ignored. Outside the main thread nothing is held, since signals never arrive there.
+    A SIGTERM that the process ignores stays ignored. Outside the main thread nothing is held, since signals never
+    arrive there.
 
     Yields
     ------
@@ -54,8 +55,10 @@ def held() -> Iterator[Stop]:
     stop = Stop()
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        found = {number: signal.getsignal(number) for number in _STOPPING}
-        before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}
+        before = {number: signal.getsignal(number) for number in _STOPPING}
+        if before[signal.SIGTERM] is signal.SIG_IGN:  # on purpose; SIGINT is ignored in any background job of a script
+            del before[signal.SIGTERM]
+        before = {number: handler for number, handler in before.items() if handler is not None}  # not Python's
 
     def restore() -> None:
         for number, handler in before.items():

@@ -16,6 +16,7 @@ from freewalk.objectives import LeastSquares, Objective
 from freewalk.phases import Phase, phase_at
 
 _check = Checks(RecordError)
+_MOST_LOCAL_STEPS = 10**6  # a visit cannot be interrupted
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ class Job:
         phases = entering.phases(self.phases, None, problem, "record")
         entering.phases_cover(phases, steps)
         entering.schedules(phases, steps)
+        for phase in phases:
+            begin(phase.rule, np.zeros((1, 0 if problem is None else problem.dim)))
         precision = _check.choice("record", "precision", self.precision, entering.PRECISIONS)
         return Job(problem, phases, _check.seed("record", self.seed), precision)
 
@@ -220,10 +223,11 @@ def _exactly(
 
 
 def carries(rule: Rule) -> int:
-    """How many numbers per coordinate a rule carries, and that it reports one of them or the model."""
+    """How many numbers per coordinate a rule carries; what engines trust of a rule of the user's is checked first."""
     who = type(rule).__name__
     count = entering.check.whole(who, "carries", rule.carries, 0, 2)
     entering.check.whole(who, "reported", rule.reported, -1, count - 1)
+    entering.check.whole(who, "local_steps", rule.local_steps, 1, _MOST_LOCAL_STEPS)
     return count
 
 
