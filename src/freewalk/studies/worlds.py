@@ -92,6 +92,11 @@ class OneHopMore(Design):
 
     design: MHLJ
 
+    @property
+    def biased(self) -> bool:
+        """As the design."""
+        return self.design.biased
+
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """Those of the design, each jump with one hop more."""
         step, *jumps = self.design.moves(graph, importance)
