@@ -75,40 +75,88 @@ CASES = {
     "walks a float": (walk(walks=2.5), r"^walk: walks = 2\.5, expected"),
     "walks a list": (learn(walks=[3]), r"^learn: walks = \[3\], expected"),
     # Seeds
-    "seed negative": (learn(seed=-1), r"^seed: got -1, expected a whole number from 0 to 2\^64 - 1"),
-    "seed too large": (walk(seed=2**64), r"^seed: got 18446744073709551616, expected"),
-    "seed a float": (learn(seed=1.0), r"^seed: got 1\.0, expected"),
-    "seed a numpy float": (learn(seed=np.float32(1)), r"^seed: got .*1\.0.*, expected"),
-    "seed missing": (learn(seed=None), r"^seed: got None, expected"),
-    "seed text": (walk(seed="abc"), r"^seed: got 'abc', expected"),
-    "seed of data text": (synthetic(seed="abc"), r"seed: got 'abc', expected|seed = 'abc', expected"),
+    "seed negative": (learn(seed=-1), r"^learn: seed = -1, expected a whole number from 0 to 2\^64 - 1$"),
+    "seed too large": (walk(seed=2**64), r"^walk: seed = 18446744073709551616, expected"),
+    "seed a float": (learn(seed=1.0), r"^learn: seed = 1\.0, expected"),
+    "seed a numpy float": (learn(seed=np.float32(1)), r"^learn: seed = np\.float32\(1\.0\), expected"),
+    "seed missing": (learn(seed=None), r"^learn: seed = None, expected"),
+    "seed text": (walk(seed="abc"), r"^walk: seed = 'abc', expected"),
+    "seed of data text": (synthetic(seed="abc"), r"^LeastSquares\.synthetic: seed = 'abc', expected"),
     "seed of a graph negative": (graph("erdos_renyi", 10, 0.9, seed=-1), r"^erdos_renyi: seed = -1, expected"),
     # Starts
-    "start beyond the graph": (learn(start=6), r"^start: got node 6, expected 0 to 5"),
-    "start negative": (walk(start=-1), r"^start: got node -1, expected 0 to 5"),
-    "start a float": (learn(start=1.0), r"^start: got 1\.0, expected a node"),
-    "start floats": (walk(start=[0.5, 1], walks=2), r"^start: got \[0\.5, 1\], expected"),
-    "start of another length": (walk(start=[0, 1], walks=3), r"^start: got \[0, 1\], expected .*array of 3 nodes"),
-    "start of unequal rows": (walk(start=[[0], [0, 1]], walks=2), r"^start: got \[\[0\], \[0, 1\]\], expected"),
-    "start one outside": (walk(start=[0, 17], walks=2), r"^start: got node 17, expected 0 to 5"),
-    "start another word": (learn(start="heavy"), r"^start: got 'heavy', expected .*'uniform'"),
-    "start missing": (learn(start=None), r"^start: got None, expected"),
+    "start beyond the graph": (
+        learn(start=6),
+        r"^run: start = 6, expected a whole number from 0 to 5; give a node, 'uniform' or 'heaviest'$",
+    ),
+    "start negative": (walk(start=-1), r"^run: start = -1, expected a whole number from 0 to 5; give a node"),
+    "start a float": (learn(start=1.0), r"^run: start = 1\.0, expected a whole number from 0 to 5; give a node"),
+    "start floats": (
+        walk(start=[0.5, 1], walks=2),
+        r"^run: start is an array of float64, expected whole numbers; give",
+    ),
+    "start of another length": (
+        walk(start=[0, 1], walks=3),
+        r"^run: start has shape \(2,\), expected a node, a list with one for each of the 3 walks, 'uniform' or",
+    ),
+    "start of several rows": (
+        walk(start=[[0, 1], [2, 3]], walks=4),
+        r"^run: start has shape \(2, 2\), expected .*4 walks",
+    ),
+    "start of unequal rows": (
+        walk(start=[[0], [0, 1]], walks=2),
+        r"^run: start cannot be read as an array of whole numbers \(its rows differ in length\); give a node",
+    ),
+    "start one outside": (
+        walk(start=[0, 17], walks=2),
+        r"^run: start holds 17, expected whole numbers from 0 to 5; give",
+    ),
+    "start nearly a word": (
+        learn(start="heavy"),
+        r"^run: start = 'heavy', expected a node, 'uniform' or 'heaviest'; did you mean 'heaviest'\?$",
+    ),
+    "start another word": (
+        walk(start="Pazzi"),
+        r"^run: start = 'Pazzi', expected a node, 'uniform' or 'heaviest'; ring\(6\) has no names$",
+    ),
+    "start missing": (learn(start=None), r"^run: start = None, expected a whole number from 0 to 5; give a node"),
     # Initial models
-    "initial of another size": (learn(initial=np.zeros(3)), r"^initial: got shape \(3,\), expected \(2,\) or \(1, 2\)"),
-    "initial for other walks": (learn(initial=np.zeros((3, 2)), walks=2), r"^initial: got shape \(3, 2\)"),
-    "initial a number": (learn(initial=0.0), r"^initial: got shape \(\), expected"),
-    "initial NaN": (learn(initial=[0.0, NAN]), r"^initial: got values that are not finite"),
-    "initial infinite": (learn(initial=[INF, 0.0]), r"^initial: got values that are not finite"),
-    "initial beyond float32": (learn(initial=[1e300, 0], precision="float32"), r"^initial: got values that are not"),
-    "initial text": (learn(initial="zero"), r"^initial: got 'zero', expected an array of numbers"),
-    "initial of unequal rows": (learn(initial=[[0], [0, 1]]), r"^initial: got \[\[0\], \[0, 1\]\], expected"),
+    "initial of another size": (
+        learn(initial=np.zeros(3)),
+        r"^learn: initial has shape \(3,\), expected \(2,\) or, with a model for each walk, \(1, 2\)$",
+    ),
+    "initial for other walks": (
+        learn(initial=np.zeros((3, 2)), walks=2),
+        r"^learn: initial has shape \(3, 2\), expected \(2,\) or, .*, \(2, 2\)$",
+    ),
+    "initial a number": (learn(initial=0.0), r"^learn: initial has shape \(\), expected \(2,\)"),
+    "initial NaN": (learn(initial=[0.0, NAN]), r"^learn: initial\[1\] = nan, expected a finite number$"),
+    "initial infinite": (learn(initial=[INF, 0.0]), r"^learn: initial\[0\] = inf, expected a finite number$"),
+    "initial beyond float32": (
+        learn(initial=[-1e300, 0], precision="float32"),
+        r"^learn: initial holds numbers up to 1e\+300 in size, expected at most the 3\.4e\+38 of float32; take",
+    ),
+    "initial text": (learn(initial="zero"), r"^learn: initial = 'zero', expected an array of real numbers$"),
+    "initial of unequal rows": (
+        learn(initial=[[0], [0, 1]]),
+        r"^learn: initial cannot be read as an array of real numbers \(its rows differ in length\); give a numpy",
+    ),
     # Paths, runtimes, precision, progress
-    "paths beyond the walks": (walk(paths=3, walks=2), r"^paths: got 3, expected .* 2 walks"),
-    "paths of a walk there is not": (walk(paths=[0, 2], walks=2), r"^paths: got \[0, 2\], expected"),
-    "paths negative": (learn(paths=-1), r"^paths: got -1, expected"),
-    "paths twice": (walk(paths=[0, 0], walks=2), r"^paths: got \[0, 0\], expected .* each once"),
-    "paths a float": (walk(paths=1.0), r"^paths: got 1\.0, expected"),
-    "paths missing": (walk(paths=None), r"^paths: got None, expected"),
+    "paths beyond the walks": (
+        walk(paths=3, walks=2),
+        r"^run: paths = 3, expected a whole number from 0 to 2; give how many walks keep their path, or a list",
+    ),
+    "paths of a walk there is not": (
+        walk(paths=[0, 2], walks=2),
+        r"^run: paths = \[0, 2\], expected walks from 0 to 1, each once; give how many walks",
+    ),
+    "paths negative": (learn(paths=-1), r"^run: paths = -1, expected a whole number >= 0; give how many walks"),
+    "paths of a walk below 0": (walk(paths=[-1]), r"^run: paths holds -1, expected whole numbers >= 0; give how many"),
+    "paths twice": (
+        walk(paths=[0, 0], walks=2),
+        r"^run: paths = \[0, 0\], expected walks from 0 to 1, each once; give",
+    ),
+    "paths a float": (walk(paths=1.0), r"^run: paths = 1\.0, expected a whole number >= 0; give how many walks"),
+    "paths missing": (walk(paths=None), r"^run: paths = None, expected a whole number >= 0; give how many walks"),
     "runtime unknown": (learn(runtime="gpu"), r"^run: runtime = 'gpu', expected 'cpu', 'cuda' or 'reference'"),
     "runtime a list": (walk(runtime=["cpu"]), r"^run: runtime = \['cpu'\], expected"),
     "runtime a class": (walk(runtime=fw.runtimes.CPU), r"^run: runtime = <class .*CPU'>, expected"),
@@ -119,35 +167,57 @@ CASES = {
     "precision a type": (learn(precision=np.float32), r"^learn: precision = <class 'numpy.float32'>, expected"),
     "progress a number": (learn(progress=3), r"^run: progress = 3, expected a function"),
     # Problems, kernels, rules and phases that do not fit
-    "problem missing": (learn(problem=None), r"^problem: got None, expected an objective"),
-    "problem a kernel": (learn(problem=KERNEL), r"^problem: got Kernel\(.*, expected an objective"),
+    "problem missing": (learn(problem=None), r"^learn: problem = None, expected an objective such as"),
+    "problem a kernel": (
+        learn(problem=KERNEL),
+        r"^learn: problem = Kernel\(SimpleWalk\(\) on ring\(6\): .*, expected an obj",
+    ),
     "problem of another size": (learn(problem=synthetic(n=7)()), r"^learn: the problem has 7 nodes and the graph 6"),
-    "kernel missing": (learn(kernel=None, rule=None), r"^kernel: got None, expected a kernel, as design\.kernel"),
-    "kernel a design": (walk(kernel=fw.designs.SimpleWalk()), r"^kernel: got SimpleWalk\(\), expected a kernel"),
-    "kernel an empty list": (learn(kernel=[], rule=None), r"^kernel: got \[\], expected"),
-    "kernel a list of kernels": (walk(kernel=[KERNEL]), r"^kernel: got \[Kernel\(.*, expected .* list of fw\.Phase"),
-    "rule missing": (learn(rule=None), r"^rule: got None, expected an update rule such as fw\.SGD"),
-    "rule a number": (learn(rule=0.01), r"^rule: got 0\.01, expected an update rule"),
-    "rule of a phase missing": (phases(5, None, rule=None), r"^rule: got None, expected an update rule"),
+    "kernel missing": (
+        learn(kernel=None, rule=None),
+        r"^learn: kernel = None, expected a kernel, as design\.kernel\(.*, or a list of fw\.Phase\(until",
+    ),
+    "kernel a design": (walk(kernel=fw.designs.SimpleWalk()), r"^walk: kernel = SimpleWalk\(\), expected a kernel, as"),
+    "kernel an empty list": (learn(kernel=[], rule=None), r"^learn: kernel = \[\], expected a kernel, as"),
+    "kernel a list of kernels": (
+        walk(kernel=[KERNEL]),
+        r"^walk: kernel = \[Kernel\(.*\)\], expected .* list of fw\.Phase",
+    ),
+    "rule missing": (learn(rule=None), r"^learn: rule = None, expected an update rule such as fw\.SGD\(step=1e-3\)$"),
+    "rule a number": (learn(rule=0.01), r"^learn: rule = 0\.01, expected an update rule such as"),
+    "rule of a phase missing": (
+        phases(5, None, rule=None),
+        r"^learn: phases\[0\]\.rule = None, expected an update rule",
+    ),
+    "rule of a walk": (
+        walk(kernel=[fw.Phase(None, KERNEL, 0.01)]),
+        r"^walk: phases\[0\]\.rule = 0\.01, expected an update rule such as fw\.SGD\(step=1e-3\) or None$",
+    ),
     "rule twice": (learn(kernel=[fw.Phase(None, KERNEL, RULE)]), r"^learn: got a list of phases and a rule"),
-    "phases not growing": (phases(5, 5, None), r"^phases: they end at \[5, 5, None\], expected growing"),
-    "phases falling": (phases(20, 15), r"^phases: they end at \[20, 15\], expected growing"),
-    "phases from 0": (phases(0, None), r"^phases: they end at \[0, None\], expected growing"),
-    "phases without an end inside": (phases(None, None), r"^phases: they end at \[None, None\], .*only the last"),
-    "phases at a float": (phases(2.5, None), r"^phases: they end at \[2\.5, None\], expected growing whole numbers"),
-    "phases at NaN": (phases(NAN, None), r"^phases: they end at \[nan, None\], expected"),
-    "phases at text": (phases("5", None), r"^phases: they end at \['5', None\], expected"),
+    "phases not growing": (
+        phases(5, 5, None),
+        r"^learn: phases end at \[5, 5, None\], expected growing whole numbers; only the last may be None$",
+    ),
+    "phases falling": (phases(20, 15), r"^learn: phases end at \[20, 15\], expected growing whole numbers"),
+    "phases from 0": (phases(0, None), r"^learn: phases\[0\]\.until = 0, expected a whole number >= 1; only the last"),
+    "phases without an end inside": (
+        phases(5, None, None),
+        r"^learn: phases\[1\]\.until = None, expected a whole number >= 1; only the last may be None$",
+    ),
+    "phases at a float": (phases(2.5, None), r"^learn: phases\[0\]\.until = 2\.5, expected a whole number >= 1"),
+    "phases at NaN": (phases(NAN, None), r"^learn: phases\[0\]\.until = nan, expected a whole number >= 1"),
+    "phases at text": (phases("5", None), r"^learn: phases\[0\]\.until = '5', expected a whole number >= 1"),
     "phases that end early": (phases(3, 8), r"^phases: the last ends at step 8, before the 10 steps of the run"),
     "phases on two graphs": (
         learn(kernel=[fw.Phase(2, KERNEL, RULE), fw.Phase(None, OTHER, RULE)], rule=None),
-        r"^phases: their kernels live on different graphs",
+        r"^learn: the kernels of its phases live on different graphs, expected one graph$",
     ),
     # Rules and schedules
-    "step 0": (lambda: fw.SGD(0), r"^SGD: step: got 0, expected a finite number > 0"),
-    "step negative": (lambda: fw.SGD(-1e-3), r"^SGD: step: got -0\.001, expected"),
-    "step NaN": (lambda: fw.SGD(NAN), r"^SGD: step: got nan, expected"),
-    "step infinite": (lambda: fw.SGD(INF), r"^SGD: step: got inf, expected"),
-    "step text": (lambda: fw.SGD("fast"), r"^SGD: step: got 'fast', expected"),
+    "step 0": (lambda: fw.SGD(0), r"^SGD: step = 0, expected a finite number > 0; or a schedule such as Inverse\("),
+    "step negative": (lambda: fw.SGD(-1e-3), r"^SGD: step = -0\.001, expected"),
+    "step NaN": (lambda: fw.SGD(NAN), r"^SGD: step = nan, expected"),
+    "step infinite": (lambda: fw.SGD(INF), r"^SGD: step = inf, expected"),
+    "step text": (lambda: fw.SGD("fast"), r"^SGD: step = 'fast', expected"),
     "local steps 0": (lambda: fw.SGD(0.1, local_steps=0), r"^SGD: local_steps = 0, expected a whole number >= 1"),
     "local steps a float": (lambda: fw.SGD(0.1, local_steps=1.5), r"^SGD: local_steps = 1\.5, expected"),
     "schedule negative": (lambda: fw.schedules.Inverse(-0.1, scale=10), r"^Inverse: initial = -0\.1, expected"),
@@ -186,14 +256,17 @@ CASES = {
     "jump NaN": (lambda: fw.designs.MHLJ(NAN, 0.5, 3), r"^MHLJ: jump = nan, expected"),
     "jump text": (lambda: fw.designs.MHLJ("a", 0.5, 3), r"^MHLJ: jump = 'a', expected"),
     "stop 0": (lambda: fw.designs.MHLJ(0.1, 0.0, 3), r"^MHLJ: stop = 0\.0, expected a probability above 0"),
-    "hops 0": (lambda: fw.designs.MHLJ(0.1, 0.5, 0), r"^MHLJ: hops = 0, expected a whole number >= 1"),
+    "hops 0": (
+        lambda: fw.designs.MHLJ(0.1, 0.5, 0),
+        r"^MHLJ: hops = 0, expected a whole number from 1 to 10000; jump=0",
+    ),
     "hops a float": (lambda: fw.designs.MHLJ(0.1, 0.5, 2.5), r"^MHLJ: hops = 2\.5, expected"),
-    "closed form with hops 0": (lambda: fw.designs.ClosedFormMHLJ(0.1, 0.5, 0), r"hops = 0, expected"),
+    "closed form with hops 0": (lambda: fw.designs.ClosedFormMHLJ(0.1, 0.5, 0), r"^ClosedFormMHLJ: hops = 0, expected"),
     "power infinite": (
         lambda: fw.designs.Metropolis(power=INF).kernel(GRAPH, ONES),
-        r"^Metropolis\(power=inf\): power = inf, expected a finite number",
+        r"^Metropolis: power = inf, expected a finite number; 0 is uniform, 1 is importance$",
     ),
-    "power text": (lambda: fw.designs.Metropolis(power="one"), r"^Metropolis: power = 'one', expected a number"),
+    "power text": (lambda: fw.designs.Metropolis(power="one"), r"^Metropolis: power = 'one', expected a finite number"),
     "importance missing": (
         lambda: fw.designs.Metropolis(power=1).kernel(GRAPH),
         r"^Metropolis\(power=1\): needs the importance of the nodes",
@@ -216,7 +289,7 @@ CASES = {
     ),
     "importance text": (
         lambda: fw.designs.Metropolis(power=1).kernel(GRAPH, ["a"] * 6),
-        r"importance = \['a'.*, expected an array of numbers",
+        r"^Metropolis\(power=1\): importance = \['a'.*, expected an array of real numbers$",
     ),
     "target 0": (lambda: fw.designs.Metropolis(target=0 * ONES).kernel(GRAPH), r"of node 0 is 0\.0, expected"),
     "matrix not stochastic": (matrix(np.eye(6) * 0.9), r"^FromMatrix\(P\): row 0 of its matrix adds up to 0\.9"),
@@ -224,19 +297,29 @@ CASES = {
     "matrix NaN": (matrix(NAN * np.ones((6, 6))), r"^FromMatrix\(P\): its matrix has entries .*not finite"),
     "matrix leaves the graph": (matrix(leaving()), r"goes from node 0 to node 3, which is not an edge of ring\(6\)"),
     "matrix of another size": (matrix(np.eye(5)), r"shape \(5, 5\), expected \(6, 6\)"),
-    "matrix text": (matrix([["a"]]), r"P = \[\['a'\]\], expected an array of numbers"),
+    "matrix text": (matrix([["a"]]), r"^FromMatrix: P = \[\['a'\]\], expected an array of real numbers$"),
     "matrix without a law": (matrix(np.eye(6)), r"^FromMatrix: P is reducible \(6 strongly connected parts\)"),
     "graph of networkx": (
         lambda: fw.designs.SimpleWalk().kernel(networkx.path_graph(4)),
-        r"^SimpleWalk\(\): got a networkx\..*Graph as its graph, expected one of fw\.graphs; from_networkx",
+        r"^SimpleWalk\(\): graph = .* networkx\.classes\.graph\.Graph, expected a graph of fw\.graphs; from_networkx",
     ),
-    "decaying a number": (lambda: fw.designs.Decaying(3, 4), r"^Decaying: got 3 and 4, expected a design and a sched"),
+    "decaying a number": (
+        lambda: fw.designs.Decaying(3, 4),
+        r"^Decaying: design = 3, expected a design, as in Decaying",
+    ),
+    "decaying by a number": (
+        lambda: fw.designs.Decaying(fw.designs.SimpleWalk(), 4),
+        r"^Decaying: schedule = 4, expected a schedule, as in Decaying",
+    ),
     # Moves and kernels
-    "probability above 1": (lambda: fw.Move(1.5), r"^Move: probability = 1\.5, expected a number from 0 to 1"),
+    "probability above 1": (lambda: fw.Move(1.5), r"^Move: probability = 1\.5, expected a probability from 0 to 1$"),
     "probability negative": (lambda: fw.Move(-0.5), r"^Move: probability = -0\.5, expected"),
     "probability NaN": (lambda: fw.Move(NAN), r"^Move: probability = nan, expected"),
     "probability text": (lambda: fw.Move("half"), r"^Move: probability = 'half', expected"),
-    "hops negative": (lambda: fw.Move(1.0, hops=-1), r"^Move: hops = -1, expected a whole number >= 0 \(0 stays\)"),
+    "hops negative": (
+        lambda: fw.Move(1.0, hops=-1),
+        r"^Move: hops = -1, expected a whole number from 0 to 10000; 0 stays$",
+    ),
     "hops half": (lambda: fw.Move(1.0, hops=0.5), r"^Move: hops = 0\.5, expected"),
     "ratio with rows": (lambda: fw.Move(1.0, ratio=ONES, rows=np.eye(6)), r"^Move: got both ratio and rows"),
     "law with ratio": (lambda: fw.Move(1.0, ratio=ONES, law=ONES), r"^Move: got law together with ratio or rows"),
@@ -244,11 +327,17 @@ CASES = {
     "moves that do not add up": (kernel(fw.Move(0.5)), r"^mine: the probabilities of its moves add up to 0\.5"),
     "moves beyond 1": (kernel(fw.Move(0.7), fw.Move(0.7)), r"^mine: the probabilities .* add up to 1\.4, expected 1"),
     "no moves": (kernel(), r"^mine: the probabilities of its moves add up to 0, expected 1"),
-    "a move that is none": (kernel(0.5, 0.5), r"^mine: got 0\.5 among its moves, expected fw\.Move"),
-    "moves not in a list": (lambda: fw.Kernel(GRAPH, fw.Move(1.0), ONES), r"as its moves, expected a list of fw\.Move"),
+    "a move that is none": (kernel(0.5, 0.5), r"^mine: a move = 0\.5, expected fw\.Move\(\.\.\.\)$"),
+    "moves not in a list": (
+        lambda: fw.Kernel(GRAPH, fw.Move(1.0), ONES),
+        r"^kernel: moves = Move\(1, hops=1\), expected a list of fw\.Move\(",
+    ),
     "ratio too short": (kernel(fw.Move(1.0, ratio=[1, 2])), r"^mine: ratio has shape \(2,\), expected \(6,\)"),
     "ratio 0": (kernel(fw.Move(1.0, ratio=[0, 1, 1, 1, 1, 1])), r"^mine: ratio of node 0 is .*0\.0.*, expected"),
-    "law of nothing": (kernel(fw.Move(1.0, law=0 * ONES)), r"^mine: law of node 0 is .*0\.0.*, expected"),
+    "law of nothing": (
+        kernel(fw.Move(1.0, law=0 * ONES)),
+        r"^mine: law of node 0 is 0\.0, expected .* >= 0, and one above 0$",
+    ),
     "target too long": (kernel(fw.Move(1.0), target=np.ones(7)), r"^mine: target has shape \(7,\), expected \(6,\)"),
     "a node of a law that acts alone": (
         lambda: fw.designs.Centralized().kernel(GRAPH).local(0),
@@ -294,18 +383,24 @@ def test_there_are_enough_cases():
     assert len(CASES) >= 40
 
 
-def test_nothing_is_computed_before_a_run_is_checked(monkeypatch):
-    def advance(*arguments):
-        pytest.fail("an engine was made ready before all input was checked")
+RUNS = [name for name in CASES if name.split()[0] in ("steps", "every", "walks", "seed", "start", "paths", "phases")]
+RUNS += [
+    name for name in CASES if name.split()[0] in ("initial", "precision", "rule", "problem", "progress", "runtime")
+]
 
-    monkeypatch.setattr(fw.runtimes.Reference, "engine", advance)
-    runs = [
-        name for name in CASES if name.split()[0] in ("steps", "every", "walks", "seed", "start", "paths", "phases")
-    ]
-    for name in (*runs, "initial NaN", "precision unknown", "rule missing", "problem missing", "progress a number"):
-        call, message = CASES[name]
-        with pytest.raises(fw.FreewalkError, match=message):
-            call()
+
+@pytest.mark.parametrize("name", RUNS)
+def test_nothing_is_computed_before_a_run_is_checked(monkeypatch, name):
+    def compute(*arguments):
+        pytest.fail("something was computed before all input was checked")
+
+    monkeypatch.setattr(fw.runtimes.Reference, "engine", compute)
+    monkeypatch.setattr(fw.Kernel, "matrix", compute)  # to find out whether the walk samples its target
+    monkeypatch.setattr(type(PROBLEM), "smoothness", property(compute))
+    monkeypatch.setitem(vars(KERNEL), "biased", None)
+    call, message = CASES[name]
+    with pytest.raises(fw.FreewalkError, match=message):
+        call()
 
 
 @pytest.mark.parametrize("value", ["two", "-1", "1.5"])
@@ -343,12 +438,16 @@ def test_a_jump_probability_of_0_or_1_is_fine():
 # The classes.
 
 
-def test_every_error_of_the_package_is_a_value_error():
+def test_every_error_of_the_package_is_a_value_error_and_every_warning_a_user_warning():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    assert len(kinds) >= 6
-    assert all(issubclass(kind, errors.FreewalkError) for kind in kinds)
+    warnings = [kind for kind in kinds if issubclass(kind, Warning)]
+    assert len(kinds) - len(warnings) >= 6
+    assert all(issubclass(kind, errors.FreewalkError) for kind in kinds if kind not in warnings)
     assert issubclass(errors.FreewalkError, ValueError)
     assert fw.FreewalkError is errors.FreewalkError
+    assert warnings
+    assert all(issubclass(kind, errors.FreewalkWarning) for kind in warnings)
+    assert issubclass(errors.FreewalkWarning, UserWarning)
 
 
 def test_a_missing_extra_prints_the_line_that_installs_it():

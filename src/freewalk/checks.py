@@ -29,6 +29,8 @@ Ints = NDArray[np.int64]
 LARGEST = 2**63 - 1  # of a whole number
 LAST_SEED = 2**64 - 1
 _LONGEST = 80  # letters of a wrong value that a message shows
+_REPR = reprlib.Repr()
+_REPR.maxother = _LONGEST
 
 
 def show(value: Any) -> str:
@@ -43,10 +45,13 @@ def show(value: Any) -> str:
         return f"an array of {value.dtype} of shape {value.shape}"
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
         return f"a whole number of {value.bit_length()} bits"
+    kind: Any = type(value)
     try:
-        text = " ".join(reprlib.repr(value).split())
+        plain = kind.__repr__ is object.__repr__  # which says little but where in memory it lies
+        text = "" if plain else " ".join(_REPR.repr(value).split())
     except Exception:  # an object whose repr fails must not hide what is wrong with it
-        text = f"something of type {type(value).__name__}"
+        text = ""
+    text = text or "something of type " + f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -94,9 +99,7 @@ class Checks:
         except Exception:  # a TypeError, or what an object with a mind of its own raises
             number = None
         if number is None or not low <= number <= high:
-            words = f">= {low}" if high == LARGEST else f"from {low} to {_in_powers(high)}"
-            huge = " (and below 2^63)" if number is not None and number > high == LARGEST else ""
-            raise self.fail(who, name, value, f"a whole number {words}{huge}", remedy)
+            raise self.fail(who, name, value, f"a whole number {_span(low, high, number)}", remedy)
         return number
 
     def real(
@@ -249,17 +252,20 @@ class Checks:
         high: int = LARGEST,
         remedy: str = "",
     ) -> Ints:
-        """Whole numbers from `low` to `high` in a new array of int64."""
-        array = self._array(who, name, values, "whole numbers", remedy)
+        """Whole numbers from `low` to `high` in a new array of int64; a single one will do where `shape` is None."""
+        alone = f"a whole number {_span(low, high)}" if shape is None else ""
+        array = self._array(who, name, values, "whole numbers", remedy, alone)
+        end = f"; {remedy}" if remedy else ""
         if array.size and array.dtype.kind not in "iu":
-            end = f"; {remedy}" if remedy else ""
+            if alone and array.ndim == 0:
+                raise self.fail(who, name, values, alone, remedy)
             raise self.error(f"{who}: {name} is an array of {array.dtype}, expected whole numbers{end}")
         self._shaped(who, name, array, shape, remedy)
         if array.size and not (low <= int(array.min()) and int(array.max()) <= high):
             stray = int(array.min()) if int(array.min()) < low else int(array.max())
-            end = f"; {remedy}" if remedy else ""
-            span = f">= {low}" if high == LARGEST else f"from {low} to {high}"
-            raise self.error(f"{who}: {name} holds {stray}, expected whole numbers {span}{end}")
+            if array.ndim == 0:
+                raise self.fail(who, name, stray, f"a whole number {_span(low, high, stray)}", remedy)
+            raise self.error(f"{who}: {name} holds {stray}, expected whole numbers {_span(low, high, stray)}{end}")
         return np.array(array, dtype=np.int64, order="C")
 
     def room(self, who: str, what: str, size: float, remedy: str = "") -> None:
@@ -271,7 +277,8 @@ class Checks:
                 f"here{end}"
             )
 
-    def _array(self, who: str, name: str, values: Any, of: str, remedy: str) -> NDArray[Any]:
+    def _array(self, who: str, name: str, values: Any, of: str, remedy: str, alone: str = "") -> NDArray[Any]:
+        """Values as an array of numbers of any kind; `alone` says what is expected of one that is no array."""
         end = f"; {remedy}" if remedy else ""
         if np.ma.is_masked(values):
             raise self.error(f"{who}: {name} has masked entries, expected {of} without gaps; drop them{end}")
@@ -282,11 +289,14 @@ class Checks:
             if array.dtype.kind == "O" and array.size and all(isinstance(one, numbers.Real) for one in array.flat):
                 array = array.astype(np.float64)  # fractions and the like
         except Exception as error:  # rows of unequal length, or an object with a mind of its own
+            said = " ".join(str(error).split())[:_LONGEST]
+            why = "its rows differ in length" if "inhomogeneous" in str(error) else said or type(error).__name__
             raise self.error(
-                f"{who}: {name} cannot be read as an array of {of} ({show(str(error))}){end or '; give a numpy array'}"
+                f"{who}: {name} cannot be read as an array of {of} ({why}){end or '; give a numpy array'}"
             ) from None
         if array.dtype.kind in "OUSV" or array.dtype.kind in "cmM":
-            raise self.error(f"{who}: {name} = {show(values)}, expected an array of {of}{end}")
+            expected = alone if alone and array.ndim == 0 else f"an array of {of}"
+            raise self.fail(who, name, values, expected, remedy)
         self.room(who, name, 8.0 * array.size)  # of the copy; a view may show more numbers than memory holds
         return array
 
@@ -303,6 +313,21 @@ class Checks:
             words = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
             end = f"; {remedy}" if remedy else ""
             raise self.error(f"{who}: {name} has shape {array.shape}, expected {words}{end}")
+
+
+def _span(low: int, high: int, given: int | None = None) -> str:
+    """The words for a range of whole numbers; that they have 63 bits at most goes without saying unless one has more.
+
+    Examples
+    --------
+    >>> _span(1, LARGEST), _span(1, LARGEST, 2**63), _span(0, 5)
+    ('>= 1', '>= 1 (and below 2^63)', 'from 0 to 5')
+    """
+    if high != LARGEST:
+        return f"from {low} to {_in_powers(high)}"
+    if low == -(2**63):
+        return "from -2^63 to 2^63 - 1"
+    return f">= {low}{' (and below 2^63)' if given is not None and given > high else ''}"
 
 
 def _in_powers(number: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
-from freewalk.checks import Checks, show
+from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import AnalysisError, FreewalkError, KernelError, TargetWarning
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
@@ -34,6 +34,7 @@ def phases(
     kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objective | None, who: str = "learn"
 ) -> tuple[Phase, ...]:
     """A kernel and a rule, or a list of phases, as phases that fit each other and the problem; `who` asks for them."""
+    several = not isinstance(kernel, Kernel)
     if isinstance(kernel, Kernel):
         listed = [Phase(None, kernel, rule)]
     elif rule is not None and isinstance(kernel, (list, tuple)):
@@ -46,14 +47,19 @@ def phases(
         expected = "a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase(until, kernel, rule)"
         raise check.fail(who, "kernel", kernel, expected)
     ends = [phase.until for phase in listed]
-    given = [check.whole(who, "until", end, 1) for end in (ends[:-1] if ends[-1] is None else ends)]
+    remedy = "only the last may be None"
+    given = [
+        check.whole(who, f"phases[{index}].until", end, 1, remedy=remedy)
+        for index, end in enumerate(ends[:-1] if ends[-1] is None else ends)
+    ]
     if any(b <= a for a, b in pairwise(given)):
-        raise FreewalkError(f"{who}: phases end at {ends}, expected growing whole numbers; only the last may be None")
+        raise FreewalkError(f"{who}: phases end at {show(ends)}, expected growing whole numbers; {remedy}")
     if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
         raise FreewalkError(f"{who}: the kernels of its phases live on different graphs, expected one graph")
-    expected = "an update rule such as fw.SGD(step=1e-3)"
-    for phase in listed:
-        check.instance(who, "rule", phase.rule, (Rule, NoneType) if problem is None else Rule, expected)
+    expected = f"an update rule such as fw.SGD(step=1e-3){' or None' if problem is None else ''}"
+    for index, phase in enumerate(listed):
+        name = f"phases[{index}].rule" if several else "rule"
+        check.instance(who, name, phase.rule, (Rule, NoneType) if problem is None else Rule, expected)
     if problem is not None:
         n = listed[0].kernel.graph.n
         if problem.n != n:
@@ -125,9 +131,19 @@ def models(initial: ArrayLike | None, dim: int, walks: int, kind: str) -> NDArra
         return np.zeros((walks, dim), dtype=kind)
     values = check.floats("learn", "initial", initial)
     if values.shape not in ((dim,), (walks, dim)):
-        raise FreewalkError(f"learn: initial has shape {values.shape}, expected ({dim},) or ({walks}, {dim})")
+        raise FreewalkError(
+            f"learn: initial has shape {values.shape}, expected ({dim},) or, with a model for each walk, "
+            f"({walks}, {dim})"
+        )
     with np.errstate(over="ignore"):
-        return check.floats("learn", "initial", np.broadcast_to(values, (walks, dim)).astype(kind)).astype(kind)
+        rounded = values.astype(kind)
+    if not np.isfinite(rounded).all():
+        worst, most = float(np.abs(values).max()), float(np.finfo(kind).max)
+        raise FreewalkError(
+            f"learn: initial holds numbers up to {worst:.2g} in size, expected at most the {most:.2g} of {kind}; "
+            "take precision='float64'"
+        )
+    return np.array(np.broadcast_to(rounded, (walks, dim)), order="C")
 
 
 def start(value: str | ArrayLike, seed_: int, walks: int, graph: Graph, importance: ArrayLike) -> NDArray[np.int32]:
@@ -137,9 +153,14 @@ def start(value: str | ArrayLike, seed_: int, walks: int, graph: Graph, importan
         return np.asarray(rng.pick(rng.word_pair(*key)[0], np.uint64(graph.n)), dtype=np.int32)
     if isinstance(value, str) and value == "heaviest":
         value = int(np.argmax(importance))
-    nodes = np.asarray(nodes_of("start", "node", value, graph, f"a node, {walks} nodes, 'uniform' or 'heaviest'"))
+    each = f"a list with one for each of the {walks} walks, " if walks > 1 else ""
+    expected = f"a node, {each}'uniform' or 'heaviest'"
+    guess = suggestion(value, ("uniform", "heaviest"), "") if isinstance(value, str) else ""
+    if guess.startswith("did") and graph.node_names is None:
+        raise check.fail("run", "start", value, expected, guess)
+    nodes = nodes_of("run", "start", value, graph, expected)
     if nodes.shape not in ((), (walks,)):
-        raise FreewalkError(f"start: got {nodes.size} nodes, expected one, or one for each of the {walks} walks")
+        raise FreewalkError(f"run: start has shape {nodes.shape}, expected {expected}")
     return np.array(np.broadcast_to(nodes, (walks,)), dtype=np.int32)
 
 
@@ -148,7 +169,7 @@ def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check
     words = [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
     if words and all(isinstance(word, str) for word in words):
         if graph.node_names is None:
-            raise check.fail(who, name, value, f"{expected}; {graph.name} has no names")
+            raise check.fail(who, name, value, expected, f"{graph.name} has no names")
         numbers = [graph.node(word) for word in words]
         return np.array(numbers[0] if isinstance(value, str) else numbers, dtype=np.int64)
     return check.integers(who, name, value, None, low=0, high=graph.n - 1, remedy=f"give {expected}")
@@ -156,12 +177,12 @@ def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check
 
 def paths(value: int | Sequence[int], walks: int) -> NDArray[np.int64]:
     """By walk: the row of its path, or -1."""
-    expected = f"how many of the {walks} walks to keep, or which of 0..{walks - 1}, each once"
-    chosen = check.integers("run", "paths", value, None, low=0, high=walks, remedy=expected)
+    remedy = "give how many walks keep their path, or a list of them"
+    chosen = check.integers("run", "paths", value, None, low=0, remedy=remedy)
     if chosen.ndim == 0:
-        chosen = np.arange(int(chosen))
+        chosen = np.arange(check.whole("run", "paths", int(chosen), 0, walks, remedy))
     if chosen.ndim != 1 or (chosen >= walks).any() or np.unique(chosen).size != chosen.size:
-        raise FreewalkError(f"run: paths = {show(value)}, expected {expected}")
+        raise check.fail("run", "paths", value, f"walks from 0 to {walks - 1}, each once", remedy)
     rows = np.full(walks, -1, dtype=np.int64)
     rows[chosen] = np.arange(chosen.size)
     return rows

@@ -312,7 +312,7 @@ def per_node(owner: str, name: str, values: ArrayLike, graph: Graph, *, zero: bo
         end = f"; {remedy}" if remedy else ""
         raise KernelError(
             f"{owner}: {name} of node {graph.node_name(node)} is {float(numbers[node])!r}, expected a finite number "
-            f"{'>= 0, and one above' if zero else '> 0'}{end}"
+            f"{'>= 0, and one above 0' if zero else '> 0'}{end}"
         )
     return numbers
 

@@ -98,7 +98,6 @@ def learn(
     True
     """
     phases = entering.phases(kernel, rule, entering.problem("learn", problem))
-    entering.targets(phases)
     job = Job(
         problem, phases, check.seed("learn", seed), check.choice("learn", "precision", precision, entering.PRECISIONS)
     )
@@ -134,7 +133,7 @@ def walk(
     >>> record.data.messages.values[:, -1]
     array([1000, 1000, 1000, 1000])
     """
-    job = Job(None, entering.phases(kernel, None, None), check.seed("walk", seed))
+    job = Job(None, entering.phases(kernel, None, None, "walk"), check.seed("walk", seed))
     steps, walks, every = _size("walk", job, steps, walks, every)
     return _begin(job, np.zeros((walks, 0)), steps, every, start, runtime, paths, progress)
 
@@ -217,7 +216,8 @@ def _begin(
     chosen = runtime_named(runtime)
     walks, n = models.shape[0], job.kernel.graph.n
     path_of = entering.paths(paths, walks)
-    importance = job.kernel.target if job.problem is None else job.problem.smoothness
+    heaviest = isinstance(start, str) and start == "heaviest"  # else nobody asks, and it may take long to compute
+    importance = job.problem.smoothness if heaviest and job.problem is not None else job.kernel.target
     kept = path_of >= 0
     check_room(job, walks, steps, every, int(kept.sum()))
     state = State(
@@ -232,6 +232,8 @@ def _begin(
         paths=np.zeros((int(kept.sum()), steps + 1 if kept.any() else 1), dtype=np.int32),
     )
     state.paths[path_of[kept], 0] = state.nodes[kept]
+    if job.problem is not None:
+        entering.targets(job.phases)  # the last of all: it computes something
     return go_on(Continuation(job, state, steps, every, chosen), progress)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.designs.design import Design, Floats
-from freewalk.designs.mhlj import MHLJ, truncated_geometric
+from freewalk.designs.design import Design, Floats, check_power, power_law
+from freewalk.designs.mhlj import check_jumps, truncated_geometric
 from freewalk.graphs import Graph
 from freewalk.kernel import Move
 
@@ -40,20 +40,19 @@ class ClosedFormMHLJ(Design):
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        self._as_mhlj()
+        check_jumps("ClosedFormMHLJ", self.jump, self.stop, self.hops)
+        check_power("ClosedFormMHLJ", self.power)
 
     @property
     def biased(self) -> bool:
         """As in `MHLJ`."""
-        return self._as_mhlj().biased
-
-    def _as_mhlj(self) -> MHLJ:
-        return MHLJ(self.jump, self.stop, self.hops, self.power)
+        return self.jump > 0
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """The Metropolis hop of MHLJ, then jumps with one matrix a hop."""
         from scipy.sparse import csr_array, diags_array
 
+        metropolis = Move(1.0 - self.jump, hops=1, ratio=self.target(graph, importance) / graph.degrees)
         adjacency = graph.adjacency()
         # Only ratios of neighbouring counts matter, so each count may be scaled: they would overflow on long jumps.
         counts = [np.ones(graph.n)]
@@ -63,7 +62,6 @@ class ClosedFormMHLJ(Design):
             totals = np.asarray(onward.sum(axis=1), dtype=np.float64)
             hop_matrices.append(csr_array(diags_array(1.0 / totals) @ onward))
             counts.append(totals / totals.max())
-        metropolis = self._as_mhlj().moves(graph, importance)[0]
         lengths = truncated_geometric(self.stop, self.hops)
         # The first hop of a jump of i hops looks i − 1 hops ahead, the last one none.
         jumps = [
@@ -74,4 +72,4 @@ class ClosedFormMHLJ(Design):
 
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
         """importance^power."""
-        return self._as_mhlj().target(graph, importance)
+        return power_law("ClosedFormMHLJ", importance, self.power, graph.n)

@@ -81,8 +81,8 @@ def check_importance(owner: str, importance: ArrayLike, graph: Graph, name: str 
     """An importance as an array of one positive number per node, or an error that names the node."""
     if hasattr(importance, "smoothness"):
         raise KernelError(f"{owner}: got a problem as {name}, expected one number per node; pass problem.smoothness")
-    remedy = f"a node without {name} would never be visited (a little ridge makes every smoothness positive)"
-    return per_node(owner, name, importance, graph, remedy=remedy)
+    ridge = " (a little ridge makes every smoothness positive)" if name == "importance" else ""
+    return per_node(owner, name, importance, graph, remedy=f"a node without {name} would never be visited{ridge}")
 
 
 def check_power(owner: str, power: float) -> float:

@@ -49,9 +49,7 @@ class MHLJ(Design):
     corrected: bool = False
 
     def __post_init__(self) -> None:
-        check.probability("MHLJ", "jump", self.jump)
-        check.probability("MHLJ", "stop", self.stop, positive=True)
-        check.whole("MHLJ", "hops", self.hops, 1, MOST_HOPS, remedy="jump=0 makes no jumps")
+        check_jumps("MHLJ", self.jump, self.stop, self.hops)
         check_power("MHLJ", self.power)
         check.flag("MHLJ", "corrected", self.corrected)
 
@@ -71,6 +69,13 @@ class MHLJ(Design):
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
         """importance^power."""
         return power_law("MHLJ", importance, self.power, graph.n)
+
+
+def check_jumps(owner: str, jump: float, stop: float, hops: int) -> None:
+    """Raise unless these are the parameters of jumps."""
+    check.probability(owner, "jump", jump)
+    check.probability(owner, "stop", stop, positive=True)
+    check.whole(owner, "hops", hops, 1, MOST_HOPS, remedy="jump=0 makes no jumps")
 
 
 def truncated_geometric(stop: float, longest: int) -> Floats:

@@ -12,7 +12,7 @@ from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.files import replacing
 from freewalk.record import Record
-from freewalk.report.reading import by_design, diverged_of, measure, optimum, values_of
+from freewalk.report.reading import by_design, diverged_of, measure, optimum, values_of, walks_in_words
 from freewalk.report.statistics import BANDS, Band, check_band, is_spread, mean_and_band
 
 if TYPE_CHECKING:
@@ -89,13 +89,13 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto", band: Band = "
     parts, best = by_design(record), optimum(record)
     statistics = {label: mean_and_band(values_of(part), band) for label, part in parts.items()}
     log = scale == "log" or (scale == "auto" and is_spread(parts))
-    walks = record.data.sizes["walk"]
+    shaded = band != "none" and any(part.sizes["walk"] > 1 for part in parts.values())
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9.6, 4.5)
         left, right = figure.subplots(1, 2, sharey=True)
         lowest, highest = _limits(statistics.values(), best)
         for number, (label, part) in enumerate(parts.items()):
-            diverged = diverged_of(part)
+            diverged, walks = diverged_of(part), part.sizes["walk"]
             name = f"{label} ({diverged} of {walks} diverged)" if diverged else label
             # Far outside the picture is as good as infinite, and no trouble on a log axis.
             mean, low, high = (np.clip(curve, lowest / 1e3, highest * 1e3) for curve in statistics[label])
@@ -114,9 +114,8 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto", band: Band = "
             if best is not None and best > 0:
                 axes.axhline(best, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2, label="optimum")
         left.set_ylabel("mean squared error" if measure(record.data) == "mse" else "loss")
-        shaded = walks > 1 and band != "none"
         legend(figure, left, f"band: {BANDS[band]}" if shaded else None)
-        footnote(figure, f"line: mean over {walks:,} walks" if walks > 1 else "one walk")
+        footnote(figure, f"line: mean over {count}" if (count := walks_in_words(parts)) != "1 walk" else "one walk")
         return save(figure, target)
 
 

@@ -163,6 +163,8 @@ def visits_of(part: "xarray.Dataset") -> Floats:
 def paths_of(part: "xarray.Dataset") -> Floats:
     """The nodes on the kept paths of a design, one row per path; NaN after the end of one that was interrupted.
 
+    There may be none: side by side with others, a design is filled up with NaN where it has kept fewer.
+
     Raises
     ------
     RecordError
@@ -171,4 +173,4 @@ def paths_of(part: "xarray.Dataset") -> Floats:
     nodes = np.asarray(part.path.transpose("kept", "time").values, dtype=np.float64)
     if not (np.isnan(nodes) | ((nodes >= 0) & (nodes < part.sizes["node"]) & (nodes == np.floor(nodes)))).all():
         raise RecordError(f"report: a path in the record leaves the nodes from 0 to {part.sizes['node'] - 1}")
-    return nodes
+    return nodes[~np.isnan(nodes).all(axis=1)]

@@ -1,6 +1,7 @@
 """What reports read of a record: its measurements by design, checked."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ _DIMS: dict[str, list[set[str]]] = {
     "diverged": [{"walk"}],
     "path": [{"kept", "time"}],
     "step": [{"step"}],
+    "walks": [set()],
 }
 
 
@@ -43,7 +45,9 @@ def measure(data: "xarray.Dataset") -> str:
 
 
 def by_design(record: Record) -> "dict[str, xarray.Dataset]":
-    """The measurements of each design, without the checkpoints that an interrupted one did not reach.
+    """The measurements of each design, without the checkpoints and the walks that it does not have.
+
+    Side by side with others, a design that was interrupted is filled up with NaN, and so is one with fewer walks.
 
     Raises
     ------
@@ -57,11 +61,13 @@ def by_design(record: Record) -> "dict[str, xarray.Dataset]":
     for name, dims in _DIMS.items():
         if name in data and (data[name].dtype.kind not in "biuf" or set(data[name].dims) - {"design"} not in dims):
             found = f"an array of {data[name].dtype} by {', '.join(map(str, data[name].dims))}"
-            words = " and ".join(sorted(dims[0]))
+            words = " and ".join(sorted(dims[0])) or "design"
             raise RecordError(f"report: {name} in the record is {found}, expected numbers by {words}")
     if "design" not in data.dims:
         return {_check.text("report", "label", record.label): _checked(data)}
-    parts = {_check.text("report", "design", str(label)): data.sel(design=label) for label in data.design.values}
+    parts = {
+        _check.text("report", "design", str(label)): _own_walks(data.sel(design=label)) for label in data.design.values
+    }
     if not parts or len(parts) != data.sizes["design"]:
         raise RecordError("report: the record has no designs, or two of one name, expected different names")
     # Messages are counted at every checkpoint, also by a walk that has diverged.
@@ -69,6 +75,14 @@ def by_design(record: Record) -> "dict[str, xarray.Dataset]":
         label: _checked(part.isel(step=np.flatnonzero(part.messages.notnull().any("walk"))))
         for label, part in parts.items()
     }
+
+
+def _own_walks(part: "xarray.Dataset") -> "xarray.Dataset":
+    """A design without the walks that `fw.concat` has padded it with."""
+    if "walks" not in part:
+        return part
+    count = _check.whole("report", "walks in the record", part.walks.values.item(), 1, part.sizes["walk"])
+    return part.isel(walk=slice(count))
 
 
 def _checked(part: "xarray.Dataset") -> "xarray.Dataset":
@@ -89,6 +103,21 @@ def optimum(record: Record) -> float | None:
     name = f"optimal_{measure(record.data)}"
     value = record.data.attrs.get(name)
     return None if value is None else _check.real("report", name, value)
+
+
+def walks_in_words(parts: "Mapping[str, xarray.Dataset]") -> str:
+    """How many walks each design has.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> few, many = (xarray.Dataset(coords={"walk": range(walks)}) for walks in (20, 1000))
+    >>> walks_in_words({"a": many, "b": many}), walks_in_words({"a": many, "b": few})
+    ('1,000 walks', '20 to 1,000 walks')
+    """
+    counts = [part.sizes["walk"] for part in parts.values()]
+    least, most = min(counts), max(counts)
+    return f"{most:,} walk{'s' * (most > 1)}" if least == most else f"{least:,} to {most:,} walks"
 
 
 def values_of(part: "xarray.Dataset", name: str | None = None) -> Floats:

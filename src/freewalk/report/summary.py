@@ -11,7 +11,7 @@ from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.record import Record
 from freewalk.report.nodes import graph_of, heavy_of, in_words, visits_of
-from freewalk.report.reading import by_design, diverged_of, half_width, measure, optimum, values_of
+from freewalk.report.reading import by_design, diverged_of, half_width, measure, optimum, values_of, walks_in_words
 
 if TYPE_CHECKING:
     import xarray
@@ -175,7 +175,7 @@ def with_interval(mean: float, half_width: float) -> str:
 
 def caption_of(record: Record, goal: Goal | None) -> str:
     """What the columns of the table mean."""
-    words = [f"± is the 95 % confidence interval of the mean over {record.data.sizes['walk']:,} walks."]
+    words = [f"± is the 95 % confidence interval of the mean over {walks_in_words(by_design(record))}."]
     if goal is not None:
         gaps = np.diff(record.data.step.values)
         spacing = f" (one every {int(gaps[0]):,} updates)" if gaps.size and (gaps == gaps[0]).all() else ""

@@ -14,7 +14,7 @@ from freewalk.graphs import Graph
 from freewalk.record import Record
 from freewalk.report.nodes import graph_of, heavy_of, paths_of, visits_of
 from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
-from freewalk.report.reading import by_design, diverged_of, measure, optimum, values_of
+from freewalk.report.reading import by_design, diverged_of, measure, optimum, values_of, walks_in_words
 from freewalk.report.statistics import Band, check_band, is_spread, mean_and_band
 from freewalk.report.summary import caption_of, cells, goal_of, summarize
 
@@ -85,17 +85,17 @@ def section_of(
     _check.instance("section_of", "text", text, (list, tuple), "a list of paragraphs")
     check_band("section_of", band)
     parts, name, best = by_design(record), measure(record.data), optimum(record)
+    count = walks_in_words(parts)
     series = [_mean(label, part, band) for label, part in parts.items()]
     series += _exact(exact, list(parts), name)
     series += [_published(label, curve) for label, curve in (published or {}).items()]
-    count = record.data.sizes["walk"]
     chart = Chart(
         title="Learning curves",
         series=series,
         y_label="mean squared error" if name == "mse" else "loss",
         x_log=is_spread(parts),
         lines={} if best is None or best <= 0 else {"optimum": best},
-        note=f"Line: mean over {count:,} walks.{_BANDS[band]}" if count > 1 else "One walk.",
+        note=f"Line: mean over {count}.{_BANDS[band]}" if count != "1 walk" else "One walk.",
     )
     return Section(
         title=title if title is not None else str(record.data.attrs.get("name", record.label)),
@@ -165,10 +165,10 @@ def _walks(record: Record, parts: dict[str, xarray.Dataset], graph: Graph | None
     paths = {}
     for label, part in parts.items():
         if "path" in part and part.sizes["kept"]:
-            path = paths_of(part)[0]
-            path = path[: int(np.isfinite(path).cumprod().sum())]  # an interrupted one is filled up with NaN
-            if path.size:
-                paths[label] = path.astype(np.int64)
+            for path in paths_of(part)[:1]:
+                length = int(np.isfinite(path).cumprod().sum())  # an interrupted one is filled up with NaN
+                if length:
+                    paths[label] = path[:length].astype(np.int64)
     first = next(iter(parts.values()))
     importance = first.smoothness.values if "smoothness" in first else np.ones(record.data.sizes["node"])
     visits = {label: visits_of(part) for label, part in parts.items()}
