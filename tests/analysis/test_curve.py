@@ -186,7 +186,7 @@ BAD = {
     "start": (lambda p, k: exact_curve(p, k, fw.SGD(0.1), start="heavy"), "start = 'heavy', expected a node"),
     "node": (
         lambda p, k: exact_curve(p, k, fw.SGD(0.1), start=99),
-        "start holds 99, expected whole numbers from 0 to 8",
+        "start = 99, expected a whole number from 0 to 8",
     ),
     "law": (lambda p, k: exact_curve(p, k, fw.SGD(0.1), start=np.ones(GRAPH.n)), "add up to 1"),
     "steps": (

@@ -128,6 +128,8 @@ BAD = [
     ),
     (b"city,area\xff,price\n", r"is not a \.csv file that can be read"),
     ("city,area,price\n" + "x" * 200_000 + ",1,2\n", r"is not a \.csv file that can be read"),
+    ("city;area;price\nAachen;1,5;2\n", "line 2: area is '1,5', expected a number with a point"),
+    ("city,area,price\nK\xf6ln,1,2\n".encode("latin-1"), "flats.csv: is not text in UTF-8"),
 ]
 
 
@@ -151,7 +153,7 @@ def test_a_mistake_is_named_by_line_and_column(here: Path, content: str | bytes,
         ({"features": np.eye(2), "targets": [1, 2], "nodes": [0.0, 0.5]}, "row 2: .*'0.5'"),
         ({"features": np.eye(2), "targets": [1, 2], "nodes": [[0], [1]]}, "nodes is .*expected the name of a node"),
         ({"features": 1.0, "targets": 2.0, "nodes": -1}, "row 1: .*-1.*from 0 to 1"),
-        ({"features": np.array([{}, {}]), "targets": [1, 2], "nodes": [0, 1]}, r"is not a \.npz file"),
+        ({"features": np.array([{}, {}]), "targets": [1, 2], "nodes": [0, 1]}, r"features holds Python objects.*astype\(str\)"),
     ],
     ids=range(9),
 )

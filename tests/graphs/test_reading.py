@@ -118,6 +118,15 @@ def test_a_name_of_a_file_in_no_encoding(tmp_path):
 # --- what is no list of edges ---
 
 
+def test_a_header_in_words_of_its_own_is_suspected(tmp_path):
+    (tmp_path / "roads.csv").write_text("city1,city2,km\nBerlin,Hamburg,289\nHamburg,Kiel,97\n")
+    with pytest.raises(GraphError, match=r"if 'city1' and 'city2' in the first line are a header, call these columns"):
+        read(tmp_path / "roads.csv")
+    (tmp_path / "roads.csv").write_text("Berlin,Hamburg\nHamburg,Kiel\nUlm,Bonn\n")
+    with pytest.raises(GraphError, match=r"disconnected, (?!.*header)"):
+        read(tmp_path / "roads.csv")
+
+
 @pytest.mark.parametrize("line", ["0", "0,1", "Berlin", "\x00\x01", "a\x07 b", "a" * 200_000, '"a b"'])
 def test_malformed_line(tmp_path, line):
     file = tmp_path / "roads.txt"

@@ -130,6 +130,14 @@ def test_sample_outside(sample):
         problem.gradient(0, np.zeros(2), sample)
 
 
+def test_whole_numbers_that_pandas_has_made_floats_are_names_too():
+    given = np.array([1.0, 3.0, 2.0])
+    assert LeastSquares(A, Y, given, graph=["1", "2", "3"]).nodes.tolist() == [0, 1, 2]
+    assert LeastSquares(A, Y, list(given), graph=["3.0", "1.0", "2.0"]).targets.tolist() == [Y[1], Y[0], Y[2]]
+    with pytest.raises(ProblemError, match=r"nodes\[1\] = .*1\.5.*, expected one of 3 names"):
+        LeastSquares(A, Y, [1.0, 1.5, 2.0], graph=["1", "2", "3"])
+
+
 def test_what_is_accepted():
     assert LeastSquares([[True, False]], [3]).targets.dtype == np.float64
     assert LeastSquares(A, Y, np.array([1, 0, 0], dtype=np.uint8)).n == 2

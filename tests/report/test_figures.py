@@ -120,6 +120,21 @@ def test_escape(both: fw.Record, tmp_path: Path) -> None:
         escape(learned(fw.designs.SimpleWalk(), paths=0), tmp_path / "x.png")
 
 
+def test_figures_of_designs_with_different_numbers_of_walks_and_paths(tmp_path: Path) -> None:
+    runs = [
+        learned(fw.designs.SimpleWalk(), paths=1),
+        learned(fw.designs.SimpleWalk(), paths=2, walks=9),
+        learned(fw.designs.SimpleWalk(), paths=0, walks=4),
+    ]
+    padded = fw.concat(runs, ["a", "b", "c"], pad=True)
+    for band in ("quantiles", "confidence", "none"):
+        assert_drawn(curves(padded, tmp_path / f"{band}.png", band=band))
+    assert_drawn(occupancy(padded, tmp_path / "occupancy.png"))
+    assert_drawn(escape(padded, tmp_path / "escape.png", designs=["a", "b"]))
+    with pytest.raises(RecordError, match="the paths of 'c' in the record are empty"):
+        escape(padded, tmp_path / "escape.png")
+
+
 def test_occupancy(both: fw.Record, tmp_path: Path) -> None:
     assert_drawn(occupancy(both, tmp_path / "occupancy.png"))
 

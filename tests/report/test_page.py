@@ -37,6 +37,21 @@ def both() -> fw.Record:
     return fw.concat(records, ["MH importance", "MHLJ"])
 
 
+def test_a_padded_record_shows_each_design_as_it_is_alone() -> None:
+    runs = [learned(fw.designs.SimpleWalk(), paths=1), learned(fw.designs.Metropolis(power=1), walks=9, paths=0)]
+    section = section_of(fw.concat(runs, ["a", "b"], pad=True))
+    alone = [section_of(run) for run in runs]
+    for series, one in zip(section.charts[0].series, alone, strict=True):
+        expected = one.charts[0].series[0]
+        assert series.note == ""
+        assert np.array_equal(series.y, expected.y)
+        assert np.array_equal(series.low, expected.low)
+        assert np.array_equal(series.x["messages"], expected.x["messages"])
+    assert section.charts[0].note.startswith("Line: mean over 5 to 9 walks.")
+    assert [row[1:4] for row in section.tables[0].rows] == [one.tables[0].rows[0][1:4] for one in alone]
+    assert list(section.walks.paths) == ["a"]
+
+
 class Parsed(HTMLParser):
     """What a browser would make of it: elements with their attributes, and all text outside of scripts and styles."""
 

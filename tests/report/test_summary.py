@@ -158,6 +158,20 @@ def test_designs_side_by_side_and_a_partial_one() -> None:
     assert "interrupted" in text(both)
 
 
+def test_walks_that_only_pad_a_design_do_not_count(tmp_path) -> None:
+    few, many = record([[8.0, 3.0, 1.0]], "few"), record([[8.0, 1.0, 1.0], [8.0, 5.0, 2.0]], "many")
+    both = fw.concat([few, many], pad=True)
+    assert repr(summarize(fw.load(both.save(tmp_path / "both")))) == repr(summarize(both))
+    first, second = summarize(both)
+    (alone,) = summarize(few)
+    assert repr(first) == repr(alone)  # as texts, since the interval of one walk is NaN
+    assert [second] == summarize(many)
+    assert "the mean over 1 to 2 walks" in " ".join(text(both).split())
+    both.data["walks"] = ("design", [0, 2])
+    with pytest.raises(RecordError, match=r"walks in the record = 0, expected a whole number from 1 to 2"):
+        summarize(both)
+
+
 def test_visits_that_are_summed_over_the_walks() -> None:
     summed = record([[8.0, 1.0, 1.0]] * 2)
     summed.data["visits"] = summed.data.visits.sum("walk")

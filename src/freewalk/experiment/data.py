@@ -18,6 +18,8 @@ from freewalk.graphs import Graph
 check = Checks(SpecError)
 _WHOLE = re.compile(r"(-?[0-9]{1,18})(\.0*)?")  # programs that know no other numbers write 3 as 3.0
 
+_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")  # a number as some countries write it
+
 
 class Samples(NamedTuple):
     """Samples as objectives take them."""
@@ -171,6 +173,10 @@ class _Table:
                 "index there unless told index=False), or name the features: features = [...]"
             )
         cells = self.columns[name]
+        comma = next((cell for cell in cells if isinstance(cell, str) and _COMMA.fullmatch(cell.strip())), None)
+        if comma is not None:
+            place = self.place(list(cells).index(comma))
+            raise SpecError(f"{place}: {name} is {show(comma)}, expected a number with a point, as in 1.5")
         return bool(np.isfinite(list(map(_number, cells))).any()) or all(map(_is_empty, cells))
 
 
@@ -199,8 +205,11 @@ def _read(file: Path) -> _Table:
     except OSError as error:
         reason = error.strerror or error
         raise SpecError(f"{called}: cannot be read ({reason}), expected a CSV, Parquet or .npz file") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{called}: is not text in UTF-8, expected that; save it again in this encoding") from error
     except Exception as error:  # each format has its own ways to be broken
-        words = show(" ".join(str(error).split()))
+        words = " ".join(str(error).split())[:200]
+        words = words if words.isprintable() else show(words)
         raise SpecError(f"{called}: is not a {file.suffix or 'CSV'} file that can be read ({words})") from error
 
 
@@ -238,5 +247,13 @@ def _read_parquet(file: Path, called: str) -> _Table:
 
 def _read_arrays(file: Path, called: str) -> _Table:
     with np.load(file, allow_pickle=False) as arrays:
-        found = {name: arrays[name] for name in arrays.files}
-    return _Table(called, "array", {name: np.atleast_1d(array) for name, array in found.items()})
+        found = {}
+        for name in arrays.files:
+            try:
+                found[name] = np.atleast_1d(arrays[name])
+            except ValueError as error:  # a pickle, which is not opened
+                raise SpecError(
+                    f"{called}: {name} holds Python objects or is broken, expected numbers or texts; save the names of "
+                    "nodes with .astype(str)"
+                ) from error
+    return _Table(called, "array", found)

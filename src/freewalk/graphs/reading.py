@@ -82,7 +82,16 @@ def read(path: str | os.PathLike[str]) -> Graph:
         names, ends = names[words:], ends[2:] - words
     ordered, ends = by_size(names, ends)
     check_size(_title(file), len(ordered), len(ends) / 2)
-    return from_pairs(ends[0::2], ends[1::2], len(ordered), _title(file), unless_numbers(ordered))
+    try:
+        return from_pairs(ends[0::2], ends[1::2], len(ordered), _title(file), unless_numbers(ordered))
+    except GraphError as error:
+        if len(names) > 2 and ends.size > 2 and not np.isin(ends[2:], ends[:2]).any():
+            first, second = (ordered[end] for end in ends[:2])
+            raise GraphError(
+                f"{error}; or, if {show(first)} and {show(second)} in the first line are a header, call these columns "
+                "source and target"
+            ) from error
+        raise
 
 
 def _edges(file: Path, stream: TextIO) -> Iterator[tuple[str, str]]:

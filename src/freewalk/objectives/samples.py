@@ -86,7 +86,7 @@ class Nodes:
             high = LARGEST if self.n is None else self.n - 1
             return check.integers(self.who, name, given, (None,), low=0, high=high, remedy=remedy)
         places = {known: number for number, known in enumerate(self.names)}
-        found = [places.get(str(one), -1) for one in given]
+        found = [places.get(str(one), places.get(_whole(one), -1)) for one in given]
         if -1 in found:
             place = found.index(-1)
             close = suggestion(given[place], self.names[:1000], "")
@@ -137,14 +137,20 @@ class Nodes:
             first = np.arange(min(n, len(owned) + len(relays) + _SHOWN))
             bare = np.setdiff1d(np.setdiff1d(first, owned), relays)[:_SHOWN]
             names = ", ".join(map(self._called, bare)) + (", ..." if missing > _SHOWN else "")
+            both, other = (" and graph=", ", or renumber those that have data") if self.n is None else ("", "")
             raise ProblemError(
                 f"{self.who}: no data at {missing} of {n} nodes ({names}), expected a sample or more at every node; "
-                "pass relays=True and graph= if these are to forward the model only, or renumber those that have data"
+                f"pass relays=True{both} if these are to forward the model only{other}"
             )
         return replace(self, n=n), relays
 
     def _called(self, node: Any) -> str:
         return str(int(node)) if self.names is None else self.names[int(node)]
+
+
+def _whole(node: Any) -> str:
+    """The name 3 of a node that was given as 3.0: pandas makes floats of a column that had gaps."""
+    return str(int(node)) if isinstance(node, float) and node.is_integer() else ""
 
 
 def _listed(who: str, name: str, values: Any, expected: str) -> Any:
