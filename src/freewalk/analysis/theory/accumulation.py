@@ -332,7 +332,6 @@ def over_starts(values: Floats, law: Floats | None) -> float:
 
 def _errors(who: str, problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike) -> Floats:
     length = check.whole(who, "length", length, 1, LONGEST)
-    check.room(who, f"the errors of {length:,} updates", 8.0 * length, "ask for fewer")
     matrix = matrix_of(who, kernel)
     pulls = pulls_of(kernel, losses_of(who, problem).gradients)
     law = first_law(who, problem, kernel, start)
