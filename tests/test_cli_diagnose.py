@@ -134,9 +134,10 @@ def test_json_is_all_that_is_printed(here: Path) -> None:
     assert found["entrapped"] is True
     assert found["on_data"] is True
     assert {"nodes", "excess", "uniform", "memory", "factor", "lost", "share"} <= set(found["traps"][0])
-    assert {"excess", "distance", "messages_per_update", "step", "updates", "messages"} <= set(
+    assert {"excess_visits", "excess", "distance", "messages_per_update", "step", "updates", "messages"} <= set(
         found["designs"]["MH uniform"]
     )
+    assert found["designs"]["MH importance"]["excess_visits"] == pytest.approx(found["held"]["excess"])
     assert not (here / "runs").exists()
     result = call("small.toml", "--json", "--out", "pictures/here.svg")
     assert json.loads(result.stdout)["best"] == found["best"]

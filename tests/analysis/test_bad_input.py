@@ -129,7 +129,7 @@ def test_a_start_is_checked_whatever_the_step(start, step):
 def test_a_number_of_updates_is_a_count(steps):
     with pytest.raises(AnalysisError, match=r"^theorem_1: steps = .*expected a whole number from 1 to 1000000"):
         theorem_1(PROBLEM, KERNEL, steps)
-    with pytest.raises(AnalysisError, match=r"^lemma_2: length = .*expected a whole number >= 1"):
+    with pytest.raises(AnalysisError, match=r"^lemma_2: length = .*expected a whole number from 1"):
         lemma_2(PROBLEM, KERNEL, steps)
 
 
@@ -373,7 +373,7 @@ def test_progress_and_every_of_a_curve():
 def test_more_checkpoints_than_memory_are_refused():
     with pytest.raises(AnalysisError, match=r"^exact_curve: .* checkpoints would take .*; let every be larger$"):
         exact_curve(PROBLEM, KERNEL, RULE, steps=2**62)
-    with pytest.raises(AnalysisError, match=r"^accumulated_error: length = .*, expected a whole number from 1 to 1000000$"):
+    with pytest.raises(AnalysisError, match=r"^accumulated_error: length = .*, expected a whole number from 1"):
         accumulated_error(PROBLEM, KERNEL, 2**62)
     with pytest.raises(AnalysisError, match=r"^diagnose: its stand-in data would take .*; fewer samples will do$"):
         fw.diagnose(RING, np.ones(5), samples=2**40)

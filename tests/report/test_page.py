@@ -44,9 +44,9 @@ def test_a_padded_record_shows_each_design_as_it_is_alone() -> None:
     for series, one in zip(section.charts[0].series, alone, strict=True):
         expected = one.charts[0].series[0]
         assert series.note == ""
-        assert np.array_equal(series.y, expected.y)
-        assert np.array_equal(series.low, expected.low)
-        assert np.array_equal(series.x["messages"], expected.x["messages"])
+        assert series.y == pytest.approx(expected.y)
+        assert series.low == pytest.approx(expected.low)
+        assert series.x["messages"] == pytest.approx(expected.x["messages"])
     assert section.charts[0].note.startswith("Line: mean over 5 to 9 walks.")
     assert [row[1:4] for row in section.tables[0].rows] == [one.tables[0].rows[0][1:4] for one in alone]
     assert list(section.walks.paths) == ["a"]

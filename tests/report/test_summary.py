@@ -162,10 +162,10 @@ def test_walks_that_only_pad_a_design_do_not_count(tmp_path) -> None:
     few, many = record([[8.0, 3.0, 1.0]], "few"), record([[8.0, 1.0, 1.0], [8.0, 5.0, 2.0]], "many")
     both = fw.concat([few, many], pad=True)
     assert repr(summarize(fw.load(both.save(tmp_path / "both")))) == repr(summarize(both))
-    first, second = summarize(both)
-    (alone,) = summarize(few)
+    first, second = summarize(both, goal=0.1)
+    (alone,) = summarize(few, goal=0.1)
     assert repr(first) == repr(alone)  # as texts, since the interval of one walk is NaN
-    assert [second] == summarize(many)
+    assert [second] == summarize(many, goal=0.1)
     assert "the mean over 1 to 2 walks" in " ".join(text(both).split())
     both.data["walks"] = ("design", [0, 2])
     with pytest.raises(RecordError, match=r"walks in the record = 0, expected a whole number from 1 to 2"):

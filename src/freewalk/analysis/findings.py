@@ -232,7 +232,7 @@ class Diagnosis:
             "left_out": dict(self.left_out),
             "designs": {
                 label: {
-                    "excess": _plain(one.excess),
+                    "excess_visits": _plain(one.excess),  # `excess` is that of the loss, in the race
                     "distance": _plain(one.distance),
                     "messages_per_update": _plain(one.messages_per_update),
                     **({} if one.race is None else {name: _plain(value) for name, value in vars(one.race).items()}),

@@ -248,6 +248,7 @@ def text(record: Record, width: int = 110) -> str:
 
     from rich.console import Console
 
+    width = _check.whole("text", "width", width, 20, 1000)
     console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False)
     console.print(table(record))
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"  # type: ignore[attr-defined]
