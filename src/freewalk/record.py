@@ -91,7 +91,7 @@ class Record:
         import xarray
 
         _check.instance("Record", "data", self.data, xarray.Dataset, "an xarray.Dataset")
-        _check.instance("Record", "provenance", self.provenance, dict, "a dict")
+        _check_provenance(self.provenance)
         _check.instance("Record", "graph", self.graph, (Graph, type(None)), "a graph, or None")
 
     def __repr__(self) -> str:
@@ -270,6 +270,16 @@ def _assembled(file: npz.Reader, source: Path) -> Record:
 
 def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _check_provenance(story: Any) -> None:
+    """Object to what reports and a run that resumes could not use; the rest of it is only shown."""
+    _check.instance("Record", "provenance", story, dict, "a dict")
+    _check.whole("Record", "interruptions", story.get("interruptions", 0))
+    _check.instance("Record", "interrupted_by", story.get("interrupted_by", ""), str, "the name of a signal")
+    parts = _check.instance("Record", "parts", story.get("parts", {}), dict, "a dict of dicts")
+    for part in parts.values():
+        _check.instance("Record", "parts", part, dict, "a dict of dicts")
 
 
 def _check_attributes(attrs: Any, sizes: Mapping[str, int]) -> None:

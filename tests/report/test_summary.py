@@ -218,3 +218,10 @@ def test_a_table_fits_a_narrow_terminal() -> None:
 )
 def test_numbers_have_as_many_digits_as_they_deserve(mean: float, half_width: float, shown: str) -> None:
     assert with_interval(mean, half_width) == shown
+
+
+def test_what_is_gone_names_what_took_its_place():
+    from freewalk import report
+
+    with pytest.raises(AttributeError, match=r"diagnosis_table is gone: print\(found\), or found\.text\(\)"):
+        report.diagnosis_table  # noqa: B018

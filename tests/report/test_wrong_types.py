@@ -77,6 +77,7 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
         report.section_of: section | {"band": "none"},
         report.summarize: {"record": record, "goal": 0.1},
         report.table: {"record": record, "goal": 0.1},
+        report.text: {"record": record, "width": 80},
         report.write_page: {"page": page, "path": folder / "a.html"},
     }
 
@@ -91,7 +92,7 @@ def record() -> fw.Record:
 
 def test_every_public_name_is_attacked(record: fw.Record, tmp_path: Path) -> None:
     names = {call.__name__ for call in calls(record, tmp_path)}
-    assert names == set(report.__all__) - {"Row", "diagnosis_figure", "diagnosis_table"}
+    assert names == set(report.__all__) - {"Row", "diagnosis_figure"}
     for call, arguments in calls(record, tmp_path).items():
         call(**arguments)
 
