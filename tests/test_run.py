@@ -696,3 +696,28 @@ def test_an_optimum_of_another_size_is_named(graph):
     kernel = fw.designs.SimpleWalk().kernel(graph)
     with pytest.raises(fw.FreewalkError, match=r"Elsewhere: optimum\(\) has shape \(3,\), expected \(1,\)"):
         fw.learn(Elsewhere(), kernel, fw.SGD(0.1), steps=3, runtime="reference")
+
+
+# Names
+
+
+CITIES = ["Kiel", "Bonn", "Ulm", "Hof"]
+NAMED = fw.graphs.from_edges([("Kiel", "Bonn"), ("Bonn", "Ulm"), ("Ulm", "Hof"), ("Hof", "Kiel")], names=CITIES)
+TURNED = fw.graphs.from_edges([("Kiel", "Bonn"), ("Bonn", "Ulm"), ("Ulm", "Hof"), ("Hof", "Kiel")], names=CITIES[::-1])
+
+
+def test_a_problem_for_other_names_is_refused():
+    problem = fw.objectives.LeastSquares(np.eye(4), np.ones(4), CITIES, graph=NAMED)
+    fw.learn(problem, fw.designs.Metropolis().kernel(NAMED), fw.SGD(0.1), steps=2, runtime="reference")
+    with pytest.raises(fw.FreewalkError, match=r"learn: node 0 is 'Kiel' to the problem and 'Hof' to the graph"):
+        fw.learn(problem, fw.designs.Metropolis().kernel(TURNED), fw.SGD(0.1), steps=2, runtime="reference")
+
+
+@pytest.mark.parametrize("start", [["Ulm", "Hof"], np.array(["Ulm", "Hof"]), [2, 3], np.array(["Ulm", "Hof"], object)])
+def test_starts_may_be_named(start):
+    kernel = fw.designs.Metropolis().kernel(NAMED)
+    record = fw.walk(kernel, steps=1, walks=2, start=start, paths=2, runtime="reference")
+    assert record.data.path[:, 0].values.tolist() == [2, 3]
+    assert record.data.node_name.values.tolist() == CITIES
+    one = fw.walk(kernel, steps=1, walks=2, start="Hof", paths=2, runtime="reference")
+    assert one.data.path[:, 0].values.tolist() == [3, 3]

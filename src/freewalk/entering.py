@@ -67,6 +67,13 @@ def phases(
                 f"{who}: the problem has {problem.n} nodes and the graph {n}; expected the same number (a problem has "
                 "as many nodes as the largest number in `nodes` says: give it graph=, which knows them all)"
             )
+        names = listed[0].kernel.graph.node_names
+        if problem.node_names is not None and names is not None and problem.node_names != names:
+            node = next(v for v in range(n) if problem.node_names[v] != names[v])
+            raise FreewalkError(
+                f"{who}: node {node} is {show(problem.node_names[node])} to the problem and {show(names[node])} to the "
+                "graph, expected the same names in the same order; give the problem the graph of the kernel"
+            )
     return tuple(listed)
 
 
@@ -166,12 +173,13 @@ def start(value: str | ArrayLike, seed_: int, walks: int, graph: Graph, importan
 
 def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
     """Nodes as numbers: given as such, or by their names where the graph has some."""
-    words = [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
+    given = value.tolist() if hasattr(value, "tolist") else value  # arrays and columns of a table
+    words = [given] if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else []
     if words and all(isinstance(word, str) for word in words):
         if graph.node_names is None:
             raise check.fail(who, name, value, expected, f"{graph.name} has no names")
         numbers = [graph.node(word) for word in words]
-        return np.array(numbers[0] if isinstance(value, str) else numbers, dtype=np.int64)
+        return np.array(numbers[0] if isinstance(given, str) else numbers, dtype=np.int64)
     return check.integers(who, name, value, None, low=0, high=graph.n - 1, remedy=f"give {expected}")
 
 

@@ -60,8 +60,8 @@ def learn(
     every
         Measure at steps 0, every, 2·every, … and at the last one.
     start
-        A node, a list with one node per walk, "uniform", or "heaviest", the node of the largest importance. Nodes may
-        be given by name where the graph has names.
+        A node, a list with one node per walk, "uniform", or "heaviest", the node of the largest importance. A number
+        is the number of a node, a text its name.
     initial
         The first model, (dim,) or (walks, dim); None is the zero model.
     seed

@@ -51,7 +51,7 @@ class Design(ABC):
         graph
             The graph to walk.
         importance
-            A positive number a node, such as `problem.smoothness`; may be left out where the design does not use it.
+            One positive number per node, such as `problem.smoothness`; not needed where the design does not use it.
         label
             What tables and figures call the kernel; by default the design as it is written.
 
@@ -63,7 +63,7 @@ class Design(ABC):
         Raises
         ------
         KernelError
-            If the importance is not a positive number a node, or the moves are not a Markov chain.
+            If the importance is not one positive number per node, or the moves are not a Markov chain.
         """
         check_graph(repr(self), graph)
         values = None if importance is None else check_importance(repr(self), importance, graph)

@@ -28,7 +28,7 @@ class Metropolis(Design):
     power
         The target is s ∝ importance^power: 0 is uniform, 1 is importance sampling.
     target
-        Any other target, a positive number a node; it takes the place of `power`.
+        Any other target, one positive number per node; it takes the place of `power`.
     proposal
         A row-stochastic matrix Q on the edges and the diagonal; None proposes a neighbour uniformly.
 

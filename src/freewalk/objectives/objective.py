@@ -56,6 +56,8 @@ class Objective(ABC):
     """
 
     heavy: tuple[int, ...] = ()
+    #: What the nodes were called when the data were given to them, or None; a kernel on a graph with others is refused.
+    node_names: tuple[str, ...] | None = None
 
     @property
     @abstractmethod

@@ -135,6 +135,7 @@ class Predictor(Objective):
         object.__setattr__(self, "ridge", ridge)
         object.__setattr__(self, "heavy", known.members("heavy", self.heavy))
         object.__setattr__(self, "relays", relays)
+        object.__setattr__(self, "node_names", known.names)
 
     def __repr__(self) -> str:
         chosen = "" if self.weight_by == "node" else f", weight_by={self.weight_by!r}"

@@ -111,17 +111,12 @@ class State:
         if not np.array_equal(rows, np.arange(rows.size)):
             raise _check.fail("record", "path_of", path_of, f"each of {rows.size} rows once")
         summed = walks > 1 and np.shape(self.visits)[:1] == (1,)
-        carried = np.asarray(self.carried)
+        vectors = 0 if rule is None else carries(rule)
         return State(
             step=step,
             nodes=_exactly("nodes", self.nodes, "int32", (walks,), 0, n - 1),
             models=_exactly("models", self.models, job.precision, (walks, dim)),
-            carried=_exactly(
-                "carried",
-                self.carried,
-                "float32" if carried.dtype.newbyteorder("=") == "float32" else "float64",
-                (0 if rule is None else carries(rule), walks, dim),
-            ),
+            carried=_exactly("carried", self.carried, job.precision, (vectors, walks, dim)),
             messages=_exactly("messages", self.messages, "int64", (walks,), 0, most),
             probes=_exactly("probes", self.probes, "int64", (walks,), 0, 2 * most),
             visits=_exactly(
@@ -232,7 +227,9 @@ def carries(rule: Rule) -> int:
 
 
 def begin(rule: Rule | None, models: NDArray[Any]) -> NDArray[Any]:
-    """What travels with the models where a rule begins. Engines trust its shape, so a rule of the user's is checked.
+    """What travels with the models where a rule begins, in an array of its own and of the type of the models.
+
+    Engines trust its shape, so a rule of the user's is checked.
 
     Raises
     ------
@@ -240,11 +237,11 @@ def begin(rule: Rule | None, models: NDArray[Any]) -> NDArray[Any]:
         If the rule makes something else than it says.
     """
     if rule is None:
-        return np.zeros((0, *models.shape))
+        return np.zeros((0, *models.shape), dtype=models.dtype)
     carried, shape = rule.begin(models), (carries(rule), *models.shape)
     if not isinstance(carried, np.ndarray) or carried.shape != shape or carried.dtype not in ("float64", "float32"):
         raise entering.check.fail(type(rule).__name__, "begin()", carried, f"an array of floats of shape {shape}")
-    return carried
+    return np.array(carried, dtype=models.dtype, order="C")
 
 
 def known_optimum(problem: Objective) -> NDArray[np.float64]:
