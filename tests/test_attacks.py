@@ -130,6 +130,7 @@ ATTACKS = {
     "models of texts": (array("models", lambda a: a.astype("U8")), "models = .*, expected an array of float64"),
     "carried too few": (array("carried", lambda a: a[:0]), r"carried = .*, expected .* shape \(1, 3, 2\)"),
     "carried of whole numbers": (array("carried", lambda a: a.astype(np.int64)), "carried = .*, expected an array of"),
+    "carried of float32": (array("carried", lambda a: a.astype("f4")), "carried = .*, expected an array of float64"),
     "messages too many": (array("messages", fill(2**62)), "messages holds 4611686018427387904"),
     "messages below 0": (array("messages", fill(-1)), "messages holds -1"),
     "probes below 0": (array("probes", fill(-1)), "probes holds -1"),
@@ -361,6 +362,8 @@ TEXTS = {
     "heavy beyond": (lambda h, a: h["attrs"].update(heavy=[5]), "heavy holds 5, expected whole numbers from 0 to 4"),
     "optimum a text": (lambda h, a: h["attrs"].update(optimal_loss="x"), "optimal_loss = 'x', expected a number"),
     "provenance a number": (text(provenance=3), "provenance = 3, expected a dict"),
+    "interruptions a text": (lambda h, a: h["provenance"].update(interruptions="x"), "interruptions = 'x', expected"),
+    "parts a number": (lambda h, a: h["provenance"].update(parts=3), "parts = 3, expected a dict of dicts"),
     "attributes of a variable": (text(variables={"loss": 3}), "not a record"),
     "a graph of another size": (
         text(graph={"type": "Graph", "fields": {"indptr": {"array": "a0"}, "indices": {"array": "a0"}}}),

@@ -202,6 +202,8 @@ def test_moves_are_moves():
         ([1, 1, 1, -1, 1], r"target of node 3 is -1(\.0)?, expected a finite number > 0"),
         ([1, np.nan, 1, 1, 1], r"target of node 1 is nan, expected a finite number > 0"),
         ([np.inf, 1, 1, 1, 1], r"target of node 0 is inf, expected a finite number > 0"),
+        ([5e-324, 1, 1, 1, 1], r"target goes from 4.9\d+e-324 to 1, expected numbers whose shares"),
+        ([1e308] * 5, r"target goes from 1e\+308 to 1e\+308, expected numbers whose shares"),
     ],
 )
 def test_targets(target, message):

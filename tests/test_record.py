@@ -311,6 +311,15 @@ def test_a_record_of_something_else_is_refused(arguments, name):
     assert repr(fw.Record(xarray.Dataset())) == "Record(record: ; see .data and .provenance)"
 
 
+@pytest.mark.parametrize(
+    "story",
+    [{"parts": 3}, {"parts": {"a": 3}}, {"interruptions": "x"}, {"interruptions": None}, {"interrupted_by": []}],
+)
+def test_a_provenance_that_reports_could_not_read_is_refused(story):
+    with pytest.raises(RecordError, match=rf"Record: {next(iter(story))} = .*, expected"):
+        fw.Record(xarray.Dataset(), story)
+
+
 def test_another_format_says_which(tmp_path):
     write(tmp_path / "run.npz", header=header(format=7))
     with pytest.raises(RecordError, match=r"run\.npz: written in format 7, this version reads 1"):

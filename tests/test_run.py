@@ -687,6 +687,33 @@ def test_a_rule_that_makes_something_else_than_it_says_is_refused(problem, kerne
         fw.learn(problem, kernel, rule, steps=3, runtime=runtime)
 
 
+def _push(x, gradient, step, count, speed):
+    speed = 0.5 * speed - step * gradient
+    return x + speed, speed
+
+
+@dataclass(frozen=True)
+class Pushed(fw.SGD):
+    """Begins with what it is told to."""
+
+    kind: str = "float64"
+
+    update = property(lambda self: _push)
+    carries = property(lambda self: 1)
+
+    def begin(self, models):
+        return models[None] if self.kind == "the models" else np.array(models[None], dtype=self.kind)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("kind", ["float64", "float32", "the models"])
+def test_what_a_rule_begins_with_is_kept_apart_and_as_precise_as_the_models(problem, kernel, runtime, precision, kind):
+    run = {"steps": 40, "every": 40, "precision": precision, "initial": np.ones(3)}
+    given = fw.learn(problem, kernel, Pushed(0.01, kind=kind), runtime=runtime, **run)
+    truth = fw.learn(problem, kernel, Pushed(0.01, kind=precision), runtime="reference", **run)
+    assert np.allclose(given.data.final, truth.data.final, rtol=1e-5 if precision == "float32" else 1e-12)
+
+
 class Elsewhere(Negative):
     def optimum(self):
         return np.zeros(3)

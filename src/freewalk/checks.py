@@ -223,8 +223,6 @@ class Checks:
         complex, ragged and textual arrays are always refused.
         """
         array = self._array(who, name, values, "real numbers", remedy)
-        if array.size and array.dtype.kind not in "biuf":
-            raise self.error(f"{who}: {name} is an array of {array.dtype}, expected real numbers")
         self._shaped(who, name, array, shape, remedy)
         with np.errstate(over="ignore"):
             result = np.array(array, dtype=np.float64, order="C")
@@ -294,7 +292,7 @@ class Checks:
             raise self.error(
                 f"{who}: {name} cannot be read as an array of {of} ({why}){end or '; give a numpy array'}"
             ) from None
-        if array.dtype.kind in "OUSV" or array.dtype.kind in "cmM":
+        if array.dtype.kind not in "biuf":
             expected = alone if alone and array.ndim == 0 else f"an array of {of}"
             raise self.fail(who, name, values, expected, remedy)
         self.room(who, name, 8.0 * array.size)  # of the copy; a view may show more numbers than memory holds

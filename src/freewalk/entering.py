@@ -22,7 +22,8 @@ from freewalk.stationary import stationary_law
 
 check = Checks(FreewalkError)
 PRECISIONS = ("float64", "float32")
-_CHEAP, _SAME = 1000, 1e-9  # nodes for which a stationary distribution takes a fraction of a second; a rounding
+_CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
+_SAME = 1e-9  # a rounding
 
 
 def problem(who: str, value: Objective) -> Objective:
@@ -80,7 +81,9 @@ def phases(
 def targets(listed: tuple[Phase, ...]) -> None:
     """Warn where a walk does not sample its target, and nobody has said so: the weights of its gradients are wrong."""
     for kernel in {id(phase.kernel): phase.kernel for phase in listed if phase.rule and phase.rule.weighted}.values():
-        if kernel.biased is not None or kernel.fade is not None or kernel.graph.n > _CHEAP:
+        longest = max(move.hops for move in kernel.moves)
+        cheap = kernel.graph.n <= _CHEAP and longest <= _CHEAP_HOPS
+        if kernel.biased is not None or kernel.fade is not None or not cheap:
             continue
         target = np.asarray(kernel.target)
         try:

@@ -161,9 +161,16 @@ class Kernel:
         if not abs(total - 1) <= _SUM_TOLERANCE:
             raise KernelError(f"{self.label}: the probabilities of its moves add up to {total!r}, expected 1")
         target = per_node(self.label, "target", self.target, self.graph)
+        with np.errstate(over="ignore"):
+            total = target.sum()
         # A law that adds up to 1 stays as it is, to the last bit: a kernel read from a file is the one that was saved.
-        total = target.sum()
-        object.__setattr__(self, "target", _frozen(target if abs(total - 1) <= _ROUNDING else target / total))
+        law = target if abs(total - 1) <= _ROUNDING else target / total
+        if law.min() < np.finfo(np.float64).tiny:
+            raise KernelError(
+                f"{self.label}: target goes from {target.min():g} to {target.max():g}, expected numbers whose shares "
+                "of their sum are at least 2.3e-308: the weights of the gradients are 1 / (n · share)"
+            )
+        object.__setattr__(self, "target", _frozen(law))
 
     def _check_move(self, move: Move) -> None:
         _check.instance(self.label, "a move", move, Move, "fw.Move(...)")

@@ -35,6 +35,11 @@ def test_so_does_a_table_made_by_hand():
         learned(kernel)
 
 
+def test_long_jumps_are_not_looked_into():
+    """The powers of their matrices would take minutes, and gigabytes."""
+    learned(fw.Kernel(RING, [fw.Move(0.5), fw.Move(0.5, hops=10_000)], [2, 1, 1, 1, 1, 1]))
+
+
 @dataclass(frozen=True)
 class Own(fw.Design):
     strength: float

@@ -291,13 +291,22 @@ def test_a_spec_that_cannot_run_makes_no_folder_and_clears_none(tmp_path: Path, 
     assert (tmp_path / "run" / "record.npz").exists()
 
 
-def test_a_run_that_fails_at_once_leaves_no_trace(tmp_path: Path, spec: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [fw.FreewalkError("cpu: cannot run this"), ZeroDivisionError("cannot run this")])
+@pytest.mark.parametrize("function", ["freewalk.run.learn", "freewalk.npz.write"])
+def test_a_run_that_fails_at_once_leaves_no_trace(
+    tmp_path: Path, spec: Spec, monkeypatch: pytest.MonkeyPatch, error: Exception, function: str
+) -> None:
+    """Whether it cannot walk or cannot write, and whoever says so."""
+
     def refuse(*arguments: object, **options: object) -> None:
-        raise fw.FreewalkError("cpu: cannot run this")
+        raise error
 
     folder = RunFolder.create(tmp_path / "run", spec)
-    monkeypatch.setattr("freewalk.run.learn", refuse)
-    with pytest.raises(fw.FreewalkError, match="cannot run this"):
+    monkeypatch.setattr(function, refuse)
+    with pytest.raises(type(error), match="cannot run this"):
+        RunFolder.open(folder.path).run()
+    assert (folder.path / "spec.toml").exists()  # it was there before
+    with pytest.raises(type(error), match="cannot run this"):
         folder.run()
     assert not folder.path.exists()
 

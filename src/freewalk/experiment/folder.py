@@ -162,8 +162,9 @@ class RunFolder:
 
         try:
             record = self.spec.run(progress, plan=plan, done=done, keep=keep)
-        except FreewalkError:
-            _clear_if_empty(self.work)
+        except Exception:  # also of the user's own code
+            if self.plan is not None:  # the folder is new: what another process made stays
+                _clear_if_empty(self.work)
             raise
         if self.spec.files:
             record.provenance.setdefault("files", provenance_of(self.spec.folder, self._inputs()))
@@ -258,7 +259,7 @@ def _clear(folder: Path) -> None:
 
 def _clear_if_empty(folder: Path) -> None:
     """Leave no trace where nothing was computed, so that the same command can be given again."""
-    if folder.is_dir() and not (folder / PARTS).exists() and not (folder / RECORD).exists():
+    if folder.is_dir() and not any((folder / PARTS).glob("*.npz")) and not (folder / RECORD).exists():
         _clear(folder)
         _remove_if_empty(folder)
 

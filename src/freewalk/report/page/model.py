@@ -42,12 +42,8 @@ def _texts(owner: Any, *names: str) -> str:
 def _items(owner: str, name: str, items: Any, of: type, *, some: bool = False) -> None:
     """Check a list of things of one kind; a single text is no list of paragraphs."""
     expected = f"a list of {'at least one ' * some}{'text' if of is str else of.__name__}"
-    texts = isinstance(items, (str, bytes, Mapping, np.ndarray))
-    if texts or not isinstance(items, Collection) or (some and not items):
-        isinstance(items, (str, bytes, Mapping, np.ndarray))
-        or not isinstance(items, Collection)
-        or (some and not items)
-    ):
+    no_list = isinstance(items, (str, bytes, Mapping, np.ndarray))
+    if no_list or not isinstance(items, Collection) or (some and not items):
         raise _check.fail(owner, name, items, expected)
     for item in items:
         if of is str:
