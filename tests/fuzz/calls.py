@@ -99,7 +99,7 @@ def junk(random):
             int,
             lambda: None,
             fail,
-            Path("/nonexistent/x"),
+            Path("missing/x"),
             np.array(3),
             np.float32(0.5),
             np.int8(-3),
