@@ -7,9 +7,10 @@ BIN := .venv/bin
 demo: .venv/ready
 	@$(BIN)/freewalk demo
 
-# One thread for linear algebra in each worker: more of them wait for each other.
+# A file of tests stays with one worker, which makes what they share once. One thread for linear algebra in each worker: more
+# of them wait for each other.
 test: lint
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadscope
 
 # The contract tests on a graphics card, where there is one.
 test-cuda: .venv/ready-cuda

@@ -185,7 +185,7 @@ ATTACKS = {
         "record: .* its matrix has entries that are negative or not finite",
     ),
     "no continuation": (lambda h, a: h.update(continuation=5), "continuation = 5, expected what record.save wrote"),
-    "a deep continuation": (lambda h, a: h.update(continuation=records.nested(950)), "does not fit|not a record"),
+    "a deep continuation": (lambda h, a: h.update(continuation=records.nested(500)), "does not fit|not a record"),
 }
 
 

@@ -1,6 +1,7 @@
 """What takes the place of the plain functions of `engine/step.py` computes the same."""
 
 import re
+import tempfile
 
 import numpy as np
 import pytest
@@ -56,6 +57,7 @@ def test_rows_that_do_not_lie_one_behind_the_other_are_refused():
 def test_learning_is_compiled_to_vector_instructions(tmp_path, monkeypatch):
     """Four doubles in one instruction, where the processor has them: else a walk is several times slower."""
     monkeypatch.setenv("FREEWALK_CACHE", str(tmp_path))  # code from a cache cannot be looked at
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where caches are looked for as well
     graph = fw.graphs.ring(7)
     problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=10, seed=1)
     kernel = fw.designs.Metropolis(power=1).kernel(graph, problem.smoothness)
