@@ -10,7 +10,7 @@ demo: .venv/ready
 # A file of tests stays with one worker, which makes what they share once. One thread for linear algebra in each worker: more
 # of them wait for each other.
 test: lint
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadscope
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
 
 # The contract tests on a graphics card, where there is one.
 test-cuda: .venv/ready-cuda

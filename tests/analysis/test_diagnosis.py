@@ -239,7 +239,7 @@ def test_words_say_what_was_raced_for():
 
 def test_steep_importance_costs_nothing_else():
     importance = 10 ** np.random.default_rng(0).uniform(0, 8, 40)
-    found = fw.diagnose(fw.graphs.ring(40), importance)
+    found = fw.diagnose(fw.graphs.ring(40), importance, budget=6.0)
     assert found.entrapped
     assert json.dumps(found.as_dict(), allow_nan=False)
     assert str(found)

@@ -264,8 +264,20 @@ RULES = LISTED_RULES | OWN_RULES
 #: pair of an objective's class and an update costs a compilation.
 LISTED_PROBLEMS = [name for name in PROBLEMS if "a user's" not in name]
 LESSONS = [
-    *((problem, rule) for problem in LISTED_PROBLEMS for rule in LISTED_RULES),
-    *((problem, rule) for problem in LISTED_PROBLEMS if problem.startswith("LeastSquares") for rule in OWN_RULES),
+    *((problem, rule) for problem in LISTED_PROBLEMS if "relays" not in problem for rule in LISTED_RULES),
+    # Factors and relays are compiled in: one rule that carries nothing, one of a user's that carries something.
+    *(
+        (problem, rule)
+        for problem in LISTED_PROBLEMS
+        if "relays" in problem
+        for rule in ("SGD", "HeavyBall (a user's)")
+    ),
+    *(
+        (problem, rule)
+        for problem in LISTED_PROBLEMS
+        if problem.startswith("LeastSquares") and "relays" not in problem
+        for rule in OWN_RULES
+    ),
     *(
         (problem, rule)
         for problem in PROBLEMS

@@ -74,11 +74,11 @@ class Changed(Evidence):
 
 
 def outcomes(figure: str, change: Callable[[str, Callable[[str], Curve]], Curve]) -> list[str]:
-    """All verdicts, on the fit and on the claims, with a mistake planted in the curves."""
-    one = found(figure)
+    """All verdicts, but those about the graph alone, with a mistake planted in the curves."""
+    one, claims = found(figure), [claim for claim in STUDIES[figure].claims if claim.looks_at != ()]
     kind = type("Planted", (Changed,), {"change": staticmethod(change)})
     planted = kind(one.plan, one.record, one.exact, one.published, one.variant)
-    return [verdict.outcome for verdict in (*nearness(planted), *STUDIES[figure].judge(planted))]
+    return [verdict.outcome for verdict in (*nearness(planted), *(claim.judge(planted) for claim in claims))]
 
 
 def as_it_is(label: str, curve: Callable[[str], Curve]) -> Curve:
