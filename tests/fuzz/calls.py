@@ -419,9 +419,9 @@ def run(first, last, seed, script=__file__):
     return found
 
 
-def main():
-    """Make the calls, and print what went wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def asked_for(about, work, script=__file__):
+    """What the command line asks for, done: the outcomes, or nothing in a process that only works for another."""
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("count", type=int, nargs="?", default=5000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
@@ -429,8 +429,13 @@ def main():
     options = parser.parse_args()
     if options.work:
         work(*options.work, options.seed)
-        return
-    found = run(options.first, options.first + options.count, options.seed)
+        sys.exit()
+    return run(options.first, options.first + options.count, options.seed, script)
+
+
+def main():
+    """Make the calls, and print what went wrong."""
+    found = asked_for(__doc__, work)
     for one in found:
         if one["outcome"] not in ("works", "refused"):
             print(one["number"], one["outcome"], one["call"], one["given"] or one["chosen"], one["said"][:300])

@@ -7,7 +7,6 @@ resumed in processes of their own, with 6 GB of memory each; a process that dies
 a crash or a hang of the record that it had begun.
 """
 
-import argparse
 import contextlib
 import copy
 import io
@@ -280,16 +279,7 @@ FINE = ("refused", "loads", "resumes")
 
 def main():
     """Try the files, and print what went wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("count", type=int, nargs="?", default=5000)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--work", type=int, nargs=2)
-    options = parser.parse_args()
-    if options.work:
-        work(*options.work, options.seed)
-        return
-    found = calls.run(options.first, options.first + options.count, options.seed, __file__)
+    found = calls.asked_for(__doc__, work, __file__)
     for one in found:
         if one["outcome"] not in FINE:
             print(one["number"], one["outcome"], one["said"][:300])

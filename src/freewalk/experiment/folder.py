@@ -271,7 +271,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 @contextmanager
 def unbroken() -> Iterator[None]:
-    """Let a Ctrl-C or SIGTERM wait until the block is done; a second one does not wait."""
+    """Let a Ctrl-C or SIGTERM wait until the block is done."""
     with held() as stop:
         yield
     stop.act()
