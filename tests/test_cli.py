@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import freewalk as fw
-from freewalk import cli, designs, graphs, learning, objectives, runtimes, schedules, terminal
+from freewalk import cli, designs, graphs, objectives, runtimes, schedules, terminal
 
 SPEC = """
 name = "small"
@@ -169,7 +169,7 @@ def test_ctrl_c_before_anything_was_computed(here: Path, monkeypatch: pytest.Mon
 def test_list_shows_every_name_of_every_list() -> None:
     result = call("list")
     assert result.exit_code == 0
-    for module in (designs, graphs, learning, objectives, runtimes, schedules):
+    for module in (designs, graphs, rules, objectives, runtimes, schedules):
         for name in module.__all__:
             assert f"  {name}(" in result.stdout, name
     assert "MHLJ(jump, stop, hops, power=1.0, corrected=False)" in result.stdout

@@ -14,7 +14,7 @@ import pytest
 import freewalk as fw
 
 HEAVY = ("numba", "scipy", "xarray", "networkx", "matplotlib", "pydantic", "typer", "rich")
-FAMILIES = ("designs", "graphs", "objectives", "runtimes", "schedules", "learning")
+FAMILIES = ("designs", "graphs", "objectives", "runtimes", "schedules", "rules")
 
 
 def in_a_fresh_process(code):

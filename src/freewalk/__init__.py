@@ -1,16 +1,16 @@
 """Decentralized learning by random walks: design a walk, run it, learn with it."""
 
-from freewalk import analysis, designs, graphs, objectives, runtimes, schedules
+from freewalk import analysis, designs, graphs, objectives, rules, runtimes, schedules
 from freewalk._version import __version__
 from freewalk.analysis import diagnose
 from freewalk.designs import Design
 from freewalk.errors import FreewalkError
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, Move
-from freewalk.learning import SGD, Rule
 from freewalk.objectives import Objective, Predictor
 from freewalk.phases import Phase
 from freewalk.record import Record, concat
+from freewalk.rules import SGD, Rule
 from freewalk.run import learn, resume, walk
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "load",
     "objectives",
     "resume",
+    "rules",
     "runtimes",
     "schedules",
     "walk",

@@ -122,7 +122,7 @@ def name_of(kind: type) -> str:
 
     Examples
     --------
-    >>> from freewalk.learning import SGD
+    >>> from freewalk.rules import SGD
     >>> name_of(SGD), name_of(type("SGD", (), {"__module__": "mine"}))
     ('SGD', 'own SGD')
     """

@@ -15,9 +15,9 @@ from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import AnalysisError, FreewalkError, KernelError, TargetWarning
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
-from freewalk.learning import Rule
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
+from freewalk.rules import Rule
 from freewalk.stationary import stationary_law
 
 check = Checks(FreewalkError)

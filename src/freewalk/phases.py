@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
-from freewalk.learning import Rule
+from freewalk.rules import Rule
 
 
 @dataclass(frozen=True, eq=False)

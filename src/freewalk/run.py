@@ -14,11 +14,11 @@ from freewalk.archive import Packed, name_of, unpack
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel, Move
-from freewalk.learning import Rule
 from freewalk.loop import MOST_STEPS, Continuation, Progress, check_room, go_on
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.record import Record
+from freewalk.rules import Rule
 from freewalk.runtimes import Job, Runtime, State, runtime_named
 from freewalk.runtimes.runtime import begin
 
@@ -239,13 +239,13 @@ def _begin(
 
 def _known_types(more: Sequence[type]) -> dict[str, type]:
     """The classes that a record may hold, by name."""
-    from freewalk import graphs, learning, objectives, runtimes, schedules
+    from freewalk import graphs, objectives, rules, runtimes, schedules
 
     _check.instance("resume", "types", more, (list, tuple), "a list of dataclasses")
     for kind in more:
         if not isinstance(kind, type) or not is_dataclass(kind):
             raise _check.fail("resume", "types", kind, "a list of dataclasses")
-    modules = (graphs, learning, objectives, runtimes, schedules)
+    modules = (graphs, objectives, rules, runtimes, schedules)
     listed = [getattr(module, name) for module in modules for name in module.__all__]
     known = [kind for kind in listed if isinstance(kind, type)]
     return {name_of(kind): kind for kind in [*known, Move, Kernel, Phase, Job, State, Continuation, *more]}

@@ -1,6 +1,6 @@
 """An example of everything that can be plugged in: the contract tests walk through this catalogue.
 
-Whatever is listed in an `__all__` of `designs`, `objectives`, `learning` or `runtimes` has an example here, and so has
+Whatever is listed in an `__all__` of `designs`, `objectives`, `rules` or `runtimes` has an example here, and so has
 what a user may write: a design, two rules, a loss with a slope and one without.
 """
 

@@ -44,7 +44,11 @@ def run(job, runtime, walks, steps, initial=0.0):
     digest = hashlib.sha256()
     for array in counts:
         digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
-    floats = [state.models, state.carried, *(measures[name] for name in ("loss", "distance", "mse") if name in measures)]
+    floats = [
+        state.models,
+        state.carried,
+        *(measures[name] for name in ("loss", "distance", "mse") if name in measures),
+    ]
     vector = np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in floats if part.size] or [[]])
     return digest.hexdigest(), vector
 
@@ -71,7 +75,9 @@ def cases() -> dict[str, Callable[[], tuple[str, np.ndarray]]]:
         ):
             job = job_of(PROBLEMS[problem], kernel, RULES[rule], seed, precision)
             name = f"learn: {problem} by {rule}, {runtime}, seed {seed}, {precision}"
-            found[name] = lambda j=job, r=runtime: run(j, r, 3 if r == "reference" else 17, 20 if r == "reference" else 60)
+            found[name] = lambda j=job, r=runtime: run(
+                j, r, 3 if r == "reference" else 17, 20 if r == "reference" else 60
+            )
     for problem in LISTED_PROBLEMS:
         for runtime in RUNTIMES:
             job = job_of(PROBLEMS[problem], phases_of(("MHLJ", "Decaying", "SimpleWalk")))

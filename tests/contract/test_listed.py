@@ -3,7 +3,7 @@
 import pytest
 from catalogue import DESIGNS, GRAPHS, LISTED_PROBLEMS, LISTED_RULES, PROBLEMS, RUNTIMES, designs_on
 
-from freewalk import designs, learning, objectives, runtimes
+from freewalk import designs, objectives, rules, runtimes
 
 
 @pytest.mark.parametrize("name", designs.__all__)
@@ -16,7 +16,7 @@ def test_objectives(name):
     assert name in {type(problem).__name__ for problem in map(PROBLEMS.get, LISTED_PROBLEMS)}
 
 
-@pytest.mark.parametrize("name", learning.__all__)
+@pytest.mark.parametrize("name", rules.__all__)
 def test_rules(name):
     assert name in {type(rule).__name__ for rule in LISTED_RULES.values()}
 

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from freewalk import designs, graphs, learning, objectives, runtimes, schedules
+from freewalk import designs, graphs, objectives, rules, runtimes, schedules
 from freewalk.errors import SpecError
 from freewalk.experiment.catalogue import build, check, families
 
@@ -12,7 +12,7 @@ MODULES = {
     "graph": graphs,
     "problem": objectives,
     "design": designs,
-    "rule": learning,
+    "rule": rules,
     "schedule": schedules,
     "runtime": runtimes,
 }

@@ -15,8 +15,8 @@ import freewalk as fw
 from freewalk.analysis import exact_curve
 from freewalk.errors import SpecError
 from freewalk.experiment import Spec
-from freewalk.learning import SGD
 from freewalk.report.page import Chart, Series
+from freewalk.rules import SGD
 from freewalk.studies import drawing, keeping, reproduce, task
 from freewalk.studies.published import published
 from freewalk.studies.study import Study

@@ -14,9 +14,9 @@ from freewalk.analysis.chain import check
 from freewalk.analysis.moments import Floats, Tally
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
-from freewalk.learning import Rule
 from freewalk.objectives import LeastSquares
 from freewalk.phases import Phase, phase_at
+from freewalk.rules import Rule
 
 if TYPE_CHECKING:
     import xarray

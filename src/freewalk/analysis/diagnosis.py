@@ -33,8 +33,8 @@ from freewalk.designs.design import check_importance
 from freewalk.errors import AnalysisError, KernelError
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, check_graph
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares, Objective
+from freewalk.rules import SGD
 
 #: What is compared: the two that the question is about, the paper's walk, and two that sample less unevenly.
 DESIGNS: Mapping[str, Design] = {

@@ -17,7 +17,7 @@ from freewalk.analysis.words import IMPORTANCE as IMPORTANCE
 from freewalk.analysis.words import UNIFORM as UNIFORM
 from freewalk.designs import Design
 from freewalk.graphs import Graph
-from freewalk.learning import SGD
+from freewalk.rules import SGD
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from freewalk.analysis.recursion import Recursion
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
 from freewalk.krylov import norm, stabilised
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
 from freewalk.stationary import check_irreducible, leaving_rates
 
 _DENSE = 4000  # so many numbers make a linear system that is solved at once where iterations fail

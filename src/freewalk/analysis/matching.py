@@ -12,8 +12,8 @@ from freewalk.analysis.race import settling_step
 from freewalk.analysis.recursion import Recursion
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
 
 _NEARLY = 1e-3
 _BELOW_ONE = float(np.nextafter(1.0, 0.0))

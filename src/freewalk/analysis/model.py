@@ -16,9 +16,9 @@ from freewalk.compiling import compile_functions
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, Move
-from freewalk.learning import SGD, Rule
 from freewalk.objectives import LeastSquares, Objective
 from freewalk.objectives.samples import by_node
+from freewalk.rules import SGD, Rule
 from freewalk.schedules import Constant, Schedule
 
 Floats = NDArray[np.float64]

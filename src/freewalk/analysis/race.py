@@ -15,8 +15,8 @@ from freewalk.analysis.limits import solve_limit
 from freewalk.analysis.moments import Floats, Tally
 from freewalk.analysis.recursion import Recursion
 from freewalk.kernel import Kernel
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
 
 _SMALLEST = 1e-7  # of the largest step that is tried: no step settles that much lower
 _ROUGH, _FINE = 1e-5, 1e-9  # precisions that are enough to choose a step, and to tell its steady error

@@ -11,8 +11,8 @@ from freewalk.analysis.chain import check_dense, check_fit, matrix_of
 from freewalk.analysis.law import stationary
 from freewalk.analysis.moments import Floats, Tally
 from freewalk.kernel import Kernel
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
 
 _FEW = 300  # nodes up to which a matrix is factorised in any case
 _SPARSE, _FILLED = 30, 12  # how many moves a node may have, and how much factors may fill, for that to be worth it

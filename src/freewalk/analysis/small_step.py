@@ -15,9 +15,9 @@ from freewalk.analysis.moments import Floats
 from freewalk.analysis.spectrum import spectral_gap
 from freewalk.errors import AnalysisError, FreewalkWarning
 from freewalk.kernel import Kernel
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
 from freewalk.objectives.samples import by_node
+from freewalk.rules import SGD
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from freewalk import designs, learning, schedules
+from freewalk import designs, rules, schedules
 
-_HOMES = {"fw.designs": designs, "fw.schedules": schedules, "fw": learning}
+_HOMES = {"fw.designs": designs, "fw.schedules": schedules, "fw.rules": rules}
 
 
 def in_python(thing: Any) -> str:
@@ -16,10 +16,11 @@ def in_python(thing: Any) -> str:
 
     Examples
     --------
-    >>> in_python(designs.MHLJ(0.5, 0.5, 3)), in_python(learning.SGD(3e-3)), in_python(designs.SimpleWalk())
+    >>> in_python(designs.MHLJ(0.5, 0.5, 3)), in_python(rules.SGD(3e-3)), in_python(designs.SimpleWalk())
     ('fw.designs.MHLJ(jump=0.5, stop=0.5, hops=3)', 'fw.SGD(step=0.003)', 'fw.designs.SimpleWalk()')
     """
     home = next((name for name, module in _HOMES.items() if _is_listed(thing, module)), None)
+    home = "fw" if type(thing) is rules.SGD else home  # the one that has a shorter name
     given = _arguments(thing)
     if given is None:
         return f"{home}.{thing!r}" if home else repr(thing)

@@ -12,8 +12,8 @@ from freewalk.engine import arrays, cpu, step
 from freewalk.engine.table import HOPS, PLAIN, begins_near, compile_kernel
 from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
-from freewalk.learning import Rule
 from freewalk.objectives import LeastSquares, Predictor
+from freewalk.rules import Rule
 
 _ROWS = 2**14
 _LINE, _CACHE = 64, 2**26  # bytes

@@ -12,8 +12,8 @@ from freewalk import compiling, rng
 from freewalk.engine import arrays, build, cuda
 from freewalk.engine.table import compile_kernel
 from freewalk.kernel import Kernel
-from freewalk.learning import Rule
 from freewalk.objectives import Predictor
+from freewalk.rules import Rule
 
 _CALLS = ("far_move", "word")
 _LARGEST = 256  # bytes of a model that a thread can hold; a larger one is shared by a warp

@@ -62,13 +62,13 @@ def families() -> dict[str, dict[str, Kind]]:
     >>> str(families()["design"]["MHLJ"].signature)
     'jump, stop, hops, power=1.0, corrected=False'
     """
-    from freewalk import designs, graphs, learning, objectives, runtimes, schedules
+    from freewalk import designs, graphs, objectives, rules, runtimes, schedules
 
     modules: dict[str, ModuleType] = {
         "graph": graphs,
         "problem": objectives,
         "design": designs,
-        "rule": learning,
+        "rule": rules,
         "schedule": schedules,
         "runtime": runtimes,
     }

@@ -14,8 +14,8 @@ from typing import Any
 from freewalk.checks import show, suggestion
 from freewalk.designs import Design
 from freewalk.errors import SpecError
-from freewalk.learning import Rule
 from freewalk.objectives import Objective
+from freewalk.rules import Rule
 from freewalk.schedules import Schedule
 
 BASES: dict[str, type] = {"design": Design, "problem": Objective, "rule": Rule, "schedule": Schedule}

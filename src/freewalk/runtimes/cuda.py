@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares, Predictor
 from freewalk.phases import Phase
+from freewalk.rules import SGD
 from freewalk.runtimes.runtime import Job, Measures, PhaseEngine, Runtime, State, known_optimum, not_compiled
 
 _SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking

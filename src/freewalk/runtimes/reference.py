@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.kernel import Kernel, Move
-from freewalk.learning import Rule
 from freewalk.local import choose, outcome
 from freewalk.objectives import LeastSquares, Objective
+from freewalk.rules import Rule
 from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum
 
 

@@ -11,9 +11,9 @@ from freewalk import entering
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError, ProblemError, RecordError
 from freewalk.kernel import Kernel
-from freewalk.learning import Rule
 from freewalk.objectives import LeastSquares, Objective
 from freewalk.phases import Phase, phase_at
+from freewalk.rules import Rule
 
 _check = Checks(RecordError)
 _MOST_LOCAL_STEPS = 10**6  # a visit cannot be interrupted

@@ -21,10 +21,10 @@ from freewalk.errors import SpecError
 from freewalk.experiment import Spec, load
 from freewalk.experiment.catalogue import build
 from freewalk.graphs import Graph
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
 from freewalk.phases import Phase
 from freewalk.report.page import Table
+from freewalk.rules import SGD
 from freewalk.run import learn
 from freewalk.runtimes import CPU
 from freewalk.studies.files import spec_path

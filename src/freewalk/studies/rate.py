@@ -10,11 +10,11 @@ from freewalk.analysis.theory import assumptions
 from freewalk.designs import MHLJ, FromMatrix, Metropolis
 from freewalk.experiment.catalogue import build
 from freewalk.kernel import Kernel
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
 from freewalk.report.page import Table, Verdict
 from freewalk.report.page.model import Outcome
+from freewalk.rules import SGD
 from freewalk.studies.claims import OUTCOMES
 from freewalk.studies.terms import error_after, gap_of, mean_memory, shortest_run, slope, theorem_step
 

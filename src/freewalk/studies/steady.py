@@ -6,8 +6,8 @@ import numpy as np
 
 from freewalk.analysis import SteadyState, stationary, steady_state
 from freewalk.errors import SpecError
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
 from freewalk.studies.claims import Claim, Finding
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import Variant

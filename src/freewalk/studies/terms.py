@@ -8,8 +8,8 @@ from freewalk.analysis.model import first_state
 from freewalk.analysis.recursion import Recursion
 from freewalk.analysis.theory import assumptions
 from freewalk.kernel import Kernel
-from freewalk.learning import SGD
 from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
 
 
 def shortest_run(problem: LeastSquares, mixing: float) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
-from freewalk.learning.rule import Rule
+from freewalk.rules.rule import Rule
 from freewalk.schedules import Schedule, schedule, values_at
 
 
