@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import freewalk as fw
-from freewalk import cli, designs, graphs, objectives, runtimes, schedules, terminal
+from freewalk import cli, designs, graphs, objectives, rules, runtimes, schedules, terminal
 
 SPEC = """
 name = "small"
