@@ -150,8 +150,8 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
     packed
         What `pack` made.
     types
-        The dataclasses that may occur, by name: nothing else is ever constructed, and nothing is imported. Fields that
-        files of earlier versions have, and the class no longer, are named by its attribute `formerly`.
+        The dataclasses that may occur, by name: nothing else is ever constructed, and nothing is imported. The
+        attribute `formerly` of a class maps fields in files of earlier versions to those of today, or to None.
 
     Raises
     ------
@@ -178,10 +178,12 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
             )
         kind = types[name]
         known = {part.name for part in fields(kind) if part.init}
-        unknown = parts.keys() - known - set(getattr(kind, "formerly", ()))
-        if unknown:
+        formerly = getattr(kind, "formerly", {})
+        names = {part: formerly.get(part, part) for part in parts}
+        renamed = {str(names[part]): value for part, value in parts.items() if names[part] is not None}
+        if unknown := renamed.keys() - known:
             raise _check.fail("record", "field", sorted(unknown)[0], f"the fields of {name}")
-        return kind(**{part: visit(value) for part, value in parts.items() if part in known})
+        return kind(**{part: visit(value) for part, value in renamed.items()})
 
     def visit(item: Any) -> Any:
         if isinstance(item, list):

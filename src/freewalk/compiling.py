@@ -26,11 +26,15 @@ from freewalk.caching import cache_folder, keep
 from freewalk.checks import show
 from freewalk.errors import FreewalkError
 
-__all__ = ["CPU", "SIMULATOR", "Target", "cache_folder", "compile_functions", "cuda_target", "module_source"]
+__all__ = ["CPU", "SIMULATOR", "Target", "Written", "cache_folder", "compile_functions", "cuda_target", "module_source"]
 
 # Compiled functions do not allocate, so they need not count references to the arrays they are handed, which would cost
 # more than most of them do.
 _OPTIONS = "nogil=True, error_model='numpy', _nrt=False"
+
+
+class Written(str):
+    """A function as the text of its definition, for what depends on how many vectors a rule has."""
 
 
 class Target(NamedTuple):
@@ -93,7 +97,7 @@ def compile_functions(
     ----------
     functions
         Functions and numbers by the name under which the engine's functions use them; they take the place of globals
-        of that name.
+        of that name. A function may be `Written`: the text of its definition, which uses names in here alone.
     entry
         Which of them to return, compiled. None of them may allocate an array.
     calls
@@ -144,18 +148,24 @@ def module_source(
     constants: dict[str, str] = {}
     imported: dict[str, str] = {}
     sources: dict[str, str] = {}
-    visited: dict[str, Callable[..., Any]] = {}
+    visited: dict[str, Any] = {}
     engine = (getattr(functions[entry], "__module__", None) or "").rpartition(".")[0]
 
-    def visit(name: str, function: Callable[..., Any]) -> None:
+    def visit(name: str, function: Any) -> None:
         if visited.setdefault(name, function) is not function:
             raise FreewalkError(f"compile: two different functions are called {name!r}; rename one")
         if name in sources:
             return
+        if isinstance(function, Written):
+            sources[name] = f"{target.part}\n{function}\n"
+            for used in sorted({part.id for part in ast.walk(ast.parse(function)) if isinstance(part, ast.Name)}):
+                if used in functions:
+                    gather(used, functions[used], entry)
+            return
         if _is_intrinsic(function):
-            if function._defn.__module__ != _NATIVE:  # type: ignore[attr-defined]
+            if function._defn.__module__ != _NATIVE:
                 raise FreewalkError(f"{name}: got an intrinsic of numba's, expected a function made with def")
-            imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"  # type: ignore[attr-defined]
+            imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"
             return
         if not isinstance(function, FunctionType):
             raise FreewalkError(
@@ -167,48 +177,49 @@ def module_source(
         for used in sorted(_names(function.__code__)):
             # A helper of a user's that happens to be called `update` is not replaced: it is an error, by `visit`.
             if used in functions and (function.__module__ or "").startswith(engine):
-                gather(used, functions[used], function)
+                gather(used, functions[used], function.__qualname__)
             elif used in function.__globals__:
-                gather(used, function.__globals__[used], function)
+                gather(used, function.__globals__[used], function.__qualname__)
         for used, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            gather(used, cell.cell_contents, function)
+            gather(used, cell.cell_contents, function.__qualname__)
         decorator = target.entry if name == entry else target.call if name in calls else target.part
         text = _definition(name, function, function.__code__)
         if unroll and (function.__module__ or "").startswith(engine):  # a user's loops mean something else
             text = _unrolled(text, tuple(unroll.items()))
         sources[name] = f"{decorator}\n{text}\n"
 
-    def gather(name: str, value: Any, user: FunctionType) -> None:
-        if isinstance(value, FunctionType) or _is_intrinsic(value):
+    def gather(name: str, value: Any, user: str) -> None:
+        if isinstance(value, (FunctionType, Written)) or _is_intrinsic(value):
             visit(name, value)
+        elif _is_named_tuple(value):
+            imports["collections"] = "collections"
+            constants[name] = f"collections.namedtuple({name!r}, {value._fields!r})"
         elif isinstance(value, ModuleType):
             if value.__name__ == _CUDA:  # imported for the decorators
                 return
             # Numbers of any other module would be compiled in without being part of the text: a stale cache.
             if value.__name__ not in _MODULES:
                 raise FreewalkError(
-                    f"{user.__qualname__}: uses the module {name!r}, expected {' or '.join(_MODULES)}; import what it "
+                    f"{user}: uses the module {name!r}, expected {' or '.join(_MODULES)}; import what it "
                     f"needs by name: from {value.__name__} import ..."
                 )
             if imports.setdefault(name, value.__name__) != value.__name__:
-                raise FreewalkError(f"{user.__qualname__}: another module is called {name!r} elsewhere; rename one")
+                raise FreewalkError(f"{user}: another module is called {name!r} elsewhere; rename one")
         elif isinstance(value, _NUMBERS):
             plain = value.item() if isinstance(value, np.generic) else value
             text = f"float({str(plain)!r})" if isinstance(plain, float) else repr(plain)
             text = f"np.{type(value).__name__}({text})" if isinstance(value, np.generic) else text
             if constants.setdefault(name, text) != text:
-                raise FreewalkError(
-                    f"{user.__qualname__}: its constant {name!r} has another value elsewhere; rename one"
-                )
+                raise FreewalkError(f"{user}: its constant {name!r} has another value elsewhere; rename one")
         else:
             raise FreewalkError(
-                f"{user.__qualname__}: uses {name!r} = {show(value)}, expected numbers, modules such as math, or "
-                "functions"
+                f"{user}: uses {name!r} = {show(value)}, expected numbers, modules such as math, or functions"
             )
 
     visit(entry, functions[entry])
     for name, value in functions.items():  # a mistake is one, used or not
-        if name not in visited and not isinstance(value, (*_NUMBERS, FunctionType)) and not _is_intrinsic(value):
+        known = isinstance(value, (*_NUMBERS, FunctionType, Written)) or _is_intrinsic(value) or _is_named_tuple(value)
+        if name not in visited and not known:
             visit(name, value)
     for name in sources:
         if name in constants or name in imports:
@@ -229,6 +240,10 @@ def module_source(
 def _is_intrinsic(value: Any) -> bool:
     """Whether it is numba's kind of function that writes its own code; by name, since numba is slow to import."""
     return type(value).__name__ == "_Intrinsic"
+
+
+def _is_named_tuple(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
 
 
 def _fingerprint_of_modules() -> str:

@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from types import NoneType
 from typing import Any
@@ -12,29 +13,67 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
 from freewalk.checks import Checks, show, suggestion
-from freewalk.errors import AnalysisError, FreewalkError, KernelError, TargetWarning
+from freewalk.errors import AnalysisError, FreewalkError, KernelError, ProblemError, TargetWarning
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.rules import Rule
+from freewalk.rules.rule import begun, checked
 from freewalk.stationary import stationary_law
 
 check = Checks(FreewalkError)
 PRECISIONS = ("float64", "float32")
+_TAKEN = (
+    "messages",
+    "probes",
+    "bytes",
+    "distance",
+    "visits",
+    "final",
+    "diverged",
+    "path",
+    "at",
+    "step",
+    "walk",
+    "node",
+)
 _CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
 _SAME = 1e-9  # a rounding
 
 
-def problem(who: str, value: Objective) -> Objective:
-    """An objective."""
-    return check.instance(who, "problem", value, Objective, "an objective such as fw.objectives.LeastSquares(...)")
+def objective(who: str, value: Objective) -> Objective:
+    """An objective whose measures are named."""
+    expected = "an objective such as fw.objectives.LeastSquares(...)"
+    found = check.instance(who, "objective", value, Objective, expected)
+    name = type(found).__name__
+    measures = check.instance(name, "measures", found.measures, tuple, "a tuple of names")
+    if "loss" not in measures or not all(isinstance(measure, str) and measure.isidentifier() for measure in measures):
+        raise check.fail(name, "measures", measures, "names such as ('loss', 'accuracy'), 'loss' among them")
+    if taken := set(measures) & set(_TAKEN):
+        raise check.fail(name, "measures", measures, f"other names than {', '.join(sorted(taken))}")
+    check.choice(name, "primary", found.primary, measures)
+    return found
+
+
+def optimum(found: Objective) -> NDArray[np.float64]:
+    """The optimum from which distances are measured; NaN where the objective has none."""
+    try:
+        best = found.optimum()
+    except (ProblemError, NotImplementedError, np.linalg.LinAlgError):
+        best = None
+    if best is None or np.isnan(best).any():
+        return np.full(found.dim, np.nan)
+    return check.floats(type(found).__name__, "optimum()", best, (found.dim,), finite=False)
 
 
 def phases(
-    kernel: Kernel | Sequence[Phase], rule: Rule | None, problem: Objective | None, who: str = "learn"
+    kernel: Kernel | Sequence[Phase], rule: Rule | None, objective: Objective | None, who: str = "learn"
 ) -> tuple[Phase, ...]:
-    """A kernel and a rule, or a list of phases, as phases that fit each other and the problem; `who` asks for them."""
+    """A kernel and a rule, or a list of phases, as phases that fit each other and the objective; `who` asks for them.
+
+    Rules have all filled in that follows from the objective and the kernel.
+    """
     several = not isinstance(kernel, Kernel)
     if isinstance(kernel, Kernel):
         listed = [Phase(None, kernel, rule)]
@@ -57,25 +96,71 @@ def phases(
         raise FreewalkError(f"{who}: phases end at {show(ends)}, expected growing whole numbers; {remedy}")
     if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
         raise FreewalkError(f"{who}: the kernels of its phases live on different graphs, expected one graph")
-    expected = f"an update rule such as fw.SGD(step=1e-3){' or None' if problem is None else ''}"
+    expected = f"an update rule such as fw.SGD(step=1e-3){' or None' if objective is None else ''}"
     for index, phase in enumerate(listed):
         name = f"phases[{index}].rule" if several else "rule"
-        check.instance(who, name, phase.rule, (Rule, NoneType) if problem is None else Rule, expected)
-    if problem is not None:
-        n = listed[0].kernel.graph.n
-        if problem.n != n:
+        check.instance(who, name, phase.rule, (Rule, NoneType) if objective is None else Rule, expected)
+    if objective is None:
+        return tuple(listed)
+    n = listed[0].kernel.graph.n
+    if objective.n != n:
+        raise FreewalkError(
+            f"{who}: the objective has {objective.n} nodes and the graph {n}; expected the same number (an objective "
+            "has as many nodes as the largest number in `nodes` says: give it graph=, which knows them all)"
+        )
+    names = listed[0].kernel.graph.node_names
+    if objective.node_names is not None and names is not None and objective.node_names != names:
+        node = next(v for v in range(n) if objective.node_names[v] != names[v])
+        raise FreewalkError(
+            f"{who}: node {node} is {show(objective.node_names[node])} to the objective and {show(names[node])} to the "
+            "graph, expected the same names in the same order; give the objective the graph of the kernel"
+        )
+    return tuple(replace(phase, rule=_rule(phase, objective)) for phase in listed)
+
+
+def _rule(phase: Phase, objective: Objective) -> Rule | None:
+    """The rule of a phase, known to be right, with all filled in that follows from the objective and the kernel."""
+    if phase.rule is None:
+        return None
+    rule = checked(checked(phase.rule).fitted(objective, phase.kernel))
+    begun(rule, np.zeros((1, objective.dim)))
+    if rule.proximal:
+        objective.proximal(0, np.zeros(objective.dim), 1.0)  # or it says that it has none
+    return rule
+
+
+def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> None:
+    """Refuse a rule that needs every node where the walk from one of these nodes never gets to some."""
+    for phase in listed:
+        rule, kernel = phase.rule, phase.kernel
+        probable = [move for move, share in zip(kernel.moves, kernel.probabilities(0)[0], strict=True) if share > 0]
+        hops = any(
+            move.hops == 1 and move.rows is None for move in probable
+        )  # along any edge, and graphs are connected
+        if rule is None or not rule.needs_every_node or hops:
+            continue
+        matrix = kernel.matrix()
+        matrix.eliminate_zeros()
+        reached = _reached(matrix, np.unique(nodes))
+        if not reached.all():
+            lost = np.flatnonzero(~reached)
             raise FreewalkError(
-                f"{who}: the problem has {problem.n} nodes and the graph {n}; expected the same number (a problem has "
-                "as many nodes as the largest number in `nodes` says: give it graph=, which knows them all)"
+                f"{type(rule).__name__}: the walk by {kernel.label} never gets from node {int(nodes[0])} to "
+                f"{lost.size:,} of {kernel.graph.n:,} nodes (node {int(lost[0])} is one), and this rule learns from the "
+                "last gradients of all of them; take a kernel that visits every node, or fw.SGD"
             )
-        names = listed[0].kernel.graph.node_names
-        if problem.node_names is not None and names is not None and problem.node_names != names:
-            node = next(v for v in range(n) if problem.node_names[v] != names[v])
-            raise FreewalkError(
-                f"{who}: node {node} is {show(problem.node_names[node])} to the problem and {show(names[node])} to the "
-                "graph, expected the same names in the same order; give the problem the graph of the kernel"
-            )
-    return tuple(listed)
+
+
+def _reached(matrix: Any, starts: NDArray[Any]) -> NDArray[np.bool_]:
+    """By node: whether a walk from every start gets there."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    reached = np.ones(matrix.shape[0], dtype=bool)
+    for start in starts:
+        found = np.zeros(matrix.shape[0], dtype=bool)
+        found[breadth_first_order(matrix, int(start), return_predecessors=False)] = True
+        reached &= found
+    return reached
 
 
 def targets(listed: tuple[Phase, ...]) -> None:
@@ -134,12 +219,12 @@ def schedules(listed: tuple[Phase, ...], steps: int) -> None:
             check.floats(who, "rates()", phase.rule.rates(grid), grid.shape, low=0.0, remedy=remedy)
 
 
-def models(initial: ArrayLike | None, dim: int, walks: int, kind: str) -> NDArray[Any]:
+def models(initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str) -> NDArray[Any]:
     """The first model of each walk."""
+    dim = objective.dim
     check.room("learn", f"{walks} models of {dim} numbers", 8.0 * walks * dim, "run fewer walks at a time")
-    if initial is None:
-        return np.zeros((walks, dim), dtype=kind)
-    values = check.floats("learn", "initial", initial)
+    given = objective.initial(walks, seed) if initial is None else initial
+    values = check.floats("learn", "initial", given)
     if values.shape not in ((dim,), (walks, dim)):
         raise FreewalkError(
             f"learn: initial has shape {values.shape}, expected ({dim},) or, with a model for each walk, "

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from freewalk._version import __version__
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError, RecordError
-from freewalk.objectives import LeastSquares, Objective
+from freewalk.objectives import Objective
 from freewalk.record import Record, described
 from freewalk.runtimes import Engine, Job, Runtime, State
-from freewalk.runtimes.runtime import begin, known_optimum
+from freewalk.runtimes.state import PROBE_BYTES
 from freewalk.signals import Stop, held
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Continuation:
     interruptions: int = 0
     measures: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
 
-    formerly: ClassVar = ("marks",)
+    formerly: ClassVar = {"marks": None}
 
     @property
     def marks(self) -> NDArray[np.int64]:
@@ -56,12 +56,8 @@ class Continuation:
 
     def copy(self) -> "Continuation":
         """A copy that can go on while this one stays as it is."""
-        parts: dict[str, Any] = {
-            name: np.array(value) if isinstance(value, np.ndarray) else value
-            for name, value in vars(self.state).items()
-        }
         measures = {name: list(values) for name, values in self.measures.items()}
-        return Continuation(**{**vars(self), "state": State(**parts), "measures": measures})
+        return Continuation(**{**vars(self), "state": self.state.copy(), "measures": measures})
 
     def checked(self) -> "Continuation":
         """A copy of which everything is known to fit together: engines trust what they are given, files may lie.
@@ -88,15 +84,31 @@ class Continuation:
             _check.whole("record", "interruptions", self.interruptions),
         )
         _check.instance("record", "measures", self.measures, dict, "a mapping")
-        if set(self.measures) != set(job.measured):
-            raise _check.fail("record", "measures", list(self.measures), f"{', '.join(job.measured)}")
+        known = job.measured
+        if "bytes" in known and "bytes" not in self.measures and len(self.measures) == len(known) - 1:
+            del known["bytes"]  # a record of an earlier version
+        if set(self.measures) != set(known):
+            raise _check.fail("record", "measures", list(self.measures), f"{', '.join(known)}")
         count = _count_marks(state.step, every, steps)
-        for name, kind in job.measured.items():
+        for name, kind in known.items():
             values = _check.instance("record", name, self.measures[name], list, "a list of arrays")
             run.measures[name] = [_measured(name, part, kind, state.walks) for part in values]
             if sum(part.shape[1] for part in run.measures[name]) != count:
                 raise RecordError(f"record: {name} was not measured {count} times, as every and step demand")
+        if "bytes" in job.measured and "bytes" not in known and run.measures:
+            run.measures["bytes"] = [_bytes_of(run)]
         return run
+
+
+def _bytes_of(run: Continuation) -> NDArray[np.int64]:
+    """The bytes sent up to each mark, for a run of an earlier version: as if rules had changed at marks alone."""
+    sizes = [run.job.message_bytes(run.job.rule_at(int(mark))) for mark in run.marks]
+    messages, probes = (np.concatenate(run.measures[name], axis=1) for name in ("messages", "probes"))
+    sent = np.cumsum(np.diff(messages, axis=1, prepend=0) * np.array(sizes), axis=1) + probes * PROBE_BYTES
+    now = run.state.bytes_sent(run.job, run.state.messages[:, None], run.state.probes[:, None])[:, 0]
+    since = (run.state.messages - messages[:, -1]) * sizes[-1] + (run.state.probes - probes[:, -1]) * PROBE_BYTES
+    run.state.surplus += sent[:, -1] + since - now
+    return np.asarray(sent)
 
 
 def _measured(name: str, values: Any, kind: str, walks: int) -> NDArray[Any]:
@@ -109,12 +121,18 @@ def _measured(name: str, values: Any, kind: str, walks: int) -> NDArray[Any]:
 def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> None:
     """Raise a FreewalkError unless a run fits into the memory, before any of it is made."""
     check = Checks(FreewalkError)
-    dim = 0 if job.problem is None else job.problem.dim
-    carries = max(0 if phase.rule is None else phase.rule.carries for phase in job.phases)
     count = _count_marks(steps, every, steps)
     columns = len(job.measured) + 1  # one more: they are put together one after the other
-    model = dim * np.dtype(job.precision).itemsize
-    check.room("run", f"the models of {walks:,} walks", walks * (32.0 + model * (1 + carries)), "run fewer at a time")
+    model, n = max(job.message_bytes(phase.rule) for phase in job.phases), job.kernel.graph.n
+    check.room("run", f"the models of {walks:,} walks", walks * (32.0 + model), "run fewer at a time")
+    for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
+        item, stores = np.dtype(job.precision).itemsize, len(rule.stores)
+        what = (
+            f"what stays at the nodes ({walks:,} walks × {n:,} nodes × {stores} vector{'s' * (stores != 1)} of "
+            f"{job.dim:,} numbers × {item} bytes{' and a count of 8 bytes' * rule.counts_visits})"
+        )
+        size = float(walks) * n * (stores * job.dim * item + 8 * rule.counts_visits)
+        check.room(type(rule).__name__, what, size, "run fewer walks at a time, or take precision='float32'")
     check.room(
         "run", f"measuring {walks:,} walks {count:,} times", 8.0 * walks * count * columns, "let `every` be larger"
     )
@@ -139,10 +157,7 @@ def go_on(run: Continuation, progress: Progress | None) -> Record:
 def _advance(run: Continuation, engine: Engine, progress: Progress | None, stop: Stop) -> None:
     state, chunk = run.state, 1.0
     while state.step < run.steps and not stop:
-        _enter_phase(run.job, engine, state)
-        _, end_of_phase, _ = run.job.phase_at(state.step)
-        limit = state.step + min(int(chunk), _CHUNK_STEPS)
-        until = min(limit, run.steps, run.steps if end_of_phase is None else end_of_phase)
+        until = min(state.step + min(int(chunk), _CHUNK_STEPS), run.steps)
         marks = _marks(state.step, until, run.every, run.steps)
         length, began = until - state.step, time.perf_counter()
         _append(run, marks, engine.advance(state, until, marks))
@@ -169,26 +184,17 @@ def _count_marks(step: int, every: int, steps: int) -> int:
 
 def _append(run: Continuation, marks: NDArray[np.int64], measures: dict[str, NDArray[Any]]) -> None:
     if marks.size:
-        _mark_as_infinite(measures)
+        _mark_as_infinite(run.job, measures)
         for name, values in measures.items():
             run.measures.setdefault(name, []).append(values)
 
 
-def _mark_as_infinite(measures: dict[str, NDArray[Any]]) -> None:
+def _mark_as_infinite(job: Job, measures: dict[str, NDArray[Any]]) -> None:
     """Where a walk has diverged write ∞ for NaN: means in xarray skip NaN, and it must not silently leave them."""
-    if "loss" in measures:
+    if job.objective is not None:
         diverged = ~np.isfinite(measures["loss"])
-        for name in ("loss", "mse", "distance"):
-            if name in measures:
-                measures[name][diverged & np.isnan(measures[name])] = np.inf
-
-
-def _enter_phase(job: Job, engine: Engine, state: State) -> None:
-    """Where a new rule begins, so do the numbers that it carries."""
-    phase, _, began = job.phase_at(state.step)
-    if began == state.step and phase.rule is not None:
-        engine.settle(state)
-        state.carried = begin(phase.rule, state.models)
+        for name in (*job.objective.measures, "distance"):
+            measures[name][diverged & np.isnan(measures[name])] = np.inf
 
 
 def _data(run: Continuation) -> "xarray.Dataset":
@@ -201,12 +207,13 @@ def _data(run: Continuation) -> "xarray.Dataset":
     variables["visits"] = ("node", state.visits[0]) if state.visits_are_summed else (("walk", "node"), state.visits)
     variables["at"] = ("walk", state.nodes)
     attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": _label(job)}
-    if job.problem is not None:
-        models, best = job.reported(state), _optimal(job)
+    objective = job.objective
+    if objective is not None:
+        models, best = state.reported(job.rule_at(state.step)), _optimal(job, objective)
         variables["final"] = (("walk", "coordinate"), models)
-        variables["diverged"] = ("walk", _diverged(job.problem, models, variables["loss"][1], best))
-        variables["smoothness"] = ("node", job.problem.smoothness)
-        attrs |= {"heavy": list(job.problem.heavy), **best}
+        variables["diverged"] = ("walk", _diverged(objective, models, variables["loss"][1], best))
+        variables["smoothness"] = ("node", objective.smoothness)
+        attrs |= {"primary": objective.primary, "heavy": list(objective.heavy), **best}
     if state.paths.shape[0]:
         kept = np.flatnonzero(state.path_of >= 0)
         variables["path"] = (("kept", "time"), state.paths[state.path_of[kept], : state.step + 1])
@@ -224,12 +231,12 @@ def _data(run: Continuation) -> "xarray.Dataset":
 
 
 def _diverged(
-    problem: Objective, models: NDArray[Any], loss: NDArray[np.float64], best: dict[str, float]
+    objective: Objective, models: NDArray[Any], loss: NDArray[np.float64], best: dict[str, float]
 ) -> NDArray[np.bool_]:
     """By walk: whether something is not finite, or the last loss is beyond all that was ever reasonable."""
     try:
         with np.errstate(all="ignore"):
-            zero = float(problem.loss(np.zeros(problem.dim)))
+            zero = float(objective.loss(np.zeros(objective.dim)))
     except Exception:  # an objective of the user's that has no value there must not cost the run
         zero = np.nan
     scale = np.fmax(np.abs(loss[:, 0]), np.fmax(abs(zero), abs(best.get("optimal_loss", 0.0))))
@@ -249,16 +256,12 @@ def _label(job: Job) -> str:
     return " → ".join(phase.kernel.label for phase in job.phases)
 
 
-def _optimal(job: Job) -> dict[str, float]:
-    """The best values that can be reached, by which figures and tables measure."""
-    problem = job.problem
-    if problem is None:
+def _optimal(job: Job, objective: Objective) -> dict[str, float]:
+    """The values of the measures at the optimum, by which figures and tables measure."""
+    if np.isnan(job.optimum).any():
         return {}
-    best = known_optimum(problem)
-    if np.isnan(best).any():
-        return {}
-    values = {"optimal_loss": float(problem.loss(best))}
-    return values | ({"optimal_mse": float(problem.mse(best))} if isinstance(problem, LeastSquares) else {})
+    values = objective.measure(job.optimum)
+    return {f"optimal_{name}": float(values[name]) for name in objective.measures}
 
 
 @cache
@@ -276,7 +279,7 @@ def _provenance(run: Continuation) -> dict[str, Any]:
     ]
     return {
         "graph": job.kernel.graph.name,
-        "problem": None if job.problem is None else repr(job.problem),
+        "problem": None if job.objective is None else repr(job.objective),
         "phases": phases,
         "steps": run.steps,
         "walks": run.state.walks,

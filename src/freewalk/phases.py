@@ -2,6 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
@@ -16,7 +20,7 @@ class Phase:
     ----------
     until
         The step at which the next phase begins; None: to the end of the run. Schedules go on counting the steps of the
-        run; only what a rule carries (an average) begins anew with a new rule.
+        run; only what a rule carries and stores begins again with a new rule.
     kernel
         How the walk moves.
     rule
@@ -46,3 +50,20 @@ def phase_at(phases: Sequence[Phase], step: int) -> tuple[Phase, int | None, int
             return phase, phase.until, began
         start = phase.until
     raise FreewalkError(f"run: no phase covers step {step}; leave `until` of the last phase None")
+
+
+class Passage(NamedTuple):
+    """Some steps of a run within one phase, and the steps at which to measure among them."""
+
+    phase: Phase
+    began: int  # the step at which the rule of the phase began
+    start: int
+    until: int
+    marks: NDArray[np.int64]
+
+
+def passage(phases: Sequence[Phase], start: int, until: int, marks: NDArray[np.int64]) -> Passage:
+    """The steps from `start` to `until`, or to the end of their phase; none of them to measure where a run stands."""
+    phase, end, began = phase_at(phases, start if until > start else max(start - 1, 0))
+    until = until if end is None else max(min(until, end), start)
+    return Passage(phase, began, start, until, marks[marks <= until])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk import entering
 from freewalk.archive import Packed, name_of, unpack
 from freewalk.checks import Checks, show
-from freewalk.errors import RecordError
+from freewalk.errors import FreewalkError, RecordError
 from freewalk.kernel import Kernel, Move
 from freewalk.loop import MOST_STEPS, Continuation, Progress, check_room, go_on
 from freewalk.objectives import Objective
@@ -20,16 +20,14 @@ from freewalk.phases import Phase
 from freewalk.record import Record
 from freewalk.rules import Rule
 from freewalk.runtimes import Job, Runtime, State, runtime_named
-from freewalk.runtimes.runtime import begin
 
 check = entering.check
 _check = Checks(RecordError)
-_VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
 
 
 def learn(
-    problem: Objective,
-    kernel: Kernel | Sequence[Phase],
+    objective: Objective | None = None,
+    kernel: Kernel | Sequence[Phase] | None = None,
     rule: Rule | None = None,
     *,
     steps: int,
@@ -42,12 +40,13 @@ def learn(
     precision: str = "float64",
     paths: int | Sequence[int] = 0,
     progress: Progress | None = None,
+    problem: Objective | None = None,
 ) -> Record:
     """Learn a model that walks: at each step the node updates it, then it moves on.
 
     Parameters
     ----------
-    problem
+    objective
         What is learned; it has one loss for each node of the kernel's graph.
     kernel
         How the walk moves, or a list of `Phase`s in place of kernel and rule.
@@ -63,7 +62,8 @@ def learn(
         A node, a list with one node per walk, "uniform", or "heaviest", the node of the largest importance. A number
         is the number of a node, a text its name.
     initial
-        The first model, (dim,) or (walks, dim); None is the zero model.
+        The first model, (dim,) or (walks, dim); None is what the objective begins with: the zero model, unless it says
+        otherwise.
     seed
         Determines every draw: walk number w of a seed takes the same path whatever the number of walks.
     runtime
@@ -74,6 +74,8 @@ def learn(
         How many walks keep their whole path, or which.
     progress
         Called with the step reached and the number of steps, a few times a second.
+    problem
+        Another name for `objective`.
 
     Returns
     -------
@@ -97,13 +99,15 @@ def learn(
     >>> bool(record.data.loss.mean("walk")[-1] < record.data.loss.mean("walk")[0])
     True
     """
-    phases = entering.phases(kernel, rule, entering.problem("learn", problem))
-    job = Job(
-        problem, phases, check.seed("learn", seed), check.choice("learn", "precision", precision, entering.PRECISIONS)
-    )
-    steps, walks, every = _size("learn", job, steps, walks, every)
-    models = entering.models(initial, problem.dim, walks, precision)
-    return _begin(job, models, steps, every, start, runtime, paths, progress)
+    if objective is not None and problem is not None:
+        raise FreewalkError("learn: got both `objective` and `problem`, expected one: they are two names for the same")
+    found = entering.objective("learn", objective if problem is None else problem)  # type: ignore[arg-type]
+    phases = entering.phases(kernel, rule, found)  # type: ignore[arg-type]
+    precision = check.choice("learn", "precision", precision, entering.PRECISIONS)
+    job = Job(found, phases, check.seed("learn", seed), precision)
+    size = _size("learn", job, steps, walks, every)
+    models = entering.models(initial, found, size.walks, job.seed, precision)
+    return _begin(job, models, size, start, runtime, paths, progress)
 
 
 def walk(
@@ -134,8 +138,8 @@ def walk(
     array([1000, 1000, 1000, 1000])
     """
     job = Job(None, entering.phases(kernel, None, None, "walk"), check.seed("walk", seed))
-    steps, walks, every = _size("walk", job, steps, walks, every)
-    return _begin(job, np.zeros((walks, 0)), steps, every, start, runtime, paths, progress)
+    size = _size("walk", job, steps, walks, every)
+    return _begin(job, np.zeros((size.walks, 0)), size, start, runtime, paths, progress)
 
 
 def resume(
@@ -190,51 +194,43 @@ def resume(
     return go_on(run, progress)
 
 
-def _size(who: str, job: Job, steps: int, walks: int, every: int) -> tuple[int, int, int]:
+class _Size(NamedTuple):
+    steps: int
+    walks: int
+    every: int
+
+
+def _size(who: str, job: Job, steps: int, walks: int, every: int) -> _Size:
     """How long, how many and how often: whole numbers for which there is room."""
     steps = check.whole("run", "steps", check.whole("run", "steps", steps, 1), 1, MOST_STEPS)
     walks, every = check.whole(who, "walks", walks, 1), check.whole("run", "every", every, 1)
-    for phase in job.phases:
-        begin(phase.rule, np.zeros((1, 0 if job.problem is None else job.problem.dim)))
     check_room(job, walks, steps, every)
-    return steps, walks, every
+    return _Size(steps, walks, every)
 
 
 def _begin(
     job: Job,
     models: NDArray[Any],
-    steps: int,
-    every: int,
+    size: _Size,
     start: str | ArrayLike,
     runtime: str | Runtime,
     paths: int | Sequence[int],
     progress: Progress | None,
 ) -> Record:
+    steps, walks, every = size
     entering.phases_cover(job.phases, steps)
     entering.schedules(job.phases, steps)
     check.function("run", "progress", progress, ("step", "steps"))
     chosen = runtime_named(runtime)
-    walks, n = models.shape[0], job.kernel.graph.n
     path_of = entering.paths(paths, walks)
     heaviest = isinstance(start, str) and start == "heaviest"  # else nobody asks, and it may take long to compute
-    importance = job.problem.smoothness if heaviest and job.problem is not None else job.kernel.target
-    kept = path_of >= 0
-    check_room(job, walks, steps, every, int(kept.sum()))
-    state = State(
-        step=0,
-        nodes=entering.start(start, job.seed, walks, job.kernel.graph, importance),
-        models=models,
-        carried=begin(job.phases[0].rule, models),
-        messages=np.zeros(walks, dtype=np.int64),
-        probes=np.zeros(walks, dtype=np.int64),
-        visits=np.zeros((walks if walks * n <= _VISITS_BY_WALK else 1, n), dtype=np.int64),
-        path_of=path_of,
-        paths=np.zeros((int(kept.sum()), steps + 1 if kept.any() else 1), dtype=np.int32),
-    )
-    state.paths[path_of[kept], 0] = state.nodes[kept]
-    if job.problem is not None:
+    importance = job.objective.smoothness if heaviest and job.objective is not None else job.kernel.target
+    check_room(job, walks, steps, every, int((path_of >= 0).sum()))
+    nodes = entering.start(start, job.seed, walks, job.kernel.graph, importance)
+    if job.objective is not None:
+        entering.visits_everywhere(job.phases, nodes)
         entering.targets(job.phases)  # the last of all: it computes something
-    return go_on(Continuation(job, state, steps, every, chosen), progress)
+    return go_on(Continuation(job, State.begin(job, nodes, models, steps, path_of), steps, every, chosen), progress)
 
 
 def _known_types(more: Sequence[type]) -> dict[str, type]:

@@ -13,10 +13,12 @@ from typing import ClassVar
 import numpy as np
 
 import freewalk as fw
+from freewalk import entering
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.phases import Phase
 from freewalk.runtimes import CPU, CUDA, Job, Reference, State
+from freewalk.runtimes.runtime import side_by_side
 from freewalk.schedules import Exponential, Inverse
 
 # Graphs: regular and periodic, as irregular as can be, and random.
@@ -175,13 +177,13 @@ SLOPELESS = Centres(np.random.default_rng(6).standard_normal((_N, 3)))
 
 @dataclass(frozen=True)
 class HeavyBall(fw.Rule):
-    """A user's rule that carries one number a coordinate: its velocity."""
+    """A user's rule that carries one vector, its velocity."""
 
     step: float = 0.02
     weighted: bool = True
     local_steps: int = 1
     sampled: bool = False
-    carries: ClassVar[int] = 1
+    carries: ClassVar[tuple[str, ...]] = ("velocity",)
 
     @property
     def update(self):
@@ -194,52 +196,44 @@ class HeavyBall(fw.Rule):
 MOMENTUM = 0.8
 
 
-def heavy_ball(x, gradient, step, count, velocity):
-    velocity = MOMENTUM * velocity - step * gradient
+def heavy_ball(visit, numbers, x, gradient, velocity):
+    velocity = MOMENTUM * velocity - visit.rate * visit.weight * gradient
     return x + velocity, velocity
 
 
 @dataclass(frozen=True)
 class Moments(HeavyBall):
-    """A user's rule that carries two numbers a coordinate and looks at the count (Adam)."""
+    """A user's rule that carries two vectors and looks at the count (Adam)."""
 
     step: float = 0.05
     local_steps: int = 2
-    carries: ClassVar[int] = 2
+    carries: ClassVar[tuple[str, ...]] = ("first", "second")
 
     @property
     def update(self):
         return moments
 
 
-def moments(x, gradient, step, count, first, second):
+def moments(visit, numbers, x, gradient, first, second):
     first = 0.9 * first + 0.1 * gradient
     second = 0.99 * second + 0.01 * gradient * gradient
-    slow = first / (1.0 - 0.9 ** (count + 1))
-    wide = second / (1.0 - 0.99 ** (count + 1))
-    return x - step * slow / (math.sqrt(wide) + 1e-3), first, second
+    slow = first / (1.0 - 0.9 ** (visit.count + 1))
+    wide = second / (1.0 - 0.99 ** (visit.count + 1))
+    return x - visit.rate * visit.weight * slow / (math.sqrt(wide) + 1e-3), first, second
 
 
 @dataclass(frozen=True)
 class Scaled(fw.Rule):
-    """A user's rule that divides by what it carries (AdaGrad), and takes a number of its own along."""
+    """A user's rule that divides by what it carries (AdaGrad), and has a number of its own."""
 
     step: float = 0.02
     floor: float = 0.0
-    carries: ClassVar[int] = 1
+    carries: ClassVar[tuple[str, ...]] = ("total",)
 
-    @property
-    def update(self):
-        floor = self.floor
-
-        def scaled(x, gradient, step, count, total):
-            total = total + gradient * gradient
-            return x - step * gradient / (floor + math.sqrt(total)), total
-
-        return scaled
-
-    def rates(self, steps):
-        return np.full(steps.shape, self.step)
+    @staticmethod
+    def update(visit, numbers, x, gradient, total):
+        total = total + gradient * gradient
+        return x - visit.rate * visit.weight * gradient / (numbers.floor + math.sqrt(total)), total
 
 
 LISTED_RULES = {
@@ -313,46 +307,25 @@ COMPILED = RUNTIMES[os.environ.get("FREEWALK_TEST_RUNTIME", "CPU")]
 
 
 def job_of(problem, kernel, rule=None, seed=3, precision="float64"):
-    phases = tuple(kernel) if isinstance(kernel, list) else (Phase(None, kernel, rule),)
-    return Job(problem, phases, seed, precision)
+    phases = kernel if isinstance(kernel, list) else [Phase(None, kernel, rule)]
+    return Job(problem, entering.phases(phases, None, problem), seed, precision)
 
 
 def begin(job, walks, steps, initial=0.0):
     """The first state of walks that start apart and keep their paths."""
-    n = job.kernel.graph.n
-    models = np.full((walks, 0 if job.problem is None else job.problem.dim), initial, dtype=job.precision)
-    rule = job.phases[0].rule
-    nodes = (np.arange(walks) * 3 % n).astype(np.int32)
-    paths = np.zeros((walks, steps + 1), dtype=np.int32)
-    paths[:, 0] = nodes
-    return State(
-        step=0,
-        nodes=nodes,
-        models=models,
-        carried=np.zeros((0, *models.shape)) if rule is None else rule.begin(models),
-        messages=np.zeros(walks, dtype=np.int64),
-        probes=np.zeros(walks, dtype=np.int64),
-        visits=np.zeros((walks, n), dtype=np.int64),
-        path_of=np.arange(walks),
-        paths=paths,
-    )
+    models = np.full((walks, job.dim), initial, dtype=job.precision)
+    nodes = (np.arange(walks) * 3 % job.kernel.graph.n).astype(np.int32)
+    return State.begin(job, nodes, models, steps, np.arange(walks))
 
 
 def advance(engine, state, stops, marks):
-    """Advance through the stops (and the ends of phases), as the loop of a run does; the measures at all marks."""
-    ends = [phase.until for phase in engine.job.phases if phase.until is not None and phase.until < max(stops)]
+    """Advance through the stops, as the loop of a run does; the measures at all marks."""
     parts = []
-    for stop in sorted({*stops, *ends}):
-        phase, _, began = engine.job.phase_at(state.step)
-        if began == state.step and phase.rule is not None:
-            engine.settle(state)
-            state.carried = phase.rule.begin(state.models)
+    for stop in sorted(stops):
         inside = np.array([mark for mark in marks if state.step < mark <= stop], dtype=np.int64)
-        measures = engine.advance(state, stop, inside)
-        if inside.size:
-            parts.append(measures)
+        parts.append(engine.advance(state, stop, inside))
     engine.settle(state)
-    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    return side_by_side([part for part in parts if part])
 
 
 COUNTS = ("nodes", "paths", "messages", "probes", "visits")

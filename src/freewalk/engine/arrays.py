@@ -1,12 +1,20 @@
-"""What compiled code is handed: groups of arrays. numba's cache knows their classes by this file."""
+"""What compiled code is handed, and hands on within itself: groups of arrays and numbers.
+
+Compiled modules import this file, and are named by its text.
+"""
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from freewalk.rules.rule import Visit as Visit
+
 SOURCE = Path(__file__).read_bytes()  # as it is imported: compiled code is named by it
 
 
-class Table(NamedTuple):
+# What is walked.
+
+
+class Network(NamedTuple):
     """The graph and the moves; the probabilities of the moves travel apart, since they may change with the step."""
 
     spans: Any  # the graph, by node: its first edge (upper half) and how many it has
@@ -20,29 +28,50 @@ class Table(NamedTuple):
     law_ends: Any
 
 
-class Walkers(NamedTuple):
-    """Where the walks are and what they have counted, each by walk."""
-
-    nodes: Any
-    messages: Any
-    probes: Any
-    visits: Any  # by walk and node, or by thread and node
-    path_of: Any  # the row in `paths`, or -1
-    paths: Any
-
-
 class Route(NamedTuple):
     """How the walks move from a step on, and when to write the counts down."""
 
     seed: Any
+    first: Any  # the number of the walk in row 0
     step: Any
-    ends: Any  # where the intervals of the moves end: one row, or one a step
+    ends: Any  # where the intervals of the moves end: one row, or one per step
     near: Any  # by row: words 0 below this make a `near_move`
     free: Any  # by row: words 0 from this on do so freely
     far: Any  # by row: words 0 from this on may need words 2 and 3
     marks: Any
     messages: Any  # by walk and mark
     probes: Any
+
+
+class Walkers(NamedTuple):
+    """Where the walks are and what they have counted, each by walk."""
+
+    nodes: Any
+    messages: Any
+    probes: Any
+    visits: Any  # by walk and node, or one row by node
+    path_of: Any  # the row in `paths`, or -1
+    paths: Any
+
+
+class Key(NamedTuple):
+    """What the draws of one step depend on."""
+
+    seed: Any
+    walk: Any
+    step: Any
+
+
+class Draws(NamedTuple):
+    """Words 0 to 3 of a step: the decision, and the first hops."""
+
+    decision: Any
+    first: Any
+    second: Any
+    third: Any
+
+
+# What is learned.
 
 
 class Data(NamedTuple):
@@ -66,20 +95,66 @@ class Lesson(NamedTuple):
     """How the walks learn from a step on, and when to measure."""
 
     seed: Any
+    first: Any  # the number of the walk in row 0
     step: Any
-    rates: Any  # the step sizes: one, or one a step
+    rates: Any  # the step sizes: one, or one per step
+    numbers: Any  # the rule's own parameters
     counted_from: Any  # the step at which the rule began
     local_steps: Any
     sampled: Any
-    reported: Any
+    nodes: Any  # how many there are
     marks: Any
-    loss: Any  # by walk and mark, without the ridge term
+    fit: Any  # by walk and mark: the loss without the ridge term
     penalty: Any  # the ridge term
     distance: Any
 
 
+class Vectors(NamedTuple):
+    """What learning changes."""
+
+    models: Any  # by walk
+    carried: Any  # by vector and walk
+    stored: Any  # one row for each walk, node and vector, in this order
+    seen: Any  # by walk and node, one behind the other: the visits, where the rule asks for them
+
+
+class Place(NamedTuple):
+    """Where one update happens."""
+
+    row: Any  # of the model
+    cell: Any  # of this walk and node, in `seen`
+    memory: Any  # the first row of what is stored for this walk at this node
+    walk: Any
+    node: Any
+    now: Any  # the step
+
+
+# Pieces of work on a processor.
+
+
+class Stretch(NamedTuple):
+    """The walks first..last-1 from step `start` to `stop`; `mark` is the number of the first mark to write down."""
+
+    first: Any
+    last: Any
+    start: Any
+    stop: Any
+    mark: Any
+
+
+class Block(NamedTuple):
+    """Walks that take turns: `count` steps from `now` on, found in the path from (row, column) on."""
+
+    base: Any
+    lanes: Any
+    column: Any
+    row: Any
+    now: Any
+    count: Any
+
+
 class Words(NamedTuple):
-    """Room for the words of a block: one of each a step and lane, and the few that a longer move needs."""
+    """Room for the words of a block: one of each per step and lane, and the few that a longer move needs."""
 
     decisions: Any
     firsts: Any

@@ -1,20 +1,35 @@
 """Many walks on a processor, in two halves: one writes the nodes that are visited, the other learns at them.
 
-The path never depends on the model. So the walk half knows no objective and the learning half no graph; each is
-compiled by itself, and handed slabs of walks × steps. Inside a slab, blocks of walks take turns step by step: while one
-waits for memory or for a sum, the others compute.
+The path never depends on the model. So the walking half knows no objective and the learning half no graph; each is
+compiled by itself, and handed stretches of walks × steps. Inside a stretch, blocks of walks take turns step by step:
+while one waits for memory or for a sum, the others compute.
 """
 
 from typing import Any
 
 import numpy as np
 
-from freewalk.engine.arrays import Sums, Words
-from freewalk.engine.step import descend, far_move, fetch, learn_visit, measure, near_move, predict, slope
+from freewalk.engine.arrays import Block, Draws, Key, Place, Sums, Visit, Words
+from freewalk.engine.step import (
+    COUNTS_VISITS,
+    STORES,
+    counted,
+    descend,
+    evaluated,
+    far_move,
+    fetch,
+    learn_visit,
+    measure,
+    near_move,
+    numbers_of,
+    predict,
+    slope,
+)
 from freewalk.rng import LOW, MOVE, word_pair
 
-DIM = 0  # the number of coordinates where it is small and compiled in (`build.program`), else 0
+DIM = 0  # the number of coordinates where it is small and compiled in (`build.learner`), else 0
 SPLIT = False  # whether a slope takes so long that those of all lanes are computed together; compiled in as well
+REPORTED = -1  # which carried vector is the model to report; -1 is the model itself; compiled in too
 LANES = 16  # walks that take turns
 BLOCK = 128  # steps whose words are drawn ahead
 AHEAD = 4  # steps from now, what they read is fetched
@@ -32,36 +47,22 @@ def sums(dim: int, precision: str) -> Sums:
     )
 
 
-def walk_slab(
-    table: Any,
-    route: Any,
-    walkers: Any,
-    room: Any,
-    path: Any,
-    visit_row: int,
-    first: int,
-    last: int,
-    start: int,
-    stop: int,
-    mark: int,
-) -> None:
-    """Walk the walks first..last-1 from step `start` to `stop`; path[t, w]: where walk first + w is at step start + t.
+# The walking half.
 
-    `mark` is the first of the marks to write down. Visits are counted in row `visit_row`, or in each walk's own row
-    where that is -1.
-    """
-    for base in range(first, last, LANES):
-        lanes = min(LANES, last - base)
-        now = start
-        at = mark
-        while now < stop:
-            end = min(stop, now + BLOCK)
+
+def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any) -> None:
+    """Walk a stretch; path[t, w]: where walk first + w is at step start + t."""
+    for base in range(stretch.first, stretch.last, LANES):
+        lanes = min(LANES, stretch.last - base)
+        now = stretch.start
+        at = stretch.mark
+        while now < stretch.stop:
+            end = min(stretch.stop, now + BLOCK)
             if at < route.marks.size:
                 end = min(end, route.marks[at])
-            draw_block(route, room, base, lanes, now, end - now)
-            walk_block(
-                table, route, walkers, room, path, visit_row, base, lanes, base - first, now - start, now, end - now
-            )
+            block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
+            draw_block(route, room, block)
+            walk_block(network, route, walkers, room, path, block)
             now = end
             if at < route.marks.size and now == route.marks[at]:
                 for walk in range(base, base + lanes):
@@ -70,61 +71,47 @@ def walk_slab(
                 at += 1
 
 
-def draw_block(route: Any, room: Any, base: int, lanes: int, now: int, count: int) -> None:
+def draw_block(route: Any, room: Any, block: Any) -> None:
     """Words 0 and 1 of every step and lane, which nearly every step needs, and words 2 and 3 of those that may."""
-    decisions, firsts, seed = room.decisions, room.firsts, route.seed
+    seed, lanes, first, decisions = route.seed, block.lanes, route.first + block.base, room.decisions
     if lanes == LANES:  # one long loop fills vector registers best
-        for index in range(count * LANES):
-            draw_pair(decisions, firsts, seed, base, index % LANES, now, index // LANES, index)
+        for index in range(block.count * LANES):
+            draw_pair(room, seed, first + index % LANES, block.now + index // LANES, index)
     else:
         for lane in range(lanes):
-            for t in range(count):
-                draw_pair(decisions, firsts, seed, base, lane, now, t, t * lanes + lane)
-    steps, lanes_of, seconds, thirds, far = room.steps, room.lanes, room.seconds, room.thirds, route.far
+            for t in range(block.count):
+                draw_pair(room, seed, first + lane, block.now + t, t * lanes + lane)
+    steps, walks, far = room.steps, room.lanes, route.far
     found = np.uint64(0)
-    for t in range(count):
-        least = far[min(now + t - route.step, far.size - 1)]
+    for t in range(block.count):
+        least = far[min(block.now + t - route.step, far.size - 1)]
         for lane in range(lanes):  # no branch: what does not count is overwritten
-            steps[found] = np.uint64(now + t)
-            lanes_of[found] = np.uint64(base + lane)
+            steps[found] = np.uint64(block.now + t)
+            walks[found] = np.uint64(first + lane)
             found += np.uint64(decisions[t * lanes + lane] >= least)
     for index in range(found):
-        even, odd = word_pair(seed, MOVE, lanes_of[index], steps[index], np.uint64(1))
-        seconds[index] = even
-        thirds[index] = odd
+        even, odd = word_pair(seed, MOVE, walks[index], steps[index], np.uint64(1))
+        room.seconds[index] = even
+        room.thirds[index] = odd
 
 
-def draw_pair(decisions: Any, firsts: Any, seed: Any, base: int, lane: int, now: int, t: int, index: int) -> None:
-    """Words 0 and 1 of one step and lane."""
+def draw_pair(room: Any, seed: Any, walk: int, now: int, index: int) -> None:
+    """Words 0 and 1 of one step of one walk."""
     # Told that the number of the walk has 32 bits, the compiler multiplies by those alone.
-    even, odd = word_pair(seed, MOVE, np.uint64(base + lane) & LOW, np.uint64(now + t), np.uint64(0))
-    decisions[index] = even
-    firsts[index] = odd
+    even, odd = word_pair(seed, MOVE, np.uint64(walk) & LOW, np.uint64(now), np.uint64(0))
+    room.decisions[index] = even
+    room.firsts[index] = odd
 
 
-def walk_block(
-    table: Any,
-    route: Any,
-    walkers: Any,
-    room: Any,
-    path: Any,
-    visit_row: int,
-    base: int,
-    lanes: int,
-    column: int,
-    row: int,
-    now: int,
-    count: int,
-) -> None:
-    """Walk `count` steps, writing the node of every step and lane."""
-    spans, tails, limits, moves, ratios, row_indptr, row_indices, row_ends, law_ends = table
+def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, block: Any) -> None:
+    """Walk the steps of a block, writing the node of every step and lane."""
     nodes, messages, probes, visits = walkers.nodes, walkers.messages, walkers.probes, walkers.visits
-    decisions, firsts, seconds, thirds = room.decisions, room.firsts, room.seconds, room.thirds
-    ends, seed, chunk_start = route.ends, route.seed, route.step
+    base, lanes, column, row, now = block.base, block.lanes, block.column, block.row, block.now
+    ends, together = route.ends, visits.shape[0] == 1
     longer = np.uint64(0)
     node = np.uint32(nodes[base])
-    for t in range(count):
-        time = np.uint64(min(now + t - chunk_start, ends.shape[0] - 1))
+    for t in range(block.count):
+        time = np.uint64(min(now + t - route.step, ends.shape[0] - 1))
         near = route.near[time]
         free = route.free[time]
         far = route.far[time]
@@ -133,172 +120,110 @@ def walk_block(
             if lanes > 1:  # a walk alone goes on from where it is, without a detour through memory
                 node = np.uint32(nodes[walk])
             path[np.uint64(row + t), np.uint64(column + lane)] = node
-            visits[walk if visit_row < 0 else np.uint64(visit_row), node] += 1
-            decision = decisions[t * lanes + lane]
-            first = firsts[t * lanes + lane]
+            visits[np.uint64(0) if together else walk, node] += 1
+            decision = room.decisions[t * lanes + lane]
+            first = room.firsts[t * lanes + lane]
             if decision < near:
-                end, taken = near_move(spans, tails, limits, free, node, decision, first)
+                end, taken = near_move(network, free, node, decision, first)
                 messages[walk] += taken
             else:
-                second = seconds[longer]
-                third = thirds[longer]
+                draws = Draws(decision, first, room.seconds[longer], room.thirds[longer])
                 longer += np.uint64(decision >= far)
-                end, sent, probed = far_move(
-                    spans,
-                    tails,
-                    moves,
-                    ratios,
-                    row_indptr,
-                    row_indices,
-                    row_ends,
-                    law_ends,
-                    ends,
-                    time,
-                    seed,
-                    walk,
-                    np.uint64(now + t),
-                    node,
-                    decision,
-                    first,
-                    second,
-                    third,
-                )
+                key = Key(route.seed, np.uint64(route.first + base + lane), np.uint64(now + t))
+                end, sent, probed = far_move(network, ends, time, key, node, draws)
                 messages[walk] += sent
                 probes[walk] += probed
             node = np.uint32(end)
             nodes[walk] = node
-    path_of, paths = walkers.path_of, walkers.paths
     for lane in range(lanes):
-        kept = path_of[base + lane]
+        kept = walkers.path_of[base + lane]
         if kept >= 0:
-            for t in range(count):
-                paths[kept, now + t] = path[row + t, column + lane]
-            paths[kept, now + count] = nodes[base + lane]
+            for t in range(block.count):
+                walkers.paths[kept, now + t] = path[row + t, column + lane]
+            walkers.paths[kept, now + block.count] = nodes[base + lane]
 
 
-def learn_slab(
-    data: Any,
-    lesson: Any,
-    models: Any,
-    carried: Any,
-    room: Any,
-    path: Any,
-    first: int,
-    last: int,
-    start: int,
-    stop: int,
-    mark: int,
-) -> None:
-    """Learn at the nodes of a walked slab, and measure at the marks from number `mark` on."""
-    for base in range(first, last, LANES):
-        lanes = min(LANES, last - base)
-        now = start
-        at = mark
+# The learning half.
+
+
+def learn_stretch(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, stretch: Any) -> None:
+    """Learn at the nodes of a walked stretch, and measure at the marks in it."""
+    for base in range(stretch.first, stretch.last, LANES):
+        lanes = min(LANES, stretch.last - base)
+        now = stretch.start
+        at = stretch.mark
         while True:
             if at < lesson.marks.size and now == lesson.marks[at]:
-                measure_block(data, lesson, models, carried, room, base, lanes, at)
+                measure_block(data, lesson, vectors, room, base, lanes, at)
                 at += 1
-            if now >= stop:
+            if now >= stretch.stop:
                 break
-            end = stop
+            end = stretch.stop
             if at < lesson.marks.size:
                 end = min(end, lesson.marks[at])
-            learn_block(
-                data, lesson, models, carried, room, path, base, lanes, base - first, now - start, now, end - now
-            )
+            block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
+            learn_block(data, lesson, vectors, room, path, block)
             now = end
 
 
-def learn_block(
-    data: Any,
-    lesson: Any,
-    models: Any,
-    carried: Any,
-    room: Any,
-    path: Any,
-    base: int,
-    lanes: int,
-    column: int,
-    row: int,
-    now: int,
-    count: int,
-) -> None:
-    """Learn at `count` nodes of every lane."""
-    features, targets, weights = data.features, data.targets, data.weights
-    rates, chunk_start, gradient = lesson.rates, lesson.step, room.gradient
+def learn_block(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, block: Any) -> None:
+    """Learn at the nodes of every lane of a block."""
     dim = DIM if DIM > 0 else data.features.shape[1]
     split = SPLIT and data.alone and lesson.local_steps == 1
-    for t in range(count):
-        rate = rates[min(now + t - chunk_start, rates.size - 1)]
-        done = (now + t - lesson.counted_from) * lesson.local_steps
+    for t in range(block.count):
+        rate = lesson.rates[min(block.now + t - lesson.step, lesson.rates.size - 1)]
         if split:
-            learn_together(
-                data, rate, done, models, carried, room.pulls, path, base, lanes, np.uint64(row + t), column, dim
-            )
+            learn_together(data, lesson, vectors, room, path, block, t, rate, dim)
             continue
-        ahead = np.uint64(row + min(t + AHEAD, count - 1))
-        for lane in range(lanes):
-            walk = np.uint64(base + lane)
+        ahead = min(t + AHEAD, block.count - 1)
+        for lane in range(block.lanes):
             if data.alone:  # where the walk will be is known already
-                coming = np.uint64(path[ahead, np.uint64(column + lane)])
-                fetch(features, coming)
-                fetch(targets, coming)
-                fetch(weights, coming)
-            node = np.uint64(path[np.uint64(row + t), np.uint64(column + lane)])
-            learn_visit(
-                features,
-                targets,
-                weights,
-                data,
-                lesson,
-                rate,
-                done,
-                models,
-                carried,
-                gradient,
-                walk,
-                walk,
-                node,
-                now + t,
-                dim,
-            )
+                coming = np.uint64(path[np.uint64(block.row + ahead), np.uint64(block.column + lane)])
+                fetch(data.features, coming)
+                fetch(data.targets, coming)
+                fetch(data.weights, coming)
+            if STORES > 0:
+                fetch(vectors.stored, place_of(lesson, path, block, ahead, lane).memory)
+            learn_visit(data, lesson, vectors, room.gradient, place_of(lesson, path, block, t, lane), rate, dim)
+
+
+def place_of(lesson: Any, path: Any, block: Any, t: int, lane: int) -> Any:
+    """Where a walk learns at the t-th step of a block."""
+    row = np.uint64(block.base + lane)
+    node = np.uint64(path[np.uint64(block.row + t), np.uint64(block.column + lane)])
+    cell = np.uint64(0)
+    if STORES > 0 or COUNTS_VISITS:
+        cell = row * np.uint64(lesson.nodes) + node
+    memory = cell * np.uint64(STORES)
+    return Place(row, cell, memory, lesson.first + block.base + lane, node, block.now + t)
 
 
 def learn_together(
-    data: Any,
-    rate: Any,
-    done: Any,
-    models: Any,
-    carried: Any,
-    pulls: Any,
-    path: Any,
-    base: int,
-    lanes: int,
-    row: Any,
-    column: int,
-    dim: int,
+    data: Any, lesson: Any, vectors: Any, room: Any, path: Any, block: Any, t: int, rate: Any, dim: int
 ) -> None:
     """One step of all lanes, in three passes: a slope that calls the mathematical library waits for no other."""
-    features, targets, weights, ridge = data.features, data.targets, data.weights, models.dtype.type(data.ridge)
-    for lane in range(lanes):
-        node = np.uint64(path[row, np.uint64(column + lane)])
-        pulls[lane] = predict(features, node, models, np.uint64(base + lane), dim)
-    for lane in range(lanes):
-        pulls[lane] = slope(pulls[lane], targets[np.uint64(path[row, np.uint64(column + lane)])])
-    for lane in range(lanes):
-        node = np.uint64(path[row, np.uint64(column + lane)])
-        step = models.dtype.type(rate * weights[node])
-        descend(features, ridge, dim, node, pulls[lane], step, done, models, carried, np.uint64(base + lane))
+    number, pulls = vectors.models.dtype.type, room.pulls
+    numbers = numbers_of(lesson.numbers)
+    for lane in range(block.lanes):
+        at = place_of(lesson, path, block, t, lane)
+        point, row = evaluated(vectors, at)
+        pulls[lane] = predict(data.features, at.node, point, row, dim)
+    for lane in range(block.lanes):
+        pulls[lane] = slope(pulls[lane], data.targets[place_of(lesson, path, block, t, lane).node])
+    for lane in range(block.lanes):
+        at = place_of(lesson, path, block, t, lane)
+        visits = counted(vectors, at)
+        done = at.now - lesson.counted_from
+        visit = Visit(number(rate), number(data.weights[at.node]), done, lesson.nodes, visits)
+        descend(visit, numbers, data, vectors, at, at.node, pulls[lane], dim)
 
 
-def measure_block(
-    data: Any, lesson: Any, models: Any, carried: Any, room: Any, base: int, lanes: int, mark: int
-) -> None:
+def measure_block(data: Any, lesson: Any, vectors: Any, room: Any, base: int, lanes: int, mark: int) -> None:
     """Losses and distances of the models that are reported."""
     dim = DIM if DIM > 0 else data.features.shape[1]
     for walk in range(base, base + lanes):
-        reported = models if lesson.reported < 0 else carried[lesson.reported]
-        loss, penalty, distance = measure(data, reported, walk, room.differences, 0, dim)
-        lesson.loss[walk, mark] = loss
+        reported = vectors.models if REPORTED < 0 else vectors.carried[REPORTED]
+        fit, penalty, distance = measure(data, reported, walk, room.differences, 0, dim)
+        lesson.fit[walk, mark] = fit
         lesson.penalty[walk, mark] = penalty
         lesson.distance[walk, mark] = distance

@@ -1,4 +1,4 @@
-"""Many walks on a graphics card: a thread a walk while its model fits into registers, else a warp a walk.
+"""Many walks on a graphics card: one thread per walk while its model fits into registers, else one warp per walk.
 
 One kernel moves all walks from one step to another, a second one measures them. Both are a loop around the scalar
 functions of `step.py`. Where a warp shares a walk, each of its threads holds every 32nd coordinate, all of them walk
@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from freewalk.engine.step import choose, far_move, learn_visit, measure, near_move, place, read, total
+from freewalk.engine.arrays import Data, Draws, Key, Network, Place, Vectors
+from freewalk.engine.step import choose, coordinate, far_move, learn_visit, measure, near_move, read, total
 from freewalk.rng import HALF, LOW, MOVE, MULTIPLIER_0, MULTIPLIER_1, ROUNDS, STREAM, WEYL_0, WEYL_1
 
 # These are compiled in (`cuda_build.program`).
 SHARE = 1  # threads that share a walk
 DIM = 1  # coordinates that a thread holds
 COORDINATES = 1  # of the whole model
-CARRIES = 1  # numbers carried a coordinate, at least 1
+CARRIES = 0  # carried vectors
+STORES = 0  # stored vectors
+COUNTS_VISITS = False  # whether the rule asks how often the walk has been at a node
+REPORTED = -1  # which carried vector is the model to report; -1 is the model itself
 STRIDE = 1  # from one row of features to the next
 BYTES = 8  # of a number of the model
 
@@ -25,8 +29,8 @@ WARP = 32
 FULL = 0xFFFFFFFF
 
 
-def place_in_warp(j: int) -> Any:
-    """Takes the place of `place`."""
+def coordinate_in_warp(j: int) -> Any:
+    """Takes the place of `coordinate`."""
     return j * WARP + cuda.threadIdx.x % WARP
 
 
@@ -57,14 +61,16 @@ def read_flat(features: Any, sample: Any, j: int) -> Any:
 
 def read_in_warp(features: Any, sample: Any, j: int) -> Any:
     """Takes the place of `read`: zero beyond the last coordinate."""
-    return features[np.int64(sample) * STRIDE + place(j)] if place(j) < COORDINATES else features.dtype.type(0.0)
+    return (
+        features[np.int64(sample) * STRIDE + coordinate(j)] if coordinate(j) < COORDINATES else features.dtype.type(0.0)
+    )
 
 
 def predict_in_warp(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
     """Takes the place of `predict`."""
     products = models.dtype.type(0.0)
     for j in range(dim):
-        if place(j) < COORDINATES:  # what a rule makes of the coordinates that do not exist must not count
+        if coordinate(j) < COORDINATES:  # what a rule makes of the coordinates that do not exist must not count
             products += read(features, sample, j) * models[walk, j]
     return total(products)
 
@@ -91,24 +97,30 @@ def total_in_block(number: Any) -> Any:
     return result
 
 
-def learn_nothing(
-    features: Any,
-    targets: Any,
-    weights: Any,
-    data: Any,
-    lesson: Any,
-    rate: Any,
-    done: Any,
-    models: Any,
-    carried: Any,
-    gradient: Any,
-    row: Any,
-    walk: Any,
-    node: Any,
-    now: Any,
-    dim: int,
-) -> None:
+def learn_nothing(data: Any, lesson: Any, vectors: Any, room: Any, at: Any, rate: Any, dim: int) -> None:
     """Takes the place of `learn_visit` where a walk does not learn."""
+
+
+def counted_after(vectors: Any, at: Any) -> Any:
+    """Takes the place of `counted`: threads that share a walk all read the count before one of them writes it."""
+    visits = 0
+    if COUNTS_VISITS:
+        visits = vectors.seen[at.cell] + 1
+    return visits
+
+
+def together() -> None:
+    """Wait for all that share a walk; nobody does."""
+
+
+def together_in_warp() -> None:
+    """Takes the place of `together`."""
+    cuda.syncwarp()
+
+
+def together_in_block() -> None:
+    """Takes the place of `together` in numba's simulator."""
+    cuda.syncthreads()
 
 
 def measure_nothing(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: int) -> Any:
@@ -116,47 +128,67 @@ def measure_nothing(data: Any, models: Any, walk: Any, differences: Any, row: An
     return 0.0, 0.0, 0.0
 
 
-def stage(table: Any, data: Any, walkers: Any) -> Any:
-    """The arrays that every step reads, and room to count visits in."""
-    return table[0], table[1], table[2], data.features, data.targets, data.weights, walkers.visits[0]
+def stage(network: Any, data: Any, walkers: Any) -> Any:
+    """Network and data as every step reads them, and room to count visits in."""
+    return network, data, walkers.visits[0]
 
 
-def stage_graph(table: Any, data: Any, walkers: Any) -> Any:
-    """Takes the place of `stage` where a walk does not learn."""
-    return table[0], table[1], table[2], 0, 0, 0, walkers.visits[0]
-
-
-def stage_in_shared(table: Any, data: Any, walkers: Any) -> Any:
+def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
     """Takes the place of `stage` where all of it fits into the memory that a block shares: copies of it there."""
-    nodes, edges = table[0].size, table[1].size
-    words = cuda.shared.array(0, table[0].dtype)
+    nodes, edges = network.spans.size, network.tails.size
+    words = cuda.shared.array(0, network.spans.dtype)
     doubles = cuda.shared.array(0, data.weights.dtype)
     numbers = cuda.shared.array(0, data.features.dtype)
-    halves = cuda.shared.array(0, table[1].dtype)
-    in_words = nodes + table[2].size + nodes
+    halves = cuda.shared.array(0, network.tails.dtype)
+    in_words = nodes + network.limits.size + nodes
     first = in_words * (8 // BYTES)
     spans = words[:nodes]
-    limits = words[nodes : nodes + table[2].size]
-    weights = doubles[nodes + table[2].size : in_words]
+    limits = words[nodes : nodes + network.limits.size]
+    weights = doubles[nodes + network.limits.size : in_words]
     features = numbers[first : first + data.features.size]
     targets = numbers[first + data.features.size : first + data.features.size + data.targets.size]
     behind = (first + data.features.size + data.targets.size) * (BYTES // 4)
     tails = halves[behind : behind + edges]
     counts = halves[behind + edges : behind + edges + nodes]
     for index in range(cuda.threadIdx.x, nodes, cuda.blockDim.x):
-        spans[index] = table[0][index]
+        spans[index] = network.spans[index]
         weights[index] = data.weights[index]
         counts[index] = 0
     for index in range(cuda.threadIdx.x, edges, cuda.blockDim.x):
-        tails[index] = table[1][index]
-    for index in range(cuda.threadIdx.x, table[2].size, cuda.blockDim.x):
-        limits[index] = table[2][index]
+        tails[index] = network.tails[index]
+    for index in range(cuda.threadIdx.x, network.limits.size, cuda.blockDim.x):
+        limits[index] = network.limits[index]
     for index in range(cuda.threadIdx.x, data.features.size, cuda.blockDim.x):
         features[index] = data.features[index]
     for index in range(cuda.threadIdx.x, data.targets.size, cuda.blockDim.x):
         targets[index] = data.targets[index]
     cuda.syncthreads()
-    return spans, tails, limits, features, targets, weights, counts
+    near = Network(
+        spans,
+        tails,
+        limits,
+        network.moves,
+        network.ratios,
+        network.row_indptr,
+        network.row_indices,
+        network.row_ends,
+        network.law_ends,
+    )
+    here = Data(
+        features,
+        targets,
+        data.offsets,
+        data.alone,
+        data.sample_weights,
+        weights,
+        data.factors,
+        data.ridge,
+        data.optimum,
+        data.curvature,
+        data.pull,
+        data.least,
+    )
+    return near, here, counts
 
 
 def unstage(walkers: Any, counts: Any) -> None:
@@ -171,20 +203,23 @@ def unstage_counts(walkers: Any, counts: Any) -> None:
             cuda.atomic.add(walkers.visits, (0, index), np.int64(counts[index]))
 
 
-def advance(table: Any, route: Any, walkers: Any, data: Any, lesson: Any, models: Any, carried: Any, span: Any) -> None:
-    """Move all walks from step span[1] to span[2]; span[0] is the number of the first of them."""
-    spans, tails, limits, features, targets, weights, counts = stage(table, data, walkers)
+def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vectors: Any, span: Any) -> None:
+    """Move all walks from step span[0] to span[1]."""
+    near_network, near_data, counts = stage(network, data, walkers)
     row = cuda.grid(1) // SHARE
     if row < walkers.nodes.size:
         leads = cuda.grid(1) % SHARE == 0
-        walk = np.uint64(span[0] + row)
-        x = cuda.local.array((1, DIM), dtype=models.dtype)
-        kept = cuda.local.array((CARRIES, 1, DIM), dtype=models.dtype)
-        gradient = cuda.local.array(DIM, dtype=models.dtype)
+        walk = np.uint64(route.first + row)
+        zero = vectors.models.dtype.type(0.0)
+        x = cuda.local.array((1, DIM), dtype=vectors.models.dtype)
+        kept = cuda.local.array((CARRIES + 1, 1, DIM), dtype=vectors.models.dtype)
+        held = cuda.local.array((STORES + 1, DIM), dtype=vectors.models.dtype)
+        gradient = cuda.local.array(DIM, dtype=vectors.models.dtype)
         for j in range(DIM):
-            x[0, j] = models[row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
-            for index in range(carried.shape[0]):
-                kept[index, 0, j] = carried[index, row, place(j)] if place(j) < COORDINATES else models.dtype.type(0.0)
+            x[0, j] = vectors.models[row, coordinate(j)] if coordinate(j) < COORDINATES else zero
+            for index in range(CARRIES):
+                kept[index, 0, j] = vectors.carried[index, row, coordinate(j)] if coordinate(j) < COORDINATES else zero
+        mine = Vectors(x, kept, held, vectors.seen)
         node = np.uint32(walkers.nodes[row])
         path = walkers.path_of[row]
         near, free, far, rate = route.near[0], route.free[0], route.far[0], lesson.rates[0]
@@ -194,8 +229,8 @@ def advance(table: Any, route: Any, walkers: Any, data: Any, lesson: Any, models
         # round, while the other threads go on to their next step: drawing it at once would hold up all of them. The
         # conditions are arithmetic, not branches, so that the threads of a warp stay together.
         waits = np.uint64(0)
-        now = np.int64(span[1])
-        while now < span[2]:
+        now = np.int64(span[0])
+        while now < span[1]:
             fresh = waits == np.uint64(0)
             if fresh:
                 if route.near.size > 1:
@@ -205,52 +240,29 @@ def advance(table: Any, route: Any, walkers: Any, data: Any, lesson: Any, models
                     rate = lesson.rates[now - lesson.step]
                 if leads:
                     count_visit(walkers, counts, row, node)
-                learn_visit(
-                    features,
-                    targets,
-                    weights,
-                    data,
-                    lesson,
-                    rate,
-                    (now - lesson.counted_from) * lesson.local_steps,
-                    x,
-                    kept,
-                    gradient,
-                    0,
-                    walk,
-                    np.uint64(node),
-                    now,
-                    DIM,
-                )
+                cell = np.uint64(row) * np.uint64(lesson.nodes) + np.uint64(node)
+                bring(vectors.stored, held, cell)
+                at = Place(0, cell, np.uint64(0), walk, np.uint64(node), now)
+                learn_visit(near_data, lesson, mine, gradient, at, rate, DIM)
+                take_back(vectors.stored, held, cell)
+                if COUNTS_VISITS:
+                    together()
+                    if leads:
+                        vectors.seen[cell] += 1
+                    together()
             even, odd = words_by_halves(route.seed, MOVE, walk, np.uint64(now), waits)
             decision = choose(fresh, even, decision)
             first = choose(fresh, odd, first)
             beyond = decision >= near
             waits = np.uint64(fresh & beyond & (decision >= far))
-            end, taken = near_move(spans, tails, limits, free, node, decision, first)
+            end, taken = near_move(near_network, free, node, decision, first)
             hops = np.int64(taken & (not beyond))
             end = choose(hops > 0, end, node)
             if beyond & (waits == np.uint64(0)):
-                end, hops, probes = far_move(
-                    spans,
-                    tails,
-                    table[3],
-                    table[4],
-                    table[5],
-                    table[6],
-                    table[7],
-                    table[8],
-                    route.ends,
-                    min(now - route.step, route.ends.shape[0] - 1),
-                    route.seed,
-                    walk,
-                    np.uint64(now),
-                    node,
-                    decision,
-                    first,
-                    even,
-                    odd,
-                )
+                time = min(now - route.step, route.ends.shape[0] - 1)
+                key = Key(route.seed, walk, np.uint64(now))
+                draws = Draws(decision, first, even, odd)
+                end, hops, probes = far_move(near_network, route.ends, time, key, node, draws)
                 probed += np.int64(probes)
             node = np.uint32(end)
             sent += np.int64(hops)
@@ -258,15 +270,31 @@ def advance(table: Any, route: Any, walkers: Any, data: Any, lesson: Any, models
             if path >= 0 and leads:
                 walkers.paths[path, now] = node
         for j in range(DIM):
-            if place(j) < COORDINATES:
-                models[row, place(j)] = x[0, j]
-                for index in range(carried.shape[0]):
-                    carried[index, row, place(j)] = kept[index, 0, j]
+            if coordinate(j) < COORDINATES:
+                vectors.models[row, coordinate(j)] = x[0, j]
+                for index in range(CARRIES):
+                    vectors.carried[index, row, coordinate(j)] = kept[index, 0, j]
         if leads:
             walkers.nodes[row] = node
             walkers.messages[row] += sent
             walkers.probes[row] += probed
     unstage(walkers, counts)
+
+
+def bring(stored: Any, held: Any, cell: Any) -> None:
+    """Read what is stored for a walk at a node."""
+    for index in range(STORES):
+        for j in range(DIM):
+            if coordinate(j) < COORDINATES:
+                held[index, j] = stored[cell * np.uint64(STORES) + np.uint64(index), coordinate(j)]
+
+
+def take_back(stored: Any, held: Any, cell: Any) -> None:
+    """Write what is stored for a walk at a node."""
+    for index in range(STORES):
+        for j in range(DIM):
+            if coordinate(j) < COORDINATES:
+                stored[cell * np.uint64(STORES) + np.uint64(index), coordinate(j)] = held[index, j]
 
 
 def count_visit(walkers: Any, counts: Any, row: int, node: Any) -> None:
@@ -277,22 +305,22 @@ def count_visit(walkers: Any, counts: Any, row: int, node: Any) -> None:
         cuda.atomic.add(counts, node, 1)
 
 
-def measure_all(
-    data: Any, lesson: Any, walkers: Any, models: Any, carried: Any, differences: Any, counts: Any, mark: int
-) -> None:
+def measure_all(data: Any, lesson: Any, walkers: Any, vectors: Any, differences: Any, counts: Any, mark: int) -> None:
     """Write down what there is to know about every walk at a mark."""
     row = cuda.grid(1) // SHARE
     if row >= walkers.nodes.size:
         return
-    x = cuda.local.array((1, DIM), dtype=models.dtype)
+    x = cuda.local.array((1, DIM), dtype=vectors.models.dtype)
     for j in range(DIM):
-        x[0, j] = models.dtype.type(0.0)
-        if place(j) < COORDINATES:
-            x[0, j] = models[row, place(j)] if lesson.reported < 0 else carried[lesson.reported, row, place(j)]
-    loss, penalty, distance = measure(data, x, 0, differences, row, DIM)
+        x[0, j] = vectors.models.dtype.type(0.0)
+        if coordinate(j) < COORDINATES:
+            x[0, j] = (
+                vectors.models[row, coordinate(j)] if REPORTED < 0 else vectors.carried[REPORTED, row, coordinate(j)]
+            )
+    fit, penalty, distance = measure(data, x, 0, differences, row, DIM)
     if cuda.grid(1) % SHARE == 0:
         counts[0, mark, row] = walkers.messages[row]
         counts[1, mark, row] = walkers.probes[row]
-        lesson.loss[mark, row] = loss
+        lesson.fit[mark, row] = fit
         lesson.penalty[mark, row] = penalty
         lesson.distance[mark, row] = distance

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from freewalk import compiling, rng
 from freewalk.engine import arrays, build, cuda
-from freewalk.engine.table import compile_kernel
-from freewalk.kernel import Kernel
+from freewalk.engine.network import flattened
 from freewalk.objectives import Predictor
-from freewalk.rules import Rule
+from freewalk.phases import Phase
 
 _CALLS = ("far_move", "word")
 _LARGEST = 256  # bytes of a model that a thread can hold; a larger one is shared by a warp
@@ -23,72 +22,67 @@ _SIZES = ((48, 64, 512), (160, 128, 512), (math.inf, 255, 256))
 _WRITTEN_OUT = 64  # loops over so many coordinates
 
 
-class Program(NamedTuple):
+class Launch(NamedTuple):
     """A phase made ready: its kernels, the arrays they read, and how to launch them."""
 
     advance: Any
     measure: Any
-    table: arrays.Table
+    network: arrays.Network
     data: arrays.Data | None
     share: int  # threads that share a walk
     threads: int  # in a block
     shared: int  # bytes that the threads of a block share
 
 
-def program(
-    problem: Predictor | None,
-    kernel: Kernel,
-    rule: Rule | None,
-    optimum: NDArray[np.float64],
-    precision: str,
-    shared: int,
-) -> Program:
+def launch(
+    objective: Predictor | None, phase: Phase, optimum: NDArray[np.float64], precision: str, shared: int
+) -> Launch:
     """Make a phase ready for a card that has so many bytes to be shared by the threads of a block."""
-    table = compile_kernel(kernel)
-    if problem is None or rule is None:
-        still: dict[str, Any] = {
-            "stage": cuda.stage_graph,
-            "learn_visit": cuda.learn_nothing,
-            "measure": cuda.measure_nothing,
-        }
+    kernel, rule = phase.kernel, phase.rule
+    network = flattened(kernel)
+    if objective is None or rule is None:
+        still: dict[str, Any] = {"learn_visit": cuda.learn_nothing, "measure": cuda.measure_nothing}
         _, registers, threads = _SIZES[0]
         advance, measure = (_kernel(entry, still, registers) for entry in (cuda.advance, cuda.measure_all))
-        return Program(advance, measure, table, None, 1, threads, 0)
-    data = build.samples(problem, kernel, rule, optimum, precision)
-    share = cuda.WARP if problem.dim * data.features.itemsize > _LARGEST else 1
+        return Launch(advance, measure, network, None, 1, threads, 0)
+    data = build.samples(objective, kernel, rule, optimum, precision)
+    share = cuda.WARP if objective.dim * data.features.itemsize > _LARGEST else 1
     functions = {
-        **build.functions_of(problem, rule),
+        **build.functions_of(objective, rule),
         "SHARE": share,
-        "DIM": -(-problem.dim // share),
-        "COORDINATES": problem.dim,
-        "CARRIES": max(rule.carries, 1),
+        "DIM": -(-objective.dim // share),
+        "COORDINATES": objective.dim,
+        "CARRIES": len(rule.carries),
+        "REPORTED": build.reported(rule),
         "BYTES": data.features.itemsize,
-        "STRIDE": problem.dim,
+        "STRIDE": objective.dim,
         "read": cuda.read_flat,
+        "counted": cuda.counted_after,
     }
     if share > 1:
         simulated = bool(config.ENABLE_CUDASIM)
         functions |= {
-            "place": cuda.place_in_warp,
+            "coordinate": cuda.coordinate_in_warp,
             "read": cuda.read_in_warp,
             "predict": cuda.predict_in_warp,
             "total": cuda.total_in_block if simulated else cuda.total_in_warp,
+            "together": cuda.together_in_block if simulated else cuda.together_in_warp,
         }
         data = data._replace(curvature=np.empty((0, 0)))  # samples are many and can be shared, unlike its rows
     needed = 0
     if share == 1 and data.features.nbytes <= shared:
-        odd = problem.dim | 1  # rows an odd number of places apart lie in different banks of shared memory
+        odd = objective.dim | 1  # rows an odd number of places apart lie in different banks of shared memory
         padded = data._replace(features=_padded(data.features, odd), curvature=_padded(data.curvature, odd))
-        if _bytes_a_step_reads(table, padded) <= shared:
-            data, needed = padded, _bytes_a_step_reads(table, padded)
+        if _bytes_read_per_step(network, padded) <= shared:
+            data, needed = padded, _bytes_read_per_step(network, padded)
             functions |= {"STRIDE": odd, "stage": cuda.stage_in_shared, "unstage": cuda.unstage_counts}
-    held = functions["DIM"] * data.features.itemsize * (1 + rule.carries)
+    held = functions["DIM"] * data.features.itemsize * (1 + len(rule.carries) + len(rule.stores))
     registers, threads = next(sizes for limit, *sizes in _SIZES if held <= limit)
     if not needed:  # what waits for memory gains nothing from more threads, and loses by registers that spill
         registers, threads = max(registers, 128), 256
     data = data._replace(features=data.features.reshape(-1), curvature=data.curvature.reshape(-1))
     advance, measure = (_kernel(entry, functions, registers) for entry in (cuda.advance, cuda.measure_all))
-    return Program(advance, measure, table, data, share, threads, needed)
+    return Launch(advance, measure, network, data, share, threads, needed)
 
 
 def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
@@ -96,15 +90,16 @@ def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
     return np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) if rows.size else rows
 
 
-def _bytes_a_step_reads(table: arrays.Table, data: arrays.Data) -> int:
+def _bytes_read_per_step(network: arrays.Network, data: arrays.Data) -> int:
     """The size of what `cuda.stage_in_shared` copies."""
-    read = (table.spans, table.tails, table.limits, data.features, data.targets, data.weights)
-    return int(sum(array.nbytes for array in read)) + 4 * int(table.spans.size)
+    read = (network.spans, network.tails, network.limits, data.features, data.targets, data.weights)
+    return int(sum(array.nbytes for array in read)) + 4 * int(network.spans.size)
 
 
 def _kernel(entry: Callable[..., None], functions: dict[str, Any], registers: int) -> Any:
     target = compiling.SIMULATOR if config.ENABLE_CUDASIM else compiling.cuda_target(registers)
     # Written out, the coordinates of a model are numbered variables, which live in registers.
     held = functions.get("DIM", 1)
-    unroll = {"ROUNDS": rng.ROUNDS} | ({"DIM": held, "dim": held} if held <= _WRITTEN_OUT else {})
+    vectors = {name: functions.get(name, 0) for name in ("CARRIES", "STORES")}
+    unroll = {"ROUNDS": rng.ROUNDS, **vectors} | ({"DIM": held, "dim": held} if held <= _WRITTEN_OUT else {})
     return compiling.compile_functions({entry.__name__: entry, **functions}, entry.__name__, _CALLS, target, unroll)

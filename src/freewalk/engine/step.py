@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from freewalk import rng
-from freewalk.engine.table import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
+from freewalk.engine.arrays import Visit
+from freewalk.engine.network import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
 # These are compiled in (`build.functions_of`).
 RIDGE = True  # whether the objective has a ridge term
 FACTORS = True  # whether the losses of the nodes have factors other than 1, as they do where there are relays
+STORES = 0  # vectors that stay at each node
+COUNTS_VISITS = False  # whether the rule asks how often the walk has been at a node
 MOVE = rng.MOVE
 SAMPLE = rng.SAMPLE
 HALF = rng.HALF
@@ -24,19 +27,53 @@ pick = rng.pick
 word = rng.word
 
 
+# What an objective and a rule put in place of these (`build.functions_of`).
+
+
 def slope(prediction: float, target: float) -> float:
-    """Derivative of the loss in its first argument; the objective's own takes this place (`build.program`)."""
+    """Derivative of the loss in its first argument."""
     return prediction - target
 
 
 def value(prediction: float, target: float) -> float:
-    """Loss of one sample; the objective's own takes this place (`build.program`)."""
+    """Loss of one sample."""
     return 0.5 * (prediction - target) ** 2
 
 
-def update(x: float, gradient: float, step: float, count: int) -> Any:
-    """Update of one coordinate; the rule's own takes this place (`build.program`)."""
-    return x - step * gradient
+def update(visit: Any, numbers: Any, x: float, gradient: float) -> Any:
+    """Update of one coordinate."""
+    return x - visit.rate * visit.weight * gradient
+
+
+def apply(visit: Any, numbers: Any, vectors: Any, at: Any, j: int, gradient: Any) -> None:
+    """Update one coordinate of all vectors; written for the vectors of the rule (`build.apply_of`)."""
+    vectors.models[at.row, j] = update(visit, numbers, vectors.models[at.row, j], gradient)
+
+
+def numbers_of(values: Any) -> Any:
+    """The rule's own parameters by their names; written for those of the rule (`build.numbers_of`)."""
+    return values
+
+
+def evaluated(vectors: Any, at: Any) -> Any:
+    """The vector at which the gradient is taken, as an array and its row; one of the next two for some rules."""
+    return vectors.models, at.row
+
+
+EVALUATED = 0  # which of the carried or stored vectors it is, where it is one
+
+
+def evaluated_carried(vectors: Any, at: Any) -> Any:
+    """Takes the place of `evaluated`."""
+    return vectors.carried[EVALUATED], at.row
+
+
+def evaluated_stored(vectors: Any, at: Any) -> Any:
+    """Takes the place of `evaluated`."""
+    return vectors.stored, at.memory + np.uint64(EVALUATED)
+
+
+# The walking half.
 
 
 def search(ends: Any, row: int, first: int, last: int, draw: Any) -> int:
@@ -56,48 +93,30 @@ def choose(condition: Any, yes: Any, no: Any) -> Any:
     return yes if condition else no
 
 
-def edge_drawn(spans: Any, node: Any, draw: Any) -> Any:
+def edge_drawn(network: Any, node: Any, draw: Any) -> Any:
     """An edge of the node, uniformly. A span holds the first edge and the number of edges: one load."""
-    span = spans[node]
+    span = network.spans[node]
     return (span >> HALF) + pick(draw, span & LOW)
 
 
-def near_move(spans: Any, tails: Any, limits: Any, free: Any, node: Any, decision: Any, first: Any) -> Any:
+def near_move(network: Any, free: Any, node: Any, decision: Any, first: Any) -> Any:
     """One uniform hop, the move that is made nearly always, and whether its end is taken.
 
     `limits` holds the largest word that accepts an edge: a comparison of integers instead of `accepts`. Words from
     `free` on belong to hops that nothing refuses.
     """
-    edge = edge_drawn(spans, node, first)
-    taken = (decision <= limits[edge]) | (decision >= free)
-    return choose(taken, tails[edge], node), taken
+    edge = edge_drawn(network, node, first)
+    taken = (decision <= network.limits[edge]) | (decision >= free)
+    return choose(taken, network.tails[edge], node), taken
 
 
-def far_move(
-    spans: Any,
-    tails: Any,
-    moves: Any,
-    ratios: Any,
-    row_indptr: Any,
-    row_indices: Any,
-    row_ends: Any,
-    law_ends: Any,
-    ends: Any,
-    time: Any,
-    seed: Any,
-    walk: Any,
-    step: Any,
-    node: Any,
-    decision: Any,
-    first: Any,
-    second: Any,
-    third: Any,
-) -> Any:
+def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any) -> Any:
     """Any move from a node: where it ends, the models sent and the probes sent on the way.
 
-    `decision` is word 0 of the step and decides between the moves (whose intervals end at `ends[time]`) and on the
-    acceptance; `first`, `second` and `third` are words 1 to 3 and make the hops. Further hops draw their own words.
+    The decision chooses between the moves (whose intervals end at `ends[time]`) and on the acceptance; the other words
+    make the hops. Hops beyond the third draw their own words.
     """
+    decision, tails, moves = draws.decision, network.tails, network.moves
     move = 0
     start = np.uint64(0)
     while move < ends.shape[1] - 1 and decision >= ends[time, move]:
@@ -107,32 +126,31 @@ def far_move(
     if moves[move, PLAIN]:
         end = node
         if hops > 0:
-            end = tails[edge_drawn(spans, node, first)]
+            end = tails[edge_drawn(network, node, draws.first)]
         if hops > 1:
-            end = tails[edge_drawn(spans, end, second)]
+            end = tails[edge_drawn(network, end, draws.second)]
         if hops > 2:
-            end = tails[edge_drawn(spans, end, third)]
+            end = tails[edge_drawn(network, end, draws.third)]
         for index in range(3, hops):
-            draw = word(seed, MOVE, walk, step, np.uint64(index + 1))
-            end = tails[edge_drawn(spans, end, draw)]
+            end = tails[edge_drawn(network, end, word_of_hop(key, draws, index))]
         return end, hops, 0  # a uniform hop always leaves its node
     law = moves[move, LAW]
     if law >= 0:
-        drawn = np.uint32(search(law_ends, law, 0, law_ends.shape[1], first))
+        drawn = np.uint32(search(network.law_ends, law, 0, network.law_ends.shape[1], draws.first))
         return drawn, int(drawn != node), 0
     matrix = moves[move, ROWS]
     end = node
     if matrix >= 0:
         sent = 0
         for index in range(hops):
-            draw = word_of_hop(seed, walk, step, index, first, second, third)
-            entry = search(row_ends, 0, row_indptr[matrix, end], row_indptr[matrix, end + 1], draw)
-            sent += int(row_indices[entry] != end)
-            end = row_indices[entry]
+            first, last = network.row_indptr[matrix, end], network.row_indptr[matrix, end + 1]
+            entry = search(network.row_ends, 0, first, last, word_of_hop(key, draws, index))
+            sent += int(network.row_indices[entry] != end)
+            end = network.row_indices[entry]
             matrix += moves[move, ROWS_A_HOP]
         return end, sent, 0
     for index in range(hops):
-        end = tails[edge_drawn(spans, end, word_of_hop(seed, walk, step, index, first, second, third))]
+        end = tails[edge_drawn(network, end, word_of_hop(key, draws, index))]
     # A single hop is decided at its start, which knows its neighbours' ratios. A longer one sends a probe along the
     # way and its answer back, and only then the model.
     left = int(end != node)
@@ -141,25 +159,26 @@ def far_move(
         probes = hops + hops * left
     width = np.float64(ends[time, move] - start)
     ratio = moves[move, RATIO]
-    taken = left * int(accepts(decision - start, width, ratios[ratio, node], ratios[ratio, end]))
+    taken = left * int(accepts(decision - start, width, network.ratios[ratio, node], network.ratios[ratio, end]))
     return choose(taken > 0, end, node), taken * hops, probes
 
 
-def word_of_hop(seed: Any, walk: Any, step: Any, index: int, first: Any, second: Any, third: Any) -> Any:
+def word_of_hop(key: Any, draws: Any, index: int) -> Any:
     """The word of a hop: one of those at hand, or drawn for it."""
     if index == 0:
-        return first
+        return draws.first
     if index == 1:
-        return second
+        return draws.second
     if index == 2:
-        return third
-    return word(seed, MOVE, walk, step, np.uint64(index + 1))
+        return draws.third
+    return word(key.seed, MOVE, key.walk, key.step, np.uint64(index + 1))
 
 
-# Several threads can share a walk, each with some coordinates of its model (`cuda.py`). They take these two places.
+# The learning half. Several threads can share a walk, each with some coordinates of its model (`cuda.py`): `coordinate`
+# and `total` are what they replace.
 
 
-def place(j: int) -> int:
+def coordinate(j: int) -> int:
     """Which coordinate of the whole model number j is here."""
     return j
 
@@ -186,151 +205,111 @@ def predict(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any
     return total
 
 
-def apply_alone(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
-    """Update one coordinate by a rule that carries nothing."""
-    models[walk, j] = update(models[walk, j], gradient, step, count)
+def learn_visit(data: Any, lesson: Any, vectors: Any, room: Any, at: Any, rate: Any, dim: int) -> None:
+    """The local steps of one visit; `room` is room for a gradient."""
+    number = vectors.models.dtype.type
+    numbers = numbers_of(lesson.numbers)
+    visits = counted(vectors, at)
+    done = (at.now - lesson.counted_from) * lesson.local_steps
+    for local in range(lesson.local_steps):
+        visit = Visit(number(rate), number(data.weights[at.node]), done + local, lesson.nodes, visits)
+        sample = np.uint64(at.node)
+        if not data.alone:
+            sample = np.uint64(data.offsets[at.node])
+            last = np.uint64(data.offsets[at.node + np.uint64(1)])
+            if FACTORS and sample == last:
+                learn_at_relay(visit, numbers, vectors, at, dim)
+                continue
+            if lesson.sampled:
+                draw = word(lesson.seed, SAMPLE, np.uint64(at.walk), np.uint64(at.now), np.uint64(local))
+                sample += pick(draw, last - sample)
+            elif last - sample != np.uint64(1):
+                learn_from_all(visit, numbers, data, vectors, room, at, last - sample, dim)
+                continue
+        learn_from_one(visit, numbers, data, vectors, at, sample, dim)
 
 
-def apply_with_one(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
-    """Update one coordinate by a rule that carries one number."""
-    x, first = update(models[walk, j], gradient, step, count, carried[0, walk, j])  # type: ignore[call-arg]
-    models[walk, j] = x
-    carried[0, walk, j] = first
+def counted(vectors: Any, at: Any) -> Any:
+    """The visits of the walk to the node, this one counted; 0 where the rule does not ask."""
+    visits = 0
+    if COUNTS_VISITS:
+        vectors.seen[at.cell] += 1
+        visits = vectors.seen[at.cell]
+    return visits
 
 
-def apply_with_two(models: Any, carried: Any, walk: Any, j: int, gradient: Any, step: Any, count: Any) -> None:
-    """Update one coordinate by a rule that carries two numbers."""
-    x, first, second = update(  # type: ignore[call-arg]
-        models[walk, j], gradient, step, count, carried[0, walk, j], carried[1, walk, j]
-    )
-    models[walk, j] = x
-    carried[0, walk, j] = first
-    carried[1, walk, j] = second
-
-
-apply = apply_alone  # the one that fits the rule takes this place (`build.program`)
-
-
-def learn_from_one(
-    features: Any,
-    targets: Any,
-    factor: Any,
-    ridge: Any,
-    dim: int,
-    sample: Any,
-    step: Any,
-    count: Any,
-    models: Any,
-    carried: Any,
-    walk: Any,
-) -> None:
-    """One gradient step on one sample."""
-    pull = slope(predict(features, sample, models, walk, dim), targets[sample])
+def factor_of(data: Any, vectors: Any, at: Any) -> Any:
+    """How much the loss of the node counts."""
+    factor = vectors.models.dtype.type(1.0)
     if FACTORS:
-        pull *= factor
-    descend(features, ridge, dim, sample, pull, step, count, models, carried, walk)
+        factor = vectors.models.dtype.type(data.factors[at.node])
+    return factor
 
 
-def descend(
-    features: Any,
-    ridge: Any,
-    dim: int,
-    sample: Any,
-    pull: Any,
-    step: Any,
-    count: Any,
-    models: Any,
-    carried: Any,
-    walk: Any,
-) -> None:
+def ridge_of(data: Any, vectors: Any, at: Any) -> Any:
+    """The strength of the ridge term at the node."""
+    ridge = vectors.models.dtype.type(data.ridge)
+    if FACTORS:
+        ridge *= factor_of(data, vectors, at)
+    return ridge
+
+
+def learn_from_one(visit: Any, numbers: Any, data: Any, vectors: Any, at: Any, sample: Any, dim: int) -> None:
+    """One step along the gradient of one sample."""
+    point, row = evaluated(vectors, at)
+    pull = slope(predict(data.features, sample, point, row, dim), data.targets[sample])
+    if FACTORS:
+        pull *= factor_of(data, vectors, at)
+    descend(visit, numbers, data, vectors, at, sample, pull, dim)
+
+
+def descend(visit: Any, numbers: Any, data: Any, vectors: Any, at: Any, sample: Any, pull: Any, dim: int) -> None:
     """One step along the gradient of one sample, whose slope is known."""
+    point, row = evaluated(vectors, at)
+    ridge = ridge_of(data, vectors, at)
     for j in range(dim):
-        gradient = pull * read(features, sample, j)
+        gradient = pull * read(data.features, sample, j)
         if RIDGE:
-            gradient += ridge * models[walk, j]
-        apply(models, carried, walk, j, gradient, step, count)
+            gradient += ridge * point[row, j]
+        apply(visit, numbers, vectors, at, j, gradient)
 
 
 def learn_from_all(
-    features: Any,
-    targets: Any,
-    factor: Any,
-    ridge: Any,
-    dim: int,
-    first: Any,
-    last: Any,
-    step: Any,
-    count: Any,
-    models: Any,
-    carried: Any,
-    walk: Any,
-    gradient: Any,
+    visit: Any, numbers: Any, data: Any, vectors: Any, room: Any, at: Any, samples: Any, dim: int
 ) -> None:
-    """One gradient step on the mean over the samples first..last-1; `gradient` is room for it."""
+    """One step along the gradient of the mean over the samples of the node."""
+    point, row = evaluated(vectors, at)
     for j in range(dim):
-        gradient[j] = 0.0
-    share = gradient.dtype.type(last - first)
-    for sample in range(first, last):
-        pull = slope(predict(features, sample, models, walk, dim), targets[sample]) / share
+        room[j] = 0.0
+    share = room.dtype.type(samples)
+    first = np.uint64(data.offsets[at.node])
+    for sample in range(first, first + samples):
+        pull = slope(predict(data.features, sample, point, row, dim), data.targets[sample]) / share
         if FACTORS:
-            pull *= factor
+            pull *= factor_of(data, vectors, at)
         for j in range(dim):
-            gradient[j] += pull * read(features, sample, j)
+            room[j] += pull * read(data.features, sample, j)
+    ridge = ridge_of(data, vectors, at)
     for j in range(dim):
-        apply(models, carried, walk, j, gradient[j] + ridge * models[walk, j], step, count)
+        apply(visit, numbers, vectors, at, j, room[j] + ridge * point[row, j])
 
 
-def pass_through(models: Any, carried: Any, walk: Any, dim: int, count: Any) -> None:
-    """A step at a relay: the model stays as it is, and what a rule carries sees a gradient and a step of 0."""
-    zero = models.dtype.type(0.0)
-    for j in range(dim):
-        x = models[walk, j]
-        apply(models, carried, walk, j, zero, zero, count)
-        models[walk, j] = x
+def learn_at_relay(visit: Any, numbers: Any, vectors: Any, at: Any, dim: int) -> None:
+    """A step at a node without data: it has no gradient, and the model stays as it is.
 
-
-def learn_visit(
-    features: Any,
-    targets: Any,
-    weights: Any,
-    data: Any,
-    lesson: Any,
-    rate: Any,
-    done: Any,
-    models: Any,
-    carried: Any,
-    gradient: Any,
-    row: Any,
-    walk: Any,
-    node: Any,
-    now: Any,
-    dim: int,
-) -> None:
-    """The local steps of one visit: the walk, whose model is in `row`, learns at the node at step `now`."""
-    step = models.dtype.type(rate * weights[node])
-    ridge = models.dtype.type(data.ridge)
-    factor = models.dtype.type(1.0)
-    if FACTORS:
-        factor = models.dtype.type(data.factors[node])
-        ridge *= factor
-    for local in range(lesson.local_steps):
-        first = np.uint64(node)
-        count = done + local
-        if not data.alone:
-            first = np.uint64(data.offsets[node])
-            last = np.uint64(data.offsets[node + np.uint64(1)])
-            if FACTORS and first == last:  # a relay
-                pass_through(models, carried, row, dim, count)
-                continue
-            if lesson.sampled:
-                draw = word(lesson.seed, SAMPLE, np.uint64(walk), np.uint64(now), np.uint64(local))
-                first += pick(draw, last - first)
-            elif last - first != np.uint64(1):
-                learn_from_all(
-                    features, targets, factor, ridge, dim, first, last, step, count, models, carried, row, gradient
-                )
-                continue
-        learn_from_one(features, targets, factor, ridge, dim, first, step, count, models, carried, row)
+    What a rule carries sees a rate of 0. A rule that stores vectors at the nodes counts on all of them to take part:
+    for it a relay is a node whose loss is 0.
+    """
+    zero = vectors.models.dtype.type(0.0)
+    if STORES > 0:
+        for j in range(dim):
+            apply(visit, numbers, vectors, at, j, zero)
+    else:
+        still = Visit(zero, visit.weight, visit.count, visit.nodes, visit.visits)
+        for j in range(dim):
+            x = vectors.models[at.row, j]
+            apply(still, numbers, vectors, at, j, zero)
+            vectors.models[at.row, j] = x
 
 
 def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: int) -> Any:
@@ -341,32 +320,34 @@ def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: 
     squared = 0.0
     distance = 0.0
     for j in range(dim):
-        if place(j) < data.optimum.size:
+        if coordinate(j) < data.optimum.size:
             x = np.float64(models[walk, j])
-            difference = x - data.optimum[place(j)]
+            difference = x - data.optimum[coordinate(j)]
             differences[row, j] = difference
             squared += x * x
             distance += difference * difference
     squared = total(squared)
     distance = total(distance)
     if data.curvature.size > 0:
-        loss = quadratic_loss(data.curvature, data.pull, data.least, differences, row, dim)
+        fit = quadratic_loss(data, differences, row, dim)
     else:
-        loss = sum_of_losses(data.features, data.targets, data.sample_weights, models, walk, dim)
-    return loss, 0.5 * data.ridge * squared, distance
+        fit = sum_of_losses(data, models, walk, dim)
+    return fit, 0.5 * data.ridge * squared, distance
 
 
-def quadratic_loss(curvature: Any, pull: Any, least: Any, differences: Any, row: Any, dim: int) -> Any:
+def quadratic_loss(data: Any, differences: Any, row: Any, dim: int) -> Any:
     """A loss from its value and derivatives at the optimum, which are the whole of it: d² numbers, not n·d."""
-    loss = least
-    for i in range(pull.size):
-        loss += (pull[i] + 0.5 * predict(curvature, i, differences, row, dim)) * differences[row, i]
+    loss = data.least
+    for i in range(data.pull.size):
+        loss += (data.pull[i] + 0.5 * predict(data.curvature, i, differences, row, dim)) * differences[row, i]
     return loss
 
 
-def sum_of_losses(features: Any, targets: Any, sample_weights: Any, models: Any, walk: Any, dim: int) -> Any:
+def sum_of_losses(data: Any, models: Any, walk: Any, dim: int) -> Any:
     """A loss sample by sample, in a fixed order."""
     loss = 0.0
-    for sample in range(targets.size):
-        loss += sample_weights[sample] * value(predict(features, sample, models, walk, dim), targets[sample])
+    for sample in range(data.targets.size):
+        loss += data.sample_weights[sample] * value(
+            predict(data.features, sample, models, walk, dim), data.targets[sample]
+        )
     return loss

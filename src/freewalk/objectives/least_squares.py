@@ -14,7 +14,8 @@ from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check, read_only
 from freewalk.objectives.synthetic import NOISE, Shifted, draw_data
 
-_ROWS = 2**16
+_ROWS, _BLOCK = 2**16, 2**14
+Floats = NDArray[np.float64]
 
 
 @final
@@ -72,6 +73,8 @@ class LeastSquares(Predictor):
     """
 
     curvature: ClassVar[float] = 1.0
+    measures: ClassVar[tuple[str, ...]] = ("loss", "mse")  # type: ignore[misc]
+    primary: ClassVar[str] = "mse"  # type: ignore[misc]
 
     @staticmethod
     def value(prediction: float, target: float) -> float:
@@ -82,6 +85,48 @@ class LeastSquares(Predictor):
     def slope(prediction: float, target: float) -> float:
         """Return the error, prediction − target."""
         return prediction - target
+
+    def measure(self, x: ArrayLike) -> dict[str, float]:
+        """Return loss and mean squared error of a model."""
+        return {"loss": self.loss(x), "mse": self.mse(x)}
+
+    def measures_of(self, fit: Floats, penalty: Floats) -> dict[str, Floats]:
+        """Return loss and mean squared error from what compiled code sums up."""
+        return {"loss": fit + penalty, "mse": 2.0 * fit}
+
+    def expansion(self, optimum: Floats) -> tuple[Floats, Floats, float]:
+        """Return second derivative, derivative and value at the optimum, where they are fewer numbers than the data."""
+        dim = self.dim
+        if dim > self.targets.size or np.isnan(optimum).any():
+            return super().expansion(optimum)
+        curvature, pull, least = np.zeros((dim, dim)), np.zeros(dim), 0.0
+        for first in range(0, self.targets.size, _BLOCK):  # in pieces: a large problem has no room for a second one
+            rows = slice(first, first + _BLOCK)
+            features, weights = self.features[rows], self.sample_weights[rows, None]
+            errors = features @ optimum - self.targets[rows]
+            curvature += features.T @ (weights * features)
+            pull += features.T @ (weights[:, 0] * errors)
+            least += float(0.5 * weights[:, 0] @ errors**2)
+        return curvature, pull, least
+
+    def proximal(self, node: int, point: ArrayLike, penalty: float) -> Floats:
+        """Return the y that minimises f_v(y) + penalty/2 ‖y − point‖².
+
+        Examples
+        --------
+        >>> LeastSquares([[1.0], [2.0]], [3.0, 4.0]).proximal(0, [1.0], penalty=1.0)
+        array([2.])
+        """
+        near, strength = self._model(point), check.real("LeastSquares", "penalty", penalty, above=0.0)
+        first, last = self._rows(node)
+        if first == last:
+            return near.copy()
+        rows, share = self.features[first:last], float(self.node_weights[node]) / (last - first)
+        # In as many unknowns as the node has samples: usually far fewer than features.
+        stiffness = strength + float(self.node_weights[node]) * self.ridge
+        errors = self.targets[first:last] - rows @ near * (strength / stiffness)
+        pulls = np.linalg.solve(stiffness * np.eye(last - first) + share * (rows @ rows.T), share * errors)
+        return np.asarray(near * (strength / stiffness) + rows.T @ pulls)
 
     def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(0.5 * (predictions - self.targets) ** 2)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,6 +58,10 @@ class Objective(ABC):
     (array([1., 2.]), 2.5)
     """
 
+    #: What is measured of a model, by name; "loss" is always among them.
+    measures: tuple[str, ...] = ("loss",)
+    #: The measure that reports show.
+    primary: str = "loss"
     heavy: tuple[int, ...] = ()
     #: What the nodes were called when the data were given to them, or None; a kernel on a graph with others is refused.
     node_names: tuple[str, ...] | None = None
@@ -82,6 +89,34 @@ class Objective(ABC):
     def gradient(self, node: int, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
         """Return ∇f_v(x) at a node, or the gradient of its sample number `sample` alone (with ridge)."""
 
+    def measure(self, x: ArrayLike) -> Mapping[str, float]:
+        """Return all `measures` of a model, by name."""
+        return {"loss": self.loss(x)}
+
+    def initial(self, walks: int, seed: int) -> NDArray[np.floating[Any]]:
+        """Return the first model of each walk, walks × dim: zeros unless the objective says otherwise.
+
+        Randomness comes from `rng.use`, so that walk number w has the same model whatever the number of walks.
+        """
+        return np.zeros((walks, self.dim))
+
+    def local(self, node: int) -> Share:
+        """Return the share of one node: all that it has to know of the objective, beside `kernel.local(node)`."""
+        return Share(self, node, node, 1.0)
+
+    def proximal(self, node: int, point: ArrayLike, penalty: float) -> NDArray[np.float64]:
+        """Return the y that minimises f_v(y) + penalty/2 ‖y − point‖².
+
+        Raises
+        ------
+        ProblemError
+            If the objective does not offer it.
+        """
+        raise ProblemError(
+            f"{type(self).__name__}: has no proximal form; take a rule that uses gradients, or give it a method "
+            "proximal(node, point, penalty)"
+        )
+
     def optimum(self) -> NDArray[np.float64]:
         """Return the model that minimises f, the mean over all nodes; without it there is no distance to measure.
 
@@ -98,3 +133,40 @@ class Objective(ABC):
         A relay forwards the model and leaves it as it is.
         """
         return 1
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one node has to know of an objective: its own loss f_v.
+
+    Attributes
+    ----------
+    objective
+        The objective as far as the node knows it; of a `Predictor`, the samples of this node alone.
+    node
+        The number of the node in the whole objective.
+    place
+        Its number in `objective`.
+    factor
+        c_v, by which the gradients of `objective` are multiplied.
+    """
+
+    objective: Objective = field(repr=False)
+    node: int
+    place: int
+    factor: float
+
+    @property
+    def samples(self) -> int:
+        """How many samples the node has; 0 at a relay."""
+        return self.objective.samples(self.place) if self.factor > 0 else 0
+
+    def gradient(self, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
+        """Return ∇f_v(x), or the gradient of one sample."""
+        return np.asarray(self.factor * self.objective.gradient(self.place, x, sample))
+
+    def proximal(self, point: ArrayLike, penalty: float) -> NDArray[np.float64]:
+        """Return the y that minimises f_v(y) + penalty/2 ‖y − point‖²."""
+        if self.factor == 0:
+            return np.array(point, dtype=np.float64)
+        return self.objective.proximal(self.place, point, penalty / self.factor)

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.graphs import Graph
-from freewalk.objectives.objective import Objective
+from freewalk.objectives.objective import Objective, Share
 from freewalk.objectives.samples import Nodes, check, read_only, table
 from freewalk.objectives.spectra import largest_eigenvalues
 
+Floats = NDArray[np.float64]
 WeightBy = Literal["node", "sample"]
 
 
@@ -195,6 +196,30 @@ class Predictor(Objective):
         if self.relays:
             constants[list(self.relays)] = np.delete(constants, list(self.relays)).min()
         return read_only(constants)
+
+    def measures_of(self, fit: Floats, penalty: Floats) -> dict[str, Floats]:
+        """Return measures from what compiled code sums up: the loss without the ridge term, and the ridge term.
+
+        Measures that are missing here are computed by `measure`, model by model.
+        """
+        return {"loss": fit + penalty}
+
+    def expansion(self, optimum: Floats) -> tuple[Floats, Floats, float]:
+        """Return second derivative, derivative and value of the loss without ridge, where they are the whole of it.
+
+        They are those at the optimum, and empty for a loss that is not quadratic.
+        """
+        return np.empty((0, 0)), np.empty(0), 0.0
+
+    def local(self, node: int) -> Share:
+        """Return the share of one node: its samples, and how much they count."""
+        first, last = self._rows(node)
+        factor = float(self.node_weights[node])
+        features, targets = self.features[first:last], self.targets[first:last]
+        if first == last:  # a relay: nobody else's sample stands in for one, and its factor is 0
+            features, targets = np.zeros((1, self.dim)), np.zeros(1)
+        alone = type(self)(features, targets, np.zeros(len(targets), dtype=np.int64), self.ridge)
+        return Share(alone, int(node), 0, factor)
 
     def samples(self, node: int) -> int:
         """Return how many local samples a node has; 0 at a relay."""

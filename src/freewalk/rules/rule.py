@@ -2,25 +2,102 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import Checks, show
+from freewalk.errors import FreewalkError
+from freewalk.schedules import Schedule, schedule, values_at
 
-class Rule(ABC):
-    """An update rule: a frozen dataclass whose one scalar function changes one coordinate.
+if TYPE_CHECKING:
+    from freewalk.kernel import Kernel
+    from freewalk.objectives import Objective
 
-    A rule of your own gives `update` and `rates`, and where it needs them the fields below and `carries`. The function
-    is plain scalar Python: the reference runtime calls it, the others compile its source. It may be made inside
-    `update` and use numbers from there, such as a momentum.
+check = Checks(FreewalkError)
+_MOST_VECTORS = 8
+_MOST_LOCAL_STEPS = 10**6  # a visit cannot be interrupted
+_NOT_NUMBERS = ("step", "local_steps")  # they reach `update` as visit.rate and visit.count
+FORM = "update(visit, numbers, x, gradient, *carried, *stored), which returns the new x, carried and stored"
+
+
+class Visit(NamedTuple):
+    """What a rule may know of the occasion of an update.
+
+    Attributes
+    ----------
+    rate
+        The step size γ at this step.
+    weight
+        The kernel's weight of this node, 1 / (n · target_v); 1 for a rule that is not `weighted`.
+    count
+        How many updates of this token the rule has made before this one.
+    nodes
+        The number of nodes n.
+    visits
+        The visits of this token to this node since the rule began, this one counted; 0 unless the rule
+        `counts_visits`.
     """
 
+    rate: Any
+    weight: Any
+    count: Any
+    nodes: Any
+    visits: Any
+
+
+class Rule(ABC):
+    """An update rule: a frozen dataclass, the names of its vectors, and one function.
+
+    A rule of your own gives `update` and where it needs them the fields below. The function is plain arithmetic that is
+    right for a number, an array and a tensor alike: the reference runtime calls it coordinate by coordinate, compiled
+    runtimes compile its source. Its parameters, such as a momentum, are fields of the dataclass and reach it by name in
+    `numbers`, at run time: a new value compiles nothing.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class HeavyBall(Rule):
+    ...     step: float
+    ...     momentum: float = 0.9
+    ...     carries = ("velocity",)
+    ...
+    ...     @staticmethod
+    ...     def update(visit, numbers, x, gradient, velocity):
+    ...         velocity = numbers.momentum * velocity + visit.rate * visit.weight * gradient
+    ...         return x - velocity, velocity
+    >>> HeavyBall(0.1).numbers, HeavyBall(0.1).rates(np.arange(2))
+    (Numbers(momentum=0.9), array([0.1, 0.1]))
+    """
+
+    #: The vectors that travel with the model, by name; they are sent with it.
+    carries: tuple[str, ...] = ()
+    #: The vectors that stay at each node, one of each for every token.
+    stores: tuple[str, ...] = ()
+    #: The vector at which the gradient is taken: "x", or one that is carried or stored.
+    evaluates: str = "x"
+    #: The vector that is the model to report: "x", or one that is carried.
+    reports: str = "x"
+    #: Whether the tokens of a replica share what is stored at a node.
+    shared: bool = False
+    #: Whether `visit.visits` is counted.
+    counts_visits: bool = False
+    #: Whether `update` is handed, in place of a gradient, the minimiser of f_v(y) + penalty/2 ‖y − point‖², with the
+    #: point and the penalty that `point` names; on the reference runtime only, for objectives with a `proximal`.
+    proximal: bool = False
+    #: Whether the rule converges to the optimum only if the token visits every node.
+    needs_every_node: bool = False
     #: Whether a gradient at node v is multiplied by the kernel's weight 1 / (n · target_v).
     weighted: bool = True
-    #: Gradient steps at a node before the model moves on.
+    #: Updates at a node before the model moves on.
     local_steps: int = 1
     #: Whether a gradient is that of one random local sample instead of all of them.
     sampled: bool = False
@@ -28,32 +105,135 @@ class Rule(ABC):
     @property
     @abstractmethod
     def update(self) -> Callable[..., Any]:
-        """The function `update(x, gradient, step, count, *carried)` of one coordinate.
+        """The function `update(visit, numbers, x, gradient, *carried, *stored)`: a static method, or a property.
 
-        It returns the new x, or the new x and the new carried numbers. `step` is γ times the weight of this node, so a
-        rule that remembers gradients remembers step · gradient; `count` is the number of gradient steps that the rule
-        has made before.
+        It returns the new x, or a tuple of the new x and all carried and stored vectors in their order. `visit` is a
+        `Visit`, `numbers` are those of the rule in the precision of the model, `gradient` is that of the node, without
+        any weight.
         """
 
-    @abstractmethod
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The parameters by name, a named tuple: every field that is a number, but for `step` and `local_steps`."""
+        names = [field.name for field in fields(self)] if is_dataclass(self) else list[str]()
+        values = {name: getattr(self, name) for name in names if name not in _NOT_NUMBERS}
+        found = {name: value for name, value in values.items() if _is_number(value)}
+        return _numbers(tuple(found))(*(float(value) for value in found.values()))  # type: ignore[no-any-return]
+
     def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The step size γ at each of the given steps."""
+        """The step size γ at each of the given steps: that of the field `step`, a number or a schedule."""
+        who = type(self).__name__
+        return values_at(schedule(getattr(self, "step", 1.0), who), steps, f"{who}: step")
 
     @property
     def constant(self) -> bool:
         """Whether `rates` are the same at all steps; engines then ask for one of them only."""
-        return False
+        own = type(self).rates is not Rule.rates  # a class of a user's may have rates of its own
+        return not own and not isinstance(getattr(self, "step", 1.0), Schedule)
 
-    @property
-    def carries(self) -> int:
-        """How many numbers a coordinate travel with the model, besides the model itself: 0, 1 or 2."""
-        return 0
+    def point(self, visit: Visit, numbers: Any, x: Any, *vectors: Any) -> tuple[Any, float]:
+        """Where a rule that is `proximal` asks a node to solve its own problem: the point and the penalty."""
+        raise NotImplementedError(f"{type(self).__name__} is proximal and must say near which point")
 
-    @property
-    def reported(self) -> int:
-        """Which carried vector is the model to report; -1 is the model itself."""
-        return -1
+    def begin(self, models: NDArray[np.floating[Any]]) -> Mapping[str, NDArray[np.floating[Any]]]:
+        """The vectors where the rule begins, by name, each shaped like the models; those left out begin as zeros.
 
-    def begin(self, models: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-        """The carried numbers at the first step, (carries, *models.shape): zeros unless the rule says otherwise."""
-        return np.zeros((self.carries, *models.shape), dtype=models.dtype)
+        A stored vector begins the same at all nodes.
+        """
+        return {}
+
+    def fitted(self, objective: Objective, kernel: Kernel) -> Rule:
+        """The rule with all that follows from the objective and the kernel filled in; itself where nothing does."""
+        return self
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+@cache
+def _numbers(names: tuple[str, ...]) -> Any:
+    return namedtuple("Numbers", names)
+
+
+def checked(rule: Rule) -> Rule:
+    """The rule, of which everything that engines trust is known to be right.
+
+    Raises
+    ------
+    FreewalkError
+        If something is not, among others a rule for the signature of earlier versions.
+    """
+    who = type(rule).__name__
+    if isinstance(rule.carries, int) or hasattr(rule, "reported"):
+        raise FreewalkError(
+            f"{who}: carries = {show(rule.carries)}, expected the names of its vectors such as ('velocity',) (and "
+            f"`reports` in place of `reported`); rules have a new form: {FORM}. CONTRIBUTING.md shows one"
+        )
+    for kind in ("carries", "stores"):
+        names = check.instance(who, kind, getattr(rule, kind), tuple, "a tuple of names")
+        for name in names:
+            check.text(who, kind, name)
+        check.whole(who, f"number of vectors in {kind}", len(names), 0, _MOST_VECTORS)
+    vectors = ("x", *rule.carries, *rule.stores)
+    if len(set(vectors)) != len(vectors):
+        raise check.fail(who, "carries and stores", vectors[1:], "different names, none of them 'x'")
+    check.choice(who, "evaluates", rule.evaluates, vectors)
+    check.choice(who, "reports", rule.reports, ("x", *rule.carries))
+    for name in ("shared", "counts_visits", "proximal", "needs_every_node", "weighted", "sampled"):
+        check.flag(who, name, getattr(rule, name))
+    check.whole(who, "local_steps", rule.local_steps, 1, _MOST_LOCAL_STEPS)
+    _check_update(who, rule, len(vectors))
+    return rule
+
+
+def _check_update(who: str, rule: Rule, vectors: int) -> None:
+    """Call the function once in plain Python: what is wrong there is told better than by a compiler."""
+    function = rule.update
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        raise check.fail(who, "update", function, f"a function {FORM}") from None
+    if inspect.ismethod(function):
+        raise FreewalkError(f"{who}: update is a method that takes `self`; make it a @staticmethod: {FORM}")
+    if len(names) != 3 + vectors or names[0] == "x":
+        raise FreewalkError(
+            f"{who}: update({', '.join(names)}) has another form than it should, which is {FORM}; here "
+            f"update({', '.join(['visit', 'numbers', 'x', 'gradient', *rule.carries, *rule.stores])})"
+        )
+    visit = Visit(rate=0.1, weight=1.0, count=0, nodes=2, visits=1)
+    try:
+        result = function(visit, rule.numbers, 0.5, 0.5, *[0.5] * (vectors - 1))
+    except ArithmeticError:
+        return
+    except Exception as error:
+        raise FreewalkError(
+            f"{who}: update fails where all numbers are 0.5: {type(error).__name__}: {error}"
+        ) from error
+    got = len(result) if isinstance(result, tuple) else 1
+    if got != vectors:
+        raise FreewalkError(
+            f"{who}: update returns {got} value{'s' * (got != 1)}, expected {vectors}: the new "
+            f"{', '.join(['x', *rule.carries, *rule.stores])}"
+        )
+
+
+def begun(rule: Rule, models: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The vectors with which a rule begins, by name, all of them and of the type of the models.
+
+    Raises
+    ------
+    FreewalkError
+        If `begin` makes something else.
+    """
+    who, names = type(rule).__name__, (*rule.carries, *rule.stores)
+    given = rule.begin(models)
+    if not isinstance(given, Mapping) or not set(given) <= set(names):
+        raise check.fail(who, "begin()", given, f"a mapping of some of {', '.join(names) or 'no vectors'} to arrays")
+    vectors = {}
+    for name in names:
+        values = given.get(name, np.zeros_like(models))
+        if not isinstance(values, np.ndarray) or values.shape != models.shape or values.dtype.kind != "f":
+            raise check.fail(who, f"begin()[{name!r}]", values, f"an array of floats of shape {models.shape}")
+        vectors[name] = values.astype(models.dtype)
+    return vectors

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.checks import Checks
-from freewalk.errors import FreewalkError
-from freewalk.rules.rule import Rule
-from freewalk.schedules import Schedule, schedule, values_at
+from freewalk.rules.rule import Rule, check
+from freewalk.schedules import Schedule, schedule
 
 
 @dataclass(frozen=True)
@@ -26,11 +24,13 @@ class SGD(Rule):
     step
         γ, a positive number or a schedule.
     weighted
-        Whether to use the weights; without them the walk minimises the mean of f_v under its own law.
+        Whether to use the weights; without them the walk minimises the mean of f_v under its own distribution.
     local_steps
         Gradient steps at a node before the model moves on.
     average
-        Report the running mean of the iterates instead of the last one; the mean travels with the model.
+        True: report the mean of all iterates instead of the last one; the mean travels with the model. "half": the
+        mean of the last half of them, or somewhat more (of t iterates, those since the power of two that lies between
+        t/4 and t/2), which forgets the start; two vectors travel with the model.
     sampled
         Take each gradient from one random local sample instead of all samples of the node.
 
@@ -48,50 +48,62 @@ class SGD(Rule):
     step: float | Schedule
     weighted: bool = True
     local_steps: int = 1
-    average: bool = False
+    average: bool | Literal["half"] = False
     sampled: bool = False
 
     def __post_init__(self) -> None:
-        schedule(self.step, "SGD")
-        check = Checks(FreewalkError)
+        schedule(self.step, type(self).__name__)
         check.whole("SGD", "local_steps", self.local_steps, 1)
-        for name in ("weighted", "average", "sampled"):
+        for name in ("weighted", "sampled"):
             check.flag("SGD", name, getattr(self, name))
+        if not isinstance(self.average, bool) and self.average != "half":
+            raise check.fail("SGD", "average", self.average, 'True, False or "half"')
+
+    @property
+    def carries(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The means that the average asks for."""
+        return ("mean", "recent") if self.average == "half" else ("mean",) if self.average else ()
+
+    @property
+    def reports(self) -> str:  # type: ignore[override]
+        """The mean, where it is asked for."""
+        return "mean" if self.average else "x"
 
     @property
     def update(self) -> Callable[..., Any]:
-        """One gradient step of one coordinate."""
-        return _step_and_average if self.average else _step
+        """One gradient step."""
+        return _step_and_half if self.average == "half" else _step_and_average if self.average else _step
 
-    @property
-    def constant(self) -> bool:
-        """Whether the step is a number."""
-        own = type(self).rates is not SGD.rates  # a class of a user's may have rates of its own
-        return not own and not isinstance(self.step, Schedule)
-
-    @property
-    def carries(self) -> int:
-        """The running mean, where it is asked for."""
-        return int(self.average)
-
-    @property
-    def reported(self) -> int:
-        """The running mean, where it is asked for."""
-        return 0 if self.average else -1
-
-    def begin(self, models: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    def begin(self, models: NDArray[np.floating[Any]]) -> Mapping[str, NDArray[np.floating[Any]]]:
         """The mean of no iterate is the first model."""
-        return np.repeat(models[None], self.carries, axis=0)
-
-    def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The step size γ at each of the given steps."""
-        return values_at(schedule(self.step, "SGD"), steps, "SGD: step")
+        return dict.fromkeys(self.carries, models)
 
 
-def _step(x: float, gradient: float, step: float, count: int) -> float:
-    return x - step * gradient
+def _step(visit: Any, numbers: Any, x: Any, gradient: Any) -> Any:
+    return x - visit.rate * visit.weight * gradient
 
 
-def _step_and_average(x: float, gradient: float, step: float, count: int, mean: float) -> tuple[float, float]:
-    x = x - step * gradient
-    return x, mean + (x - mean) / (count + 1)
+def _step_and_average(visit: Any, numbers: Any, x: Any, gradient: Any, mean: Any) -> Any:
+    x = x - visit.rate * visit.weight * gradient
+    return x, mean + (x - mean) / (visit.count + 1)
+
+
+def _step_and_half(visit: Any, numbers: Any, x: Any, gradient: Any, mean: Any, recent: Any) -> Any:
+    """`recent` is the mean since the largest power of two, `mean` that since half of it."""
+    x = x - visit.rate * visit.weight * gradient
+    count = visit.count + 1
+    power = _power_of_two(count)
+    before = recent if count == power else mean  # a new power: what was recent is now the older half
+    mean = before + (x - before) / (count - max(power // 2, 1) + 1)
+    return x, mean, recent + (x - recent) / (count - power + 1)
+
+
+def _power_of_two(count: int) -> int:
+    """The largest power of two that is at most `count`, by filling all bits below the highest."""
+    filled = count | (count >> 1)
+    filled = filled | (filled >> 2)
+    filled = filled | (filled >> 4)
+    filled = filled | (filled >> 8)
+    filled = filled | (filled >> 16)
+    filled = filled | (filled >> 32)
+    return (filled + 1) >> 1

@@ -6,9 +6,9 @@ from freewalk.runtimes.cpu import CPU
 from freewalk.runtimes.cuda import CUDA
 from freewalk.runtimes.reference import Reference
 from freewalk.runtimes.runtime import Engine as Engine
-from freewalk.runtimes.runtime import Job as Job
 from freewalk.runtimes.runtime import Runtime as Runtime
-from freewalk.runtimes.runtime import State as State
+from freewalk.runtimes.state import Job as Job
+from freewalk.runtimes.state import State as State
 
 __all__ = ["CPU", "CUDA", "Reference"]
 

@@ -1,23 +1,26 @@
 """The walks on all cores, compiled."""
 
 import os
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.checks import Checks
+from freewalk.engine import arrays, cpu
+from freewalk.engine.network import flattened
 from freewalk.errors import FreewalkError
-from freewalk.objectives import LeastSquares, Predictor
-from freewalk.phases import Phase
-from freewalk.runtimes.runtime import Job, Measures, PhaseEngine, Runtime, State, known_optimum, not_compiled
+from freewalk.objectives import Objective, Predictor
+from freewalk.phases import Passage
+from freewalk.runtimes.halves import Half, HalvesEngine, Learner, Path, Walker
+from freewalk.runtimes.runtime import Runtime, not_compiled
+from freewalk.runtimes.state import Job, State
 
-_TASKS_A_THREAD = 4  # smaller tasks even out cores that are not equally free
-_SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
-_NARROW, _WIDEST = 2**6, 2**12  # walks in a slab
+if TYPE_CHECKING:
+    from freewalk.engine.build import Compiled
+
 _MOST_THREADS = 1024
 _check = Checks(FreewalkError)
 
@@ -43,139 +46,186 @@ class CPU(Runtime):
         if self.threads is not None:
             _check.whole("CPU", "threads", self.threads, 1, _MOST_THREADS, remedy="None takes all cores")
 
-    def engine(self, job: Job) -> "CPUEngine":
+    def engine(self, job: Job) -> HalvesEngine:
         """Make a job ready; an objective must give a slope."""
-        if job.problem is not None and not isinstance(job.problem, Predictor):
-            raise FreewalkError(
-                f"cpu: {type(job.problem).__name__} gives a gradient but no slope, so it cannot be compiled; "
-                "pass runtime='reference'"
-            )
+        objective = predictor("cpu", job)
         given = os.environ.get("FREEWALK_THREADS") or "0"
         if not given.isdecimal() or len(given) > 4 or int(given) > _MOST_THREADS:
             expected = f"a whole number from 1 to {_MOST_THREADS}, or 0 for all cores"
             raise _check.fail("cpu", "FREEWALK_THREADS", given, expected)
-        return CPUEngine(job, self.threads or int(given) or min(os.cpu_count() or 1, _MOST_THREADS))
+        threads = self.threads or int(given) or min(os.cpu_count() or 1, _MOST_THREADS)
+        learner = None if objective is None else CPULearner(job, objective)
+        return HalvesEngine(job, CPUWalker(job, threads), learner, threads)
 
 
-class CPUEngine(PhaseEngine):
-    """A job on the CPU runtime: its samples laid out, its kernels flattened, its code compiled."""
+def predictor(who: str, job: Job) -> Predictor | None:
+    """What a compiled runtime can learn, or nothing.
+
+    Raises
+    ------
+    FreewalkError
+        If the objective or a rule cannot be compiled.
+    """
+    objective: Objective | None = job.objective
+    if objective is None:
+        return None
+    if not isinstance(objective, Predictor):
+        raise FreewalkError(
+            f"{who}: {type(objective).__name__} gives a gradient but no slope, so it cannot be compiled; "
+            "pass runtime='reference'"
+        )
+    for phase in job.phases:
+        if phase.rule is not None and phase.rule.proximal:
+            raise FreewalkError(
+                f"{who}: {type(phase.rule).__name__} solves a problem at each node, which cannot be compiled; pass "
+                "runtime='reference'"
+            )
+    return objective
+
+
+class CPUWalker(Walker):
+    """The walking half: kernels as flat arrays, and the code that walks them."""
 
     def __init__(self, job: Job, threads: int) -> None:
         from freewalk.engine import build
 
         self.job = job
         self.threads = threads
-        self.counted: tuple[State, list[NDArray[np.int64]]] | None = None
-        problem = job.problem if isinstance(job.problem, Predictor) else None
-        optimum = np.zeros(0) if problem is None else known_optimum(problem)
-        self.programs = {
-            id(phase): build.program(problem, phase.kernel, phase.rule, optimum, job.precision) for phase in job.phases
-        }
+        self.run = build.walker()
+        kernels = {id(phase.kernel): phase.kernel for phase in job.phases}
+        self.networks = {key: flattened(kernel) for key, kernel in kernels.items()}
+        self.apart: tuple[State, list[NDArray[np.int64]]] | None = None  # visits that threads count apart
+
+    def along(self, state: State, passage: Passage) -> "Walking":
+        """Get ready to walk a passage."""
+        from freewalk.engine import build
+
+        network = self.networks[id(passage.phase.kernel)]
+        route = build.route(passage, network, self.job.seed, state.first)
+        counts = (np.repeat(count[:, None], passage.marks.size, axis=1) for count in (state.messages, state.probes))
+        messages, probes = counts
+        rows = self._visits(state) if state.visits_are_summed else [state.visits] * self.threads
+        return Walking(self.run, network, route._replace(messages=messages, probes=probes), state, rows)
 
     def settle(self, state: State) -> None:
         """Add up the visits that threads have counted apart."""
-        if self.counted is not None and self.counted[0] is state:
-            for visits in self.counted[1]:
+        if self.apart is not None and self.apart[0] is state:
+            for visits in self.apart[1]:
                 state.visits += visits
-            self.counted = None
+            self.apart = None
 
-    def _visit_rows(self, state: State) -> list[NDArray[np.int64]]:
+    def _visits(self, state: State) -> list[NDArray[np.int64]]:
         """Counts of visits for each thread, the first being those of the state; the others stay until it is settled."""
-        if self.counted is None or self.counted[0] is not state:
-            if self.counted is not None:
-                self.settle(self.counted[0])
-            self.counted = state, [np.zeros_like(state.visits) for _ in range(self.threads - 1)]
-        return [state.visits, *self.counted[1]]
+        if self.apart is None or self.apart[0] is not state:
+            if self.apart is not None:
+                self.settle(self.apart[0])
+            self.apart = state, [np.zeros_like(state.visits) for _ in range(self.threads - 1)]
+        return [state.visits, *self.apart[1]]
 
-    def _run(self, phase: Phase, state: State, until: int, marks: NDArray[np.int64], began: int) -> Measures:
+
+class Walking(Half):
+    """A passage that is walked."""
+
+    def __init__(
+        self,
+        run: "Compiled",
+        network: arrays.Network,
+        route: arrays.Route,
+        state: State,
+        rows: list[NDArray[np.int64]],
+    ) -> None:
+        self.run, self.network, self.route = run, network, route
+        self.measures = {"messages": route.messages, "probes": route.probes}
+        self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # what one thread uses at a time
+        for visits in rows:
+            counts = (state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
+            self.free.put((arrays.Walkers(*counts), cpu.words()))
+
+    def do(self, stretch: arrays.Stretch, path: Path) -> None:
+        """Walk a stretch."""
+        mine = self.free.get()
+        try:
+            self.run(self.network, self.route, *mine, path, stretch)
+        finally:
+            self.free.put(mine)
+
+
+class CPULearner(Learner):
+    """The learning half: samples laid out, and the code that learns from them, by phase."""
+
+    def __init__(self, job: Job, objective: Predictor) -> None:
+        from freewalk.engine import build
+
+        self.job = job
+        self.objective = objective
+        self.ready: dict[int, tuple[Compiled, arrays.Data]] = {}
+        for phase in job.phases:
+            if phase.rule is not None:
+                data = build.samples(objective, phase.kernel, phase.rule, job.optimum, job.precision)
+                self.ready[id(phase)] = build.learner(objective, phase.rule), data
+
+    def along(self, state: State, passage: Passage) -> "Learning":
+        """Get ready to learn along a passage."""
+        return Learning(self, state, passage)
+
+
+class Learning(Half):
+    """A passage that is learned along."""
+
+    def __init__(self, learner: CPULearner, state: State, passage: Passage) -> None:
+        from freewalk.engine import build
+
+        job, objective = learner.job, learner.objective
+        self.job, self.objective, self.phase, self.state = job, objective, passage.phase, state
+        self.run, self.data = learner.ready[id(passage.phase)]
+        state.models, state.carried = build.aligned(state.models), build.aligned(state.carried)
+        self.vectors = arrays.Vectors(
+            state.models, state.carried, state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
+        )
+        fit, penalty, distance = (np.empty((state.walks, passage.marks.size)) for _ in range(3))
+        lesson = build.lesson(passage, job.seed, state.first, job.precision)
+        self.lesson = lesson._replace(fit=fit, penalty=penalty, distance=distance)
+        self.own = {
+            name: np.empty_like(fit) for name in objective.measures if name not in objective.measures_of(fit, fit)
+        }
+
+    @property
+    def measures(self) -> dict[str, NDArray[np.float64]]:  # type: ignore[override]
+        """The measures of the objective, and the distance from its optimum."""
+        lesson = self.lesson
+        compiled = self.objective.measures_of(lesson.fit, lesson.penalty)
+        return {**compiled, **self.own, "distance": lesson.distance}
+
+    def do(self, stretch: arrays.Stretch, path: Path) -> None:
+        """Learn along a stretch; measures that only Python knows make it stop at each mark."""
         from numba.core.errors import NumbaError
 
-        from freewalk.engine import arrays, build, cpu
-
-        program, seed, walks = self.programs[id(phase)], self.job.seed, state.walks
-        route = build.route(seed, phase.kernel, program.table, state.step, until, marks, walks)
-        route.messages[:], route.probes[:] = state.messages[:, None], state.probes[:, None]
-        summed = state.visits_are_summed
-        rows = self._visit_rows(state) if summed else [state.visits]
-        walkers = [
-            arrays.Walkers(state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
-            for visits in rows
-        ]
-        lesson = None
-        if program.data is not None and phase.rule is not None:
-            lesson = build.lesson(seed, phase.rule, state.step, until, marks, walks, began)
-            state.models, state.carried = build.aligned(state.models), build.aligned(state.carried)
-        free_rows: SimpleQueue[int] = SimpleQueue()  # where visits are summed, each thread counts in a row of its own
-        for number in range(self.threads):
-            free_rows.put(number if summed else 0)
-
-        def work(task: tuple[int, int], ahead: Executor | None = None) -> None:
-            row = free_rows.get()
-            try:
-                advance_walks(*task, row, ahead)
-            finally:  # a task that fails (code that cannot be compiled) must not keep the others waiting for its row
-                free_rows.put(row)
-
-        def advance_walks(first: int, last: int, row: int, ahead: Executor | None) -> None:
-            length = max(1, min(_SLAB // (last - first), until - state.step))
-            starts = range(state.step, max(until, state.step + 1), length)
-            paths = [np.empty((length, last - first), dtype=np.int32) for _ in range(1 if ahead is None else 2)]
-            words, sums = cpu.words(), cpu.sums(state.models.shape[1], self.job.precision)
-
-            def span(index: int) -> tuple[int, int, int, int, int]:
-                start = starts[index]
-                mark = int(np.searchsorted(marks, start, side="right")) if index else 0
-                return first, last, start, min(start + length, until), mark
-
-            def walk(index: int) -> None:
-                path = paths[index % len(paths)]
-                program.walk(program.table, route, walkers[row], words, path, 0 if summed else -1, *span(index))
-
-            def learn(index: int) -> None:
-                path = paths[index % len(paths)]
-                if program.learn is not None:
-                    program.learn(program.data, lesson, state.models, state.carried, sums, path, *span(index))
-
-            if ahead is None:
-                for index in range(len(starts)):
-                    walk(index)
-                    learn(index)
-                return
-            walked = ahead.submit(walk, 0)
-            for index in range(len(starts)):
-                walked.result()
-                if index + 1 < len(starts):
-                    walked = ahead.submit(walk, index + 1)
-                learn(index)
-
-        tasks = _ranges(walks, until - state.step, cpu.LANES, self.threads)
+        room = cpu.sums(self.state.dim, self.job.precision)
         try:
-            if len(tasks) == 1 and self.threads > 1 and program.learn is not None:
-                with ThreadPoolExecutor(1) as ahead:  # a walk does not wait for what is learned: it goes ahead
-                    work(tasks[0], ahead)
-            elif len(tasks) == 1:
-                work(tasks[0])
-            else:
-                with ThreadPoolExecutor(self.threads) as pool:
-                    list(pool.map(work, tasks))
+            if not self.own:
+                self.run(self.data, self.lesson, self.vectors, room, path, stretch)
+                return
+            for piece in _between_marks(stretch, self.lesson.marks):
+                self.run(self.data, self.lesson, self.vectors, room, path[piece.start - stretch.start :], piece)
+                if piece.mark < self.lesson.marks.size and self.lesson.marks[piece.mark] == piece.stop:
+                    self._measure(piece)
         except NumbaError as error:
-            raise not_compiled("cpu", self.job, phase, error) from error
-        state.step = until
-        columns: Measures = {"messages": route.messages, "probes": route.probes}
-        if lesson is not None:
-            columns |= {"loss": lesson.loss + lesson.penalty, "distance": lesson.distance}
-            if isinstance(self.job.problem, LeastSquares):
-                columns["mse"] = 2.0 * lesson.loss
-        return columns
+            raise not_compiled("cpu", self.job, self.phase, error) from error
+
+    def _measure(self, piece: arrays.Stretch) -> None:
+        models = self.state.reported(self.phase.rule)
+        for walk in range(piece.first, piece.last):
+            values = self.objective.measure(models[walk])
+            for name, column in self.own.items():
+                column[walk, piece.mark] = values[name]
 
 
-def _ranges(walks: int, steps: int, lanes: int, threads: int) -> list[tuple[int, int]]:
-    """The walks in ranges of whole blocks: narrow, since what belongs to a walk should stay in the cache for long.
-
-    But not so narrow that a few steps make a slab of next to nothing, and enough of them for all threads.
-    """
-    width = max(_NARROW, min(_WIDEST, _SLAB // max(steps, 1)))
-    blocks = -(-walks // lanes)
-    parts = min(blocks, max(_TASKS_A_THREAD * threads if threads > 1 else 1, -(-walks // width)))
-    edges = np.linspace(0, blocks, parts + 1).astype(int) * lanes
-    return [(int(a), int(min(b, walks))) for a, b in pairwise(edges)]
+def _between_marks(stretch: arrays.Stretch, marks: NDArray[np.int64]) -> list[arrays.Stretch]:
+    """A stretch in pieces that end at the marks in it."""
+    pieces, start, mark = [], stretch.start, stretch.mark
+    while True:
+        stop = min(stretch.stop, int(marks[mark])) if mark < marks.size else stretch.stop
+        pieces.append(stretch._replace(start=start, stop=stop, mark=mark))
+        if stop >= stretch.stop:
+            return pieces
+        start, mark = stop, mark + 1

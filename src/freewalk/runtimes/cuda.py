@@ -9,23 +9,25 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
-from freewalk.objectives import LeastSquares, Predictor
-from freewalk.phases import Phase
+from freewalk.objectives import Predictor
+from freewalk.phases import Passage, Phase
 from freewalk.rules import SGD
-from freewalk.runtimes.runtime import Job, Measures, PhaseEngine, Runtime, State, known_optimum, not_compiled
+from freewalk.runtimes.cpu import predictor
+from freewalk.runtimes.runtime import Engine, Runtime, not_compiled
+from freewalk.runtimes.state import Job, Measures, State
 
 _SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking
 _REMOVED = "row_stack"
+_NONE = np.empty((0, 0))
 _SHARE_OF_MEMORY = 0.8  # what walks may take of the memory that is free
 
 
 @dataclass(frozen=True)
 class CUDA(Runtime):
-    """Compiled walks on a graphics card of NVIDIA: a thread a walk, or a warp a walk where models are large.
+    """Compiled walks on a graphics card of NVIDIA: one thread per walk, or one warp where models are large.
 
     Needs a card and the package numba-cuda: pip install 'freewalk[cuda]'. The walks stay on the card while they run,
     and only what is measured comes back. Walks that do not fit into its memory together run one part after the other.
@@ -49,12 +51,14 @@ class CUDA(Runtime):
 
     def engine(self, job: Job) -> "CUDAEngine":
         """Make a job ready; an objective must give a slope."""
-        if job.problem is not None and not isinstance(job.problem, Predictor):
+        objective = predictor("cuda", job)
+        own = [] if objective is None else sorted(set(objective.measures) - set(objective.measures_of(_NONE, _NONE)))
+        if own:
             raise FreewalkError(
-                f"cuda: {type(job.problem).__name__} gives a gradient but no slope, so it cannot be compiled; "
-                "pass runtime='reference'"
+                f"cuda: {type(objective).__name__} measures {', '.join(own)} in Python, which a card cannot do; pass "
+                "runtime='cpu'"
             )
-        return CUDAEngine(job, cuda_module(), self.walks_at_once)
+        return CUDAEngine(job, objective, cuda_module(), self.walks_at_once)
 
 
 def cuda_module() -> ModuleType:
@@ -99,35 +103,31 @@ def _ask_for_shared_memory(kernel: Any, launch: Any) -> None:
 
 @dataclass
 class _Walks:
-    """A range of walks on the card: what a state holds of them."""
+    """The walks of a state on the card."""
 
-    first: int
-    last: int
     walkers: Any
-    models: Any
-    carried: Any
+    vectors: Any
     differences: Any
 
 
-class CUDAEngine(PhaseEngine):
-    """A job on a graphics card: its kernels compiled, its samples and tables on the card."""
+class CUDAEngine(Engine):
+    """A job on a graphics card: its kernels compiled, its samples and networks on the card."""
 
-    def __init__(self, job: Job, cuda: ModuleType, walks_at_once: int | None) -> None:
+    def __init__(self, job: Job, objective: Predictor | None, cuda: ModuleType, walks_at_once: int | None) -> None:
         from numba.core import config
 
         from freewalk.engine import cuda_build
 
         self.job = job
+        self.objective = objective
         self.cuda = cuda
         self.walks_at_once = walks_at_once
         self.simulated = bool(config.ENABLE_CUDASIM)
-        problem = job.problem if isinstance(job.problem, Predictor) else None
-        optimum = np.zeros(0) if problem is None else known_optimum(problem)
-        self.programs = {}
+        self.launches = {}
         for phase in job.phases:
-            made = cuda_build.program(problem, phase.kernel, phase.rule, optimum, job.precision, self._most_shared())
+            made = cuda_build.launch(objective, phase, job.optimum, job.precision, self._most_shared())
             data = made.data if made.data is None else self._upload(made.data)
-            self.programs[id(phase)] = made, self._upload(made.table), data
+            self.launches[id(phase)] = made, self._upload(made.network), data
         self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the card
 
     def settle(self, state: State) -> None:
@@ -136,77 +136,72 @@ class CUDAEngine(PhaseEngine):
             self._bring_back(state, self.resident[1])
             self.resident = None
 
-    def _run(self, phase: Phase, state: State, until: int, marks: NDArray[np.int64], began: int) -> Measures:
+    def _run(self, state: State, passage: Passage) -> Measures:
+        ranges = self._ranges(state, passage.marks.size)
+        if len(ranges) == 1:
+            if self.resident is None or self.resident[0] is not state:
+                self.resident = state, self._on_card(state)
+            return self._advance(state, passage, self.resident[1])
+        self.settle(state)  # it may have been small enough before: other programs need memory too
+        parts, measured = [state.part(*walks) for walks in ranges], []
+        for part in parts:
+            here = self._on_card(part)
+            measured.append(self._advance(part, passage, here))
+            self._bring_back(part, here)
+        state.join(parts)
+        return {name: np.concatenate([measures[name] for measures in measured]) for name in measured[0]}
+
+    def _advance(self, state: State, passage: Passage, here: _Walks) -> Measures:
+        """Move walks that are on the card along a passage, and measure them at its marks."""
         from freewalk.engine import build
 
-        program, table, data = self.programs[id(phase)]
-        none = marks[:0]
-        route = self._upload(build.route(self.job.seed, phase.kernel, program.table, state.step, until, none, 0))
-        lesson = build.lesson(self.job.seed, phase.rule or SGD(step=1.0), state.step, until, none, 0, began)
-        ranges = self._ranges(state, marks.size)
-        if len(ranges) > 1:
-            self.settle(state)  # it may have been small enough before: other programs need memory too
-        parts: list[Measures] = []
-        for first, last in ranges:
-            here = self._on_card(state, first, last, alone=len(ranges) == 1)
-            launch = program, table, route, data or (0,), self._upload(lesson), here
-            try:
-                with warnings.catch_warnings():  # few walks are no mistake
-                    warnings.filterwarnings("ignore", message=".*under-utilization")
-                    parts.append(self._advance_walks(*launch, state.step, until, marks))
-            except Exception as error:
-                if not any(kind.__name__ == "NumbaError" for kind in type(error).__mro__):  # numba-cuda has its own
-                    raise
-                raise not_compiled("cuda", self.job, phase, error) from error
-            if len(ranges) > 1:
-                self._bring_back(state, here)
-        state.step = until
-        return (
-            parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        )
-
-    def _advance_walks(
-        self,
-        program: Any,
-        table: Any,
-        route: Any,
-        data: Any,
-        lesson: Any,
-        here: _Walks,
-        start: int,
-        until: int,
-        marks: NDArray[np.int64],
-    ) -> Measures:
-        """Move a range of walks, and measure it at the marks."""
-        cuda, walks = self.cuda, here.last - here.first
-        threads = program.share if self.simulated else program.threads  # a simulated block has as few as can be
-        grid = -(-walks * program.share // threads), threads
-        advance = program.advance[(*grid, 0, program.shared)]
-        asked = _ask_for_shared_memory in getattr(advance, "pre_launch_callbacks", ())  # numba keeps configurations
-        if not self.simulated and not asked and program.shared > _SHARED_UNASKED:
-            advance.pre_launch_callbacks.append(_ask_for_shared_memory)
-        counts = cuda.device_array((2, marks.size, walks), dtype=np.int64)
-        found = {name: cuda.device_array((marks.size, walks)) for name in ("loss", "penalty", "distance")}
-        lesson = lesson._replace(**found)
-        for number, (now, stop) in enumerate(pairwise([start, *(int(mark) for mark in marks), until])):
-            if stop > now:
-                span = (here.first, now, stop)
-                advance(table, route, here.walkers, data, lesson, here.models, here.carried, span)
-            if number < marks.size:
-                program.measure[grid](
-                    data, lesson, here.walkers, here.models, here.carried, here.differences, counts, number
-                )
-        if not marks.size:
-            cuda.synchronize()  # who waits for this chunk, and measures how long it took, must not go on before
+        launch, network, data = self.launches[id(passage.phase)]
+        learns = launch.data is not None
+        bare = passage._replace(marks=passage.marks[:0])
+        if not learns:  # code that does not learn is handed a lesson all the same
+            bare = bare._replace(phase=Phase(None, passage.phase.kernel, SGD(step=1.0)))
+        route = self._upload(build.route(bare, launch.network, self.job.seed, state.first))
+        lesson = self._upload(build.lesson(bare, self.job.seed, state.first, self.job.precision))
+        size = passage.marks.size, state.walks
+        found = {name: self.cuda.device_array(size) for name in ("fit", "penalty", "distance")}
+        try:
+            with warnings.catch_warnings():  # few walks are no mistake
+                warnings.filterwarnings("ignore", message=".*under-utilization")
+                given = network, route, here, data if learns else (0,), lesson._replace(**found)
+                counts = self._launch(launch, *given, passage)
+        except Exception as error:
+            if not any(kind.__name__ == "NumbaError" for kind in type(error).__mro__):  # numba-cuda has its own
+                raise
+            raise not_compiled("cuda", self.job, passage.phase, error) from error
+        if not passage.marks.size:
+            self.cuda.synchronize()  # who waits for this chunk, and measures how long it took, must not go on before
             return {}
         messages, probes = counts.copy_to_host()
-        columns: Measures = {"messages": messages.T, "probes": probes.T}
-        if program.data is not None:
-            loss, penalty, distance = (found[name].copy_to_host() for name in ("loss", "penalty", "distance"))
-            columns |= {"loss": (loss + penalty).T, "distance": distance.T}
-            if isinstance(self.job.problem, LeastSquares):
-                columns["mse"] = (2.0 * loss).T
-        return columns
+        measures: Measures = {"messages": messages.T, "probes": probes.T}
+        if self.objective is not None and learns:
+            fit, penalty, distance = (array.copy_to_host().T for array in found.values())
+            measures |= {**self.objective.measures_of(fit, penalty), "distance": distance}
+        return measures
+
+    def _launch(
+        self, launch: Any, network: Any, route: Any, here: _Walks, data: Any, lesson: Any, passage: Passage
+    ) -> Any:
+        """Launch the kernels, from mark to mark; what was counted at the marks, on the card."""
+        threads = launch.share if self.simulated else launch.threads  # a simulated block has as few as can be
+        walks = here.walkers.nodes.size
+        grid = -(-walks * launch.share // threads), threads
+        advance = launch.advance[(*grid, 0, launch.shared)]
+        asked = _ask_for_shared_memory in getattr(advance, "pre_launch_callbacks", ())  # numba keeps configurations
+        if not self.simulated and not asked and launch.shared > _SHARED_UNASKED:
+            advance.pre_launch_callbacks.append(_ask_for_shared_memory)
+        counts = self.cuda.device_array((2, passage.marks.size, walks), dtype=np.int64)
+        stops = [passage.start, *(int(mark) for mark in passage.marks), passage.until]
+        for number, (now, stop) in enumerate(pairwise(stops)):
+            if stop > now:
+                advance(network, route, here.walkers, data, lesson, here.vectors, (now, stop))
+            if number < passage.marks.size:
+                launch.measure[grid](data, lesson, here.walkers, here.vectors, here.differences, counts, number)
+        return counts
 
     def _most_shared(self) -> int:
         """How many bytes the threads of a block can share."""
@@ -216,9 +211,9 @@ class CUDAEngine(PhaseEngine):
 
     def _ranges(self, state: State, marks: int) -> list[tuple[int, int]]:
         """The walks in parts that fit into the memory of the card."""
-        visits = 0 if state.visits_are_summed else state.visits[0].nbytes
-        numbers = state.models[0].nbytes + state.carried[:, 0].nbytes + 8 * state.models.shape[1]
-        walk = visits + numbers + 8 * (5 * max(marks, 1) + 4)
+        arrays = [state.models, state.carried, state.stored, state.seen]
+        arrays += [] if state.visits_are_summed else [state.visits]
+        walk = sum(array.nbytes for array in arrays) // state.walks + 8 * (state.dim + 5 * max(marks, 1) + 4)
         free = self.cuda.current_context().get_memory_info().free
         if self.resident is not None and self.resident[0] is state:
             free = free + state.walks * walk  # what it takes now
@@ -226,54 +221,37 @@ class CUDAEngine(PhaseEngine):
         width = min(self.walks_at_once or state.walks, max(fit, 1), state.walks)
         return [(first, min(first + width, state.walks)) for first in range(0, state.walks, width)]
 
-    def _on_card(self, state: State, first: int, last: int, alone: bool) -> _Walks:
-        """A range of walks on the card; one that holds all of them stays there until the state is settled."""
+    def _on_card(self, state: State) -> _Walks:
+        """The walks of a state on the card."""
         from freewalk.engine import arrays
 
-        if alone and self.resident is not None and self.resident[0] is state:
-            return self.resident[1]
-        to_device, rows = self.cuda.to_device, slice(first, last)
-        visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits[rows]
-        walkers = arrays.Walkers(
-            nodes=to_device(np.ascontiguousarray(state.nodes[rows])),
-            messages=to_device(np.ascontiguousarray(state.messages[rows])),
-            probes=to_device(np.ascontiguousarray(state.probes[rows])),
-            visits=to_device(np.ascontiguousarray(visits)),
-            path_of=to_device(np.ascontiguousarray(state.path_of[rows])),
-            paths=to_device(state.paths if state.paths.size else np.zeros((1, 1), dtype=np.int32)),
+        # An array without elements cannot be sent, so the least there can be stands in for it.
+        some = {name: getattr(state, name) for name in ("models", "carried", "seen", "paths")}
+        some["stored"] = state.stored.reshape(-1, state.dim) if state.stored.size else state.stored[:, :0, 0]
+        ones = {name: array if array.size else np.zeros((1,) * array.ndim, array.dtype) for name, array in some.items()}
+        visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits
+        walkers = (state.nodes, state.messages, state.probes, visits, state.path_of, ones["paths"])
+        vectors = (ones["models"], ones["carried"], ones["stored"], ones["seen"].reshape(-1))
+        return _Walks(
+            self._upload(arrays.Walkers(*walkers)),
+            self._upload(arrays.Vectors(*vectors)),
+            self.cuda.device_array((state.walks, max(state.dim, 1))),
         )
-        models = state.models[rows] if state.models.size else np.zeros((last - first, 1))
-        carried = state.carried[:, rows] if state.carried.size else np.zeros((0, last - first, models.shape[1]))
-        here = _Walks(
-            first,
-            last,
-            walkers,
-            to_device(np.ascontiguousarray(models)),
-            to_device(np.ascontiguousarray(carried.astype(models.dtype))),
-            self.cuda.device_array((last - first, max(state.models.shape[1], 1))),
-        )
-        if alone:
-            self.resident = state, here
-        return here
 
     def _bring_back(self, state: State, here: _Walks) -> None:
-        rows, walkers = slice(here.first, here.last), here.walkers
+        walkers, vectors = here.walkers, here.vectors
         for name in ("nodes", "messages", "probes"):
-            getattr(state, name)[rows] = getattr(walkers, name).copy_to_host()
-        if state.visits_are_summed:
-            state.visits += walkers.visits.copy_to_host()
-        else:
-            state.visits[rows] = walkers.visits.copy_to_host()
+            getattr(state, name)[:] = getattr(walkers, name).copy_to_host()
+        visits = walkers.visits.copy_to_host()
+        state.visits[:] = state.visits + visits if state.visits_are_summed else visits
         if state.paths.size:
-            kept = state.path_of[rows]
-            kept = kept[kept >= 0]
-            state.paths[kept] = walkers.paths.copy_to_host()[kept]
-        if state.models.size:
-            state.models[rows] = here.models.copy_to_host()
-        if state.carried.size:
-            state.carried[:, rows] = here.carried.copy_to_host()
+            state.paths[:] = walkers.paths.copy_to_host()
+        for name in ("models", "carried", "stored", "seen"):
+            array = getattr(state, name)
+            if array.size:
+                array[:] = getattr(vectors, name).copy_to_host().reshape(array.shape)
 
     def _upload(self, group: Any) -> Any:
         """A group of arrays, on the card."""
-        parts = (self.cuda.to_device(part) if isinstance(part, np.ndarray) else part for part in group)
+        parts = (self.cuda.to_device(np.ascontiguousarray(p)) if isinstance(p, np.ndarray) else p for p in group)
         return type(group)(*parts)

@@ -2,72 +2,74 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
+from freewalk.engine.arrays import Stretch
 from freewalk.kernel import Kernel, Move
 from freewalk.local import choose, outcome
-from freewalk.objectives import LeastSquares, Objective
+from freewalk.objectives import Objective
+from freewalk.phases import Passage
 from freewalk.rules import Rule
-from freewalk.runtimes.runtime import Engine, Job, Measures, Runtime, State, known_optimum
+from freewalk.rules.rule import Visit
+from freewalk.runtimes.halves import Half, HalvesEngine, Learner, Path, Walker
+from freewalk.runtimes.runtime import Runtime
+from freewalk.runtimes.state import Job, State
 
 
 @dataclass(frozen=True)
 class Reference(Runtime):
     """One walk after the other, one step after the other, in Python and NumPy; any objective that has a gradient."""
 
-    def engine(self, job: Job) -> "ReferenceEngine":
+    def engine(self, job: Job) -> HalvesEngine:
         """Make a job ready; this runtime runs them all."""
-        return ReferenceEngine(job, np.zeros(0) if job.problem is None else known_optimum(job.problem))
+        learner = None if job.objective is None else ReferenceLearner(job, job.objective)
+        return HalvesEngine(job, ReferenceWalker(job), learner, threads=1)
 
 
-@dataclass(frozen=True, eq=False)
-class ReferenceEngine(Engine):
-    """A job on the reference runtime."""
+# The walking half.
+
+
+@dataclass(frozen=True)
+class ReferenceWalker(Walker):
+    """A kernel's table, read move by move."""
 
     job: Job
-    optimum: NDArray[np.float64]
 
-    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
-        """Move a state forward; see `Engine.advance`."""
-        job = self.job
-        phase, _, began = job.phase_at(state.step)
-        measured = []
-        while state.step < until:
-            ends = rng.ends(phase.kernel.probabilities(state.step))[0]
-            for walk in range(state.walks):
+    def along(self, state: State, passage: Passage) -> "Walking":
+        """Get ready to walk a passage."""
+        return Walking(self.job, state, passage)
+
+
+class Walking(Half):
+    """A passage that is walked."""
+
+    def __init__(self, job: Job, state: State, passage: Passage) -> None:
+        self.job, self.state, self.passage = job, state, passage
+        counts = {"messages": state.messages, "probes": state.probes}
+        self.measures = {name: np.repeat(count[:, None], passage.marks.size, axis=1) for name, count in counts.items()}
+
+    def do(self, stretch: Stretch, path: Path) -> None:
+        """Walk a stretch."""
+        state, kernel = self.state, self.passage.phase.kernel
+        for now in range(stretch.start, stretch.stop):
+            ends = rng.ends(kernel.probabilities(now))[0]
+            for walk in range(stretch.first, stretch.last):
                 node = int(state.nodes[walk])
+                path[now - stretch.start, walk - stretch.first] = node
                 state.visits[0 if state.visits_are_summed else walk, node] += 1
-                if job.problem is not None and phase.rule is not None:
-                    _update(job.problem, phase.kernel, phase.rule, job.seed, state, walk, node, began)
-                end, messages, probes = _move(phase.kernel, ends, job.seed, walk, state.step, node)
+                end, messages, probes = _move(kernel, ends, self.job.seed, state.first + walk, now, node)
                 state.nodes[walk] = end
                 state.messages[walk] += messages
                 state.probes[walk] += probes
                 if state.path_of[walk] >= 0:
-                    state.paths[state.path_of[walk], state.step + 1] = end
-            state.step += 1
-            if state.step in marks:
-                measured.append(self.measure(state))
-        if not measured:
-            return {}
-        return {name: np.concatenate([part[name] for part in measured], axis=1) for name in measured[0]}
-
-    def measure(self, state: State) -> Measures:
-        """The measures of a state; see `Engine.measure`."""
-        columns: Measures = {"messages": state.messages[:, None].copy(), "probes": state.probes[:, None].copy()}
-        problem = self.job.problem
-        if problem is None:
-            return columns
-        models = self.job.reported(state)
-        with np.errstate(all="ignore"):
-            columns["loss"] = np.array([[problem.loss(x)] for x in models])
-            columns["distance"] = np.array([[np.sum((x - self.optimum) ** 2)] for x in models])
-            if isinstance(problem, LeastSquares):
-                columns["mse"] = np.array([[problem.mse(x)] for x in models])
-        return columns
+                    state.paths[state.path_of[walk], now + 1] = end
+            for mark in np.flatnonzero(self.passage.marks == now + 1):
+                for name, column in self.measures.items():
+                    column[stretch.first : stretch.last, mark] = getattr(state, name)[stretch.first : stretch.last]
 
 
 def _move(kernel: Kernel, ends: NDArray[np.uint64], seed: int, walk: int, step: int, node: int) -> tuple[int, int, int]:
@@ -106,32 +108,103 @@ def _hop(kernel: Kernel, move: Move, hop: int, node: int, draw: np.uint64) -> in
     return int(matrix.indices[row][outcome(rng.ends(matrix.data[row]), draw)])
 
 
-def _update(
-    problem: Objective, kernel: Kernel, rule: Rule, seed: int, state: State, walk: int, node: int, began: int
-) -> None:
-    """The local steps of one visit; at a relay the model stays as it is, and the rule sees a gradient of 0."""
-    relay = problem.samples(node) == 0
-    step = 0.0 if relay else float(rule.rates(np.array([state.step]))[0])
-    if rule.weighted:
-        step *= float(kernel.weights[node])
-    for local in range(rule.local_steps):
-        count = (state.step - began) * rule.local_steps + local
+# The learning half.
+
+
+@dataclass(frozen=True)
+class ReferenceLearner(Learner):
+    """An objective's gradients, handed to a rule's update."""
+
+    job: Job
+    objective: Objective
+
+    def along(self, state: State, passage: Passage) -> "Learning":
+        """Get ready to learn along a passage."""
+        if passage.phase.rule is None:
+            raise ValueError("a passage without a rule cannot be learned along")
+        return Learning(self.job, self.objective, passage.phase.rule, state, passage)
+
+
+class Learning(Half):
+    """A passage that is learned along."""
+
+    def __init__(self, job: Job, objective: Objective, rule: Rule, state: State, passage: Passage) -> None:
+        self.job, self.objective, self.rule, self.state, self.passage = job, objective, rule, state, passage
+        names: Any = type(rule.numbers)
+        self.numbers = names(*(float(np.dtype(job.precision).type(value)) for value in rule.numbers))
+        names = (*objective.measures, "distance")
+        self.measures = {name: np.empty((state.walks, passage.marks.size)) for name in names}
+
+    def do(self, stretch: Stretch, path: Path) -> None:
+        """Learn along a stretch."""
+        for now in range(stretch.start, stretch.stop + 1):
+            for mark in np.flatnonzero(self.passage.marks == now):
+                if mark >= stretch.mark:  # the others were measured at the end of the stretch before
+                    self._measure(stretch, int(mark))
+            if now < stretch.stop:
+                for walk in range(stretch.first, stretch.last):
+                    self._visit(walk, int(path[now - stretch.start, walk - stretch.first]), now)
+
+    def _measure(self, stretch: Stretch, mark: int) -> None:
+        models = self.state.reported(self.rule)
         with np.errstate(all="ignore"):
-            if relay:
-                gradient = np.zeros(problem.dim)
-            elif rule.sampled:  # only a rule that samples needs an objective that can
-                key = (np.uint64(seed), rng.SAMPLE, np.uint64(walk), np.uint64(state.step), np.uint64(local))
-                sample = int(rng.pick(rng.word(*key), np.uint64(problem.samples(node))))
-                gradient = problem.gradient(node, state.models[walk], sample)
-            else:
-                gradient = problem.gradient(node, state.models[walk])
-            for j in range(problem.dim):
-                x, *carried = (float(number) for number in (state.models[walk, j], *state.carried[:, walk, j]))
-                try:
-                    updated = rule.update(x, float(gradient[j]), step, count, *carried)
-                except ArithmeticError:  # plain Python raises where compiled code goes on with what is not finite
-                    lost = carried if relay else [np.nan] * len(carried)
-                    updated = (np.nan, *lost) if carried else np.nan
-                first, *rest = updated if carried else (updated,)
-                state.models[walk, j] = x if relay else first
-                state.carried[:, walk, j] = rest
+            for walk in range(stretch.first, stretch.last):
+                values = self.objective.measure(models[walk])
+                for name in self.objective.measures:
+                    self.measures[name][walk, mark] = values[name]
+                self.measures["distance"][walk, mark] = np.sum((models[walk] - self.job.optimum) ** 2)
+
+    def _visit(self, walk: int, node: int, now: int) -> None:
+        """The local steps of one visit."""
+        rule, state, kernel = self.rule, self.state, self.passage.phase.kernel
+        visits = 0
+        if rule.counts_visits:
+            state.seen[walk, node] += 1
+            visits = int(state.seen[walk, node])
+        rate = float(rule.rates(np.array([now]))[0])
+        weight = float(kernel.weights[node]) if rule.weighted else 1.0
+        for local in range(rule.local_steps):
+            count = (now - self.passage.began) * rule.local_steps + local
+            visit = Visit(rate, weight, count, kernel.graph.n, visits)
+            if self.objective.samples(node) > 0:
+                self._update(visit, walk, node, self._gradient(visit, walk, node, now, local))
+            elif rule.stores:  # a relay, which counts as a node whose loss is 0
+                self._update(visit, walk, node, np.zeros(state.dim))
+            else:  # a relay, which leaves the model as it is
+                model = state.models[walk].copy()
+                self._update(visit._replace(rate=0.0), walk, node, np.zeros(state.dim))
+                state.models[walk] = model
+
+    def _vectors(self, walk: int, node: int) -> dict[str, NDArray[Any]]:
+        """The model and the vectors of the rule, by name; writing into them changes the state."""
+        carried = {name: self.state.carried[index, walk] for index, name in enumerate(self.rule.carries)}
+        stored = {name: self.state.stored[walk, node, index] for index, name in enumerate(self.rule.stores)}
+        return {"x": self.state.models[walk], **carried, **stored}
+
+    def _gradient(self, visit: Visit, walk: int, node: int, now: int, local: int) -> NDArray[np.float64]:
+        """What the rule asks of the node: a gradient, or the solution of its own problem near a point."""
+        rule, vectors = self.rule, self._vectors(walk, node)
+        with np.errstate(all="ignore"):
+            if rule.proximal:
+                point, penalty = rule.point(visit, self.numbers, *vectors.values())
+                return self.objective.proximal(node, point, penalty)
+            if not rule.sampled:  # only a rule that samples needs an objective that can
+                return self.objective.gradient(node, vectors[rule.evaluates])
+            key = (self.job.seed, rng.SAMPLE, self.state.first + walk, now, local)
+            draw = rng.word(*(np.uint64(number) for number in key))
+            sample = int(rng.pick(draw, np.uint64(self.objective.samples(node))))
+            return self.objective.gradient(node, vectors[rule.evaluates], sample)
+
+    def _update(self, visit: Visit, walk: int, node: int, gradient: NDArray[np.float64]) -> None:
+        """Update every coordinate by the rule's function, as compiled runtimes do."""
+        vectors = list(self._vectors(walk, node).values())
+        for j in range(self.state.dim):
+            x, *others = (float(vector[j]) for vector in vectors)
+            try:
+                with np.errstate(all="ignore"):
+                    result = self.rule.update(visit, self.numbers, x, float(gradient[j]), *others)
+            except ArithmeticError:  # plain Python raises where compiled code goes on with what is not finite
+                at_relay = visit.rate == 0.0
+                result = (np.nan, *(others if at_relay else [np.nan] * len(others))) if others else np.nan
+            for vector, number in zip(vectors, result if len(vectors) > 1 else (result,), strict=True):
+                vector[j] = number

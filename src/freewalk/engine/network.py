@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
-from freewalk.engine.arrays import Table
+from freewalk.engine.arrays import Network
 from freewalk.kernel import Kernel
 
 Ints = NDArray[np.int64]
@@ -12,11 +12,11 @@ Ints = NDArray[np.int64]
 _NODES = 2**16
 
 
-# The columns of `Table.moves`.
+# The columns of `Network.moves`.
 HOPS, RATIO, ROWS, ROWS_A_HOP, LAW, PLAIN = range(6)
 
 
-def compile_kernel(kernel: Kernel) -> Table:
+def flattened(kernel: Kernel) -> Network:
     """Flatten a kernel."""
     graph, n = kernel.graph, kernel.graph.n
     ratios: list[NDArray[np.float64]] = []
@@ -43,7 +43,7 @@ def compile_kernel(kernel: Kernel) -> Table:
                 indices.append(matrix.indices.astype(np.uint32))
                 ends.append(_row_ends(matrix.data, matrix.indptr))
                 stored += matrix.nnz
-    return Table(
+    return Network(
         spans=(graph.indptr[:-1].astype(np.uint64) << rng.HALF) | graph.degrees.astype(np.uint64),
         tails=graph.indices.view(np.uint32),
         limits=_limits(kernel),

@@ -1,0 +1,134 @@
+"""Engines made of two halves: a walker goes ahead and writes its path, a learner follows and learns along it.
+
+The path never depends on the model. So whatever walks can be put together with whatever learns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.engine.arrays import Stretch
+from freewalk.engine.cpu import LANES
+from freewalk.phases import Passage
+from freewalk.runtimes.runtime import Engine
+from freewalk.runtimes.state import Job, Measures, State
+
+_TASKS_PER_THREAD = 4  # smaller tasks even out cores that are not equally free
+_SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
+_NARROW, _WIDEST = 2**6, 2**12  # walks in a slab
+
+Path = NDArray[np.int32]
+
+
+class Half(ABC):
+    """What a walker or a learner does along one passage; threads may do several stretches of it at once."""
+
+    measures: Measures  #: By name, walks × marks: complete when all stretches are done.
+
+    @abstractmethod
+    def do(self, stretch: Stretch, path: Path) -> None:
+        """Walk a stretch, writing path[t, w], where walk first + w is at step start + t; or learn along that path."""
+
+
+class Walker(ABC):
+    """One half of an engine: it advances tokens, and writes their path and counters. It knows no objective."""
+
+    @abstractmethod
+    def along(self, state: State, passage: Passage) -> Half:
+        """Get ready to walk a passage."""
+
+    def settle(self, state: State) -> None:  # noqa: B027
+        """Bring the counters of a state up to date."""
+
+
+class Learner(ABC):
+    """The other half: it learns along a path, and measures at the marks. It knows no graph."""
+
+    @abstractmethod
+    def along(self, state: State, passage: Passage) -> Half:
+        """Get ready to learn along a passage."""
+
+
+class HalvesEngine(Engine):
+    """A walker and, where there is something to learn, a learner; ranges of walks are shared out among threads."""
+
+    def __init__(self, job: Job, walker: Walker, learner: Learner | None, threads: int) -> None:
+        self.job = job
+        self.walker = walker
+        self.learner = learner
+        self.threads = threads
+
+    def settle(self, state: State) -> None:
+        """Bring a state up to date; see `Engine.settle`."""
+        self.walker.settle(state)
+
+    def _run(self, state: State, passage: Passage) -> Measures:
+        walking = self.walker.along(state, passage)
+        learning = None if self.learner is None else self.learner.along(state, passage)
+        ranges = _ranges(state.walks, passage.until - passage.start, self.threads)
+        tasks = [_Task(walking, learning, passage, *walks) for walks in ranges]
+        if len(tasks) == 1 and self.threads > 1 and learning is not None:
+            with ThreadPoolExecutor(1) as ahead:  # a walk does not wait for what is learned: it goes ahead
+                tasks[0].go(ahead)
+        elif len(tasks) == 1:
+            tasks[0].go()
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(_Task.go, tasks))
+        return walking.measures | ({} if learning is None else learning.measures)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A range of walks, stretch by stretch along a passage."""
+
+    walking: Half
+    learning: Half | None
+    passage: Passage
+    first: int
+    last: int
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Stretches of so many steps that their path stays in the cache; at least one, which may have no step."""
+        start, until, marks = self.passage.start, self.passage.until, self.passage.marks
+        length = max(1, _SLAB // (self.last - self.first))
+        for now in range(start, max(until, start + 1), length):
+            mark = int(np.searchsorted(marks, now, side="right")) if now > start else 0
+            yield Stretch(self.first, self.last, now, min(now + length, until), mark)
+
+    def go(self, ahead: Executor | None = None) -> None:
+        """Walk and learn; with somebody to walk ahead, the next stretch is walked while this one is learned."""
+        length = max(1, min(_SLAB // (self.last - self.first), self.passage.until - self.passage.start))
+        paths = [np.empty((length, self.last - self.first), dtype=np.int32) for _ in range(1 if ahead is None else 2)]
+        if ahead is None or self.learning is None:
+            for stretch in self.stretches():
+                self.walking.do(stretch, paths[0])
+                if self.learning is not None:
+                    self.learning.do(stretch, paths[0])
+            return
+        todo = list(self.stretches())
+        walked = ahead.submit(self.walking.do, todo[0], paths[0])
+        for number, stretch in enumerate(todo):
+            walked.result()
+            if number + 1 < len(todo):
+                walked = ahead.submit(self.walking.do, todo[number + 1], paths[(number + 1) % 2])
+            self.learning.do(stretch, paths[number % 2])
+
+
+def _ranges(walks: int, steps: int, threads: int) -> list[tuple[int, int]]:
+    """The walks in ranges of whole blocks: narrow, since what belongs to a walk should stay in the cache for long.
+
+    But not so narrow that a few steps make a slab of next to nothing, and enough of them for all threads.
+    """
+    width = max(_NARROW, min(_WIDEST, _SLAB // max(steps, 1)))
+    blocks = -(-walks // LANES)
+    parts = min(blocks, max(_TASKS_PER_THREAD * threads if threads > 1 else 1, -(-walks // width)))
+    edges = np.linspace(0, blocks, parts + 1).astype(int) * LANES
+    return [(int(a), int(min(b, walks))) for a, b in pairwise(edges)]

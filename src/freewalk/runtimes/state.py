@@ -1,0 +1,279 @@
+"""What is run, and where everything is: `Job` and `State`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk import entering
+from freewalk.checks import Checks
+from freewalk.errors import RecordError
+from freewalk.kernel import Kernel
+from freewalk.objectives import Objective
+from freewalk.phases import Passage, Phase, passage, phase_at
+from freewalk.rules import Rule
+from freewalk.rules.rule import begun
+
+_check = Checks(RecordError)
+_VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
+
+#: The bytes of a probe: the numbers of run, walk, step and hop, a ratio, and the header of a packet.
+PROBE_BYTES = 64
+
+Measures = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """All that determines a run, except how long it is."""
+
+    objective: Objective | None
+    phases: tuple[Phase, ...]
+    seed: int
+    precision: str = "float64"
+
+    formerly: ClassVar = {"problem": "objective"}
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the first phase; all phases share its graph."""
+        return self.phases[0].kernel
+
+    @property
+    def dim(self) -> int:
+        """The size of a model; 0 where nothing is learned."""
+        return 0 if self.objective is None else self.objective.dim
+
+    @property
+    def measured(self) -> dict[str, str]:
+        """What its engines measure, and the types of the arrays."""
+        counts = dict.fromkeys(("messages", "probes"), "int64")
+        if self.objective is None:
+            return counts
+        return counts | {"bytes": "int64"} | dict.fromkeys((*self.objective.measures, "distance"), "float64")
+
+    @cached_property
+    def optimum(self) -> NDArray[np.float64]:
+        """The optimum from which distances are measured; NaN where the objective has none."""
+        return np.zeros(0) if self.objective is None else entering.optimum(self.objective)
+
+    def rule_at(self, step: int) -> Rule | None:
+        """The rule of the update that led to a step, or of the first one."""
+        return phase_at(self.phases, max(step - 1, 0))[0].rule
+
+    def passage(self, start: int, until: int, marks: NDArray[np.int64]) -> Passage:
+        """The steps from `start` to `until`, or to the end of their phase."""
+        return passage(self.phases, start, until, marks)
+
+    def message_bytes(self, rule: Rule | None) -> int:
+        """The bytes of one message: the model and what the rule carries."""
+        return (0 if rule is None else 1 + len(rule.carries)) * self.dim * np.dtype(self.precision).itemsize
+
+    def checked(self, steps: int) -> Job:
+        """The same job, of which everything is known to fit together; it may come from a file.
+
+        Raises
+        ------
+        FreewalkError
+            If something does not fit, or it cannot run so many steps.
+        """
+        objective = None if self.objective is None else entering.objective("record", self.objective)
+        phases = entering.phases(self.phases, None, objective, "record")
+        entering.phases_cover(phases, steps)
+        entering.schedules(phases, steps)
+        precision = _check.choice("record", "precision", self.precision, entering.PRECISIONS)
+        return Job(objective, phases, _check.seed("record", self.seed), precision)
+
+
+@dataclass(eq=False)
+class State:
+    """Where every walk is, what it carries, what it has left at the nodes and what it has counted."""
+
+    step: int
+    nodes: NDArray[np.int32]
+    models: NDArray[np.floating[Any]]  # walks × dim
+    carried: NDArray[np.floating[Any]]  # vectors × walks × dim
+    messages: NDArray[np.int64]
+    probes: NDArray[np.int64]
+    visits: NDArray[np.int64]  # walks × nodes, or 1 × nodes: summed over the walks
+    path_of: NDArray[np.int64]  # by walk: its row in `paths`, or -1
+    paths: NDArray[np.int32]
+    stored: NDArray[np.floating[Any]] = None  # type: ignore[assignment]  # walks × nodes × vectors × dim
+    seen: NDArray[np.int64] = None  # type: ignore[assignment]  # walks × nodes, where the rule counts visits
+    surplus: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: bytes, beyond messages of today's size
+    entered: int = -1  # the step at which the vectors of the rule began
+    first: int = 0  # the number of the first walk
+
+    def __post_init__(self) -> None:
+        if self.stored is None:
+            self.stored = np.zeros((self.walks, 0, 0, self.dim), dtype=self.models.dtype)
+        if self.seen is None:
+            self.seen = np.zeros((self.walks, 0), dtype=np.int64)
+        if self.surplus is None:
+            self.surplus = np.zeros(self.walks, dtype=np.int64)
+
+    @classmethod
+    def begin(
+        cls,
+        job: Job,
+        nodes: NDArray[np.int32],
+        models: NDArray[np.floating[Any]],
+        steps: int = 0,
+        path_of: NDArray[np.int64] | None = None,
+    ) -> State:
+        """The first state of a job: where the walks start and their first models; `path_of` says who keeps a path."""
+        walks, n = nodes.size, job.kernel.graph.n
+        rows = np.full(walks, -1, dtype=np.int64) if path_of is None else path_of
+        kept = rows >= 0
+        state = cls(
+            step=0,
+            nodes=nodes,
+            models=models,
+            carried=np.zeros((0, *models.shape), dtype=models.dtype),
+            messages=np.zeros(walks, dtype=np.int64),
+            probes=np.zeros(walks, dtype=np.int64),
+            visits=np.zeros((walks if walks * n <= _VISITS_BY_WALK else 1, n), dtype=np.int64),
+            path_of=rows,
+            paths=np.zeros((int(kept.sum()), steps + 1 if kept.any() else 1), dtype=np.int32),
+        )
+        state.paths[rows[kept], 0] = nodes[kept]
+        state.enter(job)
+        return state
+
+    def enter(self, job: Job) -> None:
+        """Begin the vectors of the rule of the next update, if that is a new one."""
+        phase, _, began = phase_at(job.phases, self.step)
+        rule = phase.rule
+        if self.entered == began or rule is None or job.objective is None:
+            return
+        if self.step > 0:
+            self.surplus += self.messages * (job.message_bytes(job.rule_at(self.step)) - job.message_bytes(rule))
+        vectors, n, kind = begun(rule, self.models), job.kernel.graph.n, self.models.dtype
+        self.carried = np.array([vectors[name] for name in rule.carries], dtype=kind).reshape(-1, *self.models.shape)
+        self.stored = np.zeros((self.walks, n if rule.stores else 0, len(rule.stores), self.dim), dtype=kind)
+        for index, name in enumerate(rule.stores):
+            self.stored[:, :, index] = vectors[name][:, None]
+        self.seen = np.zeros((self.walks, n if rule.counts_visits else 0), dtype=np.int64)
+        self.entered = began
+
+    @property
+    def walks(self) -> int:
+        """How many walks there are."""
+        return int(self.nodes.size)
+
+    @property
+    def dim(self) -> int:
+        """The size of a model."""
+        return int(self.models.shape[1])
+
+    @property
+    def visits_are_summed(self) -> bool:
+        """Whether visits are counted over all walks together."""
+        return bool(self.visits.shape[0] != self.walks)
+
+    def reported(self, rule: Rule | None) -> NDArray[np.floating[Any]]:
+        """The models to report: those of the walks, or what their rule reports instead."""
+        return self.models if rule is None or rule.reports == "x" else self.carried[rule.carries.index(rule.reports)]
+
+    def bytes_sent(self, job: Job, messages: NDArray[np.int64], probes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The bytes of so many messages and probes of each walk (walks × marks), in all."""
+        size = job.message_bytes(phase_at(job.phases, max(self.entered, 0))[0].rule)
+        return self.surplus[:, None] + messages * size + probes * PROBE_BYTES
+
+    def part(self, first: int, last: int) -> State:
+        """The walks first..last-1 of this state as a state of their own, which shares their arrays.
+
+        Visits that are summed over all walks begin at 0 in it, and paths are copies: `join` puts both together.
+        """
+        rows = slice(first, last)
+        path_of, kept = self.path_of[rows].copy(), self.path_of[rows] >= 0
+        paths = self.paths[path_of[kept]]
+        path_of[kept] = np.arange(len(paths))
+        values: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_WALK}
+        values |= {"step": self.step, "entered": self.entered, "first": self.first + first}
+        values["visits"] = np.zeros_like(self.visits) if self.visits_are_summed else self.visits[rows]
+        return State(carried=self.carried[:, rows], path_of=path_of, paths=paths, **values)
+
+    def join(self, parts: Sequence[State]) -> None:
+        """Become what parts of this state, which have all of its walks, have become."""
+        for part in parts:
+            rows, kept = slice(part.first - self.first, part.first - self.first + part.walks), part.path_of >= 0
+            self.paths[self.path_of[rows][kept]] = part.paths[part.path_of[kept]]
+            if self.visits_are_summed:
+                self.visits += part.visits
+            else:
+                self.visits[rows] = part.visits
+        for name in (*_BY_WALK, "carried"):
+            axis = int(name == "carried")
+            setattr(self, name, np.concatenate([getattr(part, name) for part in parts], axis=axis))
+        self.step, self.entered = parts[0].step, parts[0].entered
+
+    def copy(self) -> State:
+        """A state that shares nothing with this one."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return State(**{name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in values.items()})
+
+    def checked(self, job: Job, steps: int) -> State:
+        """A copy in arrays of exactly the types, shapes and ranges that engines trust.
+
+        Raises
+        ------
+        RecordError
+            If one of them is something else; it may come from a file.
+        """
+        n, dim = job.kernel.graph.n, job.dim
+        step = _check.whole("record", "step", self.step, 0, steps)
+        walks = max(np.size(self.nodes), 1)
+        began = phase_at(job.phases, max(step - 1, 0))[2]
+        entered = began if self.entered == -1 else _check.whole("record", "entered", self.entered, 0, step)
+        if entered != phase_at(job.phases, entered)[2]:
+            raise _check.fail("record", "entered", entered, "the step at which a rule began")
+        rule = None if job.objective is None else phase_at(job.phases, entered)[0].rule
+        hops = max(move.hops for phase in job.phases for move in phase.kernel.moves)
+        most = min(step * max(hops, 1), 2**62)  # models that a walk can have sent by now
+        path_of = _exactly("path_of", self.path_of, "int64", (walks,), -1, walks - 1)
+        rows = np.sort(path_of[path_of >= 0])
+        if not np.array_equal(rows, np.arange(rows.size)):
+            raise _check.fail("record", "path_of", path_of, f"each of {rows.size} rows once")
+        summed = walks > 1 and np.shape(self.visits)[:1] == (1,)
+        carries, stores, counts = (
+            (0, 0, False) if rule is None else (len(rule.carries), len(rule.stores), rule.counts_visits)
+        )
+        return State(
+            step=step,
+            nodes=_exactly("nodes", self.nodes, "int32", (walks,), 0, n - 1),
+            models=_exactly("models", self.models, job.precision, (walks, dim)),
+            carried=_exactly("carried", self.carried, job.precision, (carries, walks, dim)),
+            messages=_exactly("messages", self.messages, "int64", (walks,), 0, most),
+            probes=_exactly("probes", self.probes, "int64", (walks,), 0, 2 * most),
+            visits=_exactly(
+                "visits", self.visits, "int64", (1 if summed else walks, n), 0, step * (walks if summed else 1)
+            ),
+            path_of=path_of,
+            paths=_exactly("paths", self.paths, "int32", (rows.size, steps + 1 if rows.size else 1), 0, n - 1),
+            stored=_exactly("stored", self.stored, job.precision, (walks, n if stores else 0, stores, dim)),
+            seen=_exactly("seen", self.seen, "int64", (walks, n if counts else 0), 0, step),
+            surplus=_exactly("surplus", self.surplus, "int64", (walks,)),
+            entered=entered,
+            first=_check.whole("record", "first", self.first, 0, 2**32 - walks),
+        )
+
+
+_BY_WALK = ("nodes", "models", "messages", "probes", "stored", "seen", "surplus")
+
+
+def _exactly(
+    name: str, values: Any, kind: str, shape: tuple[int, ...], low: int | None = None, high: int | None = None
+) -> NDArray[Any]:
+    """A copy of an array that has this type, up to the order of bytes, and shape; and, if given, this range."""
+    fits = isinstance(values, np.ndarray) and values.dtype.newbyteorder("=") == kind and values.shape == shape
+    if not fits:
+        raise _check.fail("record", name, values, f"an array of {kind} of shape {shape}")
+    if low is not None and high is not None:
+        _check.integers("record", name, values, shape, low=low, high=high)
+    return np.array(values, dtype=kind, order="C")
