@@ -122,7 +122,7 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
     """The rule of a phase, known to be right, with all filled in that follows from the objective and the kernel."""
     if phase.rule is None:
         return None
-    rule = checked(checked(phase.rule).fitted(objective, phase.kernel))
+    rule = checked(phase.rule.fitted(objective, phase.kernel))
     begun(rule, np.zeros((1, objective.dim)))
     if rule.proximal:
         objective.proximal(0, np.zeros(objective.dim), 1.0)  # or it says that it has none
@@ -146,8 +146,8 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
             lost = np.flatnonzero(~reached)
             raise FreewalkError(
                 f"{type(rule).__name__}: the walk by {kernel.label} never gets from node {int(nodes[0])} to "
-                f"{lost.size:,} of {kernel.graph.n:,} nodes (node {int(lost[0])} is one), and this rule learns from the "
-                "last gradients of all of them; take a kernel that visits every node, or fw.SGD"
+                f"{lost.size:,} of {kernel.graph.n:,} nodes (node {int(lost[0])} is one), and this rule learns from "
+                "all of them; take a kernel that visits every node, or fw.SGD"
             )
 
 

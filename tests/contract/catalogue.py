@@ -247,24 +247,38 @@ LISTED_RULES = {
         step=Exponential(0.05, half_life=20), weighted=False, local_steps=3, average=True, sampled=True
     ),
 }
+# Rules with vectors that travel, stay at the nodes, and count: with every listed objective but for the plain SGDs.
+MEMORY_RULES = {
+    "SGD, average of the last half": fw.SGD(step=0.02, average="half"),
+    "Momentum": fw.rules.Momentum(step=0.005, momentum=0.7),
+    "Momentum, local steps, sampled": fw.rules.Momentum(step=0.005, momentum=0.5, local_steps=2, sampled=True),
+    "AdaGrad": fw.rules.AdaGrad(step=0.05),
+    "AdaGrad, at the nodes": fw.rules.AdaGrad(step=0.05, keeper="node"),
+    "SAG": fw.rules.SAG(step=0.02),
+    "Walkman": fw.rules.Walkman(),
+    "VisitWeighted": fw.rules.VisitWeighted(step=0.01),
+    "VisitWeighted, sampled": fw.rules.VisitWeighted(step=0.01, prior=30.0, sampled=True),
+}
 OWN_RULES = {
     "HeavyBall (a user's)": HeavyBall(),
     "Moments (a user's)": Moments(sampled=True),
     "Scaled (a user's)": Scaled(),  # it divides 0 by 0 wherever it sees a coordinate that does not exist
 }
-RULES = LISTED_RULES | OWN_RULES
+RULES = LISTED_RULES | MEMORY_RULES | OWN_RULES
 
 #: Every listed objective with every listed rule; what a user writes with least squares and with the plain rules. Each
 #: pair of an objective's class and an update costs a compilation.
 LISTED_PROBLEMS = [name for name in PROBLEMS if "a user's" not in name]
 LESSONS = [
     *((problem, rule) for problem in LISTED_PROBLEMS if "relays" not in problem for rule in LISTED_RULES),
-    # Factors and relays are compiled in: one rule that carries nothing, one of a user's that carries something.
+    *((problem, rule) for problem in LISTED_PROBLEMS if "relays" not in problem for rule in MEMORY_RULES),
+    # Factors and relays are compiled in: one rule that carries nothing, one of a user's that carries something, and
+    # those for which a relay is a node like any other.
     *(
         (problem, rule)
         for problem in LISTED_PROBLEMS
         if "relays" in problem
-        for rule in ("SGD", "HeavyBall (a user's)")
+        for rule in ("SGD", "HeavyBall (a user's)", "SAG", "Walkman")
     ),
     *(
         (problem, rule)

@@ -1,6 +1,12 @@
 """Update rules, one file each: how a visited node improves the model."""
 
+from freewalk.rules.adagrad import AdaGrad
+from freewalk.rules.momentum import Momentum
 from freewalk.rules.rule import Rule as Rule
+from freewalk.rules.rule import Visit as Visit
+from freewalk.rules.sag import SAG
 from freewalk.rules.sgd import SGD
+from freewalk.rules.visit_weighted import VisitWeighted
+from freewalk.rules.walkman import Walkman
 
-__all__ = ["SGD"]
+__all__ = ["SAG", "SGD", "AdaGrad", "Momentum", "VisitWeighted", "Walkman"]

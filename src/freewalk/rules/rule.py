@@ -147,6 +147,15 @@ class Rule(ABC):
         return self
 
 
+def check_options(rule: Rule) -> None:
+    """Check the options that rules have in common, those that this one has."""
+    who = type(rule).__name__
+    schedule(getattr(rule, "step", 1.0), who)
+    check.whole(who, "local_steps", rule.local_steps, 1, _MOST_LOCAL_STEPS)
+    for name in ("weighted", "sampled"):
+        check.flag(who, name, getattr(rule, name))
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
@@ -180,9 +189,9 @@ def checked(rule: Rule) -> Rule:
         raise check.fail(who, "carries and stores", vectors[1:], "different names, none of them 'x'")
     check.choice(who, "evaluates", rule.evaluates, vectors)
     check.choice(who, "reports", rule.reports, ("x", *rule.carries))
-    for name in ("shared", "counts_visits", "proximal", "needs_every_node", "weighted", "sampled"):
+    for name in ("shared", "counts_visits", "proximal", "needs_every_node"):
         check.flag(who, name, getattr(rule, name))
-    check.whole(who, "local_steps", rule.local_steps, 1, _MOST_LOCAL_STEPS)
+    check_options(rule)
     _check_update(who, rule, len(vectors))
     return rule
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.rules.rule import Rule, check
-from freewalk.schedules import Schedule, schedule
+from freewalk.rules.rule import Rule, check, check_options
+from freewalk.schedules import Schedule
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,7 @@ class SGD(Rule):
     sampled: bool = False
 
     def __post_init__(self) -> None:
-        schedule(self.step, type(self).__name__)
-        check.whole("SGD", "local_steps", self.local_steps, 1)
-        for name in ("weighted", "sampled"):
-            check.flag("SGD", name, getattr(self, name))
+        check_options(self)
         if not isinstance(self.average, bool) and self.average != "half":
             raise check.fail("SGD", "average", self.average, 'True, False or "half"')
 

@@ -83,6 +83,12 @@ def predictor(who: str, job: Job) -> Predictor | None:
     return objective
 
 
+def measured_in_python(objective: Predictor) -> list[str]:
+    """The measures of an objective that do not follow from what compiled code sums up."""
+    none = np.empty((0, 0))
+    return [name for name in objective.measures if name not in objective.measures_of(none, none)]
+
+
 class CPUWalker(Walker):
     """The walking half: kernels as flat arrays, and the code that walks them."""
 
@@ -185,15 +191,14 @@ class Learning(Half):
         fit, penalty, distance = (np.empty((state.walks, passage.marks.size)) for _ in range(3))
         lesson = build.lesson(passage, job.seed, state.first, job.precision)
         self.lesson = lesson._replace(fit=fit, penalty=penalty, distance=distance)
-        self.own = {
-            name: np.empty_like(fit) for name in objective.measures if name not in objective.measures_of(fit, fit)
-        }
+        self.own = {name: np.empty_like(fit) for name in measured_in_python(objective)}
 
     @property
     def measures(self) -> dict[str, NDArray[np.float64]]:  # type: ignore[override]
         """The measures of the objective, and the distance from its optimum."""
         lesson = self.lesson
-        compiled = self.objective.measures_of(lesson.fit, lesson.penalty)
+        with np.errstate(all="ignore"):  # a walk may have diverged
+            compiled = self.objective.measures_of(lesson.fit, lesson.penalty)
         return {**compiled, **self.own, "distance": lesson.distance}
 
     def do(self, stretch: arrays.Stretch, path: Path) -> None:

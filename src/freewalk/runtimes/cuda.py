@@ -15,13 +15,12 @@ from freewalk.errors import FreewalkError
 from freewalk.objectives import Predictor
 from freewalk.phases import Passage, Phase
 from freewalk.rules import SGD
-from freewalk.runtimes.cpu import predictor
+from freewalk.runtimes.cpu import measured_in_python, predictor
 from freewalk.runtimes.runtime import Engine, Runtime, not_compiled
 from freewalk.runtimes.state import Job, Measures, State
 
 _SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking
 _REMOVED = "row_stack"
-_NONE = np.empty((0, 0))
 _SHARE_OF_MEMORY = 0.8  # what walks may take of the memory that is free
 
 
@@ -52,7 +51,7 @@ class CUDA(Runtime):
     def engine(self, job: Job) -> "CUDAEngine":
         """Make a job ready; an objective must give a slope."""
         objective = predictor("cuda", job)
-        own = [] if objective is None else sorted(set(objective.measures) - set(objective.measures_of(_NONE, _NONE)))
+        own = [] if objective is None else measured_in_python(objective)
         if own:
             raise FreewalkError(
                 f"cuda: {type(objective).__name__} measures {', '.join(own)} in Python, which a card cannot do; pass "
@@ -180,7 +179,8 @@ class CUDAEngine(Engine):
         measures: Measures = {"messages": messages.T, "probes": probes.T}
         if self.objective is not None and learns:
             fit, penalty, distance = (array.copy_to_host().T for array in found.values())
-            measures |= {**self.objective.measures_of(fit, penalty), "distance": distance}
+            with np.errstate(all="ignore"):  # a walk may have diverged
+                measures |= {**self.objective.measures_of(fit, penalty), "distance": distance}
         return measures
 
     def _launch(

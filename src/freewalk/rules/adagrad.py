@@ -1,0 +1,78 @@
+"""Gradient descent with one step size for each coordinate, from the gradients seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from freewalk.rules.rule import Rule, check, check_options
+from freewalk.schedules import Schedule
+
+Keeper = Literal["token", "node"]
+
+
+@dataclass(frozen=True)
+class AdaGrad(Rule):
+    """s ← s + (w_v ∇f_v(x))², x ← x − γ w_v ∇f_v(x) / (floor + √s), coordinate by coordinate.
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+    floor
+        Keeps the first steps from being infinite.
+    keeper
+        Who keeps the sum s of squared gradients: the "token" takes it along, or each "node" has one of its own. At the
+        nodes nothing more than the model is sent, but each node then scales its own steps to one size, so that on
+        data that differ between nodes the limit is not the optimum.
+    weighted, local_steps, sampled
+        As for `SGD`.
+
+    Raises
+    ------
+    FreewalkError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    Duchi, Hazan, Singer, *Adaptive subgradient methods for online learning and stochastic optimization*, 2011.
+
+    Examples
+    --------
+    >>> AdaGrad(step=0.1).carries, AdaGrad(step=0.1, keeper="node").stores
+    (('squares',), ('squares',))
+    """
+
+    step: float | Schedule
+    floor: float = 1e-8
+    keeper: Keeper = "token"
+    weighted: bool = True
+    local_steps: int = 1
+    sampled: bool = False
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        check.real("AdaGrad", "floor", self.floor, above=0.0)
+        check.choice("AdaGrad", "keeper", self.keeper, get_args(Keeper))
+
+    @property
+    def carries(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The sum, if the token keeps it."""
+        return ("squares",) if self.keeper == "token" else ()
+
+    @property
+    def stores(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The sum, if the nodes keep it."""
+        return ("squares",) if self.keeper == "node" else ()
+
+    @property
+    def update(self) -> Callable[..., Any]:
+        """One step."""
+        return _step
+
+
+def _step(visit: Any, numbers: Any, x: Any, gradient: Any, squares: Any) -> Any:
+    gradient = visit.weight * gradient
+    squares = squares + gradient * gradient
+    return x - visit.rate * gradient / (numbers.floor + squares**0.5), squares
