@@ -117,7 +117,7 @@ def axes_of(
     found = {}
     for name in names:
         if isinstance(name, str) and name in measured and name not in known:
-            remedy = "a measure goes upwards: give it as measure"
+            remedy = "to draw it, give it as measure"
             raise _check.fail("report", "axis", name, f"what never decreases, {' or '.join(known)}", remedy)
         axis = _check.choice("report", "axis", UPDATES if isinstance(name, str) and name == "step" else name, known)
         found[axis] = _label(first, axis)
