@@ -272,7 +272,25 @@ def test_bands(here: Path) -> None:
     assert "95 % confidence" in (here / "confidence.html").read_text()
     assert call("plot", "runs/small", "--band", "wide").exit_code == 2
     result = call("plot", "runs/small", "--figure", "escape", "--band", "none")
-    assert result.stderr == "error: plot: --scale and --band go with --figure curves\n"
+    assert result.stderr == "error: plot: --measure, --against, --scale and --band go with --figure curves\n"
+
+
+def test_any_measure_against_any_axis(here: Path) -> None:
+    assert call("run", "small.toml", "-q").exit_code == 0
+    options = ("--measure", "distance", "--against", "messages", "--against", "probes")
+    assert call("plot", "runs/small", *options, "--out", "distance.svg").exit_code == 0
+    drawn = (here / "distance.svg").read_text()
+    assert all(f"<!-- {words} -->" in drawn for words in ("squared distance from the optimum", "messages", "probes"))
+    assert "<!-- updates -->" not in drawn
+    assert call("report", "runs/small", *options, "--out", "distance.html").exit_code == 0
+    assert '"axes":["messages","probes"]' in (here / "distance.html").read_text()
+    for command in ("plot", "report"):
+        result = call(command, "runs/small", "--against", "mesages")
+        assert result.exit_code == 2
+        assert "axis = 'mesages'" in result.stderr
+        assert "did you mean 'messages'?" in result.stderr
+        assert "axis = 'loss', expected what never decreases" in call(command, "runs/small", "--against", "loss").stderr
+    assert "measure = 'lost'" in call("plot", "runs/small", "--measure", "lost").stderr
 
 
 LAZY = """

@@ -27,13 +27,15 @@ _FORMAT = 1
 _LONGEST_HEADER = 2**26  # bytes
 _check = Checks(RecordError)
 
-#: What each variable of a record means, and its unit where it has one: the `attrs` of record.data.
+#: What each variable of a record means, and its unit where it has one: the `attrs` of record.data. Reports take what is
+#: before the first comma as the label of an axis.
 MEANINGS: dict[str, tuple[str, str | None]] = {
-    "loss": ("loss of the reported model, the mean over all nodes", None),
-    "mse": ("mean squared error of the reported model, the mean over all nodes", None),
-    "distance": ("squared distance of the reported model from the optimum", None),
+    "loss": ("loss, the mean over all nodes, of the reported model", None),
+    "mse": ("mean squared error, the mean over all nodes, of the reported model", None),
+    "distance": ("squared distance from the optimum, of the reported model", None),
     "messages": ("models sent so far", "messages"),
     "probes": ("scalar probes sent so far", "probes"),
+    "bytes": ("bytes sent so far", "bytes"),
     "visits": ("updates at each node", "updates"),
     "at": ("node at which the walk ended", None),
     "final": ("last reported model", None),
@@ -52,10 +54,13 @@ MEANINGS: dict[str, tuple[str, str | None]] = {
 
 
 def described(data: xarray.Dataset) -> xarray.Dataset:
-    """The same data, in which what a record knows has attributes that say its meaning and unit."""
+    """The same data, in which what a record knows has attributes that say its meaning and unit.
+
+    What says its meaning by itself keeps it.
+    """
     data = data.copy(deep=False)
     for name, (meaning, unit) in MEANINGS.items():
-        if name in data.variables:
+        if name in data.variables and "long_name" not in data[name].attrs:
             data[name].attrs.update({"long_name": meaning} | ({} if unit is None else {"units": unit}))
     return data
 
@@ -67,12 +72,17 @@ class Record:
     Attributes
     ----------
     data
-        `loss`, `mse` (least squares), `distance`, `messages` and `probes` by (walk, step); `visits` by (walk, node), or
-        by node where that would be large; `final` models by (walk, coordinate); `at`, the node where each walk ended;
-        `diverged` by walk; `smoothness` by node; `path` of the walks whose path was asked for. Side by side
-        (`fw.concat`) also by `design`. Each variable says in its `attrs` what it means, and its unit. A walk has
-        diverged where a value is not finite, or where its last loss exceeds 10⁴ times the largest of these: the loss
-        of its first model, that of the zero model and the smallest possible one.
+        `loss`, `mse` (least squares), `distance`, and what was sent so far, `messages`, `probes` and `bytes`, by
+        (walk, step); `visits` by (walk, node), or by node where that would be large; `final` models by (walk,
+        coordinate); `at`, the node where each walk ended; `diverged` by walk; `smoothness` by node; `path` of the walks
+        whose path was asked for. Side by side (`fw.concat`) also by `design`. Old records have no `bytes`.
+
+        Each variable says in its `attrs` what it means (`long_name`), its unit, and `better: "higher"` where it is no
+        loss. `data.attrs["primary"]` names the measure that reports show, `optimal_<measure>` its best value where that
+        is known. Whatever by (walk, step) never decreases can be an axis of a report.
+
+        A walk has diverged where a value is not finite, or where its last loss exceeds 10⁴ times the largest of these:
+        the loss of its first model, that of the zero model and the smallest possible one.
     provenance
         What was run, with which seed, by which versions, when and for how long; where a signal ended it, its name is
         in "interrupted_by".
@@ -288,8 +298,10 @@ def _check_attributes(attrs: Any, sizes: Mapping[str, int]) -> None:
     _check.whole("record", "partial", int(attrs.get("partial", 0)), 0, 1)
     _check.instance("record", "label", attrs.get("label", ""), str, "a text")
     _check.integers("record", "heavy", attrs.get("heavy", []), low=0, high=sizes.get("node", 2**31) - 1)
-    for name in ("optimal_loss", "optimal_mse"):
-        _check.instance("record", name, attrs.get(name, 0.0), (int, float), "a number")
+    _check.instance("record", "primary", attrs.get("primary", ""), str, "the name of a measure")
+    for name, value in attrs.items():
+        if name.startswith("optimal_"):
+            _check.instance("record", name, value, (int, float), "a number")
 
 
 def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pad: bool = False) -> Record:

@@ -156,6 +156,7 @@ def surface(folder):
     (folder / "samples.csv").write_text("v,a,y\n0,1.0,2.0\n1,2.0,3.0\n")
     found = fw.diagnose(ring, problem.smoothness, budget=1.0)
     series = report.Series("a", {"updates": [0.0, 1.0]}, [1.0, 2.0])
+    shown = {"measure": "loss", "axes": ["updates", "messages"]}
     (folder / "spec.toml").write_text(experiment.shipped("example.toml").read_text())
     features, targets, nodes = np.arange(12.0).reshape(6, 2) + np.eye(6, 2), np.arange(6.0), np.arange(6)
     data = {"features": features, "targets": targets, "nodes": nodes, "ridge": 0.1, "heavy": (1,)}
@@ -277,14 +278,14 @@ def surface(folder):
         "steady_state": (analysis.steady_state, {"problem": one, "kernel": exact, "rule": rule, "initial": None}),
         "curves": (
             report.curves,
-            {"record": record, "path": folder / "a.png", "scale": "auto", "band": "confidence"},
+            {"record": record, "path": folder / "a.png", "scale": "auto", "band": "confidence", **shown},
         ),
         "escape": (report.escape, {"record": record, "path": folder / "b.png", "designs": None, "updates": 3}),
         "occupancy": (report.occupancy, {"record": record, "path": folder / "c.png", "around": 2}),
-        "section_of": (report.section_of, {"record": record, "graph": None, "title": "a", "text": ("b",)}),
-        "summarize": (report.summarize, {"record": record, "goal": 0.1}),
-        "table": (report.table, {"record": record, "goal": 0.1}),
-        "text": (report.text, {"record": record, "width": 100}),
+        "section_of": (report.section_of, {"record": record, "graph": None, "title": "a", "text": ("b",), **shown}),
+        "summarize": (report.summarize, {"record": record, "goal": 0.1, **shown}),
+        "table": (report.table, {"record": record, "goal": 0.1, **shown}),
+        "text": (report.text, {"record": record, "width": 100, **shown}),
         "diagnosis_figure": (report.diagnosis_figure, {"found": found, "path": folder / "e.png"}),
         "Page": (report.Page, {"title": "a", "sections": [report.section_of(record)], "intro": ["b"]}),
         "Section": (report.Section, {"title": "a", "text": ["b"], "charts": [], "verdicts": [], "tables": []}),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray
 
-from freewalk.report.statistics import is_spread, mean_and_band
+from freewalk.report.reading import USUAL, Measure
+from freewalk.report.statistics import is_log, is_spread, mean_and_band
 
 
 def test_quantiles_are_those_of_the_walks() -> None:
@@ -20,7 +21,6 @@ def test_confidence_is_that_of_the_mean() -> None:
     assert mean - low == pytest.approx(high - mean)
     few = mean_and_band(np.array([[1.0], [3.0]]), "confidence")
     assert few[2] - few[0] == pytest.approx(12.7062, rel=1e-4)  # Student's t, one degree of freedom
-    assert few[1][0] > 0  # as a log axis needs it
     assert [one[0] for one in mean_and_band(np.array([[2.0]]), "confidence")] == [2.0, 2.0, 2.0]  # nothing is known
 
 
@@ -34,11 +34,19 @@ def test_a_walk_that_is_not_finite_ends_the_mean(band) -> None:
     mean, low, high = mean_and_band(np.array([[1.0, np.nan], [3.0, 2.0]]), band)
     assert mean[0] == 2.0
     assert np.isnan(mean[1])
-    assert low.min() > 0
-    assert high.max() < np.inf
+    assert np.isfinite([low, high]).all()
+
+
+def test_where_higher_is_better_a_walk_that_is_not_finite_is_at_the_bottom() -> None:
+    mean, low, high = mean_and_band(np.array([[np.nan], [0.5], [0.6]]), rises=True)
+    assert np.isnan(mean)
+    assert low < -1e299
+    assert high == 0.6
 
 
 STEPS = np.arange(0, 1001, 10)
+MSE = Measure("mse", "mean squared error", rises=False, optimum=None)
+ACCURACY = Measure("mse", "accuracy", rises=True, optimum=None)
 
 
 def part(scale: float, messages: float = 1.0) -> xarray.Dataset:
@@ -61,10 +69,23 @@ def part(scale: float, messages: float = 1.0) -> xarray.Dataset:
     ],
 )
 def test_an_axis_is_logarithmic_where_a_linear_one_hides_a_design(designs: list[xarray.Dataset], spread: bool) -> None:
-    assert is_spread({str(number): one for number, one in enumerate(designs)}) is spread
+    assert is_spread({str(number): one for number, one in enumerate(designs)}, MSE, USUAL) is spread
 
 
 def test_a_curve_that_never_falls_asks_for_no_log_axis() -> None:
     rising = part(50)
     rising["mse"] = 1.0 / rising.mse
-    assert not is_spread({"a": rising})
+    assert not is_spread({"a": rising}, MSE, USUAL)
+
+
+def test_where_higher_is_better_halfway_is_halfway_up() -> None:
+    rising = part(50)
+    for scale, spread in ((50, True), (100, False)):  # 0.5 is reached after 0.7 × that, of 1000 updates
+        rising["mse"] = 1 - np.exp(-rising.step / scale) * xarray.ones_like(rising.mse)
+        assert is_spread({"a": rising}, ACCURACY, USUAL) is spread
+
+
+def test_losses_have_a_log_axis_unless_one_is_negative() -> None:
+    assert is_log(MSE, [np.array([1.0, 0.0, np.nan])])
+    assert not is_log(MSE, [np.array([1.0]), np.array([1.0, -0.1])])
+    assert not is_log(ACCURACY, [np.array([0.5, 0.6])])

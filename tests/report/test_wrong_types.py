@@ -63,6 +63,7 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
     page = Page("p", [Section("s", charts=[Chart("c", [SERIES], "y")])])
     section = {"record": record, "graph": record.graph, "exact": exact, "published": {"a": ([0, 1], [1.0, 2.0])}}
     section |= {"verdicts": [Verdict("c", "pass", "1")], "title": "t", "text": ["a"], "details": {"a": "b"}}
+    shown = {"measure": "mse", "axes": ["messages", "updates"]}
     return {
         report.Chart: chart | {"note": "n"},
         report.Page: {"title": "p", "sections": page.sections, "intro": ["a"]},
@@ -71,13 +72,13 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
         report.Table: {"head": ["a"], "rows": [["1"]], "caption": "c"},
         report.Verdict: VERDICT | {"outcome": "pass"},
         report.Walks: WALKS,
-        report.curves: {"record": record, "path": image, "scale": "log", "band": "confidence"},
+        report.curves: {"record": record, "path": image, "scale": "log", "band": "confidence"} | shown,
         report.escape: {"record": record, "path": image, "designs": ["walk"], "updates": 10},
         report.occupancy: {"record": record, "path": image, "around": 3},
-        report.section_of: section | {"band": "none"},
-        report.summarize: {"record": record, "goal": 0.1},
-        report.table: {"record": record, "goal": 0.1},
-        report.text: {"record": record, "width": 80},
+        report.section_of: section | {"band": "none"} | shown,
+        report.summarize: {"record": record, "goal": 0.1} | shown,
+        report.table: {"record": record, "goal": 0.1} | shown,
+        report.text: {"record": record, "width": 80} | shown,
         report.write_page: {"page": page, "path": folder / "a.html"},
     }
 

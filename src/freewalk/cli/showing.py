@@ -35,6 +35,18 @@ class Band(StrEnum):
     none = "none"
 
 
+Shown = Annotated[
+    str | None,
+    typer.Option("--measure", metavar="NAME", help="What to draw; the primary measure of the run if not given."),
+]
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        metavar="NAME",
+        help="A horizontal axis: updates, or what never decreases, such as messages or bytes; may be repeated.",
+    ),
+]
 Around = Annotated[
     Band,
     typer.Option(
@@ -48,6 +60,7 @@ Around = Annotated[
     epilog=examples(
         "freewalk plot runs/demo",
         "freewalk plot runs/demo --scale linear --out loss.pdf",
+        "freewalk plot runs/demo --measure distance --against messages",
         "freewalk plot runs/demo --figure escape --design 'MH importance' --design 'MHLJ, jump 0.9' --updates 3000",
     )
 )
@@ -56,27 +69,30 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="The image to write; if not given, one beside the record.")] = None,
     figure: Annotated[
         Figure,
-        typer.Option(help="The loss, the paths of walks (if kept), or the visits near the heavy nodes."),
+        typer.Option(help="Learning curves, the paths of walks (if kept), or the visits near the heavy nodes."),
     ] = Figure.curves,
+    measure: Shown = None,
+    against: Against = None,
     scale: Annotated[Scale, typer.Option(help="For curves: the horizontal axes.")] = Scale.auto,
     band: Around = Band.quantiles,
     design: Annotated[list[str] | None, typer.Option(help="For escape: show this design; may be repeated.")] = None,
     updates: Annotated[int | None, typer.Option(min=1, help="For escape: show so many updates.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw a run: the loss against updates and against messages, or another figure."""
+    """Draw a run: its learning curves against updates and messages, or another figure."""
     from freewalk.experiment.folder import record_of
     from freewalk.report import curves, escape, occupancy
 
     if figure is not Figure.escape and (design or updates):
         raise SpecError("plot: --design and --updates go with --figure escape")
-    if figure is not Figure.curves and (scale is not Scale.auto or band is not Band.quantiles):
-        raise SpecError("plot: --scale and --band go with --figure curves")
+    of_curves = measure or against or scale is not Scale.auto or band is not Band.quantiles
+    if figure is not Figure.curves and of_curves:
+        raise SpecError("plot: --measure, --against, --scale and --band go with --figure curves")
     record = record_of(source)
     if out is None:
         out = _beside(source, f"{figure.value}.png")
     if figure is Figure.curves:
-        curves(record, out, scale=scale.value, band=band.value)
+        curves(record, out, measure=measure, axes=against or None, scale=scale.value, band=band.value)
     elif figure is Figure.escape:
         escape(record, out, designs=design, updates=updates)
     else:
@@ -91,6 +107,8 @@ def report(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")],
     out: Annotated[Path | None, typer.Option(help="The page to write; if not given, one beside the record.")] = None,
     title: Annotated[str | None, typer.Option(help="Its heading; the name of the run if not given.")] = None,
+    measure: Shown = None,
+    against: Against = None,
     band: Around = Band.quantiles,
     quiet: Quiet = False,
 ) -> None:
@@ -103,7 +121,7 @@ def report(
 
     record = record_of(source)
     name = title or str(record.data.attrs.get("name", source.stem))
-    section = section_of(record, title=name, band=band.value)
+    section = section_of(record, title=name, band=band.value, measure=measure, axes=against or None)
     page = write_page(Page(name, [section]), out or _beside(source, "page.html"))
     terminal.console(quiet).out(page, highlight=False)
 

@@ -1,7 +1,8 @@
-"""Figures, drawn without any global state, and the loss of a record."""
+"""Figures, drawn without any global state, and the learning curves of a record."""
 
 import os
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -12,8 +13,17 @@ from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.files import replacing
 from freewalk.record import Record
-from freewalk.report.reading import by_design, diverged_of, measure, optimum, values_of, walks_in_words
-from freewalk.report.statistics import BANDS, Band, check_band, is_spread, mean_and_band
+from freewalk.report.reading import (
+    USUAL,
+    along,
+    axes_of,
+    by_design,
+    diverged_of,
+    measure_of,
+    values_of,
+    walks_in_words,
+)
+from freewalk.report.statistics import BANDS, Band, check_band, is_log, is_spread, mean_and_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,10 +63,19 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def curves(record: Record, path: Where, *, scale: Scale = "auto", band: Band = "quantiles") -> Path:
-    """Draw the loss against updates and against messages, on a log scale: the mean over the walks, with a band.
+def curves(
+    record: Record,
+    path: Where,
+    *,
+    measure: str | None = None,
+    axes: Sequence[str] | None = None,
+    scale: Scale = "auto",
+    band: Band = "quantiles",
+) -> Path:
+    """Draw a measure against updates and messages, or other axes: the mean over the walks, with a band.
 
-    A mean that is not finite, because a walk has diverged, ends its line, and the legend says how many did.
+    A loss has a logarithmic vertical axis, unless it is negative somewhere. A mean that is not finite, because a walk
+    has diverged, ends its line, and the legend says how many did.
 
     Parameters
     ----------
@@ -64,6 +83,11 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto", band: Band = "
         Of one run, or several side by side.
     path
         The image to write; its suffix is the format.
+    measure
+        The variable to draw; None: the primary measure of the record.
+    axes
+        What to draw it against, one panel each: "updates", or variables by walk and step that never decrease, such as
+        "messages" and "bytes". None: updates and messages.
     scale
         Of the horizontal axes: "linear", "log" (linear up to the first checkpoint), or "auto": log where a linear axis
         would squeeze some design into its corner.
@@ -79,43 +103,54 @@ def curves(record: Record, path: Where, *, scale: Scale = "auto", band: Band = "
     Raises
     ------
     RecordError
-        If nothing was learned, or the file cannot be written.
+        If nothing was learned, there is no such measure or axis, or the file cannot be written.
     """
     import matplotlib
 
     target = check_format(path)
     check.choice("curves", "scale", scale, get_args(Scale))
     check_band("curves", band)
-    parts, best = by_design(record), optimum(record)
-    statistics = {label: mean_and_band(values_of(part), band) for label, part in parts.items()}
-    log = scale == "log" or (scale == "auto" and is_spread(parts))
+    parts, shown = by_design(record), measure_of(record.data, measure)
+    against = axes_of(parts, shown, USUAL if axes is None else axes)
+    statistics = {
+        label: mean_and_band(values_of(part, shown.name), band, rises=shown.rises) for label, part in parts.items()
+    }
+    spread = scale == "log" or (scale == "auto" and is_spread(parts, shown, against))
+    log = is_log(shown, (mean for mean, _, _ in statistics.values()))
+    best = None if shown.optimum is None or (log and shown.optimum <= 0) else shown.optimum
     shaded = band != "none" and any(part.sizes["walk"] > 1 for part in parts.values())
     with matplotlib.rc_context(STYLE):
-        figure = new_figure(9.6, 4.5)
-        left, right = figure.subplots(1, 2, sharey=True)
-        lowest, highest = _limits(statistics.values(), best)
+        figure = new_figure(max(4.8 * len(against), 6.4), 4.5)
+        panels = np.atleast_1d(figure.subplots(1, len(against), sharey=True))
+        lowest, highest = _limits(statistics.values(), best, log)
+        # Far outside the picture is as good as infinite, and no trouble on a log axis.
+        far = (lowest / 1e3, highest * 1e3) if log else (2 * lowest - highest, 2 * highest - lowest)
         for number, (label, part) in enumerate(parts.items()):
-            diverged, walks = diverged_of(part), part.sizes["walk"]
+            diverged, walks = diverged_of(part, shown), part.sizes["walk"]
             name = f"{label} ({diverged} of {walks} diverged)" if diverged else label
-            # Far outside the picture is as good as infinite, and no trouble on a log axis.
-            mean, low, high = (np.clip(curve, lowest / 1e3, highest * 1e3) for curve in statistics[label])
-            for axes, where in ((left, part.step.values), (right, part.messages.mean("walk").values)):
+            mean, low, high = (np.clip(curve, *far) for curve in statistics[label])
+            for panel, axis in zip(panels, against, strict=True):
+                where = along(part, axis)
                 if walks > 1 and band != "none":
-                    axes.fill_between(where, low, high, color=line_of(number)["color"], alpha=0.13, linewidth=0)
-                axes.plot(where, mean, label=name, linewidth=1.9, zorder=3, **line_of(number))
-        for axes, heading in ((left, "updates"), (right, "messages")):
-            axes.set_yscale("log")
-            axes.set_ylim(lowest, highest)
-            if highest < 10 * lowest:  # within a decade: plain numbers
-                axes.yaxis.set_major_formatter(_plain)
-                axes.yaxis.set_minor_formatter(_plain)
-            axes.set_xlabel(heading)
-            axis_of_counts(axes, log)
-            if best is not None and best > 0:
-                axes.axhline(best, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2, label="optimum")
-        left.set_ylabel("mean squared error" if measure(record.data) == "mse" else "loss")
-        legend(figure, left, f"band: {BANDS[band]}" if shaded else None)
-        footnote(figure, f"line: mean over {count}" if (count := walks_in_words(parts)) != "1 walk" else "one walk")
+                    panel.fill_between(where, low, high, color=line_of(number)["color"], alpha=0.13, linewidth=0)
+                panel.plot(where, mean, label=name, linewidth=1.9, zorder=3, **line_of(number))
+        for panel, heading in zip(panels, against.values(), strict=True):
+            panel.set_yscale("log" if log else "linear")
+            panel.set_ylim(lowest, highest)
+            if log and highest < 10 * lowest:  # within a decade: plain numbers
+                panel.yaxis.set_major_formatter(_plain)
+                panel.yaxis.set_minor_formatter(_plain)
+            panel.set_xlabel(heading, parse_math=False)
+            axis_of_counts(panel, spread)
+            if best is not None:
+                panel.axhline(best, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2, label="optimum")
+        panels[0].set_ylabel(textwrap.fill(shown.label, 48), parse_math=False)
+        legend(figure, panels[0], f"band: {BANDS[band]}" if shaded else None)
+        words = [f"line: mean over {count}" if (count := walks_in_words(parts)) != "1 walk" else "one walk"]
+        for axis in against:
+            if lacking := [label for label, part in parts.items() if np.isnan(along(part, axis)).any()]:
+                words.append(f"not known against {axis}: {', '.join(lacking)}")
+        footnote(figure, "; ".join(words))
         return save(figure, target)
 
 
@@ -128,20 +163,28 @@ def line_of(number: int) -> dict[str, Any]:
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
 
 
-def _limits(statistics: "Iterable[tuple[Floats, Floats, Floats]]", best: float | None) -> tuple[float, float]:
-    """The limits of a log axis: all that is finite and near the matter, not where a walk has diverged to."""
-    lows, highs = ([best], [best]) if best is not None and best > 0 else ([], [])
+def _limits(
+    statistics: "Iterable[tuple[Floats, Floats, Floats]]", best: float | None, log: bool
+) -> tuple[float, float]:
+    """The limits of the vertical axis: all that is finite and near the matter, not where a walk has diverged to."""
+    lows, highs = ([], []) if best is None else ([best], [best])
     for mean, low, high in statistics:
-        seen = mean[np.isfinite(mean) & (mean > 0)]
-        if seen.size:
-            # The lower end of a band may leave the picture where some walks are far better than their mean, and so may
-            # a curve that explodes: ten times its start is enough to see that it does.
-            lows += [seen.min(), max(low.min(), seen.min() / 30)]
-            highs.append(min(max(seen.max(), high.max()), 10 * seen[0]))
+        usable = np.isfinite(mean) & ((mean > 0) | (not log))
+        if not usable.any():
+            continue
+        seen, least, most = mean[usable], low[usable].min(), high[usable].max()
+        # On a log axis the lower end of a band may leave the picture where some walks are far better than their mean,
+        # and so may a curve that explodes: ten times its start is enough to see that it does.
+        lows += [seen.min(), max(least, seen.min() / 30) if log else least]
+        highs += [min(max(seen.max(), most), 10 * seen[0]) if log else max(seen.max(), most)]
     if not lows:
         return 0.1, 10.0
-    spread = max(highs) / min(lows)
-    return min(lows) / min(1.25, max(1.02, spread**0.06)), max(highs) * min(1.4, max(1.02, spread**0.1))
+    lowest, highest = float(min(lows)), float(max(highs))
+    if log:
+        spread = highest / lowest
+        return lowest / min(1.25, max(1.02, spread**0.06)), highest * min(1.4, max(1.02, spread**0.1))
+    room = 0.05 * (highest - lowest or abs(highest) or 1.0)
+    return 0.0 if 0 <= lowest < highest / 2 else lowest - room, highest + room
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -1,7 +1,8 @@
-"""What reports read of a record: its measurements by design, checked."""
+"""What reports read of a record: its measurements by design, checked, what they measure, and what they count by."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +17,16 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: What reports call the axis of the coordinate `step`.
+UPDATES = "updates"
+#: The axes of a figure unless others are asked for.
+USUAL = (UPDATES, "messages")
+
 _MOST = 1e30  # of a count or a smoothness; their sums are finite then
 _check = Checks(RecordError)
-# What is read, and by which dimensions it may be measured, besides by design.
+# What is read of every record, and by which dimensions it may be measured, besides by design.
 _DIMS: dict[str, list[set[str]]] = {
-    **{name: [{"walk", "step"}] for name in ("messages", "mse", "loss")},
+    "messages": [{"walk", "step"}],
     "visits": [{"node"}, {"walk", "node"}],
     "smoothness": [{"node"}],
     "diverged": [{"walk"}],
@@ -30,18 +36,125 @@ _DIMS: dict[str, list[set[str]]] = {
 }
 
 
-def measure(data: "xarray.Dataset") -> str:
-    """The loss that reports show: "mse" where there is one, else "loss".
+@dataclass(frozen=True)
+class Measure:
+    """What a report shows of a record.
+
+    Attributes
+    ----------
+    name
+        The variable.
+    label
+        What an axis calls it: its `long_name` up to the first comma, or its name.
+    rises
+        Whether higher is better, as for an accuracy. Else it is a loss.
+    optimum
+        The best value that it can take, where that is known.
+    """
+
+    name: str
+    label: str
+    rises: bool
+    optimum: float | None
+
+
+def measure_of(data: "xarray.Dataset", name: str | None = None) -> Measure:
+    """The measure that is asked for, or else the primary one of the record.
+
+    Records that do not name their primary measure are old: it is "mse" where there is one, else "loss".
 
     Raises
     ------
     RecordError
-        If nothing was learned.
+        If nothing was learned, or there is no such measure.
     """
-    for name in ("mse", "loss"):
-        if name in data:
-            return name
-    raise RecordError("report: the record has no loss, expected one made by fw.learn (fw.walk does not learn)")
+    known, chosen = _by_walk_and_step(data), name
+    if chosen is None:
+        chosen = data.attrs.get("primary", next((old for old in ("mse", "loss") if old in data), None))
+    if chosen is None or not known:
+        raise RecordError("report: the record has no loss, expected one made by fw.learn (fw.walk does not learn)")
+    _check.choice("report", "the primary measure of the record" if name is None else "measure", chosen, known)
+    attrs, best = data[chosen].attrs, data.attrs.get(f"optimal_{chosen}")
+    label = _check.text("report", f"long_name of {chosen}", attrs.get("long_name", chosen))
+    better = _check.choice("report", f"better of {chosen}", attrs.get("better", "lower"), ("lower", "higher"))
+    return Measure(
+        name=chosen,
+        label=label.split(",")[0],
+        rises=better == "higher",
+        optimum=None if best is None else _check.real("report", f"optimal_{chosen}", best),
+    )
+
+
+def axes_of(
+    parts: "Mapping[str, xarray.Dataset]", measure: Measure, wanted: Sequence[str] | None = None
+) -> dict[str, str]:
+    """Horizontal axes and their labels, by name.
+
+    Parameters
+    ----------
+    parts
+        The measurements of each design.
+    measure
+        What is drawn against them.
+    wanted
+        Their names: "updates" (or "step"), or variables by walk and step that never decrease. None: updates, messages,
+        and whatever else counts up from 0.
+
+    Raises
+    ------
+    RecordError
+        If there is none, or one that the record does not have or that goes back.
+    """
+    first = next(iter(parts.values()))
+    measured = _by_walk_and_step(first)
+    known = [UPDATES, *(name for name in measured if _never_decreases(parts, name))]
+    if wanted is None:
+        others = [name for name in known[1:] if name != measure.name and _counts_up(parts, name)]
+        return {name: _label(first, name) for name in (*USUAL, *others)}
+    names = _check.items("report", "axes", wanted, "a list of names, such as ['updates', 'messages']")
+    if not names:
+        raise _check.fail("report", "axes", wanted, f"at least one of {', '.join(known)}")
+    found = {}
+    for name in names:
+        if isinstance(name, str) and name in measured and name not in known:
+            remedy = "to draw it, give it as measure"
+            raise _check.fail("report", "axis", name, f"what never decreases, {' or '.join(known)}", remedy)
+        axis = _check.choice("report", "axis", UPDATES if isinstance(name, str) and name == "step" else name, known)
+        found[axis] = _label(first, axis)
+    return found
+
+
+def _by_walk_and_step(data: "xarray.Dataset") -> list[str]:
+    """The variables that are numbers by walk and step."""
+    return [
+        str(name)
+        for name, variable in data.data_vars.items()
+        if variable.dtype.kind in "biuf" and set(variable.dims) - {"design"} == {"walk", "step"}
+    ]
+
+
+def _never_decreases(parts: "Mapping[str, xarray.Dataset]", name: str) -> bool:
+    """Whether a variable can be an axis; beside others, a design may lack what they count."""
+    walks = [values for values in (values_of(part, name) for part in parts.values()) if not np.isnan(values).all()]
+    fine = [((one >= 0) & (one < _MOST)).all() and (np.diff(one, axis=1) >= 0).all() for one in walks]
+    return bool(fine) and all(fine)
+
+
+def _counts_up(parts: "Mapping[str, xarray.Dataset]", name: str) -> bool:
+    """Whether an axis begins at 0 and grows in some design."""
+    ends = [along(part, name)[[0, -1]] for part in parts.values()]
+    return not any(first > 0 for first, _ in ends) and any(last > 0 for _, last in ends)
+
+
+def _label(part: "xarray.Dataset", axis: str) -> str:
+    unit = axis if axis == UPDATES else part[axis].attrs.get("units", axis)
+    return axis if unit == axis else f"{axis} ({_check.text('report', f'units of {axis}', unit)})"
+
+
+def along(part: "xarray.Dataset", axis: str) -> Floats:
+    """Where the checkpoints of a design lie on an axis, in the mean over its walks; NaN where it does not have it."""
+    counts = part.step.values if axis == UPDATES else values_of(part, axis).mean(axis=0)
+    return np.asarray(counts, dtype=np.float64)
 
 
 def by_design(record: Record) -> "dict[str, xarray.Dataset]":
@@ -98,13 +211,6 @@ def _checked(part: "xarray.Dataset") -> "xarray.Dataset":
     return part
 
 
-def optimum(record: Record) -> float | None:
-    """The best value that the shown loss can take, where it is known."""
-    name = f"optimal_{measure(record.data)}"
-    value = record.data.attrs.get(name)
-    return None if value is None else _check.real("report", name, value)
-
-
 def walks_in_words(parts: "Mapping[str, xarray.Dataset]") -> str:
     """How many walks each design has.
 
@@ -120,16 +226,16 @@ def walks_in_words(parts: "Mapping[str, xarray.Dataset]") -> str:
     return f"{most:,} walk{'s' * (most > 1)}" if least == most else f"{least:,} to {most:,} walks"
 
 
-def values_of(part: "xarray.Dataset", name: str | None = None) -> Floats:
-    """The shown loss, or what is named, as walks × checkpoints."""
-    return np.asarray(part[name or measure(part)].transpose("walk", "step").values, dtype=np.float64)
+def values_of(part: "xarray.Dataset", name: str) -> Floats:
+    """What is measured by walk and step, as walks × checkpoints."""
+    return np.asarray(part[name].transpose("walk", "step").values, dtype=np.float64)
 
 
-def diverged_of(part: "xarray.Dataset") -> int:
+def diverged_of(part: "xarray.Dataset", measure: Measure) -> int:
     """How many walks of a design have diverged, by the record's own judgement where it has one."""
     if "diverged" in part:
         return int(part.diverged.values.astype(bool).sum())
-    return int((~np.isfinite(values_of(part)).all(axis=1)).sum())
+    return int((~np.isfinite(values_of(part, measure.name)).all(axis=1)).sum())
 
 
 def half_width(values: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """What figures and pages show of many walks: their mean, a band around it, and the axis that shows all of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
-from freewalk.report.reading import half_width, values_of
+from freewalk.report.reading import Measure, along, half_width, values_of
 
 if TYPE_CHECKING:
     import xarray
@@ -35,8 +35,8 @@ def check_band(who: str, band: Band) -> None:
     Checks(RecordError).choice(who, "band", band, get_args(Band))
 
 
-def mean_and_band(values: Floats, band: Band = "quantiles") -> tuple[Floats, Floats, Floats]:
-    """Mean and band over the walks; a value that is not finite counts as infinite and never leaves the mean.
+def mean_and_band(values: Floats, band: Band = "quantiles", *, rises: bool = False) -> tuple[Floats, Floats, Floats]:
+    """Mean and band over the walks; a value that is not finite counts as infinitely bad and never leaves the mean.
 
     Parameters
     ----------
@@ -45,13 +45,15 @@ def mean_and_band(values: Floats, band: Band = "quantiles") -> tuple[Floats, Flo
     band
         "quantiles": from the 10 % to the 90 % quantile of the walks. "confidence": the 95 % confidence interval of
         the mean, by Student's t. "none": none, its ends are the mean.
+    rises
+        Whether higher values are better.
 
     Returns
     -------
     tuple of Floats
-        The mean, NaN where it is not finite, and the ends of the band, above 0 as a log axis needs them.
+        The mean, NaN where it is not finite, and the ends of the band, which are finite.
     """
-    bounded = np.where(np.isfinite(values), values, np.inf)
+    bounded = np.where(np.isfinite(values), values, -np.inf if rises else np.inf)
     with np.errstate(all="ignore"):
         mean = bounded.mean(axis=0)
         low = high = mean
@@ -62,37 +64,42 @@ def mean_and_band(values: Floats, band: Band = "quantiles") -> tuple[Floats, Flo
         elif band == "confidence":
             reach = np.nan_to_num(half_width(bounded))  # none where it is not known, as for a single walk
             low, high = mean - reach, mean + reach
-    tiny, huge = 1e-300, 1e300
-    return np.where(np.isfinite(mean), mean, np.nan), np.clip(low, tiny, huge), np.clip(high, tiny, huge)
+    huge = 1e300
+    return np.where(np.isfinite(mean), mean, np.nan), np.clip(low, -huge, huge), np.clip(high, -huge, huge)
 
 
-def is_spread(parts: "Mapping[str, xarray.Dataset]") -> bool:
-    """Whether a linear axis of updates or of messages would squeeze some design into its corner.
+def is_log(measure: Measure, means: Iterable[Floats]) -> bool:
+    """Whether the vertical axis is logarithmic: for a loss, unless one is negative."""
+    return not measure.rises and not any((mean < 0).any() for mean in means)
 
-    That is where a design is halfway down within the first twentieth of the axis, or where another takes more than
-    eight times as long to get there.
+
+def is_spread(parts: "Mapping[str, xarray.Dataset]", measure: Measure, axes: Iterable[str]) -> bool:
+    """Whether one of the horizontal axes, if linear, would squeeze some design into its corner.
+
+    That is where a design is halfway to its best value within the first twentieth of the axis, or where another takes
+    more than eight times as long to get there.
     """
-    for axis in ("updates", "messages"):
-        curves = [(_counts(part, axis), mean_and_band(values_of(part), "none")[0]) for part in parts.values()]
+    means = {
+        label: mean_and_band(values_of(part, measure.name), "none", rises=measure.rises)[0]
+        for label, part in parts.items()
+    }
+    log = is_log(measure, means.values())
+    for axis in axes:
+        curves = [(along(part, axis), means[label]) for label, part in parts.items()]
         curves = [(counts, mean) for counts, mean in curves if counts[-1] > 0]  # one that sends nothing has no length
         if not curves:
             continue
-        middles = [_halfway(counts, mean) for counts, mean in curves]
+        middles = [_halfway(counts, -mean if measure.rises else mean, log) for counts, mean in curves]
         end = max(float(counts[-1]) for counts, _ in curves)
         if max(middles) > _APART * min(middles) or min(middles) < _CORNER * end:
             return True
     return False
 
 
-def _counts(part: "xarray.Dataset", axis: str) -> Floats:
-    counts = part.step.values if axis == "updates" else values_of(part, "messages").mean(axis=0)
-    return np.asarray(counts, dtype=np.float64)
-
-
-def _halfway(counts: Floats, mean: Floats) -> float:
-    """When a curve is halfway between its first and its least value, on a log scale; at the end if it never falls."""
-    seen = mean[np.isfinite(mean) & (mean > 0)]
+def _halfway(counts: Floats, mean: Floats, log: bool) -> float:
+    """When a curve is halfway between its first and its least value; at the end if it never falls."""
+    height = np.log(mean, where=mean > 0, out=np.full(mean.shape, np.nan)) if log else mean
+    seen = height[np.isfinite(height)]
     if not seen.size or not seen.min() < seen[0]:
         return float(counts[-1])
-    reached = np.flatnonzero(mean <= np.sqrt(seen[0]) * np.sqrt(seen.min()))
-    return float(counts[reached[0]])
+    return float(counts[np.flatnonzero(height <= (seen[0] + seen.min()) / 2)[0]])

@@ -1,6 +1,8 @@
 """What a record says, as one row per design."""
 
 import math
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,19 @@ from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.record import Record
 from freewalk.report.nodes import graph_of, heavy_of, in_words, visits_of
-from freewalk.report.reading import by_design, diverged_of, half_width, measure, optimum, values_of, walks_in_words
+from freewalk.report.reading import (
+    UPDATES,
+    USUAL,
+    Measure,
+    along,
+    axes_of,
+    by_design,
+    diverged_of,
+    half_width,
+    measure_of,
+    values_of,
+    walks_in_words,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -35,11 +49,13 @@ class Row:
         Its name.
     walks, diverged
         How many walks there were, and how many of them have diverged.
-    updates, messages
-        The first checkpoint at which the mean over the walks has reached the goal, and the mean number of messages
-        until then; None where it was not reached or there is no optimum to compare with.
+    to_goal
+        What it took until the first checkpoint at which the mean over the walks has reached the goal, by axis and in
+        the mean over the walks; None where it was not reached or there is no goal.
+    in_all
+        The same at the last checkpoint, by axis; None where the design does not have the axis.
     final
-        The mean of the loss at the last checkpoint over all walks; not finite where the loss of one is not.
+        The mean of the measure at the last checkpoint over all walks; not finite where that of one is not.
     half_width
         Half of its 95 % confidence interval, by Student's t; NaN for a single walk.
     heavy_share
@@ -51,12 +67,22 @@ class Row:
     label: str
     walks: int
     diverged: int
-    updates: int | None
-    messages: float | None
+    to_goal: Mapping[str, float | None]
+    in_all: Mapping[str, float | None]
     final: float
     half_width: float
     heavy_share: float | None
     messages_per_update: float
+
+    @property
+    def updates(self) -> float | None:
+        """Until the goal; None where that was not reached or not asked for."""
+        return self.to_goal.get(UPDATES)
+
+    @property
+    def messages(self) -> float | None:
+        """Until the goal; None where that was not reached or not asked for."""
+        return self.to_goal.get("messages")
 
 
 @dataclass(frozen=True)
@@ -86,8 +112,10 @@ class Goal:
         )
 
 
-def goal_of(record: Record, goal: float | None = None) -> Goal | None:
-    """The goal of a record, the same for all designs; None where the optimum is not known, or was there at the start.
+def goal_of(record: Record, goal: float | None = None, measure: str | None = None) -> Goal | None:
+    """The goal of a record, the same for all designs.
+
+    There is none, None, where the optimum is not known or was there at the start, or where higher is better.
 
     Parameters
     ----------
@@ -95,6 +123,8 @@ def goal_of(record: Record, goal: float | None = None) -> Goal | None:
         Of one run, or several side by side.
     goal
         A fraction of the initial gap; None: 1 %, or 10 % or 50 % where fewer than half of the designs get nearer.
+    measure
+        The variable; None: the primary measure of the record.
 
     Raises
     ------
@@ -103,9 +133,10 @@ def goal_of(record: Record, goal: float | None = None) -> Goal | None:
     """
     if goal is not None:
         goal = _check.real("table", "goal", goal, above=0.0, high=1.0, remedy="0.01 is 1 % of the initial gap")
-    means = [_mean(part) for part in by_design(record).values()]
-    best, starts = optimum(record), [float(curve[0]) for curve in means if curve.size and np.isfinite(curve[0])]
-    if best is None or not starts or not max(starts) - best > 1e-12 * abs(best):
+    parts, shown = by_design(record), measure_of(record.data, measure)
+    means = [_mean(part, shown) for part in parts.values()]
+    best, starts = shown.optimum, [float(curve[0]) for curve in means if curve.size and np.isfinite(curve[0])]
+    if shown.rises or best is None or not starts or not max(starts) - best > 1e-12 * abs(best):
         return None
     gap = max(starts) - best
     fractions = GOALS if goal is None else (goal,)
@@ -114,7 +145,9 @@ def goal_of(record: Record, goal: float | None = None) -> Goal | None:
     return next((one for one, count in zip(goals, reached, strict=True) if 2 * count >= len(means)), goals[-1])
 
 
-def summarize(record: Record, goal: float | None = None) -> list[Row]:
+def summarize(
+    record: Record, goal: float | None = None, *, measure: str | None = None, axes: Sequence[str] | None = None
+) -> list[Row]:
     """One row per design.
 
     Parameters
@@ -124,37 +157,49 @@ def summarize(record: Record, goal: float | None = None) -> list[Row]:
     goal
         When a design is there: where the gap between its mean loss and the optimum is at most this fraction of the
         initial one. None: 1 %, or 10 % or 50 % where fewer than half of the designs get nearer.
+    measure
+        The variable; None: the primary measure of the record. Where higher is better there is no goal.
+    axes
+        What is counted until the goal: "updates", or variables by walk and step that never decrease, such as "messages"
+        and "bytes". None: updates and messages.
 
     Raises
     ------
     RecordError
-        If nothing was learned.
+        If nothing was learned, or there is no such measure or axis.
     """
-    wanted, heavy = goal_of(record, goal), heavy_of(record)
-    return [_row(label, part, wanted, heavy) for label, part in by_design(record).items()]
+    parts, shown = by_design(record), measure_of(record.data, measure)
+    counted = list(axes_of(parts, shown, USUAL if axes is None else axes))
+    wanted, heavy = goal_of(record, goal, measure), heavy_of(record)
+    return [_row(label, part, shown, counted, wanted, heavy) for label, part in parts.items()]
 
 
-def _row(label: str, data: "xarray.Dataset", goal: Goal | None, heavy: list[int]) -> Row:
-    values, curve, visits = values_of(data), _mean(data), visits_of(data)
-    messages, steps = values_of(data, "messages").mean(axis=0), data.step.values
+def _row(
+    label: str, data: "xarray.Dataset", measure: Measure, axes: Sequence[str], goal: Goal | None, heavy: list[int]
+) -> Row:
+    values, curve, visits = values_of(data, measure.name), _mean(data, measure), visits_of(data)
+    counts = {axis: along(data, axis) for axis in axes}
     reached = np.flatnonzero(curve <= goal.level) if goal is not None else np.empty(0, dtype=int)
-    first = int(reached[0]) if reached.size else None
     return Row(
         label=label,
         walks=values.shape[0],
-        diverged=diverged_of(data),
-        updates=None if first is None else int(steps[first]),
-        messages=None if first is None else float(messages[first]),
+        diverged=diverged_of(data, measure),
+        to_goal={axis: _known(one[reached[0]]) if reached.size else None for axis, one in counts.items()},
+        in_all={axis: _known(one[-1]) for axis, one in counts.items()},
         final=float(curve[-1]),
         half_width=float(half_width(values)[-1]),
         heavy_share=float(visits[heavy].sum() / visits.sum()) if heavy and visits.sum() else None,
-        messages_per_update=float(messages[-1] / max(int(steps[-1]), 1)),
+        messages_per_update=float(along(data, "messages")[-1] / max(int(data.step.values[-1]), 1)),
     )
 
 
-def _mean(data: "xarray.Dataset") -> Floats:
+def _known(count: float) -> float | None:
+    return None if math.isnan(count) else float(count)
+
+
+def _mean(data: "xarray.Dataset", measure: Measure) -> Floats:
     with np.errstate(all="ignore"):
-        return np.asarray(values_of(data).mean(axis=0))
+        return np.asarray(values_of(data, measure.name).mean(axis=0))
 
 
 def with_interval(mean: float, half_width: float) -> str:
@@ -173,82 +218,85 @@ def with_interval(mean: float, half_width: float) -> str:
     return f"{mean:.{digits}f} ± {half_width:.{digits}f}"
 
 
-def caption_of(record: Record, goal: Goal | None) -> str:
-    """What the columns of the table mean."""
-    words = [f"± is the 95 % confidence interval of the mean over {walks_in_words(by_design(record))}."]
-    if goal is not None:
+def tabulated(
+    record: Record, goal: float | None = None, measure: str | None = None, axes: Sequence[str] | None = None
+) -> tuple[list[str], list[list[str]], str]:
+    """The headings, rows and caption of the table, as texts; parameters as for `summarize`."""
+    rows = summarize(record, goal, measure=measure, axes=axes)
+    parts, shown, wanted = by_design(record), measure_of(record.data, measure), goal_of(record, goal, measure)
+    counted = axes_of(parts, shown, USUAL if axes is None else axes)
+    until = "in all" if wanted is None else "to the goal"
+    head = ["design", *(f"{label} {until}" for label in counted.values())]
+    head += [f"final {shown.name}", "time on heavy nodes", "messages per update"]
+    caption = [f"± is the 95 % confidence interval of the mean over {walks_in_words(parts)}."]
+    if wanted is not None:
         gaps = np.diff(record.data.step.values)
         spacing = f" (one every {int(gaps[0]):,} updates)" if gaps.size and (gaps == gaps[0]).all() else ""
-        words.append(f"{goal.in_words(measure(record.data))} Updates and messages are counted until the first")
-        words.append(f"checkpoint{spacing} that reaches it.")
+        caption.append(f"{wanted.in_words(shown.name)} Counted until the first checkpoint{spacing} that reaches it.")
     graph, heavy = graph_of(record), heavy_of(record)
     if heavy and graph is not None and graph.node_names is not None:
-        words.append(f"Heavy nodes: {in_words(graph, heavy)}.")
-    return " ".join(words)
+        caption.append(f"Heavy nodes: {in_words(graph, heavy)}.")
+    return head, [_cells(row, row.in_all if wanted is None else row.to_goal) for row in rows], " ".join(caption)
 
 
-def table(record: Record, goal: float | None = None) -> "Table":
-    """The rows as a table for a terminal of 80 columns or more.
-
-    Parameters
-    ----------
-    record
-        Of one run, or several side by side.
-    goal
-        As for `summarize`.
-
-    Raises
-    ------
-    RecordError
-        If nothing was learned.
-    """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    rows, name = summarize(record, goal), measure(record.data)
-    shown = Table(
-        title="partial: the run was interrupted" if record.partial else None,
-        caption=Text(caption_of(record, goal_of(record, goal)), style="table.caption"),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    shown.add_column("design", overflow="fold", min_width=12, vertical="bottom")
-    # Narrow headings: all columns fit on a terminal of 80.
-    for heading in (
-        "updates\nto the\ngoal",
-        "messages\nto the\ngoal",
-        "final loss" if name == "loss" else f"final loss\n({name})",
-        "time on\nheavy\nnodes",
-        "messages\nper\nupdate",
-    ):
-        shown.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
-    for row in rows:
-        shown.add_row(*map(Text, cells(row)))  # a label may hold brackets, which rich would read as markup
-    return shown
-
-
-def cells(row: Row) -> list[str]:
-    """A row as the table shows it."""
+def _cells(row: Row, counts: Mapping[str, float | None]) -> list[str]:
     diverged = f"{row.diverged} of {row.walks} diverged"
     return [
         row.label,
-        "—" if row.updates is None else f"{row.updates:,}",
-        "—" if row.messages is None else f"{row.messages:,.0f}",
+        *("—" if count is None else f"{count:,.0f}" if count >= 100 else f"{count:.3g}" for count in counts.values()),
         diverged if row.diverged else with_interval(row.final, row.half_width),
         "—" if row.heavy_share is None else f"{100 * row.heavy_share:.1f} %",
         f"{row.messages_per_update:.2f}",
     ]
 
 
-def text(record: Record, width: int = 110) -> str:
-    """The table as plain text."""
+def table(
+    record: Record, goal: float | None = None, *, measure: str | None = None, axes: Sequence[str] | None = None
+) -> "Table":
+    """The rows as a table, by default for a terminal of 80 columns or more.
+
+    Parameters
+    ----------
+    record
+        Of one run, or several side by side.
+    goal, measure, axes
+        As for `summarize`.
+
+    Raises
+    ------
+    RecordError
+        If nothing was learned, or there is no such measure or axis.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    head, rows, caption = tabulated(record, goal, measure, axes)
+    shown = Table(
+        title="partial: the run was interrupted" if record.partial else None,
+        caption=Text(caption, style="table.caption"),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    shown.add_column(head[0], overflow="fold", min_width=12, vertical="bottom")
+    for heading in head[1:]:
+        # Narrow headings, so that all columns fit. What a record calls a measure may hold brackets, which rich would
+        # read as markup, and so may a label.
+        narrow = Text(textwrap.fill(heading, 8, break_long_words=False))
+        shown.add_column(narrow, justify="right", no_wrap=True, vertical="bottom")
+    for row in rows:
+        shown.add_row(*map(Text, row))
+    return shown
+
+
+def text(record: Record, width: int = 110, *, measure: str | None = None, axes: Sequence[str] | None = None) -> str:
+    """The table as plain text, so many letters wide; `measure` and `axes` as for `summarize`."""
     from io import StringIO
 
     from rich.console import Console
 
     width = _check.whole("text", "width", width, 20, 1000)
     console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False)
-    console.print(table(record))
+    console.print(table(record, measure=measure, axes=axes))
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"  # type: ignore[attr-defined]

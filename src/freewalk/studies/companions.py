@@ -96,8 +96,7 @@ def _excess_chart(evidence: Evidence) -> list[Chart]:
         # Most of them early, where most happens.
         some = np.unique([0, *np.geomspace(1, len(updates) - 1, 30).astype(int)])
         curves.append(Series(label, {"updates": updates[some]}, values[some], kind="other"))
-    title, name = "What is left above the optimum", "error" if evidence.measure == "mse" else evidence.measure
-    return [Chart(title, curves, f"{name} / optimal {name} − 1", y_log=True)]
+    return [Chart("What is left above the optimum", curves, f"{evidence.measure.label} / optimum − 1", y_log=True)]
 
 
 SHRINKING = Study(

@@ -8,7 +8,7 @@ import numpy as np
 
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, footnote, new_figure, save
 from freewalk.report.page import Chart
-from freewalk.report.reading import values_of
+from freewalk.report.reading import UPDATES, USUAL, along, values_of
 from freewalk.report.statistics import is_spread, mean_and_band
 from freewalk.studies.evidence import Curve, Evidence
 from freewalk.studies.sweeping import Sweep
@@ -43,24 +43,23 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
     import matplotlib
 
     parts = evidence.parts
-    log = is_spread(parts)
+    log = is_spread(parts, evidence.measure, USUAL)
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9.6, 5.2)
-        left, right = figure.subplots(1, 2, sharey=True)
+        panels = dict(zip(USUAL, figure.subplots(1, 2, sharey=True), strict=True))
         lowest, highest = evidence.optimum, evidence.optimum
         for number, (label, part) in enumerate(parts.items()):
             colour = COLOURS[number % len(COLOURS)]
-            mean, low, high = mean_and_band(values_of(part))
-            messages = part.messages.mean("walk").values
+            mean, low, high = mean_and_band(values_of(part, evidence.measure.name))
             lowest, highest = min(lowest, np.nanmin(mean)), max(highest, mean[0])
-            for axes, where in ((left, part.step.values), (right, messages)):
-                axes.fill_between(where, low, high, color=colour, alpha=0.13, linewidth=0)
-                axes.plot(where, mean, color=colour, linewidth=1.9, label=label, zorder=3)
             exact = evidence.curve(label)
             printed = scaled(evidence, label) if label in evidence.published else None
             if printed is not None:
                 lowest, highest = min(lowest, printed.error.min()), max(highest, printed.error.max())
-            for axes, by in ((left, "updates"), (right, "messages")):
+            for by, axes in panels.items():
+                where = along(part, by)
+                axes.fill_between(where, low, high, color=colour, alpha=0.13, linewidth=0)
+                axes.plot(where, mean, color=colour, linewidth=1.9, label=label, zorder=3)
                 if evidence.exact is not None:
                     axes.plot(
                         getattr(exact, by), exact.error, color=INK, linewidth=0.8, linestyle=(0, (5, 3)), zorder=4
@@ -71,7 +70,7 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
                     dots |= {"markerfacecolor": "white", "markeredgecolor": colour}
                     axes.plot(getattr(printed, by)[some], printed.error[some], **dots)
         margin = min(1.4, (highest / lowest) ** 0.08)
-        for axes, heading in ((left, "updates"), (right, "messages")):
+        for heading, axes in panels.items():
             axes.set_yscale("log")
             if highest < 10 * lowest:  # within a decade: plain numbers
                 axes.yaxis.set_minor_formatter(_plain)
@@ -80,8 +79,8 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
             axes.set_xlabel(heading)
             axis_of_counts(axes, log)
             axes.axhline(evidence.optimum, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=2)
-        left.set_ylabel("mean squared error" if evidence.measure == "mse" else evidence.measure)
-        _legend(figure, left, evidence, title)
+        panels[UPDATES].set_ylabel(evidence.measure.label)
+        _legend(figure, panels[UPDATES], evidence, title)
         footnote(figure, footer)
         save(figure, path)
 
@@ -105,7 +104,7 @@ def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
                 marker = "o" if np.size(series.y) < _MARKED else None
                 axes.plot(where, series.y, marker=marker, markersize=4, color=COLOURS[number], label=series.label)
                 axes.set_xlabel(name)
-            if name in ("updates", "messages"):
+            if name in USUAL:
                 axis_of_counts(axes, chart.x_log)
             elif chart.x_log:
                 axes.set_xscale("log")

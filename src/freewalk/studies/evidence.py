@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freewalk.experiment.spec import Plan
 from freewalk.record import Record
-from freewalk.report.reading import by_design, measure
+from freewalk.report.reading import Measure, by_design, measure_of
 from freewalk.studies.files import Variant
 from freewalk.studies.published import PublishedCurve
 
@@ -30,7 +30,7 @@ class Curve:
     updates, messages
         The checkpoints, and the expected messages until then.
     error
-        The expected error there: the mean squared error, or the loss where there is none.
+        The expected error there: the primary measure of the record.
     """
 
     updates: Floats
@@ -90,12 +90,12 @@ class Evidence:
     @property
     def optimum(self) -> float:
         """The least error that any model has."""
-        return float(self.record.data.attrs[f"optimal_{self.measure}"])
+        return float(self.record.data.attrs[f"optimal_{self.measure.name}"])
 
     @property
-    def measure(self) -> str:
-        """What the curves show: "mse", or "loss" where there is none."""
-        return measure(self.record.data)
+    def measure(self) -> Measure:
+        """What the curves show: the primary measure of the record."""
+        return measure_of(self.record.data)
 
     @cached_property
     def parts(self) -> "dict[str, xarray.Dataset]":
@@ -104,12 +104,11 @@ class Evidence:
 
     def curve(self, label: str) -> Curve:
         """The expected curve of one design."""
-        part = self.parts[label]
         if self.exact is None:
-            mean = part[[self.measure, "messages"]].mean("walk")
-            return Curve(part.step.values.astype(np.float64), mean.messages.values, mean[self.measure].values)
-        one = self.exact.sel(design=label)
-        return Curve(one.step.values.astype(np.float64), one.messages.values, one[self.measure].values)
+            one = self.parts[label][[self.measure.name, "messages"]].mean("walk")
+        else:
+            one = self.exact.sel(design=label)
+        return Curve(one.step.values.astype(np.float64), one.messages.values, one[self.measure.name].values)
 
     def printed(self, label: str) -> Curve:
         """The printed curve of a design that has one; its messages are those of the walk that stands for it."""

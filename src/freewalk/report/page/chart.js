@@ -70,8 +70,8 @@ function drawChart(parts) {
   const height = Math.round(Math.min(430, Math.max(270, width * 0.5)));
   const frame = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
   const x = horizontal(shown, state, frame);
-  const y = vertical(shown, chart.lines, state, frame);
-  const picture = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "slider", "aria-label": `${chart.title}: cursor along ${state.axis}`, "aria-valuemin": Math.round(x.low), "aria-valuemax": Math.round(x.high) });
+  const y = vertical(shown, chart, state, frame);
+  const picture = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "slider", "aria-label": `${chart.title}: cursor along ${state.axis}`, "aria-valuemin": short(x.low), "aria-valuemax": short(x.high) });
   const clip = `freewalk-clip-${figure.dataset.section}-${figure.dataset.chart}`;
   picture.append(shape("clipPath", { id: clip }, shape("rect", { x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top })));
   drawAxes(picture, x, y, frame, state.axis, chart.yLabel);
@@ -101,7 +101,7 @@ function horizontal(shown, state, frame) {
 }
 
 // All that is finite and near the matter, not where a walk has diverged to.
-function vertical(shown, lines, state, frame) {
+function vertical(shown, { lines, yLog }, state, frame) {
   const usable = (value) => value !== null && (!state.yLog || value > 0);
   const lows = lines.map(([, value]) => value).filter(usable);
   const highs = [...lows];
@@ -112,9 +112,9 @@ function vertical(shown, lines, state, frame) {
     const most = Math.max(...seen);
     const under = one.low ? Math.min(...one.low.filter(usable), least) : least;
     const over = one.high ? Math.max(...one.high.filter(usable), most) : most;
-    // The lower end of a band may leave the picture, and so may a curve that explodes.
+    // The lower end of a band may leave the picture, and so may a loss that explodes; what is no loss begins linear.
     lows.push(least, state.yLog ? Math.max(under, least / 30) : under);
-    highs.push(Math.min(over, Math.max(10 * Math.abs(seen[0]), least)));
+    highs.push(yLog ? Math.min(over, Math.max(10 * Math.abs(seen[0]), least)) : over);
   }
   const ends = { from: frame.bottom, to: frame.top, log: state.yLog };
   if (!lows.length) return makeScale({ low: state.yLog ? 0.1 : 0, high: 10, ...ends });

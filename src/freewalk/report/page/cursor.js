@@ -28,6 +28,12 @@ function watch(parts) {
   });
 }
 
+// Whether the walks were all measured at the same places: those are read, and not what lies between them.
+function alike(view, state, stops) {
+  const known = new Set(stops);
+  return view.shown.filter((one) => one.kind === "mean").every((one) => one.x[state.axis].every((value) => known.has(value)));
+}
+
 // The measured places of the curve that has most of them.
 function checkpoints(view, state) {
   const most = view.shown.reduce((best, one) => (one.x[state.axis].length > best.length ? one.x[state.axis] : best), []);
@@ -60,12 +66,13 @@ function readAt(parts, where) {
   stage.dataset.cursor = where === null ? "" : where;
   if (where === null || !view.shown.length) {
     view.picture.removeAttribute("aria-valuetext");
-    view.picture.setAttribute("aria-valuenow", Math.round(view.x.low));
+    view.picture.setAttribute("aria-valuenow", short(view.x.low));
     readout.className = "readout idle";
     readout.textContent = "Touch the curves, or use the arrow keys, to read values.";
     return;
   }
-  if (state.axis === "updates") where = checkpoints(view, state)[nearest(checkpoints(view, state), where)];
+  const stops = checkpoints(view, state);
+  if (alike(view, state, stops)) where = stops[nearest(stops, where)];
   const place = view.x.at(where);
   view.cursor.append(shape("line", { x1: place, x2: place, y1: view.frame.top, y2: view.frame.bottom }));
   const rows = [];
@@ -82,7 +89,7 @@ function readAt(parts, where) {
     view.cursor.append(dot);
   }
   rows.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity)); // as the curves lie above each other
-  const heading = `${words(where < 1e6 ? Math.round(where) : where)} ${state.axis}`;
+  const heading = `${state.axis} ${words(where)}`;
   // One row a design, one column a kind of curve: a row a curve would hide the chart.
   const kinds = Object.keys(KINDS).filter((kind) => rows.some(({ one }) => one.kind === kind));
   const lines = [...new Set(rows.map(({ one }) => one.label))].map((label) => {
@@ -100,7 +107,7 @@ function readAt(parts, where) {
     ...line.values.map((value) => element("td", {}, value)),
     ...(alone ? [element("td", { class: "range" }, line.range)] : []))));
   readout.replaceChildren(element("strong", {}, heading), table);
-  view.picture.setAttribute("aria-valuenow", Math.round(where));
+  view.picture.setAttribute("aria-valuenow", short(where));
   view.picture.setAttribute("aria-valuetext", `${heading}: ${lines.map((line) => `${line.name} ${line.values.filter(Boolean).join(", ")}`).join("; ")}`);
   const floats = view.width >= BESIDE;
   readout.className = floats ? "readout floating" : "readout";

@@ -14,9 +14,20 @@ from freewalk.graphs import Graph
 from freewalk.record import Record
 from freewalk.report.nodes import graph_of, heavy_of, paths_of, visits_of
 from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
-from freewalk.report.reading import by_design, diverged_of, measure, optimum, values_of, walks_in_words
-from freewalk.report.statistics import Band, check_band, is_spread, mean_and_band
-from freewalk.report.summary import caption_of, cells, goal_of, summarize
+from freewalk.report.reading import (
+    UPDATES,
+    USUAL,
+    Measure,
+    along,
+    axes_of,
+    by_design,
+    diverged_of,
+    measure_of,
+    values_of,
+    walks_in_words,
+)
+from freewalk.report.statistics import Band, check_band, is_log, is_spread, mean_and_band
+from freewalk.report.summary import tabulated
 
 if TYPE_CHECKING:
     import xarray
@@ -43,6 +54,8 @@ def section_of(
     text: Sequence[str] = (),
     details: Mapping[str, str] | None = None,
     band: Band = "quantiles",
+    measure: str | None = None,
+    axes: Sequence[str] | None = None,
 ) -> Section:
     """Make the section of a record.
 
@@ -53,8 +66,8 @@ def section_of(
     graph
         The graph it ran on; None: the graph of the record, and where it has none nodes are shown and edges are not.
     exact
-        Exact curves by (design, step), or by step for a record of one design: the measure that the record shows, "mse"
-        or "loss", and "messages".
+        Exact curves by (design, step), or by step for a record of one design: the measure that is shown and, for other
+        axes than updates, what they count, such as "messages".
     published
         Published curves by design: updates and values, or updates, messages and values. A name that is not in the
         record is a curve of its own.
@@ -67,6 +80,12 @@ def section_of(
     band
         Around the mean: "quantiles" of the walks, from 10 % to 90 %, the 95 % "confidence" interval of the mean, or
         "none".
+    measure
+        The variable to show; None: the primary measure of the record.
+    axes
+        What it can be drawn against, and what the table counts until the goal: "updates", or variables by walk and step
+        that never decrease. None: updates, messages, and whatever else the record counts up from 0. Curves that have
+        none of them are left out.
 
     Returns
     -------
@@ -76,7 +95,8 @@ def section_of(
     Raises
     ------
     RecordError
-        If nothing was learned, or the graph or the exact curves are not those of the record.
+        If nothing was learned, there is no such measure or axis, or the graph or the exact curves are not those of the
+        record.
     """
     if graph is not None:
         _check.instance("section_of", "graph", graph, Graph, "the Graph that the record ran on")
@@ -84,17 +104,19 @@ def section_of(
         _check.instance("section_of", "published", published, Mapping, "a mapping of designs to curves")
     _check.instance("section_of", "text", text, (list, tuple), "a list of paragraphs")
     check_band("section_of", band)
-    parts, name, best = by_design(record), measure(record.data), optimum(record)
-    count = walks_in_words(parts)
-    series = [_mean(label, part, band) for label, part in parts.items()]
-    series += _exact(exact, list(parts), name)
-    series += [_published(label, curve) for label, curve in (published or {}).items()]
+    parts, shown = by_design(record), measure_of(record.data, measure)
+    against, count = axes_of(parts, shown, axes), walks_in_words(parts)
+    means = [_mean(label, part, shown, against, band) for label, part in parts.items()]
+    series = [*means, *_exact(exact, list(parts), shown, against)]
+    series += [_published(label, curve, against) for label, curve in (published or {}).items()]
+    log = is_log(shown, (np.asarray(one.y) for one in means if one is not None))
     chart = Chart(
         title="Learning curves",
-        series=series,
-        y_label="mean squared error" if name == "mse" else "loss",
-        x_log=is_spread(parts),
-        lines={} if best is None or best <= 0 else {"optimum": best},
+        series=[one for one in series if one is not None],
+        y_label=shown.label,
+        x_log=is_spread(parts, shown, against),
+        y_log=log,
+        lines={} if shown.optimum is None or (log and shown.optimum <= 0) else {"optimum": shown.optimum},
         note=f"Line: mean over {count}.{_BANDS[band]}" if count != "1 walk" else "One walk.",
     )
     return Section(
@@ -103,21 +125,24 @@ def section_of(
         charts=[chart],
         verdicts=verdicts,
         walks=_walks(record, parts, graph_of(record, graph)),
-        tables=[_table(record)],
+        tables=[Table(*tabulated(record, measure=measure, axes=list(against)))],
         details=details if details is not None else _details(record),
     )
 
 
-def _mean(label: str, part: xarray.Dataset, band: Band) -> Series:
-    values, diverged = values_of(part), diverged_of(part)
-    mean, low, high = mean_and_band(values, band)
+def _mean(label: str, part: xarray.Dataset, measure: Measure, axes: Mapping[str, str], band: Band) -> Series | None:
+    values, diverged = values_of(part, measure.name), diverged_of(part, measure)
+    mean, low, high = mean_and_band(values, band, rises=measure.rises)
     shaded = values.shape[0] > 1 and band != "none"
-    axes = {"updates": part.step.values, "messages": part.messages.mean("walk").values}
+    where = {words: along(part, axis) for axis, words in axes.items()}
+    known = {words: counts for words, counts in where.items() if np.isfinite(counts).all()}
     note = f"{diverged} of {values.shape[0]} diverged" if diverged else ""
-    return Series(label, axes, mean, low if shaded else None, high if shaded else None, note=note)
+    return Series(label, known, mean, low if shaded else None, high if shaded else None, note=note) if known else None
 
 
-def _exact(exact: xarray.Dataset | None, labels: list[str], name: str) -> list[Series]:
+def _exact(
+    exact: xarray.Dataset | None, labels: list[str], measure: Measure, axes: Mapping[str, str]
+) -> list[Series | None]:
     import xarray
 
     if exact is None:
@@ -130,22 +155,25 @@ def _exact(exact: xarray.Dataset | None, labels: list[str], name: str) -> list[S
     strays = [str(label) for label in exact.design.values if str(label) not in labels]
     if strays:
         raise RecordError(f"section_of: exact has the designs {show(strays)}, expected some of {labels}; rename them")
+    name = measure.name
     if name not in exact or "step" not in exact.coords:
         found = sorted(map(str, exact.variables))
         raise RecordError(f"section_of: exact has {show(found)}, expected 'step' and {name!r}, which the record shows")
-    return [_exact_one(str(label), exact.sel(design=label), name) for label in exact.design.values]
+    return [_exact_one(str(label), exact.sel(design=label), name, axes) for label in exact.design.values]
 
 
-def _exact_one(label: str, one: xarray.Dataset, name: str) -> Series:
-    kept = {"updates": one.step, **({"messages": one.messages} if "messages" in one else {})}
-    axes = {key: _curve(f"exact.{axis.name}", axis.values) for key, axis in kept.items()}
+def _exact_one(label: str, one: xarray.Dataset, name: str, axes: Mapping[str, str]) -> Series | None:
+    sources = {words: "step" if axis == UPDATES else axis for axis, words in axes.items()}
+    kept = {words: _curve(f"exact.{key}", one[key].values) for words, key in sources.items() if key in one}
     values = _curve(f"exact.{name}", one[name].values)
+    if not kept:
+        return None
     # Side by side, curves of different lengths are filled up with NaN.
-    known = np.logical_and.reduce([np.isfinite(axis) for axis in axes.values()])
-    return Series(label, {key: axis[known] for key, axis in axes.items()}, values[known], kind="exact")
+    known = np.logical_and.reduce([np.isfinite(counts) for counts in kept.values()])
+    return Series(label, {words: counts[known] for words, counts in kept.items()}, values[known], kind="exact")
 
 
-def _published(label: str, curve: Curve) -> Series:
+def _published(label: str, curve: Curve, axes: Mapping[str, str]) -> Series | None:
     name, expected = f"published[{show(label)}]", "arrays alike: updates and values, or updates, messages and values"
     if not isinstance(curve, (list, tuple)) or len(curve) not in (2, 3):
         raise _check.fail("section_of", name, curve, expected)
@@ -153,8 +181,9 @@ def _published(label: str, curve: Curve) -> Series:
     if any(one.size != updates.size for one in (*messages, values)):
         raise _check.fail("section_of", name, curve, expected)
     order = np.argsort(updates, kind="stable")
-    axes = dict(zip(("updates", "messages"), (axis[order] for axis in (updates, *messages)), strict=False))
-    return Series(label, axes, values[order], kind="published")
+    given = dict(zip(USUAL, (counts[order] for counts in (updates, *messages)), strict=False))
+    kept = {words: given[axis] for axis, words in axes.items() if axis in given}
+    return Series(label, kept, values[order], kind="published") if kept else None
 
 
 def _curve(name: str, values: ArrayLike, remedy: str = "") -> Floats:
@@ -173,12 +202,6 @@ def _walks(record: Record, parts: dict[str, xarray.Dataset], graph: Graph | None
     importance = first.smoothness.values if "smoothness" in first else np.ones(record.data.sizes["node"])
     visits = {label: visits_of(part) for label, part in parts.items()}
     return Walks(graph, heavy_of(record), importance, paths, visits)
-
-
-def _table(record: Record) -> Table:
-    head = ["design", "updates to the goal", "messages to the goal"]
-    head += [f"final {measure(record.data)}", "time on heavy nodes", "messages per update"]
-    return Table(head, [cells(row) for row in summarize(record)], caption_of(record, goal_of(record)))
 
 
 def _details(record: Record) -> dict[str, str]:

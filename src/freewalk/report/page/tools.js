@@ -95,6 +95,11 @@ function words(value, digits = 4) {
   return value.toLocaleString("en-US", wanted);
 }
 
+// The same for programs.
+function short(value) {
+  return Number(value.toPrecision(6));
+}
+
 // The same in the room below a tick.
 function tickWords(value) {
   if (Math.abs(value) >= 1e6 && Math.abs(value) < 1e9) return `${words(value / 1e6)} M`;
