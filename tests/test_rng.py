@@ -77,7 +77,21 @@ def test_words_never_change(key, expected):
 
 
 def test_streams_are_pinned():
-    assert [int(stream) for stream in (rng.MOVE, rng.SAMPLE, rng.START)] == [0, 1, 2]
+    assert [int(stream) for stream in (rng.MOVE, rng.SAMPLE, rng.START, rng.MORE)] == [0, 1, 2, 3]
+    assert [int(use) for use in (rng.GRAPH, rng.INITIAL)] == [0, 1]
+
+
+def test_the_uses_of_the_last_stream_have_128_ranges_of_their_own():
+    """Two bits for the stream, seven for the use, 23 for the block: no two uses ever meet, and the last one fits."""
+    seed, walk, step, last = u64(9, 4, 2**40 + 3, 2**24 - 1)
+    for use in (0, 1, 2, 127):
+        for index in (0, 1, 2**24 - 1):
+            counter = (3 << 30) | (use << 23) | (index >> 1)
+            halves = rng.philox(*u64(counter, 4, (2**40 + 3) % 2**32, 2**8, 9, 0))
+            expected = [(int(halves[k]) << 32) | int(halves[k + 1]) for k in (0, 2)][index & 1]
+            assert int(rng.word_of_use(seed, np.uint64(use), walk, step, np.uint64(index))) == expected
+    keys = [(np.uint64(use), index) for use in range(128) for index in (np.uint64(0), last)]
+    assert len({int(rng.word_of_use(seed, use, walk, step, index)) for use, index in keys}) == 256
 
 
 @FIXED

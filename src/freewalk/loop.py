@@ -17,8 +17,8 @@ from freewalk.checks import Checks
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.objectives import Objective
 from freewalk.record import Record, described
+from freewalk.rules.rule import PROBE_BYTES
 from freewalk.runtimes import Engine, Job, Runtime, State
-from freewalk.runtimes.state import PROBE_BYTES
 from freewalk.signals import Stop, held
 
 if TYPE_CHECKING:

@@ -6,7 +6,10 @@ same draws; which word decides what is a public contract and never changes:
 
 - stream `MOVE`, word 0: which move is made, and whether its end is accepted; word k: the k-th hop;
 - stream `SAMPLE`, word k: the local sample of the k-th local step;
-- stream `START`, word 0 of step 0: the node where the walk starts.
+- stream `START`, word 0 of step 0: the node where the walk starts;
+- stream `MORE`: 128 uses, each a stream of its own (`word_of_use`): the first word of the counter has two bits for the
+  stream, seven for the use and 23 for the block of two words. `GRAPH`, use 0, draws the edges of preferential graphs
+  (walk 0, step = node), and `INITIAL`, use 1, first models. The others are free; none ever gets another meaning.
 
 The functions on words are plain arithmetic on unsigned 64-bit integers. They take numpy scalars and arrays as they
 are, and numba compiles the same source. A decision compares integers, or at most one correctly rounded product of
@@ -24,10 +27,13 @@ from freewalk.errors import FreewalkError
 MOVE = np.uint64(0)
 SAMPLE = np.uint64(1)
 START = np.uint64(2)
+MORE = np.uint64(3)
+GRAPH, INITIAL = np.uint64(0), np.uint64(1)  # uses of MORE
 
 LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 STREAM = np.uint64(30)
+USE = np.uint64(23)
 HALF = np.uint64(32)
 MULTIPLIER_0 = np.uint64(0xD2511F53)
 MULTIPLIER_1 = np.uint64(0xCD9E8D57)
@@ -75,6 +81,19 @@ def word(seed: Word, stream: Word, walk: Word, step: Word, index: Word) -> Word:
     if index & _ONE:
         return odd
     return even
+
+
+def word_of_use(seed: Word, use: Word, walk: Word, step: Word, index: Word) -> Word:
+    """The word `index`, below 2^24, of one of the 128 uses of the stream `MORE`.
+
+    Examples
+    --------
+    >>> seed, walk, step = np.uint64(7), np.uint64(0), np.uint64(0)
+    >>> drawn = word_of_use(seed, INITIAL, walk, step, np.uint64(5))
+    >>> bool(drawn == word(seed, MORE, walk, step, np.uint64(2**24 + 5)))
+    True
+    """
+    return word(seed, MORE, walk, step, (use << (USE + _ONE)) | index)
 
 
 def pick(draw: Word, count: Word) -> Word:

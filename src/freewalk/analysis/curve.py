@@ -17,6 +17,7 @@ from freewalk.kernel import Kernel
 from freewalk.objectives import LeastSquares
 from freewalk.phases import Phase, phase_at
 from freewalk.rules import Rule
+from freewalk.rules.rule import PROBE_BYTES, message_bytes
 
 if TYPE_CHECKING:
     import xarray
@@ -61,8 +62,9 @@ def exact_curve(
     Returns
     -------
     xarray.Dataset
-        By `step`: expected `loss`, `mse`, `distance`, `messages` and `probes`, the names of `record.data`; by `node`:
-        expected `visits`. A step size that diverges gives what it gives, up to infinity.
+        By `step`: expected `loss`, `mse`, `distance`, `messages`, `probes` and `bytes` (of models in double precision),
+        the names of `record.data`; by `node`: expected `visits`. A step size that diverges gives what it gives, up to
+        infinity.
 
     Raises
     ------
@@ -162,7 +164,9 @@ def _dataset(
     import xarray
 
     measures = {name: np.where(np.isnan(values), np.inf, values) for name, values in measures.items()}
-    measures |= {"messages": tally.traffic[:, 0], "probes": tally.traffic[:, 1]}
+    messages, probes = tally.traffic.T
+    size = message_bytes(phases[0].rule, problem.dim)  # the same in all phases: none of their rules carries anything
+    measures |= {"messages": messages, "probes": probes, "bytes": messages * size + probes * PROBE_BYTES}
     variables: dict[str, Any] = {name: ("step", values) for name, values in measures.items()}
     best = problem.optimum()
     attrs = {

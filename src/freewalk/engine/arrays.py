@@ -33,7 +33,7 @@ class Route(NamedTuple):
 
     seed: Any
     first: Any  # the number of the walk in row 0
-    step: Any
+    start: Any
     ends: Any  # where the intervals of the moves end: one row, or one per step
     near: Any  # by row: words 0 below this make a `near_move`
     free: Any  # by row: words 0 from this on do so freely
@@ -59,7 +59,7 @@ class Key(NamedTuple):
 
     seed: Any
     walk: Any
-    step: Any
+    now: Any
 
 
 class Draws(NamedTuple):
@@ -96,7 +96,7 @@ class Lesson(NamedTuple):
 
     seed: Any
     first: Any  # the number of the walk in row 0
-    step: Any
+    start: Any
     rates: Any  # the step sizes: one, or one per step
     numbers: Any  # the rule's own parameters
     counted_from: Any  # the step at which the rule began

@@ -164,7 +164,7 @@ def lesson(passage: Passage, seed: int, first: int, precision: str) -> arrays.Le
     return arrays.Lesson(
         seed=np.uint64(seed),
         first=first,
-        step=start,
+        start=start,
         rates=rates[:1] if (rates == rates[0]).all() else rates,
         numbers=np.array(rule.numbers, dtype=precision),
         counted_from=passage.began,

@@ -84,7 +84,7 @@ def draw_block(route: Any, room: Any, block: Any) -> None:
     steps, walks, far = room.steps, room.lanes, route.far
     found = np.uint64(0)
     for t in range(block.count):
-        least = far[min(block.now + t - route.step, far.size - 1)]
+        least = far[min(block.now + t - route.start, far.size - 1)]
         for lane in range(lanes):  # no branch: what does not count is overwritten
             steps[found] = np.uint64(block.now + t)
             walks[found] = np.uint64(first + lane)
@@ -111,7 +111,7 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
     longer = np.uint64(0)
     node = np.uint32(nodes[base])
     for t in range(block.count):
-        time = np.uint64(min(now + t - route.step, ends.shape[0] - 1))
+        time = np.uint64(min(now + t - route.start, ends.shape[0] - 1))
         near = route.near[time]
         free = route.free[time]
         far = route.far[time]
@@ -171,7 +171,7 @@ def learn_block(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, bloc
     dim = DIM if DIM > 0 else data.features.shape[1]
     split = SPLIT and data.alone and lesson.local_steps == 1
     for t in range(block.count):
-        rate = lesson.rates[min(block.now + t - lesson.step, lesson.rates.size - 1)]
+        rate = lesson.rates[min(block.now + t - lesson.start, lesson.rates.size - 1)]
         if split:
             learn_together(data, lesson, vectors, room, path, block, t, rate, dim)
             continue

@@ -234,10 +234,10 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
             fresh = waits == np.uint64(0)
             if fresh:
                 if route.near.size > 1:
-                    time = now - route.step
+                    time = now - route.start
                     near, free, far = route.near[time], route.free[time], route.far[time]
                 if lesson.rates.size > 1:
-                    rate = lesson.rates[now - lesson.step]
+                    rate = lesson.rates[now - lesson.start]
                 if leads:
                     count_visit(walkers, counts, row, node)
                 cell = np.uint64(row) * np.uint64(lesson.nodes) + np.uint64(node)
@@ -259,7 +259,7 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
             hops = np.int64(taken & (not beyond))
             end = choose(hops > 0, end, node)
             if beyond & (waits == np.uint64(0)):
-                time = min(now - route.step, route.ends.shape[0] - 1)
+                time = min(now - route.start, route.ends.shape[0] - 1)
                 key = Key(route.seed, walk, np.uint64(now))
                 draws = Draws(decision, first, even, odd)
                 end, hops, probes = far_move(near_network, route.ends, time, key, node, draws)

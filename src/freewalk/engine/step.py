@@ -171,7 +171,7 @@ def word_of_hop(key: Any, draws: Any, index: int) -> Any:
         return draws.second
     if index == 2:
         return draws.third
-    return word(key.seed, MOVE, key.walk, key.step, np.uint64(index + 1))
+    return word(key.seed, MOVE, key.walk, key.now, np.uint64(index + 1))
 
 
 # The learning half. Several threads can share a walk, each with some coordinates of its model (`cuda.py`): `coordinate`

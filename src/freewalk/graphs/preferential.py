@@ -6,10 +6,9 @@ from numpy.typing import NDArray
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, check, check_size
-from freewalk.rng import pick, word_pair
+from freewalk.rng import MORE, pick, word_pair
 
 # The streams below it are the walks' own; word k of step v is the k-th draw of node v. Never changed.
-_GRAPH_STREAM = np.uint64(3)
 # An end of an edge is picked with 32-bit arithmetic.
 _MOST_EDGES = 2**31 - 1
 
@@ -78,7 +77,7 @@ def attach(n: int, m: int, seed: np.uint64, ends: NDArray[np.int32], last_met: N
         complete = filled + 2 * m
         block = np.uint64(0)
         while filled < complete:
-            even, odd = word_pair(seed, _GRAPH_STREAM, np.uint64(0), np.uint64(node), block)
+            even, odd = word_pair(seed, MORE, np.uint64(0), np.uint64(node), block)
             block = block + np.uint64(1)
             for draw in (even, odd):
                 met = ends[pick(draw, choices)]

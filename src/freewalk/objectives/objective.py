@@ -96,7 +96,8 @@ class Objective(ABC):
     def initial(self, walks: int, seed: int) -> NDArray[np.floating[Any]]:
         """Return the first model of each walk, walks × dim: zeros unless the objective says otherwise.
 
-        Randomness comes from `rng.use`, so that walk number w has the same model whatever the number of walks.
+        Randomness comes from `rng.word_of_use` with `rng.INITIAL`, so that walk number w has the same model whatever
+        the number of walks.
         """
         return np.zeros((walks, self.dim))
 

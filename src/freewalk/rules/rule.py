@@ -25,6 +25,8 @@ check = Checks(FreewalkError)
 _MOST_VECTORS = 8
 _MOST_LOCAL_STEPS = 10**6  # a visit cannot be interrupted
 _NOT_NUMBERS = ("step", "local_steps")  # they reach `update` as visit.rate and visit.count
+#: The bytes of a probe: the numbers of run, walk, step and hop, a ratio, and the header of a packet.
+PROBE_BYTES = 64
 FORM = "update(visit, numbers, x, gradient, *carried, *stored), which returns the new x, carried and stored"
 
 
@@ -145,6 +147,18 @@ class Rule(ABC):
     def fitted(self, objective: Objective, kernel: Kernel) -> Rule:
         """The rule with all that follows from the objective and the kernel filled in; itself where nothing does."""
         return self
+
+
+def message_bytes(rule: Rule | None, dim: int, precision: str = "float64") -> int:
+    """The bytes of one message: a model of `dim` numbers and the vectors that its rule carries.
+
+    Examples
+    --------
+    >>> from freewalk.rules import SAG, SGD
+    >>> message_bytes(SGD(step=0.1), dim=10), message_bytes(SAG(step=0.1), dim=10, precision="float32")
+    (80, 80)
+    """
+    return (0 if rule is None else 1 + len(rule.carries)) * dim * np.dtype(precision).itemsize
 
 
 def check_options(rule: Rule) -> None:

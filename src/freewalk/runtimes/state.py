@@ -17,13 +17,10 @@ from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.phases import Passage, Phase, passage, phase_at
 from freewalk.rules import Rule
-from freewalk.rules.rule import begun
+from freewalk.rules.rule import PROBE_BYTES, begun, message_bytes
 
 _check = Checks(RecordError)
 _VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
-
-#: The bytes of a probe: the numbers of run, walk, step and hop, a ratio, and the header of a packet.
-PROBE_BYTES = 64
 
 Measures = dict[str, NDArray[Any]]
 
@@ -72,7 +69,7 @@ class Job:
 
     def message_bytes(self, rule: Rule | None) -> int:
         """The bytes of one message: the model and what the rule carries."""
-        return (0 if rule is None else 1 + len(rule.carries)) * self.dim * np.dtype(self.precision).itemsize
+        return message_bytes(rule, self.dim, self.precision)
 
     def checked(self, steps: int) -> Job:
         """The same job, of which everything is known to fit together; it may come from a file.
