@@ -1,10 +1,14 @@
-"""Iterations for linear systems that are known as functions: GMRES and BiCGSTAB.
+"""scipy's GMRES and BiCGSTAB for linear systems that are known as functions, with a look at the clock.
 
-As scipy's, but for the inner products, which it hands to the threads of a BLAS: where two processes or threads share
-two processors, those wait for each other and made it 10 to 100 times slower. And they ask whether there is time left.
+Their inner products go to the threads of a BLAS. Where other processes use the same processors, those threads wait for
+each other and make an iteration 10 to 100 times slower. So threadpoolctl keeps it to one thread, where it is installed;
+OPENBLAS_NUM_THREADS=1 does the same for a whole process.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,38 +22,18 @@ _BASIS = 25  # vectors that GMRES keeps before it starts again
 
 
 def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
-    """GMRES: the combination x of right, apply(right), apply(apply(right)), … for which apply(x) is nearest to `right`.
+    """GMRES, for at most so many `rounds` of 25 vectors: x for which apply(x) is nearest to `right`.
 
-    References
-    ----------
-    Saad, Schultz, *GMRES: a generalized minimal residual algorithm*, 1986.
+    What it returns may be far off, or not finite: check it.
     """
-    result, rest = np.zeros_like(right), right
-    aim = accuracy * norm(right)
-    for _ in range(rounds):
-        size = norm(rest)
-        if size <= aim or not np.isfinite(size):
-            break
-        basis, table = [rest / size], np.zeros((_BASIS + 1, _BASIS))
-        for last in range(_BASIS):
-            deadline.check()
-            image = apply(basis[last])
-            for row, vector in enumerate(basis):
-                table[row, last] = np.einsum("i,i->", vector, image)
-                image -= table[row, last] * vector
-            table[last + 1, last] = norm(image)
-            known = table[: last + 2, : last + 1]
-            if not np.isfinite(known).all():
-                return result
-            wanted = np.append(size, np.zeros(last + 1))
-            shares = np.linalg.lstsq(known, wanted, rcond=None)[0]
-            if np.linalg.norm(known @ shares - wanted) <= aim or table[last + 1, last] <= 1e-14 * size:
-                break
-            basis.append(image / table[last + 1, last])
-        for share, vector in zip(shares, basis, strict=False):
-            result += share * vector
-        rest = right - apply(result)
-    return result
+    from scipy.sparse.linalg import LinearOperator, gmres
+
+    operator = LinearOperator((right.size, right.size), matvec=apply, dtype=np.float64)
+    with _one_thread():
+        result, _ = gmres(
+            operator, right, rtol=accuracy, restart=_BASIS, maxiter=rounds, callback=_ask, callback_type="pr_norm"
+        )
+    return np.asarray(result)
 
 
 def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
@@ -57,47 +41,37 @@ def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float,
 
     It takes few vectors, so that they may be long. What it returns may be far off where it breaks down: check it.
 
-    References
-    ----------
-    van der Vorst, *Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG*, 1992.
-
     Examples
     --------
     >>> matrix = np.array([[2.0, 1.0], [0.0, 3.0]])
     >>> stabilised(lambda x: matrix @ x, lambda x: x / 2, np.array([3.0, 3.0]), 1e-12, 10).round(9)
     array([1., 1.])
     """
-    result, rest = np.zeros_like(right), right.copy()
-    shadow, aim = right.copy(), accuracy * norm(right)
-    direction, image = np.zeros_like(right), np.zeros_like(right)
-    rho = alpha = omega = 1.0
-    for _ in range(rounds):
-        deadline.check()
-        if not norm(rest) > aim:
-            break
-        before, rho = rho, _dot(shadow, rest)
-        if rho == 0.0 or omega == 0.0:
-            break
-        direction = rest + (rho / before) * (alpha / omega) * (direction - omega * image)
-        ahead = inverse(direction)
-        image = apply(ahead)
-        alpha = rho / (_dot(shadow, image) or np.inf)
-        half = rest - alpha * image
-        result += alpha * ahead
-        if not norm(half) > aim:
-            break
-        ahead = inverse(half)
-        turned = apply(ahead)
-        omega = _dot(turned, half) / (_dot(turned, turned) or np.inf)
-        result += omega * ahead
-        rest = half - omega * turned
-    return result
+    from scipy.sparse.linalg import LinearOperator, bicgstab
+
+    shape = (right.size, right.size)
+    operator = LinearOperator(shape, matvec=apply, dtype=np.float64)
+    nearly = LinearOperator(shape, matvec=inverse, dtype=np.float64)
+    # scipy takes an inner product below 5e-32 for a breakdown, whatever the length of the right side.
+    scale = float(np.linalg.norm(right)) or 1.0
+    with _one_thread():
+        result, _ = bicgstab(operator, right / scale, rtol=accuracy, maxiter=rounds, M=nearly, callback=_ask)
+    return np.asarray(scale * result)
 
 
-def _dot(one: Floats, other: Floats) -> float:
-    return float(np.einsum("i,i->", one, other))
+def _ask(_: object) -> None:
+    deadline.check()
 
 
-def norm(vector: Floats) -> float:
-    """The length of a vector."""
-    return float(np.sqrt(_dot(vector, vector)))
+def _one_thread() -> AbstractContextManager[Any]:
+    controller = _controller()
+    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
+
+
+@cache  # looking for the libraries takes milliseconds
+def _controller() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    return ThreadpoolController()

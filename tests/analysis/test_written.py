@@ -60,8 +60,9 @@ def test_designs_of_a_users_own_are_called_by_their_module():
     mine = Mine(0.5)
     assert eval(in_python(mine), {"Mine": Mine}) == mine
     assert in_toml(mine) == f'{{ kind = "{Mine.__module__}:Mine", amount = 0.5 }}'
-    odd = Mine(0.5, 'ä\n"')
-    assert tomllib.loads(f"x = {in_toml(odd)}")["x"]["name"] == odd.name
+    for name in ('ä\n"', "\N{PEDESTRIAN}", "\x7f", "a\\b"):
+        odd = Mine(float("inf"), name)
+        assert tomllib.loads(f"x = {in_toml(odd)}")["x"] == {"kind": f"{Mine.__module__}:Mine", **vars(odd)}
 
     @dataclass(frozen=True)
     class Hidden(Mine):

@@ -163,9 +163,35 @@ def test_options_are_replaced_in_the_text_as_well() -> None:
     assert other.tables.problem["seed"] == 1
     with pytest.raises(SpecError, match=r"seed = -1"):
         spec.replaced(seed=-1)
-    inline = "run = { steps = 5 }\n" + GRAPH + PROBLEM + WALK
-    with pytest.raises(SpecError, match=r"edit the file instead"):
-        parse(inline).replaced(seed=4)
+    with pytest.raises(SpecError, match=r"seed = None, expected a text or a whole number"):
+        spec.replaced(seed=None)
+
+
+RUNS = {
+    "a table": "[run]  # how long\nsteps = 5\n\n# what follows\n",
+    "a table with spaces": "  [ run ]\n  steps = 5\n",
+    "a table that has the options": "[run]\nsteps = 5\nseed=3 # seed = 4\nruntime = 'cpu'\n",
+    "a quoted key": '[run]\nsteps = 5\n"seed" = 3\n',
+    "windows": "[run]\r\nsteps = 5\r\nseed = 3\r\n",
+    "an inline table": "run = { steps = 5 }  # short\n",
+    "an inline table that has one": "run = {steps=5,seed=3}\n",
+    "dotted keys": "run.steps = 5\nrun.seed = 3\n",
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_options_are_replaced_however_they_are_written(run: str) -> None:
+    others = GRAPH + PROBLEM + WALK
+    kept = [line for line in run.splitlines() if "seed" not in line and "runtime" not in line and "{" not in line]
+    for text in [run + others, others + run] if "[" in run else [run + others]:  # only a table can be the last
+        spec = parse(text)
+        other = spec.replaced(seed=11, runtime="reference")
+        changed = spec.tables.run.model_copy(update={"seed": 11, "runtime": "reference"})
+        assert other.tables == spec.tables.model_copy(update={"run": changed})
+        assert parse(other.text) == other
+        assert [line for line in other.text.splitlines() if line in kept] == kept
+        assert others in other.text
+        assert other.text.count("#") == text.count("#")
 
 
 def test_progress_counts_all_designs() -> None:

@@ -14,7 +14,7 @@ from freewalk.analysis.moments import Floats
 from freewalk.analysis.recursion import Recursion
 from freewalk.errors import AnalysisError
 from freewalk.kernel import Kernel
-from freewalk.krylov import norm, stabilised
+from freewalk.krylov import stabilised
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 from freewalk.stationary import check_irreducible, leaving_rates
@@ -272,17 +272,18 @@ def _solve(
         return discounted(values.reshape(shape)).ravel()
 
     solution, residual = np.zeros(size), wanted
-    smallest = size_of_right = norm(wanted)
+    smallest = size_of_right = float(np.linalg.norm(wanted))
     stuck = 0
     while stuck < 3:  # refinement: the residual that the iteration believes in drifts from the true one
         solution = solution + stabilised(operator, inverse, residual, max(1e-9, 0.1 * precision), rounds=400)
         residual = wanted - operator(solution)
         if _is_solved(residual, solution, size_of_right, precision):
             return np.asarray(solution.reshape(shape) * scale)
-        if not norm(residual) < 1e3 * size_of_right:
+        left = float(np.linalg.norm(residual))
+        if not left < 1e3 * size_of_right:
             break
-        stuck = 0 if norm(residual) < 0.5 * smallest else stuck + 1
-        smallest = min(smallest, norm(residual))
+        stuck = 0 if left < 0.5 * smallest else stuck + 1
+        smallest = min(smallest, left)
     if size <= _DENSE:
         matrix = np.column_stack([operator(column) for column in np.eye(size)])
         solution = np.linalg.solve(matrix, wanted)
@@ -298,10 +299,10 @@ def _solve(
 
 def _is_solved(residual: Floats, solution: Floats, size_of_right: float, precision: float) -> bool:
     """Whether a residual is as small as wanted, or as the rounding of a long solution allows: small steps make one."""
-    allowance = 2e-15 * norm(solution)
+    allowance = 2e-15 * float(np.linalg.norm(solution))
     if allowance > 1e-6 * size_of_right:
         raise AnalysisError(
             "steady_state: the step is so small that the limit is lost to rounding; expected a step at which the model "
             "forgets its start within some hundred million updates. small_step_law gives the limit for smaller ones"
         )
-    return norm(residual) <= precision * size_of_right + allowance
+    return float(np.linalg.norm(residual)) <= precision * size_of_right + allowance

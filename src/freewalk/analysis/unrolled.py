@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.kernel import Kernel, Move
-from freewalk.krylov import Vectors, minimise, norm
+from freewalk.krylov import Vectors, minimise
 from freewalk.stationary import leaving_rates
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Hops:
         def solve(right: Floats) -> Floats:
             scaled = right / scale
             # There is nothing to be gained below the rounding of the right side itself.
-            least = _ROUNDING / max(norm(scaled), _ROUNDING)
+            least = _ROUNDING / max(float(np.linalg.norm(scaled)), _ROUNDING)
             return scale * minimise(lambda x: -self.change(scale * x) / scale, scaled, max(_ACCURACY, least), rounds=3)
 
         return solve

@@ -1,7 +1,6 @@
 """Designs and rules as they are written: in Python, to paste, and in the TOML of a spec."""
 
 import inspect
-import json
 from typing import Any
 
 import numpy as np
@@ -37,16 +36,21 @@ def in_toml(thing: Any) -> str | None:
     >>> print(in_toml(designs.MHLJ(0.5, 0.5, 3, corrected=True)))
     { kind = "MHLJ", jump = 0.5, stop = 0.5, hops = 3, corrected = true }
     """
+    import tomlkit
+
     given, kind = _arguments(thing), type(thing)
     name = kind.__name__
     if not any(_is_listed(thing, module) for module in _HOMES.values()):
         name = f"{kind.__module__}:{name}"
     if given is None or kind.__module__ == "__main__" or kind.__qualname__ != kind.__name__:
         return None
-    parts = {key: in_toml(value) if _has_parts(value) else json.dumps(value) for key, value in given.items()}
+    whole = {"kind": name, **given}
+    parts = {
+        key: in_toml(value) if _has_parts(value) else tomlkit.item(value).as_string() for key, value in whole.items()
+    }
     if None in parts.values():
         return None
-    words = ", ".join(f"{key} = {value}" for key, value in {"kind": json.dumps(name), **parts}.items())
+    words = ", ".join(f"{key} = {value}" for key, value in parts.items())
     return f"{{ {words} }}"
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,12 +66,12 @@ class Spec:
         return own.names_in(self.tables.model_dump())
 
     def replaced(self, **options: str | int) -> "Spec":
-        """The same spec with other options in its table [run], also in its text.
+        """The same spec with other options in its table [run], also in its text, whose comments and layout stay.
 
         Raises
         ------
         SpecError
-            If an option is not valid, or the text is written in a way that cannot be edited safely.
+            If an option is not valid.
 
         Examples
         --------
@@ -80,23 +79,13 @@ class Spec:
         >>> spec.tables.run.seed, "seed = 3" in spec.text
         (3, True)
         """
-        values = tomllib.loads(self.text)
-        values["run"] = {**values["run"], **options}
-        expected = read_tables(values, self.source)
-        text = self.text
+        import tomlkit
+
+        document = tomlkit.parse(self.text)
         for key, value in options.items():
-            line = f"{key} = {value!r}".replace("'", '"')
-            table = re.compile(r"(^\[run\][^\n]*\n)(.*?)(?=^\s*\[|\Z)", re.DOTALL | re.MULTILINE)
-            found = table.search(text)
-            if found is not None:
-                body, count = re.subn(rf"^\s*{key}\s*=[^\n#]*", f"{line}  ", found[2], count=1, flags=re.MULTILINE)
-                text = text[: found.start(2)] + (body if count else f"{line}\n{body}") + text[found.end(2) :]
-        edited = parse(text, self.source, self.folder)
-        if edited.tables != expected:
-            raise SpecError(
-                f"{self.source}: cannot change its table [run] ({', '.join(options)}); edit the file instead"
-            )
-        return edited
+            check.instance(self.source, key, value, (str, int), "a text or a whole number")
+            document["run"][key] = value
+        return parse(document.as_string(), self.source, self.folder)
 
     def plan(self, tell: own.Tell | None = None) -> Plan:
         """Make everything that the spec names, and check that it fits together.
