@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from freewalk import deadline
 from freewalk.krylov import minimise, stabilised
@@ -39,8 +40,7 @@ def test_time_may_run_out_in_each_iteration(solve, monkeypatch):
 
 @pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
 def test_one_thread_is_enough(solve):
-    threads = pytest.importorskip("threadpoolctl")
-    blas = threads.ThreadpoolController().select(user_api="blas")
+    blas = ThreadpoolController().select(user_api="blas")
 
     def counts():
         return [library["num_threads"] for library in blas.info()]

@@ -1,13 +1,13 @@
 """scipy's GMRES and BiCGSTAB for linear systems that are known as functions, with a look at the clock.
 
 Their inner products go to the threads of a BLAS. Where other processes use the same processors, those threads wait for
-each other and make an iteration 10 to 100 times slower. So threadpoolctl keeps it to one thread, where it is installed;
-OPENBLAS_NUM_THREADS=1 does the same for a whole process.
+each other and make an iteration 10 to 100 times slower. So threadpoolctl keeps it to one thread.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 Vectors = Callable[[Floats], Floats]
 
 _BASIS = 25  # vectors that GMRES keeps before it starts again
+_lock, _solves = Lock(), 0
+_limit: Any = None
 
 
 def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
@@ -63,15 +65,24 @@ def _ask(_: object) -> None:
     deadline.check()
 
 
-def _one_thread() -> AbstractContextManager[Any]:
-    controller = _controller()
-    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep BLAS to one thread while any solve is under way, on whatever thread of Python."""
+    global _solves, _limit
+    with _lock:
+        _solves += 1
+        _limit = _limit if _solves > 1 else _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _solves -= 1
+            if not _solves:
+                _limit.restore_original_limits()
 
 
 @cache  # looking for the libraries takes milliseconds
 def _controller() -> Any:
-    try:
-        from threadpoolctl import ThreadpoolController
-    except ImportError:
-        return None
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
