@@ -144,97 +144,126 @@ def module_source(
     unroll: Mapping[str, int] | None = None,
 ) -> str:
     """The text of the module that holds the functions, what they call and the constants they use."""
-    imports: dict[str, str] = {"np": "numpy"}
-    constants: dict[str, str] = {}
-    imported: dict[str, str] = {}
-    sources: dict[str, str] = {}
-    visited: dict[str, Any] = {}
-    engine = (getattr(functions[entry], "__module__", None) or "").rpartition(".")[0]
+    module = _Module(functions, entry, calls, target, unroll or {})
+    module.visit(entry, functions[entry])
+    for name, value in functions.items():  # a mistake is one, used or not
+        if name not in module.visited and not isinstance(value, _NUMBERS) and not _is_code(value):
+            module.visit(name, value)
+    return module.text()
 
-    def visit(name: str, function: Any) -> None:
-        if visited.setdefault(name, function) is not function:
+
+class _Module:
+    """A module in the making: the functions gathered so far, by name, and what they need."""
+
+    def __init__(
+        self, functions: Mapping[str, Any], entry: str, calls: Sequence[str], target: Target, unroll: Mapping[str, int]
+    ) -> None:
+        self.functions, self.entry, self.calls, self.target, self.unroll = functions, entry, calls, target, unroll
+        self.engine = (getattr(functions[entry], "__module__", None) or "").rpartition(".")[0]
+        self.imports: dict[str, str] = {"np": "numpy"}
+        self.constants: dict[str, str] = {}
+        self.intrinsics: dict[str, str] = {}
+        self.sources: dict[str, str] = {}
+        self.visited: dict[str, Any] = {}
+
+    def visit(self, name: str, function: Any) -> None:
+        """Gather a function and all that it uses."""
+        if self.visited.setdefault(name, function) is not function:
             raise FreewalkError(f"compile: two different functions are called {name!r}; rename one")
-        if name in sources:
+        if name in self.sources:
             return
         if isinstance(function, Written):
-            sources[name] = f"{target.part}\n{function}\n"
-            for used in sorted({part.id for part in ast.walk(ast.parse(function)) if isinstance(part, ast.Name)}):
-                if used in functions:
-                    gather(used, functions[used], entry)
-            return
-        if _is_intrinsic(function):
+            self.sources[name] = f"{self.target.part}\n{function}\n"
+            used = {part.id for part in ast.walk(ast.parse(function)) if isinstance(part, ast.Name)}
+            for other in sorted(used & set(self.functions)):
+                self.gather(other, self.functions[other], name)
+        elif _is_intrinsic(function):
             if function._defn.__module__ != _NATIVE:
                 raise FreewalkError(f"{name}: got an intrinsic of numba's, expected a function made with def")
-            imported[name] = f"from {function._defn.__module__} import {function._name} as {name}"
-            return
-        if not isinstance(function, FunctionType):
+            self.intrinsics[name] = f"from {function._defn.__module__} import {function._name} as {name}"
+        elif not isinstance(function, FunctionType):
             raise FreewalkError(
                 f"{name}: got {show(function)}, expected a function made with def (no method, no builtin)"
             )
-        if function.__defaults__ or function.__kwdefaults__:
+        elif function.__defaults__ or function.__kwdefaults__:
             raise FreewalkError(f"{function.__qualname__}: has arguments with defaults; make them constants instead")
-        sources[name] = ""  # breaks the cycle of a function that calls itself
+        else:
+            self._visit_source(name, function)
+
+    def _visit_source(self, name: str, function: FunctionType) -> None:
+        self.sources[name] = ""  # breaks the cycle of a function that calls itself
+        ours = (function.__module__ or "").startswith(self.engine)
         for used in sorted(_names(function.__code__)):
             # A helper of a user's that happens to be called `update` is not replaced: it is an error, by `visit`.
-            if used in functions and (function.__module__ or "").startswith(engine):
-                gather(used, functions[used], function.__qualname__)
+            if used in self.functions and ours:
+                self.gather(used, self.functions[used], function.__qualname__)
             elif used in function.__globals__:
-                gather(used, function.__globals__[used], function.__qualname__)
+                self.gather(used, function.__globals__[used], function.__qualname__)
         for used, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            gather(used, cell.cell_contents, function.__qualname__)
-        decorator = target.entry if name == entry else target.call if name in calls else target.part
+            self.gather(used, cell.cell_contents, function.__qualname__)
+        target = self.target
+        decorator = target.entry if name == self.entry else target.call if name in self.calls else target.part
         text = _definition(name, function, function.__code__)
-        if unroll and (function.__module__ or "").startswith(engine):  # a user's loops mean something else
-            text = _unrolled(text, tuple(unroll.items()))
-        sources[name] = f"{decorator}\n{text}\n"
+        if self.unroll and ours:  # a user's loops mean something else
+            text = _unrolled(text, tuple(self.unroll.items()))
+        self.sources[name] = f"{decorator}\n{text}\n"
 
-    def gather(name: str, value: Any, user: str) -> None:
-        if isinstance(value, (FunctionType, Written)) or _is_intrinsic(value):
-            visit(name, value)
-        elif _is_named_tuple(value):
-            imports["collections"] = "collections"
-            constants[name] = f"collections.namedtuple({name!r}, {value._fields!r})"
+    def gather(self, name: str, value: Any, user: str) -> None:
+        """Gather what a function uses by a name."""
+        if _is_named_tuple(value):
+            self.imports["collections"] = "collections"
+            self._define(name, f"collections.namedtuple({name!r}, {value._fields!r})", user)
+        elif _is_code(value):
+            self.visit(name, value)
         elif isinstance(value, ModuleType):
-            if value.__name__ == _CUDA:  # imported for the decorators
-                return
-            # Numbers of any other module would be compiled in without being part of the text: a stale cache.
-            if value.__name__ not in _MODULES:
-                raise FreewalkError(
-                    f"{user}: uses the module {name!r}, expected {' or '.join(_MODULES)}; import what it "
-                    f"needs by name: from {value.__name__} import ..."
-                )
-            if imports.setdefault(name, value.__name__) != value.__name__:
-                raise FreewalkError(f"{user}: another module is called {name!r} elsewhere; rename one")
+            self._import(name, value.__name__, user)
         elif isinstance(value, _NUMBERS):
             plain = value.item() if isinstance(value, np.generic) else value
             text = f"float({str(plain)!r})" if isinstance(plain, float) else repr(plain)
-            text = f"np.{type(value).__name__}({text})" if isinstance(value, np.generic) else text
-            if constants.setdefault(name, text) != text:
-                raise FreewalkError(f"{user}: its constant {name!r} has another value elsewhere; rename one")
+            self._define(name, f"np.{type(value).__name__}({text})" if isinstance(value, np.generic) else text, user)
         else:
             raise FreewalkError(
                 f"{user}: uses {name!r} = {show(value)}, expected numbers, modules such as math, or functions"
             )
 
-    visit(entry, functions[entry])
-    for name, value in functions.items():  # a mistake is one, used or not
-        known = isinstance(value, (*_NUMBERS, FunctionType, Written)) or _is_intrinsic(value) or _is_named_tuple(value)
-        if name not in visited and not known:
-            visit(name, value)
-    for name in sources:
-        if name in constants or name in imports:
-            raise FreewalkError(f"compile: {name!r} is a function here and a constant or module elsewhere; rename one")
-    return "\n".join(
-        [
-            *(f"import {module} as {alias}" for alias, module in sorted(imports.items())),
-            f"# with the modules beside it as they were imported: {_fingerprint_of_modules()}",
-            target.imports,
-            *imported.values(),
-            *(f"{name} = {value}" for name, value in sorted(constants.items())),
-            *sources.values(),  # in any order: numba binds them when it compiles
-            "",
-        ]
-    )
+    def _define(self, name: str, text: str, user: str) -> None:
+        if self.constants.setdefault(name, text) != text:
+            raise FreewalkError(f"{user}: its constant {name!r} has another value elsewhere; rename one")
+
+    def _import(self, name: str, module: str, user: str) -> None:
+        if module == _CUDA:  # imported for the decorators
+            return
+        # Numbers of any other module would be compiled in without being part of the text: a stale cache.
+        if module not in _MODULES:
+            raise FreewalkError(
+                f"{user}: uses the module {name!r}, expected {' or '.join(_MODULES)}; import what it "
+                f"needs by name: from {module} import ..."
+            )
+        if self.imports.setdefault(name, module) != module:
+            raise FreewalkError(f"{user}: another module is called {name!r} elsewhere; rename one")
+
+    def text(self) -> str:
+        """The module."""
+        for name in self.sources:
+            if name in self.constants or name in self.imports:
+                raise FreewalkError(
+                    f"compile: {name!r} is a function here and a constant or module elsewhere; rename one"
+                )
+        return "\n".join(
+            [
+                *(f"import {module} as {alias}" for alias, module in sorted(self.imports.items())),
+                f"# with the modules beside it as they were imported: {_fingerprint_of_modules()}",
+                self.target.imports,
+                *self.intrinsics.values(),
+                *(f"{name} = {value}" for name, value in sorted(self.constants.items())),
+                *self.sources.values(),  # in any order: numba binds them when it compiles
+                "",
+            ]
+        )
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, (FunctionType, Written)) or _is_intrinsic(value) or _is_named_tuple(value)
 
 
 def _is_intrinsic(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -192,9 +192,9 @@ class State:
         paths = self.paths[path_of[kept]]
         path_of[kept] = np.arange(len(paths))
         values: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_WALK}
-        values |= {"step": self.step, "entered": self.entered, "first": self.first + first}
         values["visits"] = np.zeros_like(self.visits) if self.visits_are_summed else self.visits[rows]
-        return State(carried=self.carried[:, rows], path_of=path_of, paths=paths, **values)
+        values |= {"carried": self.carried[:, rows], "path_of": path_of, "paths": paths}
+        return replace(self, first=self.first + first, **values)
 
     def join(self, parts: Sequence[State]) -> None:
         """Become what parts of this state, which have all of its walks, have become."""
