@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -212,8 +212,8 @@ class State:
 
     def copy(self) -> State:
         """A state that shares nothing with this one."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return State(**{name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in values.items()})
+        arrays = {name: np.array(value) for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **arrays)  # type: ignore[arg-type]
 
     def checked(self, job: Job, steps: int) -> State:
         """A copy in arrays of exactly the types, shapes and ranges that engines trust.
