@@ -203,15 +203,19 @@ def _mean(data: "xarray.Dataset", measure: Measure) -> Floats:
 
 
 def with_interval(mean: float, half_width: float) -> str:
-    """A number and its uncertainty, with as many digits as that leaves.
+    """A number and its uncertainty, with as many digits as that leaves; without one that is below six digits.
 
     Examples
     --------
     >>> with_interval(0.0131234, 0.000042), with_interval(1.5e-7, 2e-9), with_interval(2.0, float("nan"))
     ('0.01312 ± 0.00004', '1.500e-07 ± 2e-09', '2')
+    >>> with_interval(1.1449646636, 3e-16)
+    '1.14496'
     """
     if not math.isfinite(half_width) or half_width <= 0:
         return f"{mean:.4g}"
+    if half_width < 1e-6 * abs(mean):
+        return f"{mean:.6g}"
     if not 1e-4 <= abs(mean) < 1e5:
         return f"{mean:.3e} ± {half_width:.0e}"
     digits = max(0, -math.floor(math.log10(half_width)))
