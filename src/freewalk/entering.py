@@ -223,6 +223,8 @@ def models(initial: ArrayLike | None, objective: Objective, walks: int, seed: in
     """The first model of each walk."""
     dim = objective.dim
     check.room("learn", f"{walks} models of {dim} numbers", 8.0 * walks * dim, "run fewer walks at a time")
+    if initial is None and type(objective).initial is Objective.initial:
+        return np.zeros((walks, dim), dtype=kind)
     given = objective.initial(walks, seed) if initial is None else initial
     values = check.floats("learn", "initial", given)
     if values.shape not in ((dim,), (walks, dim)):

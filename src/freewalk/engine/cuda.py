@@ -20,6 +20,7 @@ DIM = 1  # coordinates that a thread holds
 COORDINATES = 1  # of the whole model
 CARRIES = 0  # carried vectors
 STORES = 0  # stored vectors
+KEPT, HELD = 1, 1  # the same, but at least 1: an array has to have a row
 COUNTS_VISITS = False  # whether the rule asks how often the walk has been at a node
 REPORTED = -1  # which carried vector is the model to report; -1 is the model itself
 STRIDE = 1  # from one row of features to the next
@@ -212,8 +213,8 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
         walk = np.uint64(route.first + row)
         zero = vectors.models.dtype.type(0.0)
         x = cuda.local.array((1, DIM), dtype=vectors.models.dtype)
-        kept = cuda.local.array((CARRIES + 1, 1, DIM), dtype=vectors.models.dtype)
-        held = cuda.local.array((STORES + 1, DIM), dtype=vectors.models.dtype)
+        kept = cuda.local.array((KEPT, 1, DIM), dtype=vectors.models.dtype)
+        held = cuda.local.array((HELD, DIM), dtype=vectors.models.dtype)
         gradient = cuda.local.array(DIM, dtype=vectors.models.dtype)
         for j in range(DIM):
             x[0, j] = vectors.models[row, coordinate(j)] if coordinate(j) < COORDINATES else zero

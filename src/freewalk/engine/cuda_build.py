@@ -53,6 +53,8 @@ def launch(
         "DIM": -(-objective.dim // share),
         "COORDINATES": objective.dim,
         "CARRIES": len(rule.carries),
+        "KEPT": max(len(rule.carries), 1),
+        "HELD": max(len(rule.stores), 1),
         "REPORTED": build.reported(rule),
         "BYTES": data.features.itemsize,
         "STRIDE": objective.dim,

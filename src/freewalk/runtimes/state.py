@@ -180,7 +180,12 @@ class State:
     def bytes_sent(self, job: Job, messages: NDArray[np.int64], probes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The bytes of so many messages and probes of each walk (walks × marks), in all."""
         size = job.message_bytes(phase_at(job.phases, max(self.entered, 0))[0].rule)
-        return self.surplus[:, None] + messages * size + probes * PROBE_BYTES
+        sent = np.asarray(messages * size)  # in the order of the messages: those that lie mark by mark stay so
+        if probes.any():
+            sent += probes * PROBE_BYTES
+        if self.surplus.any():
+            sent += self.surplus[:, None]
+        return sent
 
     def part(self, first: int, last: int) -> State:
         """The walks first..last-1 of this state as a state of their own, which shares their arrays.
