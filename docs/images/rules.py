@@ -1,6 +1,6 @@
 """Measure what docs/explanation/rules.md says of the update rules, draw its figures and write its tables.
 
-python docs/images/rules.py               # everything, about a quarter of an hour on two cores
+python docs/images/rules.py               # everything, about ten minutes on two cores
 python docs/images/rules.py --only sag    # one part: sag, walkman, penalty, visits, floor, prior, others, curves
 python docs/images/rules.py --draw        # nothing is measured: figures and tables from docs/images/rules/*.json
 """
@@ -220,7 +220,7 @@ SHIFTED = [
 ]
 
 
-def visits(walks: int = 10_000) -> Rows:
+def visits(walks: int = 30_000) -> Rows:
     """The bias of VisitWeighted by the number of updates.
 
     Its mean model is compared with that of SGD with known weights along the same walks: both have the same floor, and
@@ -247,7 +247,6 @@ def visits(walks: int = 10_000) -> Rows:
                 point[f"{name} bias"], _ = bias_part(data.final.values - problem.optimum(), square)
             point["bias"], point["error"] = bias_part(weighted.final.values - known.final.values, square)
             row["points"].append(point)
-        row["slopes"] = [slope(row, times) for times in (10, 40)]
         rows.append(row)
         print({name: value for name, value in row.items() if name != "points"}, flush=True)
     return rows
@@ -258,18 +257,6 @@ def bias_part(errors: Any, square: Any) -> tuple[float, float]:
     mean, spread = errors.mean(axis=0), np.cov(errors.T) / len(errors)
     value = 0.5 * (mean @ square @ mean - np.trace(square @ spread))
     return float(value), float(np.sqrt(mean @ square @ spread @ square @ mean + 0.5 * np.trace(square @ spread) ** 2))
-
-
-def slope(row: dict[str, Any], times: float) -> dict[str, float] | None:
-    """Of the logarithms, for t of at least so many c and errors below a third; weighted by the errors."""
-    points = [p for p in row["points"] if p["updates"] >= times * row["prior"] and p["error"] < p["bias"] / 3]
-    if len(points) < 3:
-        return None
-    x, y = np.log([p["updates"] for p in points]), np.log([p["bias"] for p in points])
-    weights = np.array([p["bias"] / p["error"] for p in points])
-    fitted, covariance = np.polyfit(x, y, 1, w=weights, cov="unscaled")
-    found = {"slope": float(fitted[0]), "error": float(covariance[0, 0] ** 0.5)}
-    return found | {"from": points[0]["updates"], "to": points[-1]["updates"]}
 
 
 def floor() -> Rows:
@@ -406,7 +393,7 @@ def table(head: list[str], body: list[list[str]]) -> str:
 def size(value: float) -> str:
     """Three digits: 33,500 as it is, larger numbers in millions."""
     if value >= 1e6:
-        return f"{value / 1e6:.3g}".ljust(4, "0") + " million" if value < 1e7 else f"{value / 1e6:.0f} million"
+        return f"{value / 1e6:#.3g}".rstrip(".") + " million"
     return f"{float(f'{value:.3g}'):,.0f}"
 
 
@@ -416,7 +403,7 @@ def small(value: float) -> str:
     if digits == "10.0":
         digits, power = "1.0", power + 1
     exponent = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{digits}·10{exponent}" if power < -2 else f"{value:.2g}"
+    return f"{digits}·10{exponent}" if power < -2 else f"{value:#.2g}"
 
 
 def where(row: dict[str, Any]) -> list[str]:
@@ -467,14 +454,37 @@ def step_words(row: dict[str, Any]) -> str:
     return f"{row['step']:g}/L̄" if row["scale"] is None else f"{row['step']:g}/L̄ / (1 + t/{row['scale']:g})"
 
 
+def slope(row: dict[str, Any], times: float, last: int = 0) -> dict[str, float] | None:
+    """The slope of log bias against log t, for t of at least so many c and errors below a third, or the last points.
+
+    Its error is what those of the points make.
+    """
+    points = [p for p in row["points"] if p["updates"] >= times * row["prior"] and p["error"] < p["bias"] / 3][-last:]
+    if len(points) < 3:
+        return None
+    x, y = np.log([p["updates"] for p in points]), np.log([p["bias"] for p in points])
+    shares = (x - x.mean()) / ((x - x.mean()) ** 2).sum()  # the slope is their sum with y
+    errors = np.array([p["error"] / p["bias"] for p in points])
+    found = {"slope": float(shares @ y), "error": float(np.sqrt(shares**2 @ errors**2))}
+    return found | {"from": points[0]["updates"], "to": points[-1]["updates"]}
+
+
 def visits_table(rows: Rows) -> str:
-    head = ["graph", "step", "prior c", "slope from t = 10 c", "slope from t = 40 c", "at t", "bias of plain MHLJ"]
-    head += ["of `VisitWeighted`", "of it not the floor", "excess of plain MHLJ", "of `VisitWeighted`", "known weights"]
+    head = ["graph", "step", "prior c", "slope from t = 10 c", "from t = 40 c", "of the last 3 points"]
+    head += [
+        "at t",
+        "bias of plain MHLJ",
+        "of `VisitWeighted`",
+        "of it not the floor",
+        "excess of plain MHLJ",
+        "of `VisitWeighted`",
+        "known weights",
+    ]
     body = []
     for row in rows:
         last = row["points"][-1]
-        cells = [row["name"], step_words(row), f"{row['prior'] / (20 if row['name'] == 'ring(20)' else 50):g} n"]
-        for one in row["slopes"]:
+        cells = [row["name"], step_words(row), "10 n" if row["prior"] >= 200 else "n"]
+        for one in (slope(row, 10), slope(row, 40), slope(row, 10, last=3)):
             cells.append("" if one is None else f"{one['slope']:.2f} ± {one['error']:.2f}".replace("-", "−"))
         cells.append(f"{last['updates']:,}")
         cells += [small(last[name]) for name in ("plain bias", "weighted bias", "bias")]
@@ -527,7 +537,7 @@ def others_table(rows: Rows) -> str:
 
 
 def draw_curves(rows: Rows) -> None:
-    figure = new_figure(9.6, 3.8)
+    figure = new_figure(9.6, 4.0)
     panels = figure.subplots(1, 3, sharey=True)
     for axes, graph in zip(panels, GRAPHS):
         for colour, row in zip(COLOURS, (row for row in rows if row["graph"] == graph)):
@@ -539,7 +549,7 @@ def draw_curves(rows: Rows) -> None:
         axes.axhline(GOAL, color="#666666", linewidth=1, linestyle=(0, (1, 2)))
         axes.set(xscale="log", yscale="log", xlabel="updates", title=graph, ylim=(3e-12, 3))
     panels[0].set_ylabel("excess loss")
-    panels[0].legend(loc="lower left", fontsize=9)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     save(figure, HERE / "curves.png")
 
 
@@ -554,7 +564,8 @@ def draw_bias(rows: Rows) -> None:
         for colour, (name, label) in zip((COLOURS[1], COLOURS[0], COLOURS[2]), lines):
             values = np.array([point[name] for point in row["points"]])
             axes.plot(at, values, "o-" if name != "bias" else "o", color=colour, markersize=4, label=label)
-        found = row["slopes"][0]
+        found = slope(row, 40) or slope(row, 10)
+        assert found is not None
         fitted = (at >= found["from"]) & (at <= found["to"])
         values = np.array([point["bias"] for point in row["points"]])
         middle = np.exp(np.log(at[fitted]).mean()), np.exp(np.log(values[fitted]).mean())
