@@ -176,9 +176,10 @@ def learn_block(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, bloc
             learn_together(data, lesson, vectors, room, path, block, t, rate, dim)
             continue
         ahead = min(t + AHEAD, block.count - 1)
+        far = np.uint64(block.row + ahead)
         for lane in range(block.lanes):
             if data.alone:  # where the walk will be is known already
-                coming = np.uint64(path[np.uint64(block.row + ahead), np.uint64(block.column + lane)])
+                coming = np.uint64(path[far, np.uint64(block.column + lane)])
                 fetch(data.features, coming)
                 fetch(data.targets, coming)
                 fetch(data.weights, coming)

@@ -211,8 +211,9 @@ def learn_visit(data: Any, lesson: Any, vectors: Any, room: Any, at: Any, rate: 
     numbers = numbers_of(lesson.numbers)
     visits = counted(vectors, at)
     done = (at.now - lesson.counted_from) * lesson.local_steps
+    weight = number(data.weights[at.node])
     for local in range(lesson.local_steps):
-        visit = Visit(number(rate), number(data.weights[at.node]), done + local, lesson.nodes, visits)
+        visit = Visit(number(rate), weight, done + local, lesson.nodes, visits)
         sample = np.uint64(at.node)
         if not data.alone:
             sample = np.uint64(data.offsets[at.node])
