@@ -29,7 +29,8 @@ class VisitWeighted(Rule):
         γ, a positive number or a schedule; at most about a tenth of 1/L̄, with the mean smoothness L̄.
     prior
         c: for how many visits the target counts. A node that is first visited late weighs up to (t + c)/(n + n c π_v),
-        so c must be of the order of n; None is 10 n, with which, at that step, no run of ours blew up (with c = n some did).
+        so c must be of the order of n; None is 10 n, with which no run of ours blew up at that step (with c = n some
+        did).
     sampled
         Take each gradient from one random local sample instead of all samples of the node.
 
