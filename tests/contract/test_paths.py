@@ -141,7 +141,7 @@ def test_visits_may_be_summed_over_the_walks(monkeypatch, runtime):
     by_walk = fw.walk(kernel, steps=STEPS, walks=WALKS, runtime=runtime).data.visits
     assert by_walk.dims == ("walk", "node")
     assert (by_walk.sum("node") == STEPS).all()
-    monkeypatch.setattr("freewalk.run._VISITS_BY_WALK", 0)
+    monkeypatch.setattr("freewalk.runtimes.state._VISITS_BY_WALK", 0)
     summed = fw.walk(kernel, steps=STEPS, walks=WALKS, runtime=runtime).data.visits
     assert summed.dims == ("node",)
     assert np.array_equal(summed, by_walk.sum("walk"))
