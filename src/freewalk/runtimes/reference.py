@@ -166,7 +166,7 @@ class Learning(Half):
         for local in range(rule.local_steps):
             count = (now - self.passage.began) * rule.local_steps + local
             visit = Visit(rate, weight, count, kernel.graph.n, visits)
-            if self.objective.samples(node) > 0:
+            if self.objective.samples(node) > 0 or rule.proximal:
                 self._update(visit, walk, node, self._gradient(visit, walk, node, now, local))
             elif rule.stores:  # a relay, which counts as a node whose loss is 0
                 self._update(visit, walk, node, np.zeros(state.dim))
