@@ -291,7 +291,7 @@ PHASES = {
 @pytest.mark.parametrize("rules", PHASES.values(), ids=PHASES)
 @pytest.mark.parametrize("switch", [10, 17, 150])
 def test_resuming_around_a_switch(runtime, tmp_path, rules, switch):
-    # Chunks have 1, 16, 256 steps or end with their phase: the interruption is after, at or before the switch.
+    # Chunks have 1, 16, 256 steps: the interruption is after, at or before the switch.
     uniform = fw.designs.Metropolis(power=0).kernel(GRAPH)
     phases = [fw.Phase(switch, KERNEL, rules[0]), fw.Phase(None, uniform, rules[1])]
     run = {"steps": 200, "walks": 2, "every": 7, "seed": 5, "runtime": runtime}
