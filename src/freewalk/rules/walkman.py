@@ -51,7 +51,7 @@ class Walkman(Rule):
     """
 
     penalty: float | None = None
-    proximal: bool = False  # type: ignore[misc]
+    proximal: bool = False
 
     stores: ClassVar[tuple[str, ...]] = ("y", "z")  # type: ignore[misc]
     evaluates: ClassVar[str] = "y"  # type: ignore[misc]

@@ -216,7 +216,8 @@ class State:
     def copy(self) -> State:
         """A state that shares nothing with this one."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return State(**{name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in values.items()})
+        copies: dict[str, Any] = {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        return State(**copies)
 
     def checked(self, job: Job, steps: int) -> State:
         """A copy in arrays of exactly the types, shapes and ranges that engines trust.
