@@ -34,9 +34,15 @@ _TAKEN = (
     "diverged",
     "path",
     "at",
+    "smoothness",
     "step",
     "walk",
     "node",
+    "node_name",
+    "coordinate",
+    "kept",
+    "time",
+    "design",
 )
 _CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
 _SAME = 1e-9  # a rounding
@@ -134,7 +140,7 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
 
     A later phase begins wherever the ones before may have led.
     """
-    starts = np.unique(nodes)
+    starts: NDArray[Any] = np.unique(nodes)
     needing = [index for index, phase in enumerate(listed) if phase.rule is not None and phase.rule.needs_every_node]
     for index, phase in enumerate(listed[: needing[-1] + 1] if needing else ()):
         kernel, n = phase.kernel, phase.kernel.graph.n
@@ -159,7 +165,7 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
 
 
 def _leads_everywhere(kernel: Kernel) -> bool:
-    """Whether a move alone gets from anywhere to everywhere: along any edge, since graphs are connected, or by a law."""
+    """Whether one move alone gets everywhere: along any edge, since graphs are connected, or by a law."""
     probable = [move for move, share in zip(kernel.moves, kernel.probabilities(0)[0], strict=True) if share > 0]
     return any(
         (move.law is None and move.rows is None and move.hops == 1)

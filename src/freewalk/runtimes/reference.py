@@ -12,6 +12,7 @@ from freewalk.engine.arrays import Stretch
 from freewalk.kernel import Kernel, Move
 from freewalk.local import choose, outcome
 from freewalk.objectives import Objective
+from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
 from freewalk.rules import Rule
 from freewalk.rules.rule import Visit
@@ -149,7 +150,7 @@ class Learning(Half):
         models = self.state.reported(self.rule)
         with np.errstate(all="ignore"):
             for walk in range(stretch.first, stretch.last):
-                values = self.objective.measure(models[walk])
+                values = measured(self.objective, models[walk])
                 for name in self.objective.measures:
                     self.measures[name][walk, mark] = values[name]
                 self.measures["distance"][walk, mark] = np.sum((models[walk] - self.job.optimum) ** 2)
