@@ -18,6 +18,7 @@ from freewalk.errors import RecordError
 
 sys.path.insert(0, str(Path(__file__).parent / "fuzz"))
 import calls
+
 import records
 
 GRAPH = fw.graphs.ring(5)

@@ -15,7 +15,12 @@ SMALL = 0.003  # a step that suits all of them
 RULES = {name: rule for name, rule in EXAMPLES.items() if "Walkman" not in name}
 RULES = {name: type(rule)(**{**vars(rule), "step": SMALL}) for name, rule in RULES.items()}
 RULES |= {name: fw.rules.Walkman(proximal="proximal" in name) for name in EXAMPLES if "Walkman" in name}
-CASES = [(name, runtime) for name in RULES for runtime in ("cpu", "reference") if (name, runtime) != ("Walkman, proximal", "cpu")]
+CASES = [
+    (name, runtime)
+    for name in RULES
+    for runtime in ("cpu", "reference")
+    if (name, runtime) != ("Walkman, proximal", "cpu")
+]
 EVERY_RULE = pytest.mark.parametrize(("name", "runtime"), CASES, ids=[" on ".join(case) for case in CASES])
 RUN = {"steps": 120, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
 

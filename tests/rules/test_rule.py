@@ -118,13 +118,19 @@ FORM = r"update\(visit, numbers, x, gradient, \*carried, \*stored\), which retur
 WRONG = {
     "too few values": (Mine(forgetful), r"Mine: update returns 1 value, expected 2: the new x, speed$"),
     "too many values": (Mine(generous, ()), r"Mine: update returns 3 values, expected 1: the new x$"),
-    "an update that fails": (Mine(failing, ()), r"Mine: update fails where all numbers are 0.5: AttributeError: .*speed"),
+    "an update that fails": (
+        Mine(failing, ()),
+        r"Mine: update fails where all numbers are 0.5: AttributeError: .*speed",
+    ),
     "the old signature": (
         Mine(old, ()),
         rf"Mine: update\(x, gradient, step, count\) has another form than it should, which is {FORM}; here "
         r"update\(visit, numbers, x, gradient\)$",
     ),
-    "a vector too few": (Mine(plain), rf"Mine: update\(.*\) .* {FORM}; here update\(visit, numbers, x, gradient, speed\)$"),
+    "a vector too few": (
+        Mine(plain),
+        rf"Mine: update\(.*\) .* {FORM}; here update\(visit, numbers, x, gradient, speed\)$",
+    ),
     "carries as a number": (Mine(old, 1), rf"Mine: carries = 1, expected the names of .*\('velocity',\).*{FORM}"),
     "carries as a number in a class": (OldMethod(), rf"OldMethod: carries = 1, expected the names.*{FORM}"),
     "carries as a text": (Mine(carried="speed"), r"Mine: carries = 'speed', expected a tuple of names"),

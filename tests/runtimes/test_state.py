@@ -1,6 +1,7 @@
 """A state in parts: advancing them one by one and joining them is advancing the whole, to the bit."""
 
 from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def begin(job, walks, kept):
 
 def in_parts(engine, state, edges, until, marks):
     """Advance a state part by part, and join them; the measures of all walks."""
-    parts = [state.part(first, last) for first, last in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [state.part(first, last) for first, last in pairwise(edges)]
     found = []
     for part in parts:
         found.append(engine.advance(part, until, marks))
