@@ -190,12 +190,14 @@ class Newer:
     """It had a field `old` once."""
 
     values: list
-    formerly: ClassVar = ("old",)
+    formerly: ClassVar = {"old": None, "numbers": "values"}
 
 
-def test_a_field_that_a_class_had_formerly_is_left_out():
+def test_a_field_that_a_class_had_formerly_is_left_out_or_renamed():
     tree = {"type": "own Newer", "fields": {"values": [1], "old": {"array": "gone"}}}
     assert unpack(Packed(tree), {"own Newer": Newer}) == Newer([1])
+    renamed = {"type": "own Newer", "fields": {"numbers": [2]}}
+    assert unpack(Packed(renamed), {"own Newer": Newer}) == Newer([2])
     tree["fields"]["other"] = 1
     with pytest.raises(RecordError, match=r"record: field = 'other', expected the fields of own Newer"):
         unpack(Packed(tree), {"own Newer": Newer})

@@ -18,6 +18,7 @@ from freewalk.errors import RecordError
 
 sys.path.insert(0, str(Path(__file__).parent / "fuzz"))
 import calls
+
 import records
 
 GRAPH = fw.graphs.ring(5)
@@ -131,6 +132,18 @@ ATTACKS = {
     "carried too few": (array("carried", lambda a: a[:0]), r"carried = .*, expected .* shape \(1, 3, 2\)"),
     "carried of whole numbers": (array("carried", lambda a: a.astype(np.int64)), "carried = .*, expected an array of"),
     "carried of float32": (array("carried", lambda a: a.astype("f4")), "carried = .*, expected an array of float64"),
+    "stored where nothing is": (
+        array("stored", lambda a: np.zeros((3, 5, 1, 2))),
+        r"stored = .*, expected .* shape \(3, 0, 0, 2\)",
+    ),
+    "seen where nothing counts": (
+        array("seen", lambda a: np.zeros((3, 5), dtype=np.int64)),
+        r"seen = .*, expected .* shape \(3, 0\)",
+    ),
+    "surplus too short": (array("surplus", lambda a: a[:1]), r"surplus = .*, expected .* shape \(3,\)"),
+    "entered later": (value(state_of, "entered", 10**9), "entered = 1000000000, expected a whole number from 0 to"),
+    "entered where no rule began": (value(state_of, "entered", 1), "entered = 1, expected the step at which a rule"),
+    "a first walk beyond all": (value(state_of, "first", 2**32), "first = 4294967296, expected a whole number from 0"),
     "messages too many": (array("messages", fill(2**62)), "messages holds 4611686018427387904"),
     "messages below 0": (array("messages", fill(-1)), "messages holds -1"),
     "probes below 0": (array("probes", fill(-1)), "probes holds -1"),
@@ -169,10 +182,13 @@ ATTACKS = {
     ),
     "seed of 65 bits": (value(job_of, "seed", 2**64), "seed = 18446744073709551616, expected"),
     "precision": (value(job_of, "precision", "float16"), "precision = 'float16', expected 'float64' or 'float32'"),
-    "another problem": (value(job_of, "problem", None), "models = .*, expected .* shape .3, 0."),
+    "another problem": (value(job_of, "objective", None), "models = .*, expected .* shape .3, 0."),
     "an unknown field": (value(job_of, "evil", 1), "field = 'evil', expected the fields of Job"),
     "an unknown class": (value(run_of, "runtime", {"type": "os.system", "fields": {}}), "your own class 'os.system'"),
-    "no measure": (without(lambda h: run_of(h)["measures"], "loss"), "measures = .*, expected messages, probes, loss"),
+    "no measure": (
+        without(lambda h: run_of(h)["measures"], "loss"),
+        "measures = .*, expected messages, probes, bytes, loss, mse, distance",
+    ),
     "a measure too wide": (measure("loss", lambda a: np.hstack([a, a])), "loss was not measured 3 times"),
     "a measure too short": (measure("loss", lambda a: a[:2]), "loss = .*, expected an array of float64 by 3 walks"),
     "a measure of texts": (measure("loss", lambda a: a.astype("U8")), "loss = .*, expected an array of float64"),

@@ -167,12 +167,12 @@ CASES = {
     "precision a type": (learn(precision=np.float32), r"^learn: precision = <class 'numpy.float32'>, expected"),
     "progress a number": (learn(progress=3), r"^run: progress = 3, expected a function"),
     # Problems, kernels, rules and phases that do not fit
-    "problem missing": (learn(problem=None), r"^learn: problem = None, expected an objective such as"),
+    "problem missing": (learn(problem=None), r"^learn: objective = None, expected an objective such as"),
     "problem a kernel": (
         learn(problem=KERNEL),
-        r"^learn: problem = Kernel\(SimpleWalk\(\) on ring\(6\): .*, expected an obj",
+        r"^learn: objective = Kernel\(SimpleWalk\(\) on ring\(6\): .*, expected an obj",
     ),
-    "problem of another size": (learn(problem=synthetic(n=7)()), r"^learn: the problem has 7 nodes and the graph 6"),
+    "problem of another size": (learn(problem=synthetic(n=7)()), r"^learn: the objective has 7 nodes and the graph 6"),
     "kernel missing": (
         learn(kernel=None, rule=None),
         r"^learn: kernel = None, expected a kernel, as design\.kernel\(.*, or a list of fw\.Phase\(until",
@@ -218,7 +218,7 @@ CASES = {
     "step NaN": (lambda: fw.SGD(NAN), r"^SGD: step = nan, expected"),
     "step infinite": (lambda: fw.SGD(INF), r"^SGD: step = inf, expected"),
     "step text": (lambda: fw.SGD("fast"), r"^SGD: step = 'fast', expected"),
-    "local steps 0": (lambda: fw.SGD(0.1, local_steps=0), r"^SGD: local_steps = 0, expected a whole number >= 1"),
+    "local steps 0": (lambda: fw.SGD(0.1, local_steps=0), r"^SGD: local_steps = 0, expected a whole number from 1 to"),
     "local steps a float": (lambda: fw.SGD(0.1, local_steps=1.5), r"^SGD: local_steps = 1\.5, expected"),
     "schedule negative": (lambda: fw.schedules.Inverse(-0.1, scale=10), r"^Inverse: initial = -0\.1, expected"),
     "schedule scale 0": (lambda: fw.schedules.Inverse(0.1, scale=0), r"^Inverse: scale = 0, expected"),

@@ -435,7 +435,7 @@ def other():
 def test_records_with_different_numbers_of_walks_are_padded_where_that_is_asked_for(tmp_path, monkeypatch, counted):
     few = learn(paths=1)
     if counted != "by walk":
-        monkeypatch.setattr("freewalk.run._VISITS_BY_WALK", 40)
+        monkeypatch.setattr("freewalk.runtimes.state._VISITS_BY_WALK", 40)
     many = learn(fw.designs.Metropolis(), walks=5, paths=5)
     both = fw.concat([few, many], pad=True)
     data = both.data

@@ -56,7 +56,7 @@ def assert_prefix(partial, whole):
     steps = partial.data.step.values
     assert 0 < steps.size < whole.data.step.size
     assert np.array_equal(steps, whole.data.step.values[: steps.size])
-    for name in ("loss", "mse", "distance", "messages", "probes"):
+    for name in ("loss", "mse", "distance", "messages", "probes", "bytes"):
         if name in whole.data:
             assert np.array_equal(partial.data[name], whole.data[name][:, : steps.size], equal_nan=True), name
     reached = int(partial.data.visits.sum("node")[0])
@@ -291,7 +291,7 @@ PHASES = {
 @pytest.mark.parametrize("rules", PHASES.values(), ids=PHASES)
 @pytest.mark.parametrize("switch", [10, 17, 150])
 def test_resuming_around_a_switch(runtime, tmp_path, rules, switch):
-    # Chunks have 1, 16, 256 steps or end with their phase: the interruption is after, at or before the switch.
+    # Chunks have 1, 16, 256 steps: the interruption is after, at or before the switch.
     uniform = fw.designs.Metropolis(power=0).kernel(GRAPH)
     phases = [fw.Phase(switch, KERNEL, rules[0]), fw.Phase(None, uniform, rules[1])]
     run = {"steps": 200, "walks": 2, "every": 7, "seed": 5, "runtime": runtime}
@@ -350,7 +350,7 @@ def test_resuming_float32(runtime, tmp_path):
 
 
 def test_resuming_where_visits_are_summed(runtime, monkeypatch, tmp_path):
-    monkeypatch.setattr("freewalk.run._VISITS_BY_WALK", 10)
+    monkeypatch.setattr("freewalk.runtimes.state._VISITS_BY_WALK", 10)
     whole = fw.walk(KERNEL, runtime=runtime, **RUN)
     partial = fw.walk(KERNEL, runtime=runtime, progress=interrupt_at(60), **RUN)
     assert partial.data.visits.dims == ("node",)
@@ -394,8 +394,8 @@ def test_a_law_of_the_users_own_survives_a_file_to_the_last_bit(seed, tmp_path):
 # A user's own classes.
 
 
-def _momentum(x, gradient, step, count, velocity):
-    velocity = 0.9 * velocity - step * gradient
+def _momentum(visit, numbers, x, gradient, velocity):
+    velocity = 0.9 * velocity - visit.rate * visit.weight * gradient
     return x + velocity, velocity
 
 
@@ -407,7 +407,7 @@ class Momentum(fw.Rule):
     weighted: bool = True
     local_steps: int = 1
     sampled: bool = False
-    carries: ClassVar[int] = 1
+    carries: ClassVar[tuple[str, ...]] = ("velocity",)
 
     @property
     def update(self):
@@ -559,7 +559,7 @@ def test_what_is_not_a_record_cannot_go_on():
 # A user's class of the same name as one of the package.
 
 
-def stay_put(x, gradient, step, count):
+def stay_put(visit, numbers, x, gradient):
     return x
 
 

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 import freewalk as fw
 from freewalk.loop import _side_by_side
 
-BY_STEP = dict.fromkeys(("loss", "mse", "distance", "messages", "probes"), ("walk", "step"))
+BY_STEP = dict.fromkeys(("loss", "mse", "distance", "messages", "probes", "bytes"), ("walk", "step"))
 LEARNED = BY_STEP | {
     "visits": ("walk", "node"),
     "at": ("walk",),
@@ -335,7 +335,7 @@ def test_chosen_paths_are_those_of_the_chosen_walks(kernel, runtime):
 def test_visits_are_summed_over_walks_where_they_would_be_large(kernel, monkeypatch, runtime):
     arguments = {"steps": 30, "walks": 40, "seed": 2, "runtime": runtime}
     each = fw.walk(kernel, **arguments).data.visits
-    monkeypatch.setattr("freewalk.run._VISITS_BY_WALK", 40 * 12 - 1)
+    monkeypatch.setattr("freewalk.runtimes.state._VISITS_BY_WALK", 40 * 12 - 1)
     summed = fw.walk(kernel, **arguments).data.visits
     assert summed.dims == ("node",)
     assert np.array_equal(summed, each.sum("walk"))
@@ -653,33 +653,39 @@ def test_walks_on_a_card_that_are_no_number(given):
 
 
 @dataclass(frozen=True)
-class Careless(fw.SGD):
-    """Says how much it carries, and may make something else."""
+class Careless(fw.Rule):
+    """Says what it carries, and may make something else."""
 
-    count: int = 1
-    shape: tuple = (1, 1)
-    reports: int = -1
+    names: tuple = ("speed",)
+    shape: tuple = (1, 1, 3)
+    shown: str = "x"
+    often: int = 1
 
-    carries = property(lambda self: self.count)
-    reported = property(lambda self: self.reports)
+    carries = property(lambda self: self.names)
+    reports = property(lambda self: self.shown)
+    local_steps = property(lambda self: self.often)
+    update = property(lambda self: _push)
 
     def begin(self, models):
-        return np.zeros(self.shape)
+        return dict.fromkeys(self.names, np.zeros(self.shape))
 
 
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Careless(0.1), r"Careless: begin\(\) = .*, expected an array of floats of shape \(1, 1, 3\)"),
-        (Careless(0.1, count=7), r"Careless: carries = 7, expected a whole number from 0 to 2"),
-        (Careless(0.1, count=1.0), r"Careless: carries = 1.0, expected a whole number from 0 to 2"),
+        (Careless(), r"Careless: begin\(\)\['speed'\] = .*, expected an array of floats of shape \(1, 3\)"),
         (
-            Careless(0.1, local_steps=10**7),
+            Careless(tuple("abcdefghi")),
+            r"Careless: number of vectors in carries = 9, expected a whole number from 0 to 8",
+        ),
+        (Careless(1.0), r"Careless: carries = 1.0, expected a tuple of names"),
+        (
+            Careless(often=10**7),
             r"Careless: local_steps = 10000000, expected a whole number from 1 to 1000000",
         ),
-        (Careless(0.1, shape=(1, 1, 3), reports=1), r"Careless: reported = 1, expected a whole number from -1 to 0"),
+        (Careless(shown="force"), r"Careless: reports = 'force', expected 'x' or 'speed'"),
     ],
-    ids=["begin", "carries", "carries a float", "local steps", "reported"],
+    ids=["begin", "carries", "carries a float", "local steps", "reports"],
 )
 def test_a_rule_that_makes_something_else_than_it_says_is_refused(problem, kernel, runtime, rule, message):
     """Compiled code trusts the shape: it would write outside of its arrays."""
@@ -687,8 +693,8 @@ def test_a_rule_that_makes_something_else_than_it_says_is_refused(problem, kerne
         fw.learn(problem, kernel, rule, steps=3, runtime=runtime)
 
 
-def _push(x, gradient, step, count, speed):
-    speed = 0.5 * speed - step * gradient
+def _push(visit, numbers, x, gradient, speed):
+    speed = 0.5 * speed - visit.rate * visit.weight * gradient
     return x + speed, speed
 
 
@@ -699,10 +705,10 @@ class Pushed(fw.SGD):
     kind: str = "float64"
 
     update = property(lambda self: _push)
-    carries = property(lambda self: 1)
+    carries = property(lambda self: ("speed",))
 
     def begin(self, models):
-        return models[None] if self.kind == "the models" else np.array(models[None], dtype=self.kind)
+        return {"speed": models if self.kind == "the models" else np.array(models, dtype=self.kind)}
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -736,7 +742,7 @@ TURNED = fw.graphs.from_edges([("Kiel", "Bonn"), ("Bonn", "Ulm"), ("Ulm", "Hof")
 def test_a_problem_for_other_names_is_refused():
     problem = fw.objectives.LeastSquares(np.eye(4), np.ones(4), CITIES, graph=NAMED)
     fw.learn(problem, fw.designs.Metropolis().kernel(NAMED), fw.SGD(0.1), steps=2, runtime="reference")
-    with pytest.raises(fw.FreewalkError, match=r"learn: node 0 is 'Kiel' to the problem and 'Hof' to the graph"):
+    with pytest.raises(fw.FreewalkError, match=r"learn: node 0 is 'Kiel' to the objective and 'Hof' to the graph"):
         fw.learn(problem, fw.designs.Metropolis().kernel(TURNED), fw.SGD(0.1), steps=2, runtime="reference")
 
 

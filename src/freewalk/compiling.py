@@ -358,6 +358,7 @@ def _unrolled(text: str, names_and_counts: tuple[tuple[str, int], ...]) -> str:
             name = ast.unparse(node.iter).removeprefix("range(").removesuffix(")")
             if ast.unparse(node.iter) != f"range({name})" or name not in counts:
                 return node
+            # A loop of no rounds leaves something all the same: it may be the whole of a function.
             return [statement for j in range(counts[name]) for statement in _with_number(node, j)] or ast.Pass()
 
     return ast.unparse(Loops().visit(ast.parse(text)))

@@ -34,9 +34,15 @@ _TAKEN = (
     "diverged",
     "path",
     "at",
+    "smoothness",
     "step",
     "walk",
     "node",
+    "node_name",
+    "coordinate",
+    "kept",
+    "time",
+    "design",
 )
 _CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
 _SAME = 1e-9  # a rounding
@@ -130,37 +136,60 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
 
 
 def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> None:
-    """Refuse a rule that needs every node where the walk from one of these nodes never gets to some."""
-    for phase in listed:
-        rule, kernel = phase.rule, phase.kernel
-        probable = [move for move, share in zip(kernel.moves, kernel.probabilities(0)[0], strict=True) if share > 0]
-        hops = any(
-            move.hops == 1 and move.rows is None for move in probable
-        )  # along any edge, and graphs are connected
-        if rule is None or not rule.needs_every_node or hops:
+    """Refuse a rule that needs every node where the walk from one of these nodes never gets to some.
+
+    A later phase begins wherever the ones before may have led.
+    """
+    starts: NDArray[Any] = np.unique(nodes)
+    needing = [index for index, phase in enumerate(listed) if phase.rule is not None and phase.rule.needs_every_node]
+    for index, phase in enumerate(listed[: needing[-1] + 1] if needing else ()):
+        kernel, n = phase.kernel, phase.kernel.graph.n
+        if _leads_everywhere(kernel):
+            starts = np.arange(n)
             continue
         matrix = kernel.matrix()
         matrix.eliminate_zeros()
-        reached = _reached(matrix, np.unique(nodes))
-        if not reached.all():
-            lost = np.flatnonzero(~reached)
+        stuck = _stuck(matrix, starts) if index in needing else None
+        if stuck is not None:
+            lost = np.flatnonzero(~_reached(matrix, stuck))
             raise FreewalkError(
-                f"{type(rule).__name__}: the walk by {kernel.label} never gets from node {int(nodes[0])} to "
-                f"{lost.size:,} of {kernel.graph.n:,} nodes (node {int(lost[0])} is one), and this rule learns from "
-                "all of them; take a kernel that visits every node, or fw.SGD"
+                f"{type(phase.rule).__name__}: the walk by {kernel.label} never gets from node {stuck} to "
+                f"{lost.size:,} of {n:,} nodes (node {int(lost[0])} is one), and this rule learns from all of them; "
+                "take a kernel that visits every node, or fw.SGD"
             )
+        if index < needing[-1]:
+            led = np.zeros(n, dtype=bool)
+            for start in starts:
+                led |= led if led[start] else _reached(matrix, int(start))
+            starts = np.flatnonzero(led)
 
 
-def _reached(matrix: Any, starts: NDArray[Any]) -> NDArray[np.bool_]:
-    """By node: whether a walk from every start gets there."""
+def _leads_everywhere(kernel: Kernel) -> bool:
+    """Whether one move alone gets everywhere: along any edge, since graphs are connected, or by a law."""
+    probable = [move for move, share in zip(kernel.moves, kernel.probabilities(0)[0], strict=True) if share > 0]
+    return any(
+        (move.law is None and move.rows is None and move.hops == 1)
+        or (move.law is not None and bool((np.asarray(move.law) > 0).all()))
+        for move in probable
+    )
+
+
+def _stuck(matrix: Any, starts: NDArray[Any]) -> int | None:
+    """One of the starts from which a walk does not get everywhere, or None: two searches, however many there are."""
+    first = int(starts[0])
+    if not _reached(matrix, first).all():
+        return first
+    lost = starts[~_reached(matrix.T.tocsr(), first)[starts]]  # from where it gets to none of what leads everywhere
+    return int(lost[0]) if lost.size else None
+
+
+def _reached(matrix: Any, start: int) -> NDArray[np.bool_]:
+    """By node: whether a walk from the start gets there."""
     from scipy.sparse.csgraph import breadth_first_order
 
-    reached = np.ones(matrix.shape[0], dtype=bool)
-    for start in starts:
-        found = np.zeros(matrix.shape[0], dtype=bool)
-        found[breadth_first_order(matrix, int(start), return_predecessors=False)] = True
-        reached &= found
-    return reached
+    found = np.zeros(matrix.shape[0], dtype=bool)
+    found[breadth_first_order(matrix, start, return_predecessors=False)] = True
+    return found
 
 
 def targets(listed: tuple[Phase, ...]) -> None:

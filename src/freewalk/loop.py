@@ -16,6 +16,7 @@ from freewalk._version import __version__
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.objectives import Objective
+from freewalk.objectives.objective import measured
 from freewalk.record import Record, described
 from freewalk.rules.rule import PROBE_BYTES
 from freewalk.runtimes import Engine, Job, Runtime, State
@@ -260,7 +261,7 @@ def _optimal(job: Job, objective: Objective) -> dict[str, float]:
     """The values of the measures at the optimum, by which figures and tables measure."""
     if np.isnan(job.optimum).any():
         return {}
-    values = objective.measure(job.optimum)
+    values = measured(objective, job.optimum)
     return {f"optimal_{name}": float(values[name]) for name in objective.measures}
 
 

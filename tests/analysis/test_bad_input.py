@@ -226,11 +226,11 @@ def test_others_can_be_named():
 
 def test_a_curve_names_itself():
     other, rule = SimpleWalk().kernel(fw.graphs.ring(6)), fw.SGD(step=0.1)
-    with pytest.raises(FreewalkError, match=r"^exact_curve: the problem has 5 nodes and the graph 6"):
+    with pytest.raises(FreewalkError, match=r"^exact_curve: the objective has 5 nodes and the graph 6"):
         exact_curve(PROBLEM, other, rule)
     with pytest.raises(FreewalkError, match=r"^exact_curve: got a list of phases and a rule"):
         exact_curve(PROBLEM, [fw.Phase(None, KERNEL, rule)], rule)
-    with pytest.raises(FreewalkError, match=r"^learn: the problem has 5 nodes and the graph 6"):
+    with pytest.raises(FreewalkError, match=r"^learn: the objective has 5 nodes and the graph 6"):
         fw.learn(PROBLEM, other, rule, steps=10)
 
 

@@ -10,7 +10,6 @@ import pytest
 from catalogue import HeavyBall, Scaled
 
 import freewalk as fw
-from freewalk import run
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.runtimes import CUDA, cuda
 
@@ -36,7 +35,24 @@ def assert_same(card, truth, relative=1e-9):
             assert np.array_equal(card[name].values, values.values), name
 
 
-@pytest.mark.parametrize("rule", [fw.SGD(step=0.01), HeavyBall(), Scaled()], ids=repr)
+MEMORY = [
+    fw.SGD(step=0.01, average="half"),
+    fw.rules.Momentum(step=0.01, momentum=0.5),
+    fw.rules.AdaGrad(step=0.05, keeper="node"),
+    fw.rules.SAG(step=0.02),
+    fw.rules.Walkman(),
+    fw.rules.VisitWeighted(step=0.01, prior=3.0),
+]
+
+
+@pytest.mark.parametrize("runtime", [CUDA(), CUDA(walks_at_once=2)], ids=repr)
+@pytest.mark.parametrize("rule", MEMORY, ids=repr)
+def test_rules_with_memory(rule, runtime):
+    """The walks go back and forth, so that they meet what they left at the nodes."""
+    assert_same(*both(LeastSquares.synthetic(12, dim=3, seed=1), rule, steps=9, start=0, runtime=runtime))
+
+
+@pytest.mark.parametrize("rule", [fw.SGD(step=0.01), HeavyBall(), Scaled(), *MEMORY[3:]], ids=repr)
 def test_a_warp_shares_a_walk_whose_model_is_large(rule):
     """33 numbers of 8 bytes are more than a thread holds; what a rule makes of the 31 that do not exist is not seen."""
     assert_same(*both(LeastSquares.synthetic(12, dim=33, seed=1), rule, walks=2, steps=2, every=2))
@@ -58,7 +74,7 @@ def test_with_and_without_shared_memory(shared, precision, monkeypatch):
 @pytest.mark.parametrize("shared", [0, 2**14])
 @pytest.mark.parametrize("runtime", [CUDA(), CUDA(walks_at_once=2)], ids=repr)
 def test_visits_of_many_walks_are_counted_together(runtime, shared, monkeypatch):
-    monkeypatch.setattr(run, "_VISITS_BY_WALK", 1)
+    monkeypatch.setattr("freewalk.runtimes.state._VISITS_BY_WALK", 1)
     monkeypatch.setattr(cuda.CUDAEngine, "_most_shared", lambda self: shared)
     card, truth = both(LeastSquares.synthetic(12, dim=2, seed=1), fw.SGD(step=0.01), runtime=runtime, paths=[2])
     assert truth.visits.dims == ("node",)

@@ -1,7 +1,7 @@
 """Nothing listed goes untested: whatever an `__all__` names has an example in the catalogue."""
 
 import pytest
-from catalogue import DESIGNS, GRAPHS, LISTED_PROBLEMS, LISTED_RULES, PROBLEMS, RUNTIMES, designs_on
+from catalogue import DESIGNS, GRAPHS, LISTED_PROBLEMS, LISTED_RULES, MEMORY_RULES, PROBLEMS, RUNTIMES, designs_on
 
 from freewalk import designs, objectives, rules, runtimes
 
@@ -18,7 +18,7 @@ def test_objectives(name):
 
 @pytest.mark.parametrize("name", rules.__all__)
 def test_rules(name):
-    assert name in {type(rule).__name__ for rule in LISTED_RULES.values()}
+    assert name in {type(rule).__name__ for rule in (LISTED_RULES | MEMORY_RULES).values()}
 
 
 @pytest.mark.parametrize("name", runtimes.__all__)

@@ -124,13 +124,13 @@ def test_no_split_changes_a_walk(design):
 @pytest.mark.parametrize("widest", [16, 48])
 def test_walking_in_slabs_of_any_size(monkeypatch, widest):
     """The compiled runtime walks in slabs of walks × steps; their size is nobody's business."""
-    from freewalk.runtimes import cpu
+    from freewalk.runtimes import halves
 
     job = job_of(None, kernel_of("MHLJ, corrected", "random"))
     engines = [runtime.engine(job) for runtime in COMPILED]
     expected = walked(engines[0], 100, 150)
-    monkeypatch.setattr(cpu, "_SLAB", 333)
-    monkeypatch.setattr(cpu, "_WIDEST", widest)
+    monkeypatch.setattr(halves, "_SLAB", 333)
+    monkeypatch.setattr(halves, "_WIDEST", widest)
     for engine in engines:
         assert_same(walked(engine, 100, 150), expected)
 
@@ -141,7 +141,7 @@ def test_visits_may_be_summed_over_the_walks(monkeypatch, runtime):
     by_walk = fw.walk(kernel, steps=STEPS, walks=WALKS, runtime=runtime).data.visits
     assert by_walk.dims == ("walk", "node")
     assert (by_walk.sum("node") == STEPS).all()
-    monkeypatch.setattr("freewalk.run._VISITS_BY_WALK", 0)
+    monkeypatch.setattr("freewalk.runtimes.state._VISITS_BY_WALK", 0)
     summed = fw.walk(kernel, steps=STEPS, walks=WALKS, runtime=runtime).data.visits
     assert summed.dims == ("node",)
     assert np.array_equal(summed, by_walk.sum("walk"))

@@ -27,9 +27,8 @@ def test_a_task_that_fails_does_not_keep_the_others_waiting(monkeypatch):
 
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
     engine = CPU(threads=2).engine(Job(None, (Phase(None, kernel),), 0))
-    programs = {key: program._replace(walk=fail) for key, program in engine.programs.items()}
     monkeypatch.setattr(cpu, "SimpleQueue", Impatient)
-    monkeypatch.setattr(engine, "programs", programs)
+    monkeypatch.setattr(engine.walker, "run", fail)
     monkeypatch.setattr(CPU, "engine", lambda self, job: engine)
     with pytest.raises(ZeroDivisionError, match="compiled code failed"):
         fw.walk(kernel, steps=3, walks=1000, runtime=CPU(threads=2))
@@ -91,7 +90,7 @@ def test_divergence_is_a_status_on_every_runtime(runtime):
 class Forgetful(fw.Rule):
     """Says that it carries a number, and does not return it."""
 
-    carries = 1
+    carries = ("memory",)
 
     @property
     def update(self):
@@ -101,8 +100,8 @@ class Forgetful(fw.Rule):
         return np.full(steps.shape, 0.1)
 
 
-def forgetful(x, gradient, step, count, memory):
-    return x - step * gradient
+def forgetful(visit, numbers, x, gradient, memory):
+    return x - visit.rate * gradient
 
 
 class Unfinished(Quartic):
@@ -115,7 +114,7 @@ class Unfinished(Quartic):
 def test_functions_that_do_not_fit_are_told_in_plain_words():
     data = [[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
-    with pytest.raises(fw.FreewalkError, match=r"update of Forgetful: returns 1 number\(s\), expected 2: the new x"):
+    with pytest.raises(fw.FreewalkError, match=r"Forgetful: update returns 1 value, expected 2: the new x, memory"):
         fw.learn(Quartic(*data), kernel, Forgetful(), steps=2)
     with pytest.raises(fw.FreewalkError, match=r"slope of Unfinished: fails when called .*TypeError.*missing 1"):
         fw.learn(Unfinished(*data), kernel, fw.SGD(0.1), steps=2)

@@ -63,14 +63,15 @@ class Descent(fw.Rule):
         return np.full(steps.shape, self.step)
 
 
-def descend(x, gradient, step, count):
-    return x - step * gradient
+def descend(visit, numbers, x, gradient):
+    return x - visit.rate * visit.weight * gradient
 """
 
 SCRIPT = """
 import json
 import freewalk as fw
 from freewalk.compiling import compile_functions
+from freewalk.rules import Visit
 from mine import Descent, Mine, descend, twice
 
 
@@ -83,7 +84,7 @@ def entry_of_a_slope(x, y):
 
 
 def entry_of_an_update(x, gradient):
-    return update(x, gradient, 0.1, 0) + 1.0
+    return update(Visit(0.1, 1.0, 0, 3, 0), 0, x, gradient) + 1.0
 
 
 slope, update = Mine.slope, descend
@@ -104,7 +105,7 @@ print(json.dumps(results))
 EDITS = {
     "    return 2.0 * error": "    return 4.0 * error",
     "        return pull(prediction - target)": "        return 0.9 * pull(prediction - target)",
-    "    return x - step * gradient": "    return x - 0.7 * step * gradient",
+    "    return x - visit.rate *": "    return x - 0.7 * visit.rate *",
 }
 
 

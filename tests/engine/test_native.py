@@ -61,7 +61,7 @@ def test_learning_is_compiled_to_vector_instructions(tmp_path, monkeypatch):
     graph = fw.graphs.ring(7)
     problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=10, seed=1)
     kernel = fw.designs.Metropolis(power=1).kernel(graph, problem.smoothness)
-    learn = build.program(problem, kernel, fw.SGD(step=0.01), problem.optimum(), "float64").learn
+    learn = build.learner(problem, fw.SGD(step=0.01))
     fw.learn(problem, kernel, fw.SGD(step=0.01), steps=2)
     (assembly,) = learn.inspect_asm().values()
     # Only updates subtract; the sums of `predict` are vectors by themselves.

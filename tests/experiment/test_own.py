@@ -74,8 +74,8 @@ class Plain(fw.Rule):
 
     @property
     def update(self):
-        def plain(x, gradient, step, count):
-            return x - step * gradient
+        def plain(visit, numbers, x, gradient):
+            return x - visit.rate * gradient
 
         return plain
 

@@ -134,7 +134,7 @@ def surface(folder):
     import numpy as np
 
     import freewalk as fw
-    from freewalk import analysis, designs, experiment, graphs, objectives, report, runtimes, schedules
+    from freewalk import analysis, designs, experiment, graphs, objectives, report, rules, runtimes, schedules
     from freewalk.analysis import theory
 
     ring = graphs.ring(6)
@@ -164,6 +164,7 @@ def surface(folder):
     drawn = {"n": 6, "dim": 2, "heavy": 1, "heavy_probability": None, "adjacent": True, "light_variance": 1.0}
     drawn |= {"heavy_variance": 10.0, "constant": False, "distance": 1.0, "shift": 0.0}
     drawn |= {"shifted": "heavy", "samples": 1, "ridge": 0.0, "seed": 1}
+    options = {"weighted": True, "local_steps": 1, "sampled": False}
     curve = {"problem": problem, "kernel": kernel, "rule": rule, "steps": 6, "every": 2, "start": 0, "progress": None}
     calls = {
         "graphs.ring": (graphs.ring, {"n": 6}),
@@ -223,6 +224,11 @@ def surface(folder):
             fw.SGD,
             {"step": 0.1, "weighted": True, "local_steps": 1, "average": False, "sampled": False},
         ),
+        "Momentum": (rules.Momentum, {"step": 0.1, "momentum": 0.5, **options}),
+        "AdaGrad": (rules.AdaGrad, {"step": 0.1, "floor": 1e-8, "keeper": "node", **options}),
+        "SAG": (rules.SAG, {"step": 0.1}),
+        "Walkman": (rules.Walkman, {"penalty": 3.0, "proximal": False}),
+        "VisitWeighted": (rules.VisitWeighted, {"step": 0.1, "prior": 10.0, "sampled": False}),
         "Phase": (
             lambda until, kernel, rule: fw.learn(
                 problem, [fw.Phase(until, kernel, rule)], steps=3, runtime="reference"
@@ -239,8 +245,10 @@ def surface(folder):
         "LeastSquares.mse": (problem.mse, {"x": [0.0, 1.0]}),
         "LeastSquares.gradient": (problem.gradient, {"node": 1, "x": [0.0, 1.0], "sample": 0}),
         "LeastSquares.samples": (problem.samples, {"node": 1}),
+        "LeastSquares.local": (problem.local, {"node": 1}),
+        "LeastSquares.proximal": (problem.proximal, {"node": 1, "point": [0.0, 1.0], "penalty": 1.0}),
         "Logistic.loss": (logistic.loss, {"x": [0.0, 1.0]}),
-        "learn": (fw.learn, {"problem": problem, "rule": rule, "initial": [0.0, 0.0], "precision": "float64", **run}),
+        "learn": (fw.learn, {"objective": problem, "rule": rule, "initial": [0.0, 0.0], "precision": "float64", **run}),
         "walk": (fw.walk, run),
         "resume": (fw.resume, {"record": partial, "runtime": None, "types": (), "progress": None}),
         "load": (fw.load, {"path": file}),
@@ -346,10 +354,10 @@ OUTCOMES |= {"Overhead", "SmallestConstants", "Terms"}
 def missing(calls):
     """The public names that no call covers."""
     import freewalk as fw
-    from freewalk import analysis, designs, experiment, graphs, objectives, report, runtimes, schedules
+    from freewalk import analysis, designs, experiment, graphs, objectives, report, rules, runtimes, schedules
 
-    modules = (fw, analysis, analysis.theory, designs, experiment, graphs, objectives, report, runtimes, schedules)
-    public = {name for module in modules for name in module.__all__ if callable(getattr(module, name))}
+    modules = (fw, analysis, analysis.theory, designs, experiment, graphs, objectives, report, rules, runtimes)
+    public = {name for module in (*modules, schedules) for name in module.__all__ if callable(getattr(module, name))}
     return public - OUTCOMES - {name.rpartition(".")[2] for name in calls}
 
 

@@ -168,7 +168,7 @@ def test_steps_are_positive(step):
 
 @pytest.mark.parametrize("local_steps", [0, -1, 1.5, True, np.nan, "two"], ids=repr)
 def test_local_steps_are_whole_and_positive(local_steps):
-    with pytest.raises(FreewalkError, match=r"SGD: local_steps = .*, expected a whole number >= 1"):
+    with pytest.raises(FreewalkError, match=r"SGD: local_steps = .*, expected a whole number from 1 to 1000000"):
         fw.SGD(step=0.1, local_steps=local_steps)
 
 

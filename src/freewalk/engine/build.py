@@ -10,6 +10,7 @@ from freewalk import native, rng
 from freewalk.compiling import Written, compile_functions
 from freewalk.engine import arrays, cpu, step
 from freewalk.engine.network import HOPS, PLAIN, begins_near
+from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Predictor
 from freewalk.phases import Passage
@@ -50,6 +51,8 @@ def reported(rule: Rule) -> int:
 
 def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
     """What an objective and a rule put in place of the functions and numbers of `step`."""
+    _try(f"value of {type(objective).__name__}", type(objective).value)
+    _try(f"slope of {type(objective).__name__}", type(objective).slope)
     functions = {
         "slope": type(objective).slope,
         "value": type(objective).value,
@@ -66,6 +69,21 @@ def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
         if rule.evaluates in vectors:
             functions |= {"evaluated": function, "EVALUATED": vectors.index(rule.evaluates)}
     return functions
+
+
+def _try(who: str, function: Callable[..., Any]) -> None:
+    """Call a function of a prediction and a target in plain Python: what is wrong there is told better than by numba.
+
+    The update of a rule was called when it entered (`rules.rule.checked`).
+    """
+    prediction, target = 0.5, 1.0
+    try:
+        function(prediction, target)
+    except ArithmeticError:
+        return
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise FreewalkError(f"{who}: fails when called with {(prediction, target)}: {said}") from error
 
 
 def _apply_of(rule: Rule) -> Written:

@@ -136,6 +136,24 @@ class Objective(ABC):
         return 1
 
 
+def measured(objective: Objective, x: ArrayLike) -> Mapping[str, float]:
+    """All measures of a model, as the objective names them.
+
+    Raises
+    ------
+    ProblemError
+        If `measure` does not give one of them.
+    """
+    values = objective.measure(x)
+    missing = [name for name in objective.measures if name not in values]
+    if missing:
+        raise ProblemError(
+            f"{type(objective).__name__}: measure() gives {', '.join(values)}, expected {', '.join(missing)} as well: "
+            "its `measures` name what is measured"
+        )
+    return values
+
+
 @dataclass(frozen=True)
 class Share:
     """What one node has to know of an objective: its own loss f_v.

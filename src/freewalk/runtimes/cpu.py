@@ -13,6 +13,7 @@ from freewalk.engine import arrays, cpu
 from freewalk.engine.network import flattened
 from freewalk.errors import FreewalkError
 from freewalk.objectives import Objective, Predictor
+from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
 from freewalk.runtimes.halves import Half, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime, not_compiled
@@ -220,7 +221,7 @@ class Learning(Half):
     def _measure(self, piece: arrays.Stretch) -> None:
         models = self.state.reported(self.phase.rule)
         for walk in range(piece.first, piece.last):
-            values = self.objective.measure(models[walk])
+            values = measured(self.objective, models[walk])
             for name, column in self.own.items():
                 column[walk, piece.mark] = values[name]
 

@@ -226,7 +226,8 @@ class CUDAEngine(Engine):
         from freewalk.engine import arrays
 
         # An array without elements cannot be sent, so the least there can be stands in for it.
-        some = {name: getattr(state, name) for name in ("models", "carried", "seen", "paths")}
+        some = {name: getattr(state, name) for name in ("carried", "seen", "paths")}
+        some["models"] = state.models if state.models.size else np.zeros((state.walks, 1))  # read, where nothing learns
         some["stored"] = state.stored.reshape(-1, max(state.dim, 1))
         ones = {name: array if array.size else np.zeros((1,) * array.ndim, array.dtype) for name, array in some.items()}
         visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits

@@ -12,6 +12,7 @@ from freewalk.engine.arrays import Stretch
 from freewalk.kernel import Kernel, Move
 from freewalk.local import choose, outcome
 from freewalk.objectives import Objective
+from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
 from freewalk.rules import Rule
 from freewalk.rules.rule import Visit
@@ -149,7 +150,7 @@ class Learning(Half):
         models = self.state.reported(self.rule)
         with np.errstate(all="ignore"):
             for walk in range(stretch.first, stretch.last):
-                values = self.objective.measure(models[walk])
+                values = measured(self.objective, models[walk])
                 for name in self.objective.measures:
                     self.measures[name][walk, mark] = values[name]
                 self.measures["distance"][walk, mark] = np.sum((models[walk] - self.job.optimum) ** 2)
@@ -166,7 +167,7 @@ class Learning(Half):
         for local in range(rule.local_steps):
             count = (now - self.passage.began) * rule.local_steps + local
             visit = Visit(rate, weight, count, kernel.graph.n, visits)
-            if self.objective.samples(node) > 0:
+            if self.objective.samples(node) > 0 or rule.proximal:
                 self._update(visit, walk, node, self._gradient(visit, walk, node, now, local))
             elif rule.stores:  # a relay, which counts as a node whose loss is 0
                 self._update(visit, walk, node, np.zeros(state.dim))

@@ -7,7 +7,8 @@ import freewalk as fw
 from freewalk import rng
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, FromMatrix, Metropolis, SimpleWalk
 from freewalk.engine import step
-from freewalk.engine.table import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP, compile_kernel
+from freewalk.engine.arrays import Draws, Key
+from freewalk.engine.network import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP, flattened
 from freewalk.local import choose, outcome
 
 GRAPHS = [fw.graphs.ring(12), fw.graphs.star(9), fw.graphs.barabasi_albert(40, 3, seed=2)]
@@ -27,36 +28,36 @@ def lazy(graph):
 def test_moves_point_to_their_ratios_matrices_and_laws():
     graph = fw.graphs.ring(6)
     importance = np.arange(1.0, 7.0)
-    table = compile_kernel(ClosedFormMHLJ(0.5, 0.5, 3).kernel(graph, importance))
-    assert table.moves[:, HOPS].tolist() == [1, 1, 2, 3]
-    assert table.moves[:, RATIO].tolist() == [0, -1, -1, -1]
-    assert table.moves[:, ROWS].tolist() == [-1, 0, 1, 3]
-    assert table.moves[:, ROWS_A_HOP].tolist() == [0, 0, 1, 1]
-    assert table.moves[:, LAW].tolist() == [-1] * 4
-    assert table.row_indptr.shape == (6, 7)
-    assert np.array_equal(table.spans >> np.uint64(32), graph.indptr[:-1])
-    assert np.array_equal(table.spans & np.uint64(0xFFFFFFFF), graph.degrees)
-    assert np.array_equal(table.tails, graph.indices)
-    assert compile_kernel(Centralized().kernel(graph)).moves[0, LAW] == 0
+    network = flattened(ClosedFormMHLJ(0.5, 0.5, 3).kernel(graph, importance))
+    assert network.moves[:, HOPS].tolist() == [1, 1, 2, 3]
+    assert network.moves[:, RATIO].tolist() == [0, -1, -1, -1]
+    assert network.moves[:, ROWS].tolist() == [-1, 0, 1, 3]
+    assert network.moves[:, ROWS_A_HOP].tolist() == [0, 0, 1, 1]
+    assert network.moves[:, LAW].tolist() == [-1] * 4
+    assert network.row_indptr.shape == (6, 7)
+    assert np.array_equal(network.spans >> np.uint64(32), graph.indptr[:-1])
+    assert np.array_equal(network.spans & np.uint64(0xFFFFFFFF), graph.degrees)
+    assert np.array_equal(network.tails, graph.indices)
+    assert flattened(Centralized().kernel(graph)).moves[0, LAW] == 0
 
 
 def test_corrected_jumps_share_one_ratio():
-    table = compile_kernel(MHLJ(0.5, 0.5, 3, corrected=True).kernel(fw.graphs.ring(6), np.arange(1.0, 7.0)))
-    assert table.moves[:, RATIO].tolist() == [0, 0, 0, 0]
-    assert table.ratios.shape == (1, 6)
+    network = flattened(MHLJ(0.5, 0.5, 3, corrected=True).kernel(fw.graphs.ring(6), np.arange(1.0, 7.0)))
+    assert network.moves[:, RATIO].tolist() == [0, 0, 0, 0]
+    assert network.ratios.shape == (1, 6)
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=repr)
 def test_rows_become_the_intervals_of_their_nodes(graph):
     """Rows of different length are made together, and are what `rng.ends` and `kernel.local` say one by one."""
     kernel = Metropolis(power=1, proposal=lazy(graph)).kernel(graph, heavy(graph))
-    table = compile_kernel(kernel)
+    network = flattened(kernel)
     matrix = kernel.moves[0].rows[0]
     for node in range(graph.n):
-        entries = slice(*table.row_indptr[0, node : node + 2])
+        entries = slice(*network.row_indptr[0, node : node + 2])
         nodes, ends = kernel.local(node).moves[0].rows[0]
-        assert np.array_equal(table.row_indices[entries], nodes)
-        assert np.array_equal(table.row_ends[0, entries], ends)
+        assert np.array_equal(network.row_indices[entries], nodes)
+        assert np.array_equal(network.row_ends[0, entries], ends)
         assert np.array_equal(ends, rng.ends(matrix.data[matrix.indptr[node] : matrix.indptr[node + 1]]))
 
 
@@ -66,11 +67,11 @@ def test_rows_with_ratios_of_1e12_leave_every_edge_a_word(graph):
         Metropolis(power=1, proposal=lazy(graph)),
         FromMatrix(Metropolis(power=1).kernel(graph, heavy(graph)).matrix()),
     ):
-        table = compile_kernel(design.kernel(graph, heavy(graph)))
+        network = flattened(design.kernel(graph, heavy(graph)))
         for node in range(graph.n):
-            first, last = table.row_indptr[0, node : node + 2]
-            widths = np.diff(np.concatenate([[np.uint64(0)], table.row_ends[0, first:last]]))
-            assert set(graph.neighbours(node)) <= set(table.row_indices[first:last])
+            first, last = network.row_indptr[0, node : node + 2]
+            widths = np.diff(np.concatenate([[np.uint64(0)], network.row_ends[0, first:last]]))
+            assert set(graph.neighbours(node)) <= set(network.row_indices[first:last])
             assert widths.min() >= 1
             expected = design.kernel(graph, heavy(graph)).moves[0].rows[0].data[first:last] * 2.0**64
             assert widths.astype(float) == pytest.approx(expected, rel=1e-6)
@@ -83,14 +84,14 @@ def test_rows_with_ratios_of_1e12_leave_every_edge_a_word(graph):
 def test_ratios_of_1e12_leave_every_edge_a_word(graph, design):
     """Each move owns words, its first word accepts whatever the ratio, and a hop reaches every neighbour."""
     kernel = design.kernel(graph, heavy(graph))
-    table = compile_kernel(kernel)
+    network = flattened(kernel)
     ends = rng.ends(kernel.probabilities(0))[0]
     widths = np.diff(np.concatenate([[np.uint64(0)], ends])).astype(float)
     assert widths.min() >= 1
-    assert table.ratios[0].max() / table.ratios[0].min() > 1e10
+    assert network.ratios[0].max() / network.ratios[0].min() > 1e10
     for node in range(graph.n):
         for neighbour in graph.neighbours(node):
-            start, end = table.ratios[0, [node, neighbour]]
+            start, end = network.ratios[0, [node, neighbour]]
             share = min(1.0, end / start) * widths[0]
             assert share >= 1
             assert rng.accepts(np.uint64(0), widths[0], start, end)
@@ -108,11 +109,11 @@ def test_a_law_may_leave_nodes_out():
 
 
 def test_a_kernel_without_ratios_rows_or_laws_has_empty_tables():
-    table = compile_kernel(SimpleWalk().kernel(fw.graphs.ring(4)))
-    assert table.ratios.shape == (0, 4)
-    assert table.row_indptr.shape == (0, 5)
-    assert table.law_ends.shape == (0, 4)
-    assert table.row_ends.shape == (1, 0)
+    network = flattened(SimpleWalk().kernel(fw.graphs.ring(4)))
+    assert network.ratios.shape == (0, 4)
+    assert network.row_indptr.shape == (0, 5)
+    assert network.law_ends.shape == (0, 4)
+    assert network.row_ends.shape == (1, 0)
 
 
 def edges_of(ends):
@@ -138,10 +139,8 @@ def test_a_word_at_the_edge_of_an_interval_decides_alike_everywhere(probabilitie
 def test_a_word_at_the_edge_between_two_moves_chooses_alike_everywhere():
     graph = fw.graphs.ring(7)
     kernel = fw.Kernel(graph, [fw.Move(0.25, hops=0), fw.Move(0.5, hops=1), fw.Move(0.25, hops=2)], np.ones(7))
-    table, ends = compile_kernel(kernel), rng.ends(kernel.probabilities(0))
-    table = table._replace(limits=None)
-    far = [array for array in table if array is not None]
+    network, ends = flattened(kernel), rng.ends(kernel.probabilities(0))
     words = np.uint64(1), np.uint64(2), np.uint64(3)
     for decision in edges_of(ends[0]):
-        _, sent, _ = step.far_move(*far, ends, 0, *words, np.uint32(0), decision, *words)
+        _, sent, _ = step.far_move(network, ends, 0, Key(*words), np.uint32(0), Draws(decision, *words))
         assert sent == kernel.moves[choose(ends[0], decision)[0]].hops
