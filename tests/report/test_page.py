@@ -152,7 +152,7 @@ def test_the_standard_section(both: fw.Record, tmp_path: Path) -> None:
     )
     found = parsed(Page("A page", [section]), tmp_path)
     (chart,), walks = found.data[0]["charts"], found.data[0]["walks"]
-    assert chart["axes"] == ["updates", "messages"]
+    assert chart["axes"] == ["updates", "messages", "bytes"]
     assert [name for name, _ in chart["lines"]] == ["optimum"]
     assert [(one["label"], one["kind"]) for one in chart["series"]] == [
         ("MH importance", "mean"),
