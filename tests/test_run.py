@@ -673,7 +673,7 @@ class Careless(fw.Rule):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Careless(), r"Careless: begin\(\)\['speed'\] = .*, expected an array of floats of shape \(1, 3\)"),
+        (Careless(), r"Careless: begin\(\)\['speed'\] = .*, expected an array of floats of shape \(2, 3\)"),
         (
             Careless(tuple("abcdefghi")),
             r"Careless: number of vectors in carries = 9, expected a whole number from 0 to 8",

@@ -129,7 +129,7 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
     if phase.rule is None:
         return None
     rule = checked(phase.rule.fitted(objective, phase.kernel))
-    begun(rule, np.zeros((1, objective.dim)))
+    begun(rule, np.zeros((2, objective.dim)))
     if rule.proximal:
         objective.proximal(0, np.zeros(objective.dim), 1.0)  # or it says that it has none
     return rule

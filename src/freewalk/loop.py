@@ -29,8 +29,8 @@ Progress = Callable[[int, int], None]
 
 MOST_STEPS = 2**62  # sums of two such numbers fit into 64 bits
 _CHUNK_SECONDS = 0.15  # how long Ctrl-C and a progress bar may have to wait
-_CHUNK_STEPS = 2**20  # bounds what schedules write out a step
-_BLOWN_UP = 1e4  # times the loss with which a walk began: no step size that learns anything gets there
+_CHUNK_STEPS = 2**20  # bounds arrays with one number per step
+_BLOWN_UP = 1e4  # times the largest of the first, zero-model and optimal losses: nothing that learns gets there
 _check = Checks(RecordError)
 
 
@@ -54,11 +54,6 @@ class Continuation:
     def marks(self) -> NDArray[np.int64]:
         """The steps at which it was measured."""
         return _marks(-1, self.state.step, self.every, self.steps) if self.measures else np.zeros(0, dtype=np.int64)
-
-    def copy(self) -> "Continuation":
-        """A copy that can go on while this one stays as it is."""
-        measures = {name: list(values) for name, values in self.measures.items()}
-        return Continuation(**{**vars(self), "state": self.state.copy(), "measures": measures})
 
     def checked(self) -> "Continuation":
         """A copy of which everything is known to fit together: engines trust what they are given, files may lie.
@@ -125,7 +120,8 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     count = _count_marks(steps, every, steps)
     columns = len(job.measured) + 1  # one more: they are put together one after the other
     model, n = max(job.message_bytes(phase.rule) for phase in job.phases), job.kernel.graph.n
-    check.room("run", f"the models of {walks:,} walks", walks * (32.0 + model), "run fewer at a time")
+    sizes = [walks * (32.0 + model), 8.0 * walks * count * columns, 8.0 * kept * (steps + 1)]
+    check.room("run", f"the models of {walks:,} walks", sizes[0], "run fewer at a time")
     for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
         item, stores = np.dtype(job.precision).itemsize, len(rule.stores)
         what = (
@@ -134,13 +130,15 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
         )
         size = float(walks) * n * (stores * job.dim * item + 8 * rule.counts_visits)
         check.room(type(rule).__name__, what, size, "run fewer walks at a time, or take precision='float32'")
+        sizes.append(size)
+    check.room("run", f"measuring {walks:,} walks {count:,} times", sizes[1], "let `every` be larger")
+    check.room("run", f"{kept:,} paths of {steps:,} steps", sizes[2], "keep fewer paths")
     check.room(
-        "run", f"measuring {walks:,} walks {count:,} times", 8.0 * walks * count * columns, "let `every` be larger"
+        "run", "models, measurements, paths and what stays at the nodes, together", sum(sizes), "run fewer walks"
     )
-    check.room("run", f"{kept:,} paths of {steps:,} steps", 8.0 * kept * (steps + 1), "keep fewer paths")
 
 
-def go_on(run: Continuation, progress: Progress | None) -> Record:
+def run_to_end(run: Continuation, progress: Progress | None) -> Record:
     """Advance a run to its end, or to the first Ctrl-C or SIGTERM: whatever there is by then is in the record."""
     clock = time.perf_counter()
     with held() as stop:  # also while code is compiled and the record is made: nothing is lost, whenever it comes
@@ -152,7 +150,7 @@ def go_on(run: Continuation, progress: Progress | None) -> Record:
     run.seconds += time.perf_counter() - clock
     run.interruptions += bool(stop)  # also in the last chunk: whoever runs more must know
     story = _provenance(run) | ({"interrupted_by": stop.name} if stop else {})
-    return Record(data, story, run.copy() if run.state.step < run.steps else None, run.job.kernel.graph)
+    return Record(data, story, run if run.state.step < run.steps else None, run.job.kernel.graph)
 
 
 def _advance(run: Continuation, engine: Engine, progress: Progress | None, stop: Stop) -> None:
@@ -205,13 +203,15 @@ def _data(run: Continuation) -> "xarray.Dataset":
     for name, values in run.measures.items():  # one after the other: two copies of all of them need not fit
         run.measures[name] = [_side_by_side(values)]
     variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
-    variables["visits"] = ("node", state.visits[0]) if state.visits_are_summed else (("walk", "node"), state.visits)
-    variables["at"] = ("walk", state.nodes)
+    own = np.array if state.step < run.steps else np.asarray  # a run that may resume shares nothing with its record
+    visits = own(state.visits)
+    variables["visits"] = ("node", visits[0]) if state.visits_are_summed else (("walk", "node"), visits)
+    variables["at"] = ("walk", own(state.nodes))
     attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": _label(job)}
     objective = job.objective
     if objective is not None:
         models, best = state.reported(job.rule_at(state.step)), _optimal(job, objective)
-        variables["final"] = (("walk", "coordinate"), models)
+        variables["final"] = (("walk", "coordinate"), own(models))
         variables["diverged"] = ("walk", _diverged(objective, models, variables["loss"][1], best))
         variables["smoothness"] = ("node", objective.smoothness)
         attrs |= {"primary": objective.primary, "heavy": list(objective.heavy), **best}
@@ -267,7 +267,7 @@ def _optimal(job: Job, objective: Objective) -> dict[str, float]:
 
 @cache
 def versions() -> dict[str, str]:
-    """Of freewalk, Python, and the packages that numbers depend on."""
+    """The versions of freewalk, Python, and the packages that numbers depend on."""
     packages = {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")}
     return {"freewalk": __version__, "python": platform.python_version(), **packages}
 

@@ -39,15 +39,23 @@ class Phase:
     rule: Rule | None = None
 
 
-def phase_at(phases: Sequence[Phase], step: int) -> tuple[Phase, int | None, int]:
+class Current(NamedTuple):
     """The phase of a step, where it ends (None: never), and the step at which its rule began."""
+
+    phase: Phase
+    end: int | None
+    began: int
+
+
+def phase_at(phases: Sequence[Phase], step: int) -> Current:
+    """The phase of a step."""
     began = 0
     start = 0
     for index, phase in enumerate(phases):
         if index and phase.rule != phases[index - 1].rule:
             began = start
         if phase.until is None or step < phase.until:
-            return phase, phase.until, began
+            return Current(phase, phase.until, began)
         start = phase.until
     raise FreewalkError(f"run: no phase covers step {step}; leave `until` of the last phase None")
 
@@ -63,7 +71,7 @@ class Passage(NamedTuple):
 
 
 def passage(phases: Sequence[Phase], start: int, until: int, marks: NDArray[np.int64]) -> Passage:
-    """The steps from `start` to `until`, or to the end of their phase; none of them to measure where a run stands."""
+    """The steps from `start` to `until`, or to the end of their phase; with until = start there are none of them."""
     phase, end, began = phase_at(phases, start if until > start else max(start - 1, 0))
     until = until if end is None else max(min(until, end), start)
     return Passage(phase, began, start, until, marks[marks <= until])

@@ -14,7 +14,7 @@ from freewalk.archive import Packed, name_of, unpack
 from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.kernel import Kernel, Move
-from freewalk.loop import MOST_STEPS, Continuation, Progress, check_room, go_on
+from freewalk.loop import MOST_STEPS, Continuation, Progress, check_room, run_to_end
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.record import Record
@@ -191,7 +191,7 @@ def resume(
     except Exception as error:  # what the record holds does not fit together, or a class of the user's objects
         raise RecordError(f"resume: cannot go on with {show(record.label)}: {error}") from error
     run.runtime = run.runtime if chosen is None else chosen
-    return go_on(run, progress)
+    return run_to_end(run, progress)
 
 
 class _Size(NamedTuple):
@@ -230,7 +230,9 @@ def _begin(
     if job.objective is not None:
         entering.visits_everywhere(job.phases, nodes)
         entering.targets(job.phases)  # the last of all: it computes something
-    return go_on(Continuation(job, State.begin(job, nodes, models, steps, path_of), steps, every, chosen), progress)
+    return run_to_end(
+        Continuation(job, State.begin(job, nodes, models, steps, path_of), steps, every, chosen), progress
+    )
 
 
 def _known_types(more: Sequence[type]) -> dict[str, type]:

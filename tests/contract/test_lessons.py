@@ -131,7 +131,7 @@ def test_learning_in_slabs_of_any_size(monkeypatch, slab):
     job = job_of(PROBLEMS["LeastSquares"], kernel_for("LeastSquares"), RULES["SGD"])
     engines = [runtime.engine(job) for runtime in COMPILED]
     expected = learned(engines[0], 40, 60, marks=list(range(1, 61)))
-    monkeypatch.setattr(halves, "_SLAB", slab)
+    monkeypatch.setattr(halves, "_STRETCH", slab)
     for engine in engines:
         assert_identical(learned(engine, 40, 60, marks=list(range(1, 61))), expected)
 

@@ -129,7 +129,7 @@ def test_walking_in_slabs_of_any_size(monkeypatch, widest):
     job = job_of(None, kernel_of("MHLJ, corrected", "random"))
     engines = [runtime.engine(job) for runtime in COMPILED]
     expected = walked(engines[0], 100, 150)
-    monkeypatch.setattr(halves, "_SLAB", 333)
+    monkeypatch.setattr(halves, "_STRETCH", 333)
     monkeypatch.setattr(halves, "_WIDEST", widest)
     for engine in engines:
         assert_same(walked(engine, 100, 150), expected)

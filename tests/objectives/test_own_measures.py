@@ -51,8 +51,8 @@ RUN = {"steps": 45, "walks": 17, "seed": 3}
 def test_a_measure_of_ones_own_is_the_same_on_every_runtime(rule, every, monkeypatch):
     truth = fw.learn(PROBLEM, KERNEL, RULES[rule], runtime="reference", every=every, **RUN).data
     assert np.unique(truth.accuracy).size > 2
-    for slab in (halves._SLAB, 100, 17):
-        monkeypatch.setattr(halves, "_SLAB", slab)
+    for slab in (halves._STRETCH, 100, 17):
+        monkeypatch.setattr(halves, "_STRETCH", slab)
         for threads in (1, 2):
             data = fw.learn(PROBLEM, KERNEL, RULES[rule], runtime=CPU(threads=threads), every=every, **RUN).data
             assert np.array_equal(data.accuracy, truth.accuracy), (slab, threads)

@@ -20,7 +20,9 @@ class Network(NamedTuple):
     spans: Any  # the graph, by node: its first edge (upper half) and how many it has
     tails: Any  # by edge: where it leads
     limits: Any  # by edge: the largest word 0 that takes it by the first move, if that is a near one
-    moves: Any  # by move: its hops, where its ratio, its first matrix and its law are found (or -1), if none of them
+    moves: (
+        Any  # by move: its hops, and where its ratio, first matrix and distribution are (-1: nowhere); see network.py
+    )
     ratios: Any
     row_indptr: Any  # by matrix and node; matrices lie one behind the other
     row_indices: Any
@@ -36,7 +38,7 @@ class Route(NamedTuple):
     start: Any
     ends: Any  # where the intervals of the moves end: one row, or one per step
     near: Any  # by row: words 0 below this make a `near_move`
-    free: Any  # by row: words 0 from this on do so freely
+    free: Any  # by row: from this word 0 on, such a hop is always accepted
     far: Any  # by row: words 0 from this on may need words 2 and 3
     marks: Any
     messages: Any  # by walk and mark

@@ -32,7 +32,7 @@ SPLIT = False  # whether a slope takes so long that those of all lanes are compu
 REPORTED = -1  # which carried vector is the model to report; -1 is the model itself; compiled in too
 LANES = 16  # walks that take turns
 BLOCK = 128  # steps whose words are drawn ahead
-AHEAD = 4  # steps from now, what they read is fetched
+AHEAD = 4  # so many steps ahead data are prefetched
 
 
 def words() -> Words:
@@ -55,20 +55,20 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
     for base in range(stretch.first, stretch.last, LANES):
         lanes = min(LANES, stretch.last - base)
         now = stretch.start
-        at = stretch.mark
+        mark = stretch.mark
         while now < stretch.stop:
             end = min(stretch.stop, now + BLOCK)
-            if at < route.marks.size:
-                end = min(end, route.marks[at])
+            if mark < route.marks.size:
+                end = min(end, route.marks[mark])
             block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
             draw_block(route, room, block)
             walk_block(network, route, walkers, room, path, block)
             now = end
-            if at < route.marks.size and now == route.marks[at]:
+            if mark < route.marks.size and now == route.marks[mark]:
                 for walk in range(base, base + lanes):
-                    route.messages[walk, at] = walkers.messages[walk]
-                    route.probes[walk, at] = walkers.probes[walk]
-                at += 1
+                    route.messages[walk, mark] = walkers.messages[walk]
+                    route.probes[walk, mark] = walkers.probes[walk]
+                mark += 1
 
 
 def draw_block(route: Any, room: Any, block: Any) -> None:
@@ -151,16 +151,16 @@ def learn_stretch(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, st
     for base in range(stretch.first, stretch.last, LANES):
         lanes = min(LANES, stretch.last - base)
         now = stretch.start
-        at = stretch.mark
+        mark = stretch.mark
         while True:
-            if at < lesson.marks.size and now == lesson.marks[at]:
-                measure_block(data, lesson, vectors, room, base, lanes, at)
-                at += 1
+            if mark < lesson.marks.size and now == lesson.marks[mark]:
+                measure_block(data, lesson, vectors, room, base, lanes, mark)
+                mark += 1
             if now >= stretch.stop:
                 break
             end = stretch.stop
-            if at < lesson.marks.size:
-                end = min(end, lesson.marks[at])
+            if mark < lesson.marks.size:
+                end = min(end, lesson.marks[mark])
             block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
             learn_block(data, lesson, vectors, room, path, block)
             now = end
@@ -176,10 +176,10 @@ def learn_block(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, bloc
             learn_together(data, lesson, vectors, room, path, block, t, rate, dim)
             continue
         ahead = min(t + AHEAD, block.count - 1)
-        far = np.uint64(block.row + ahead)
+        later = np.uint64(block.row + ahead)
         for lane in range(block.lanes):
             if data.alone:  # where the walk will be is known already
-                coming = np.uint64(path[far, np.uint64(block.column + lane)])
+                coming = np.uint64(path[later, np.uint64(block.column + lane)])
                 fetch(data.features, coming)
                 fetch(data.targets, coming)
                 fetch(data.weights, coming)
@@ -202,7 +202,10 @@ def place_of(lesson: Any, path: Any, block: Any, t: int, lane: int) -> Any:
 def learn_together(
     data: Any, lesson: Any, vectors: Any, room: Any, path: Any, block: Any, t: int, rate: Any, dim: int
 ) -> None:
-    """One step of all lanes, in three passes: a slope that calls the mathematical library waits for no other."""
+    """One step of all lanes, in three passes: a slope that calls the mathematical library waits for no other.
+
+    Every node has one sample, so all factors are 1.
+    """
     number, pulls = vectors.models.dtype.type, room.pulls
     numbers = numbers_of(lesson.numbers)
     for lane in range(block.lanes):

@@ -14,7 +14,7 @@ from freewalk.engine.arrays import Data, Draws, Key, Network, Place, Vectors
 from freewalk.engine.step import choose, coordinate, far_move, learn_visit, measure, near_move, read, total
 from freewalk.rng import HALF, LOW, MOVE, MULTIPLIER_0, MULTIPLIER_1, ROUNDS, STREAM, WEYL_0, WEYL_1
 
-# These are compiled in (`cuda_build.program`).
+# These are compiled in (`cuda_build.launch`).
 SHARE = 1  # threads that share a walk
 DIM = 1  # coordinates that a thread holds
 COORDINATES = 1  # of the whole model

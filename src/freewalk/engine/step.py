@@ -46,12 +46,12 @@ def update(visit: Any, numbers: Any, x: float, gradient: float) -> Any:
 
 
 def apply(visit: Any, numbers: Any, vectors: Any, at: Any, j: int, gradient: Any) -> None:
-    """Update one coordinate of all vectors; written for the vectors of the rule (`build.apply_of`)."""
+    """Update one coordinate of all vectors; written for the vectors of the rule (`build._apply_of`)."""
     vectors.models[at.row, j] = update(visit, numbers, vectors.models[at.row, j], gradient)
 
 
 def numbers_of(values: Any) -> Any:
-    """The rule's own parameters by their names; written for those of the rule (`build.numbers_of`)."""
+    """The rule's own parameters by their names; written for those of the rule (`build._numbers_of`)."""
     return values
 
 
@@ -199,10 +199,10 @@ def fetch(array: Any, row: Any) -> None:
 
 def predict(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
     """aᵀx. On a processor an intrinsic takes this place that sums in vector registers, in an order of its own."""
-    total = models.dtype.type(0.0)
+    products = models.dtype.type(0.0)
     for j in range(dim):
-        total += read(features, sample, j) * models[walk, j]
-    return total
+        products += read(features, sample, j) * models[walk, j]
+    return products
 
 
 def learn_visit(data: Any, lesson: Any, vectors: Any, room: Any, at: Any, rate: Any, dim: int) -> None:

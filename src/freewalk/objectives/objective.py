@@ -131,7 +131,8 @@ class Objective(ABC):
     def samples(self, node: int) -> int:
         """Return how many local samples a node has; 1 where f_v is not a mean over samples, 0 at a relay.
 
-        A relay forwards the model and leaves it as it is.
+        A relay forwards the model and leaves it as it is, except under a rule that stores vectors at the nodes: there
+        it is a node whose loss is 0.
         """
         return 1
 

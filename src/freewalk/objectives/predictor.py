@@ -52,7 +52,8 @@ class Predictor(Objective):
         wherever they lie (c_v = n m_v / N for m_v samples).
     relays
         The nodes without data: True for all nodes of `graph` that have none, or a list of them. A relay forwards the
-        model and leaves it exactly as it is. It counts as one of the n nodes; its f_v is 0 (c_v = 0). Its entry in
+        model and leaves it exactly as it is (a rule that stores vectors at the nodes, such as `SAG`, takes it for a
+        node whose loss is 0). It counts as one of the n nodes; its f_v is 0 (c_v = 0). Its entry in
         `smoothness` is the smallest L_v of the nodes with data, although its true constant is 0: a design cannot give a
         node no visits, and so gives a relay no more than the least important of the others.
     graph

@@ -88,7 +88,7 @@ class Rule(ABC):
     evaluates: str = "x"
     #: The vector that is the model to report: "x", or one that is carried.
     reports: str = "x"
-    #: Whether the tokens of a replica share what is stored at a node.
+    #: Whether the tokens of a replica share what is stored at a node; a replica has one token today.
     shared: bool = False
     #: Whether `visit.visits` is counted.
     counts_visits: bool = False
@@ -185,7 +185,7 @@ def checked(rule: Rule) -> Rule:
     Raises
     ------
     FreewalkError
-        If something is not, among others a rule for the signature of earlier versions.
+        If something is not: for example, a rule with the signature of an earlier version.
     """
     who = type(rule).__name__
     if isinstance(rule.carries, int) or hasattr(rule, "reported"):

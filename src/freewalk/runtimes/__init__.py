@@ -1,4 +1,4 @@
-"""Where walks run: one file a runtime, all of them visiting the same nodes."""
+"""Where walks run: one file per runtime, all of them visiting the same nodes."""
 
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError

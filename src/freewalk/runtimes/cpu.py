@@ -15,7 +15,7 @@ from freewalk.errors import FreewalkError
 from freewalk.objectives import Objective, Predictor
 from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
-from freewalk.runtimes.halves import Half, HalvesEngine, Learner, Path, Walker
+from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime, not_compiled
 from freewalk.runtimes.state import Job, State
 
@@ -130,7 +130,7 @@ class CPUWalker(Walker):
         return [state.visits, *self.apart[1]]
 
 
-class Walking(Half):
+class Walking(Course):
     """A passage that is walked."""
 
     def __init__(
@@ -176,7 +176,7 @@ class CPULearner(Learner):
         return Learning(self, state, passage)
 
 
-class Learning(Half):
+class Learning(Course):
     """A passage that is learned along."""
 
     def __init__(self, learner: CPULearner, state: State, passage: Passage) -> None:

@@ -97,7 +97,7 @@ def _ask_for_shared_memory(kernel: Any, launch: Any) -> None:
     function = kernel._codelibrary.get_cufunc()
     (status,) = driver.cuKernelSetAttribute(attribute, launch.sharedmem, function.handle, cuda.get_current_device().id)
     if status != driver.CUresult.CUDA_SUCCESS:
-        raise FreewalkError(f"cuda: the card refuses {launch.sharedmem} bytes of shared memory a block: {status}")
+        raise FreewalkError(f"cuda: the card refuses {launch.sharedmem} bytes of shared memory per block: {status}")
 
 
 @dataclass
@@ -211,7 +211,7 @@ class CUDAEngine(Engine):
 
     def _ranges(self, state: State, marks: int) -> list[tuple[int, int]]:
         """The walks in parts that fit into the memory of the card."""
-        arrays = [state.models, state.carried, state.stored, state.seen]
+        arrays = [state.models, state.carried, state.stored, state.seen, state.paths]
         arrays += [] if state.visits_are_summed else [state.visits]
         walk = sum(array.nbytes for array in arrays) // state.walks + 8 * (state.dim + 5 * max(marks, 1) + 4)
         free = self.cuda.current_context().get_memory_info().free

@@ -21,13 +21,13 @@ from freewalk.runtimes.runtime import Engine
 from freewalk.runtimes.state import Job, Measures, State
 
 _TASKS_PER_THREAD = 4  # smaller tasks even out cores that are not equally free
-_SLAB = 2**16  # nodes that are walked before they are learned at: they stay in the cache
-_NARROW, _WIDEST = 2**6, 2**12  # walks in a slab
+_STRETCH = 2**16  # nodes that are walked before they are learned at: they stay in the cache
+_NARROW, _WIDEST = 2**6, 2**12  # walks in a stretch
 
 Path = NDArray[np.int32]
 
 
-class Half(ABC):
+class Course(ABC):
     """What a walker or a learner does along one passage; threads may do several stretches of it at once."""
 
     measures: Measures  #: By name, walks × marks: complete when all stretches are done.
@@ -41,7 +41,7 @@ class Walker(ABC):
     """One half of an engine: it advances tokens, and writes their path and counters. It knows no objective."""
 
     @abstractmethod
-    def along(self, state: State, passage: Passage) -> Half:
+    def along(self, state: State, passage: Passage) -> Course:
         """Get ready to walk a passage."""
 
     def settle(self, state: State) -> None:  # noqa: B027
@@ -52,7 +52,7 @@ class Learner(ABC):
     """The other half: it learns along a path, and measures at the marks. It knows no graph."""
 
     @abstractmethod
-    def along(self, state: State, passage: Passage) -> Half:
+    def along(self, state: State, passage: Passage) -> Course:
         """Get ready to learn along a passage."""
 
 
@@ -89,8 +89,8 @@ class HalvesEngine(Engine):
 class _Task:
     """A range of walks, stretch by stretch along a passage."""
 
-    walking: Half
-    learning: Half | None
+    walking: Course
+    learning: Course | None
     passage: Passage
     first: int
     last: int
@@ -98,14 +98,14 @@ class _Task:
     def stretches(self) -> Iterator[Stretch]:
         """Stretches of so many steps that their path stays in the cache; at least one, which may have no step."""
         start, until, marks = self.passage.start, self.passage.until, self.passage.marks
-        length = max(1, _SLAB // (self.last - self.first))
+        length = max(1, _STRETCH // (self.last - self.first))
         for now in range(start, max(until, start + 1), length):
             mark = int(np.searchsorted(marks, now, side="right")) if now > start else 0
             yield Stretch(self.first, self.last, now, min(now + length, until), mark)
 
     def go(self, ahead: Executor | None = None) -> None:
         """Walk and learn; with somebody to walk ahead, the next stretch is walked while this one is learned."""
-        length = max(1, min(_SLAB // (self.last - self.first), self.passage.until - self.passage.start))
+        length = max(1, min(_STRETCH // (self.last - self.first), self.passage.until - self.passage.start))
         paths = [np.empty((length, self.last - self.first), dtype=np.int32) for _ in range(1 if ahead is None else 2)]
         if ahead is None or self.learning is None:
             for stretch in self.stretches():
@@ -125,9 +125,9 @@ class _Task:
 def _ranges(walks: int, steps: int, threads: int) -> list[tuple[int, int]]:
     """The walks in ranges of whole blocks: narrow, since what belongs to a walk should stay in the cache for long.
 
-    But not so narrow that a few steps make a slab of next to nothing, and enough of them for all threads.
+    But not so narrow that a few steps make a stretch of next to nothing, and enough of them for all threads.
     """
-    width = max(_NARROW, min(_WIDEST, _SLAB // max(steps, 1)))
+    width = max(_NARROW, min(_WIDEST, _STRETCH // max(steps, 1)))
     blocks = -(-walks // LANES)
     parts = min(blocks, max(_TASKS_PER_THREAD * threads if threads > 1 else 1, -(-walks // width)))
     edges = np.linspace(0, blocks, parts + 1).astype(int) * LANES

@@ -16,7 +16,7 @@ from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
 from freewalk.rules import Rule
 from freewalk.rules.rule import Visit
-from freewalk.runtimes.halves import Half, HalvesEngine, Learner, Path, Walker
+from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime
 from freewalk.runtimes.state import Job, State
 
@@ -45,7 +45,7 @@ class ReferenceWalker(Walker):
         return Walking(self.job, state, passage)
 
 
-class Walking(Half):
+class Walking(Course):
     """A passage that is walked."""
 
     def __init__(self, job: Job, state: State, passage: Passage) -> None:
@@ -126,7 +126,7 @@ class ReferenceLearner(Learner):
         return Learning(self.job, self.objective, passage.phase.rule, state, passage)
 
 
-class Learning(Half):
+class Learning(Course):
     """A passage that is learned along."""
 
     def __init__(self, job: Job, objective: Objective, rule: Rule, state: State, passage: Passage) -> None:
@@ -205,7 +205,7 @@ class Learning(Half):
                 with np.errstate(all="ignore"):
                     result = self.rule.update(visit, self.numbers, x, float(gradient[j]), *others)
             except ArithmeticError:  # plain Python raises where compiled code goes on with what is not finite
-                at_relay = visit.rate == 0.0
-                result = (np.nan, *(others if at_relay else [np.nan] * len(others))) if others else np.nan
+                lost = others if self.objective.samples(node) == 0 else [np.nan] * len(others)
+                result = (np.nan, *lost) if others else np.nan
             for vector, number in zip(vectors, result if len(vectors) > 1 else (result,), strict=True):
                 vector[j] = number

@@ -39,15 +39,15 @@ class Engine(ABC):
             if state.entered != passage.began:
                 self.settle(state)
                 state.enter(self.job)
-            parts.append(self._measures(state, passage))
+            parts.append(self._run_and_count(state, passage))
             state.step = passage.until
         return side_by_side([part for part in parts if part])
 
     def measure(self, state: State) -> Measures:
         """The measures of a state as it is, walks × 1."""
-        return self._measures(state, self.job.passage(state.step, state.step, np.array([state.step])))
+        return self._run_and_count(state, self.job.passage(state.step, state.step, np.array([state.step])))
 
-    def _measures(self, state: State, passage: Passage) -> Measures:
+    def _run_and_count(self, state: State, passage: Passage) -> Measures:
         measures = self._run(state, passage)
         if not passage.marks.size:
             return {}

@@ -61,7 +61,7 @@ class Job:
 
     def rule_at(self, step: int) -> Rule | None:
         """The rule of the update that led to a step, or of the first one."""
-        return phase_at(self.phases, max(step - 1, 0))[0].rule
+        return phase_at(self.phases, max(step - 1, 0)).phase.rule
 
     def passage(self, start: int, until: int, marks: NDArray[np.int64]) -> Passage:
         """The steps from `start` to `until`, or to the end of their phase."""
@@ -102,7 +102,7 @@ class State:
     paths: NDArray[np.int32]
     stored: NDArray[np.floating[Any]] = None  # type: ignore[assignment]  # walks × nodes × vectors × dim
     seen: NDArray[np.int64] = None  # type: ignore[assignment]  # walks × nodes, where the rule counts visits
-    surplus: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: bytes, beyond messages of today's size
+    surplus: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: bytes to add, since earlier rules sent other messages
     entered: int = -1  # the step at which the vectors of the rule began
     first: int = 0  # the number of the first walk
 
@@ -146,7 +146,10 @@ class State:
         """Begin the vectors of the rule of the next update, if that is a new one."""
         phase, _, began = phase_at(job.phases, self.step)
         rule = phase.rule
-        if self.entered == began or rule is None or job.objective is None:
+        if self.entered == began:
+            return
+        self.entered = began
+        if rule is None or job.objective is None:
             return
         if self.step > 0:
             self.surplus += self.messages * (job.message_bytes(job.rule_at(self.step)) - job.message_bytes(rule))
@@ -156,7 +159,6 @@ class State:
         for index, name in enumerate(rule.stores):
             self.stored[:, :, index] = vectors[name][:, None]
         self.seen = np.zeros((self.walks, n if rule.counts_visits else 0), dtype=np.int64)
-        self.entered = began
 
     @property
     def walks(self) -> int:
@@ -179,7 +181,7 @@ class State:
 
     def bytes_sent(self, job: Job, messages: NDArray[np.int64], probes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The bytes of so many messages and probes of each walk (walks × marks), in all."""
-        size = job.message_bytes(phase_at(job.phases, max(self.entered, 0))[0].rule)
+        size = job.message_bytes(phase_at(job.phases, max(self.entered, 0)).phase.rule)
         sent = np.asarray(messages * size)  # in the order of the messages: those that lie mark by mark stay so
         if probes.any():
             sent += probes * PROBE_BYTES
@@ -188,7 +190,7 @@ class State:
         return sent
 
     def part(self, first: int, last: int) -> State:
-        """The walks first..last-1 of this state as a state of their own, which shares their arrays.
+        """The walks first..last-1 of this state as a state of their own, which shares their arrays until it moves.
 
         Visits that are summed over all walks begin at 0 in it, and paths are copies: `join` puts both together.
         """
@@ -202,7 +204,8 @@ class State:
         return replace(self, first=self.first + first, **values)
 
     def join(self, parts: Sequence[State]) -> None:
-        """Become what parts of this state, which have all of its walks, have become."""
+        """Become what parts of this state have become, which together hold all of its walks, in any order."""
+        parts = sorted(parts, key=lambda part: part.first)
         for part in parts:
             rows, kept = slice(part.first - self.first, part.first - self.first + part.walks), part.path_of >= 0
             self.paths[self.path_of[rows][kept]] = part.paths[part.path_of[kept]]
@@ -211,14 +214,10 @@ class State:
             else:
                 self.visits[rows] = part.visits
         for name in (*_BY_WALK, "carried"):
-            axis = int(name == "carried")
-            setattr(self, name, np.concatenate([getattr(part, name) for part in parts], axis=axis))
+            arrays, axis = [getattr(part, name) for part in parts], int(name == "carried")
+            if not all(np.may_share_memory(array, getattr(self, name)) for array in arrays):
+                setattr(self, name, np.concatenate(arrays, axis=axis))
         self.step, self.entered = parts[0].step, parts[0].entered
-
-    def copy(self) -> State:
-        """A state that shares nothing with this one."""
-        arrays = {name: np.array(value) for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return replace(self, **arrays)  # type: ignore[arg-type]
 
     def checked(self, job: Job, steps: int) -> State:
         """A copy in arrays of exactly the types, shapes and ranges that engines trust.
@@ -231,11 +230,11 @@ class State:
         n, dim = job.kernel.graph.n, job.dim
         step = _check.whole("record", "step", self.step, 0, steps)
         walks = max(np.size(self.nodes), 1)
-        began = phase_at(job.phases, max(step - 1, 0))[2]
+        began = phase_at(job.phases, max(step - 1, 0)).began
         entered = began if self.entered == -1 else _check.whole("record", "entered", self.entered, 0, step)
-        if entered != phase_at(job.phases, entered)[2]:
+        if entered != phase_at(job.phases, entered).began:
             raise _check.fail("record", "entered", entered, "the step at which a rule began")
-        rule = None if job.objective is None else phase_at(job.phases, entered)[0].rule
+        rule = None if job.objective is None else phase_at(job.phases, entered).phase.rule
         hops = max(move.hops for phase in job.phases for move in phase.kernel.moves)
         most = min(step * max(hops, 1), 2**62)  # models that a walk can have sent by now
         path_of = _exactly("path_of", self.path_of, "int64", (walks,), -1, walks - 1)
