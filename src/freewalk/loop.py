@@ -133,9 +133,7 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
         sizes.append(size)
     check.room("run", f"measuring {walks:,} walks {count:,} times", sizes[1], "let `every` be larger")
     check.room("run", f"{kept:,} paths of {steps:,} steps", sizes[2], "keep fewer paths")
-    check.room(
-        "run", "models, measurements, paths and what stays at the nodes, together", sum(sizes), "run fewer walks"
-    )
+    check.room("run", "models, measurements, paths and what stays at the nodes", sum(sizes), "run fewer walks")
 
 
 def run_to_end(run: Continuation, progress: Progress | None) -> Record:

@@ -230,9 +230,8 @@ def _begin(
     if job.objective is not None:
         entering.visits_everywhere(job.phases, nodes)
         entering.targets(job.phases)  # the last of all: it computes something
-    return run_to_end(
-        Continuation(job, State.begin(job, nodes, models, steps, path_of), steps, every, chosen), progress
-    )
+    state = State.begin(job, nodes, models, steps, path_of)
+    return run_to_end(Continuation(job, state, steps, every, chosen), progress)
 
 
 def _known_types(more: Sequence[type]) -> dict[str, type]:

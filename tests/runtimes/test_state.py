@@ -1,5 +1,6 @@
 """A state in parts: advancing them one by one and joining them is advancing the whole, to the bit."""
 
+from copy import deepcopy
 from dataclasses import fields
 from itertools import pairwise
 
@@ -108,13 +109,13 @@ def test_a_part_knows_the_numbers_of_its_walks(name):
     assert inner.path_of.tolist() == [-1, -1, -1]
     engine = CPU(threads=1).engine(job)
     none = np.zeros(0, dtype=np.int64)
-    inner = inner.copy()
+    inner = deepcopy(inner)
     engine.advance(inner, STEPS, none)
     engine.advance(state, STEPS, none)
     assert np.array_equal(inner.nodes, state.nodes[5:8])
     assert np.array_equal(inner.models, state.models[5:8])
     assert np.array_equal(inner.messages, state.messages[5:8])
-    misnumbered = begin(job, 9, []).part(5, 8).copy()
+    misnumbered = deepcopy(begin(job, 9, []).part(5, 8))
     misnumbered.first = 0
     engine.advance(misnumbered, STEPS, none)
     assert not np.array_equal(misnumbered.messages, state.messages[5:8])

@@ -20,9 +20,7 @@ class Network(NamedTuple):
     spans: Any  # the graph, by node: its first edge (upper half) and how many it has
     tails: Any  # by edge: where it leads
     limits: Any  # by edge: the largest word 0 that takes it by the first move, if that is a near one
-    moves: (
-        Any  # by move: its hops, and where its ratio, first matrix and distribution are (-1: nowhere); see network.py
-    )
+    moves: Any  # by move: its hops, and where its ratio, first matrix and distribution are (-1: nowhere)
     ratios: Any
     row_indptr: Any  # by matrix and node; matrices lie one behind the other
     row_indices: Any

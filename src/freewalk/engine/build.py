@@ -162,9 +162,8 @@ def route(passage: Passage, network: arrays.Network, seed: int, first: int) -> a
     ends = rng.ends(kernel.probabilities(times))
     starts = np.hstack([np.zeros((ends.shape[0], 1), dtype=np.uint64), ends])
     plain = (network.moves[1:, HOPS] == 1) & (network.moves[1:, PLAIN] == 1)
-    nearby = (
-        1 + int(np.argmin(np.append(plain, False))) if begins_near(kernel) else 0
-    )  # leading moves that are a single uniform hop
+    # How many of the first moves are a single uniform hop.
+    nearby = 1 + int(np.argmin(np.append(plain, False))) if begins_near(kernel) else 0
     longer = np.flatnonzero(network.moves[:, HOPS] > 1)
     far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
     near, free, far = (np.ascontiguousarray(words) for words in (starts[:, nearby], starts[:, min(nearby, 1)], far))
