@@ -23,5 +23,5 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
     """
     if isinstance(runtime, Runtime):
         return runtime
-    names: dict[str, type[Runtime]] = {"cpu": CPU, "cuda": CUDA, "reference": Reference}
+    names: dict[str, type[Runtime]] = {name.lower(): globals()[name] for name in __all__}
     return names[Checks(FreewalkError).choice("run", "runtime", runtime, names)]()
