@@ -270,7 +270,7 @@ def is_distribution(start: Any) -> bool:
     """Whether a start is meant as probabilities, not as nodes."""
     try:
         return bool(np.asarray(start).dtype.kind == "f")
-    except ValueError:  # rows of unequal length
+    except Exception:  # rows of unequal length, or an object that cannot be an array: whoever reads nodes says so
         return False
 
 
