@@ -247,7 +247,7 @@ LISTED_RULES = {
         step=Exponential(0.05, half_life=20), weighted=False, local_steps=3, average=True, sampled=True
     ),
 }
-# Rules with vectors that travel, stay at the nodes, and count: with every listed objective but for the plain SGDs.
+# Rules with vectors that travel, stay at the nodes, and count.
 MEMORY_RULES = {
     "SGD, average of the last half": fw.SGD(step=0.02, average="half"),
     "Momentum": fw.rules.Momentum(step=0.005, momentum=0.7),
@@ -266,12 +266,14 @@ OWN_RULES = {
 }
 RULES = LISTED_RULES | MEMORY_RULES | OWN_RULES
 
-#: Every listed objective with every listed rule; what a user writes with least squares and with the plain rules. Each
+#: Every listed objective with every kind of SGD; what a user writes with least squares and with the plain rules. Each
 #: pair of an objective's class and an update costs a compilation.
 LISTED_PROBLEMS = [name for name in PROBLEMS if "a user's" not in name]
 LESSONS = [
     *((problem, rule) for problem in LISTED_PROBLEMS if "relays" not in problem for rule in LISTED_RULES),
-    *((problem, rule) for problem in LISTED_PROBLEMS if "relays" not in problem for rule in MEMORY_RULES),
+    # Rules with memory: where every node has one sample, where it has several, and where slopes are computed together.
+    *((problem, rule) for problem in ("LeastSquares", "Logistic, uneven, ridge") for rule in MEMORY_RULES),
+    *(("Logistic, without an optimum", rule) for rule in ("Momentum", "SAG", "VisitWeighted")),
     # Factors and relays are compiled in: one rule that carries nothing, one of a user's that carries something, and
     # those for which a relay is a node like any other.
     *(
