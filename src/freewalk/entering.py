@@ -19,31 +19,16 @@ from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.rules import Rule
-from freewalk.rules.rule import begun, checked
+from freewalk.rules.rule import Visit, begun, checked
 from freewalk.stationary import stationary_law
 
 check = Checks(FreewalkError)
 PRECISIONS = ("float64", "float32")
-_TAKEN = (
-    "messages",
-    "probes",
-    "bytes",
-    "distance",
-    "visits",
-    "final",
-    "diverged",
-    "path",
-    "at",
-    "smoothness",
-    "step",
-    "walk",
-    "node",
-    "node_name",
-    "coordinate",
-    "kept",
-    "time",
-    "design",
-)
+# What a record has by these names already, and what reports call them.
+_TAKEN = {
+    *("messages", "probes", "bytes", "distance", "visits", "final", "diverged", "path", "at", "smoothness", "time"),
+    *("step", "walk", "node", "node_name", "coordinate", "kept", "design", "walks", "updates"),
+}
 _CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
 _SAME = 1e-9  # a rounding
 
@@ -56,9 +41,11 @@ def objective(who: str, value: Objective) -> Objective:
     measures = check.instance(name, "measures", found.measures, tuple, "a tuple of names")
     if "loss" not in measures or not all(isinstance(measure, str) and measure.isidentifier() for measure in measures):
         raise check.fail(name, "measures", measures, "names such as ('loss', 'accuracy'), 'loss' among them")
-    if taken := set(measures) & set(_TAKEN):
+    if taken := _TAKEN & set(measures):
         raise check.fail(name, "measures", measures, f"other names than {', '.join(sorted(taken))}")
     check.choice(name, "primary", found.primary, measures)
+    for rising in check.instance(name, "rising", found.rising, tuple, "a tuple of names"):
+        check.choice(name, "rising", rising, measures)
     return found
 
 
@@ -131,7 +118,12 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
     rule = checked(phase.rule.fitted(objective, phase.kernel))
     begun(rule, np.zeros((2, objective.dim)))
     if rule.proximal:
-        objective.proximal(0, np.zeros(objective.dim), 1.0)  # or it says that it has none
+        zeros = [np.zeros(objective.dim) for _ in ("x", *rule.carries, *rule.stores)]
+        try:
+            point, penalty = rule.point(Visit(0.1, 1.0, 0, objective.n, 1), rule.numbers, *zeros)
+        except Exception as error:
+            raise FreewalkError(f"{type(rule).__name__}: point() fails: {type(error).__name__}: {error}") from error
+        objective.proximal(0, point, penalty)  # or it says that it has none
     return rule
 
 
@@ -194,7 +186,8 @@ def _reached(matrix: Any, start: int) -> NDArray[np.bool_]:
 
 def targets(listed: tuple[Phase, ...]) -> None:
     """Warn where a walk does not sample its target, and nobody has said so: the weights of its gradients are wrong."""
-    for kernel in {id(phase.kernel): phase.kernel for phase in listed if phase.rule and phase.rule.weighted}.values():
+    weighted = [phase for phase in listed if phase.rule and phase.rule.weighted and not phase.rule.counts_visits]
+    for kernel in {id(phase.kernel): phase.kernel for phase in weighted}.values():
         longest = max(move.hops for move in kernel.moves)
         cheap = kernel.graph.n <= _CHEAP and longest <= _CHEAP_HOPS
         if kernel.biased is not None or kernel.fade is not None or not cheap:
@@ -255,10 +248,11 @@ def models(initial: ArrayLike | None, objective: Objective, walks: int, seed: in
     if initial is None and type(objective).initial is Objective.initial:
         return np.zeros((walks, dim), dtype=kind)
     given = objective.initial(walks, seed) if initial is None else initial
-    values = check.floats("learn", "initial", given)
+    who, name = ("learn", "initial") if initial is not None else (type(objective).__name__, "initial()")
+    values = check.floats(who, name, given)
     if values.shape not in ((dim,), (walks, dim)):
         raise FreewalkError(
-            f"learn: initial has shape {values.shape}, expected ({dim},) or, with a model for each walk, "
+            f"{who}: {name} has shape {values.shape}, expected ({dim},) or, with a model for each walk, "
             f"({walks}, {dim})"
         )
     with np.errstate(over="ignore"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -122,6 +123,7 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     model, n = max(job.message_bytes(phase.rule) for phase in job.phases), job.kernel.graph.n
     sizes = [walks * (32.0 + model), 8.0 * walks * count * columns, 8.0 * kept * (steps + 1)]
     check.room("run", f"the models of {walks:,} walks", sizes[0], "run fewer at a time")
+    stored = [0.0]
     for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
         item, stores = np.dtype(job.precision).itemsize, len(rule.stores)
         what = (
@@ -130,10 +132,12 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
         )
         size = float(walks) * n * (stores * job.dim * item + 8 * rule.counts_visits)
         check.room(type(rule).__name__, what, size, "run fewer walks at a time, or take precision='float32'")
-        sizes.append(size)
+        stored.append(size)
     check.room("run", f"measuring {walks:,} walks {count:,} times", sizes[1], "let `every` be larger")
     check.room("run", f"{kept:,} paths of {steps:,} steps", sizes[2], "keep fewer paths")
-    check.room("run", "models, measurements, paths and what stays at the nodes", sum(sizes), "run fewer walks")
+    # Where a rule begins, the vectors of the one before are there too.
+    most = max(one + other for one, other in pairwise([*stored, 0.0]))
+    check.room("run", "models, measurements, paths and what stays at the nodes", sum(sizes) + most, "run fewer walks")
 
 
 def run_to_end(run: Continuation, progress: Progress | None) -> Record:
@@ -191,7 +195,8 @@ def _mark_as_infinite(job: Job, measures: dict[str, NDArray[Any]]) -> None:
     if job.objective is not None:
         diverged = ~np.isfinite(measures["loss"])
         for name in (*job.objective.measures, "distance"):
-            measures[name][diverged & np.isnan(measures[name])] = np.inf
+            worst = -np.inf if name in job.objective.rising else np.inf
+            measures[name][diverged & np.isnan(measures[name])] = worst
 
 
 def _data(run: Continuation) -> "xarray.Dataset":
@@ -226,7 +231,10 @@ def _data(run: Continuation) -> "xarray.Dataset":
     }
     if graph.node_names is not None:
         coords["node_name"] = ("node", np.array(graph.node_names))
-    return described(xarray.Dataset(variables, coords=coords, attrs=attrs))
+    data = described(xarray.Dataset(variables, coords=coords, attrs=attrs))
+    for name in () if objective is None else objective.rising:
+        data[name].attrs["better"] = "higher"
+    return data
 
 
 def _diverged(

@@ -52,12 +52,20 @@ def phase_at(phases: Sequence[Phase], step: int) -> Current:
     began = 0
     start = 0
     for index, phase in enumerate(phases):
-        if index and phase.rule != phases[index - 1].rule:
+        if index and not _same(phase.rule, phases[index - 1].rule):
             began = start
         if phase.until is None or step < phase.until:
             return Current(phase, phase.until, began)
         start = phase.until
     raise FreewalkError(f"run: no phase covers step {step}; leave `until` of the last phase None")
+
+
+def _same(one: Rule | None, other: Rule | None) -> bool:
+    """Whether two rules are the same; those that cannot be compared, such as some with arrays, are not."""
+    try:
+        return one is other or bool(one == other)
+    except ValueError:
+        return False
 
 
 class Passage(NamedTuple):

@@ -58,6 +58,16 @@ def test_a_warp_shares_a_walk_whose_model_is_large(rule):
     assert_same(*both(LeastSquares.synthetic(12, dim=33, seed=1), rule, walks=2, steps=2, every=2))
 
 
+def test_a_warp_that_stays_at_relays():
+    """Nothing is summed over the warp there, and still nobody may write before all have read."""
+    shared = LeastSquares.synthetic(4, dim=34, seed=2)
+    problem = LeastSquares(shared.features[:3], shared.targets[:3], [0, 2, 3], relays=[1])
+    kernel = fw.designs.Metropolis().kernel(fw.graphs.ring(4))
+    options = {"steps": 6, "walks": 2, "every": 1, "seed": 5, "start": 1}
+    runs = (fw.learn(problem, kernel, fw.SGD(step=0.003), runtime=where, **options) for where in ("cuda", "reference"))
+    assert_same(*(run.data for run in runs))
+
+
 def test_a_warp_shares_a_walk_with_several_samples():
     problem = Logistic.synthetic(12, dim=40, samples=2, ridge=0.1, seed=1)
     assert_same(*both(problem, fw.SGD(step=0.01), walks=1, steps=2, every=2))

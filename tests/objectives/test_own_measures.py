@@ -126,3 +126,35 @@ def test_a_measure_that_is_named_and_not_given_is_told(runtime):
     problem = kind(PROBLEM.features, PROBLEM.targets, PROBLEM.nodes)
     with pytest.raises(fw.FreewalkError, match=r"Silent: measure\(\) gives loss, accuracy, expected margin as well"):
         fw.learn(problem, KERNEL, fw.SGD(step=0.1), steps=3, runtime=runtime)
+
+
+class Validated(fw.Predictor):
+    """Its loss is measured on other data, and higher is better for its score."""
+
+    curvature = 1.0
+    measures = ("loss", "score")
+    primary = "score"
+    rising = ("score",)
+
+    @staticmethod
+    def value(prediction, target):
+        return 0.5 * (prediction - target) ** 2
+
+    @staticmethod
+    def slope(prediction, target):
+        return prediction - target
+
+    def measure(self, x):
+        return {"loss": float(np.sum(np.square(x))), "score": -float(np.sum(np.abs(x)))}
+
+
+@pytest.mark.parametrize("runtime", ["cpu", "reference"])
+def test_a_class_that_measures_for_itself_is_asked_everywhere(runtime):
+    problem = Validated([[1.0], [2.0], [3.0]], [1.0, 1.0, 1.0])
+    kernel = fw.designs.Metropolis().kernel(fw.graphs.ring(3))
+    data = fw.learn(problem, kernel, fw.SGD(step=0.05), steps=20, every=5, walks=2, runtime=runtime).data
+    assert data.loss.values[:, -1] == pytest.approx(data.final.values[:, 0] ** 2)
+    assert data.score.values[:, -1] == pytest.approx(-abs(data.final.values[:, 0]))
+    assert data.attrs["primary"] == "score"
+    assert data.score.attrs["better"] == "higher"
+    assert "better" not in data.loss.attrs

@@ -116,8 +116,8 @@ def three(visit, numbers, x, gradient, one, two):
 
 FORM = r"update\(visit, numbers, x, gradient, \*carried, \*stored\), which returns the new x, carried and stored"
 WRONG = {
-    "too few values": (Mine(forgetful), r"Mine: update returns 1 value, expected 2: the new x, speed$"),
-    "too many values": (Mine(generous, ()), r"Mine: update returns 3 values, expected 1: the new x$"),
+    "too few values": (Mine(forgetful), r"Mine: update returns 1 value, expected 2: a tuple of the new x, speed$"),
+    "too many values": (Mine(generous, ()), r"Mine: update returns 3 values, expected 1: one number, the new x$"),
     "an update that fails": (
         Mine(failing, ()),
         r"Mine: update fails where all numbers are 0.5: AttributeError: .*speed",
@@ -144,11 +144,11 @@ WRONG = {
     "no function": (Mine(3, ()), rf"Mine: update = 3, expected a function {FORM}"),
     "begins with a shape": (
         Mine(begins=lambda models: {"speed": np.zeros(5)}),
-        r"Mine: begin\(\)\['speed'\] = .*, expected an array of floats of shape \(1, 3\)",
+        r"Mine: begin\(\)\['speed'\] = .*, expected an array of floats of shape \(2, 3\)",
     ),
     "begins with whole numbers": (
         Mine(begins=lambda models: {"speed": np.zeros(models.shape, dtype=int)}),
-        r"Mine: begin\(\)\['speed'\] = .*, expected an array of floats of shape \(1, 3\)",
+        r"Mine: begin\(\)\['speed'\] = .*, expected an array of floats of shape \(2, 3\)",
     ),
     "begins with a name": (
         Mine(begins=lambda models: {"force": models}),
@@ -241,3 +241,45 @@ def test_one_objective_under_one_name():
     assert named.data.identical(fw.learn(objective=PROBLEM, kernel=KERNEL, rule=SGD(step=0.01), steps=3).data)
     with pytest.raises(FreewalkError, match=r"learn: objective = None, expected an objective such as"):
         fw.learn(kernel=KERNEL, rule=SGD(step=0.01), steps=3)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            "def update(visit, numbers, x, gradient, z, y):\n    return x, z, y",
+            r"here update\(visit, numbers, x, gradient, y, z\)",
+        ),
+        (
+            "def update(visit, numbers, x, y, gradient, z):\n    return x, y, z",
+            r"here update\(visit, numbers, x, gradient, y, z\)",
+        ),
+        ("def update(visit, numbers, x, gradient, *vectors):\n    return x, *vectors", r"\*vectors\) has another form"),
+        (
+            "def update(visit, numbers, x, gradient, y, z):\n    return [x, y, z]",
+            r"expected 3: a tuple of the new x, y, z",
+        ),
+        ("def update(visit, numbers, x, gradient, y, z):\n    return x, 'y', z", r"expected numbers: the new x, y, z"),
+        ("def update(visit, numbers, x, gradient, y, z):\n    pass", r"returns None, expected 3"),
+        (
+            "def update(visit, numbers, x, gradient, y, z):\n    return x * numbers.nothing, y, z",
+            r"numbers are its fields that are numbers: beta\)",
+        ),
+    ],
+)
+def test_functions_that_almost_fit_are_refused_before_any_work(function, message):
+    space = {}
+    exec(function, space)
+
+    @dataclass(frozen=True)
+    class Almost(fw.Rule):
+        step: float = 0.1
+        beta: float = 2.0
+        nothing: float | None = None
+        stores = ("y", "z")
+        update = staticmethod(space["update"])
+
+    problem = fw.objectives.LeastSquares.synthetic(5, dim=2, seed=1)
+    kernel = fw.designs.Metropolis().kernel(fw.graphs.ring(5))
+    with pytest.raises(FreewalkError, match=message):
+        fw.learn(problem, kernel, Almost(), steps=3, runtime="reference")

@@ -40,7 +40,7 @@ def check_rule(who: str, rule: Rule | None) -> SGD:
     """A rule whose moments follow a recursion, or an error."""
     expected = "fw.SGD(step=...) without averaging; simulate other rules with fw.learn(..., walks=1000)"
     found = check.instance(who, "rule", rule, SGD, expected)
-    if found.average:
+    if found.average or found.update is not SGD(step=1.0).update:  # a class of a user's may update otherwise
         raise check.fail(who, "rule", rule, expected)
     return found
 

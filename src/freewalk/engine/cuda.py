@@ -275,6 +275,7 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
                 vectors.models[row, coordinate(j)] = x[0, j]
                 for index in range(CARRIES):
                     vectors.carried[index, row, coordinate(j)] = kept[index, 0, j]
+        together()  # all that share the walk have read where it began
         if leads:
             walkers.nodes[row] = node
             walkers.messages[row] += sent

@@ -100,6 +100,8 @@ def read_tables(values: dict[str, Any], source: str) -> Tables:
     Traceback (most recent call last):
     freewalk.errors.SpecError: my.toml: [run] has no key 'step'; did you mean 'steps'?
     """
+    if "objective" in values and "problem" not in values:  # two names for the same table
+        values = {"problem" if name == "objective" else name: value for name, value in values.items()}
     try:
         return Tables.model_validate(values)
     except ValidationError as error:

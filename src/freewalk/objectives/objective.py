@@ -62,6 +62,8 @@ class Objective(ABC):
     measures: tuple[str, ...] = ("loss",)
     #: The measure that reports show.
     primary: str = "loss"
+    #: Those of the measures for which higher is better, such as an accuracy.
+    rising: tuple[str, ...] = ()
     heavy: tuple[int, ...] = ()
     #: What the nodes were called when the data were given to them, or None; a kernel on a graph with others is refused.
     node_names: tuple[str, ...] | None = None
@@ -145,13 +147,18 @@ def measured(objective: Objective, x: ArrayLike) -> Mapping[str, float]:
     ProblemError
         If `measure` does not give one of them.
     """
-    values = objective.measure(x)
+    values, who = objective.measure(x), type(objective).__name__
+    if not isinstance(values, Mapping):
+        raise ProblemError(f"{who}: measure() gives a {type(values).__name__}, expected a mapping of names to numbers")
     missing = [name for name in objective.measures if name not in values]
     if missing:
         raise ProblemError(
-            f"{type(objective).__name__}: measure() gives {', '.join(values)}, expected {', '.join(missing)} as well: "
-            "its `measures` name what is measured"
+            f"{who}: measure() gives {', '.join(values)}, expected {', '.join(missing)} as well: its `measures` name "
+            "what is measured"
         )
+    for name in objective.measures:
+        if np.ndim(values[name]) or not isinstance(values[name], (int, float, np.number)):
+            raise ProblemError(f"{who}: measure() gives a {type(values[name]).__name__} for {name}, expected a number")
     return values
 
 

@@ -16,7 +16,7 @@ class Momentum(Rule):
     """v ← m v + γ w_v ∇f_v(x), x ← x − v: the heavy ball; the velocity travels with the model.
 
     On a walk, where gradients are noise around a mean, a momentum m acts like a step size of γ / (1 − m): take
-    (1 − m) times the step of `SGD`.
+    (1 − m) times the step of `SGD`. At a relay, which has no data, the model stays and the velocity decays.
 
     Parameters
     ----------

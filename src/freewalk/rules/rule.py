@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 check = Checks(FreewalkError)
 _MOST_VECTORS = 8
 _MOST_LOCAL_STEPS = 10**6  # a visit cannot be interrupted
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NOT_NUMBERS = ("step", "local_steps")  # they reach `update` as visit.rate and visit.count
 #: The bytes of a probe: the numbers of run, walk, step and hop, a ratio, and the header of a packet.
 PROBE_BYTES = 64
@@ -118,7 +119,7 @@ class Rule(ABC):
     def numbers(self) -> tuple[float, ...]:
         """The parameters by name, a named tuple: every field that is a number, but for `step` and `local_steps`."""
         names = [field.name for field in fields(self)] if is_dataclass(self) else list[str]()
-        values = {name: getattr(self, name) for name in names if name not in _NOT_NUMBERS}
+        values = {name: getattr(self, name) for name in names if name not in _NOT_NUMBERS and name[0] != "_"}
         found = {name: value for name, value in values.items() if _is_number(value)}
         return _numbers(tuple(found))(*(float(value) for value in found.values()))  # type: ignore[no-any-return]
 
@@ -212,33 +213,39 @@ def checked(rule: Rule) -> Rule:
 
 def _check_update(who: str, rule: Rule, vectors: int) -> None:
     """Call the function once in plain Python: what is wrong there is told better than by a compiler."""
-    function = rule.update
+    function, expected = rule.update, ["visit", "numbers", "x", "gradient", *rule.carries, *rule.stores]
     try:
-        names = list(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         raise check.fail(who, "update", function, f"a function {FORM}") from None
     if inspect.ismethod(function):
         raise FreewalkError(f"{who}: update is a method that takes `self`; make it a @staticmethod: {FORM}")
-    if len(names) != 3 + vectors or names[0] == "x":
+    names = list(parameters)
+    strays = {name for place, name in enumerate(names) if name in expected and expected.index(name) != place}
+    if len(names) != len(expected) or strays or any(one.kind not in _PLACED for one in parameters.values()):
         raise FreewalkError(
-            f"{who}: update({', '.join(names)}) has another form than it should, which is {FORM}; here "
-            f"update({', '.join(['visit', 'numbers', 'x', 'gradient', *rule.carries, *rule.stores])})"
+            f"{who}: update({', '.join(map(str, parameters.values()))}) has another form than it should, which is "
+            f"{FORM}; here update({', '.join(expected)})"
         )
-    visit = Visit(rate=0.1, weight=1.0, count=0, nodes=2, visits=1)
+    visit, numbers = Visit(rate=0.1, weight=1.0, count=0, nodes=2, visits=1), rule.numbers
     try:
-        result = function(visit, rule.numbers, 0.5, 0.5, *[0.5] * (vectors - 1))
+        result = function(visit, numbers, 0.5, 0.5, *[0.5] * (vectors - 1))
     except ArithmeticError:
         return
     except Exception as error:
+        known = f" (numbers are its fields that are numbers: {', '.join(numbers._fields) or 'none'})"  # type: ignore[attr-defined]
         raise FreewalkError(
             f"{who}: update fails where all numbers are 0.5: {type(error).__name__}: {error}"
+            f"{known if isinstance(error, AttributeError) else ''}"
         ) from error
-    got = len(result) if isinstance(result, tuple) else 1
-    if got != vectors:
-        raise FreewalkError(
-            f"{who}: update returns {got} value{'s' * (got != 1)}, expected {vectors}: the new "
-            f"{', '.join(['x', *rule.carries, *rule.stores])}"
-        )
+    values = result if isinstance(result, tuple) else (result,)
+    words = ", ".join(["x", *rule.carries, *rule.stores])
+    if len(values) != vectors or isinstance(result, tuple) != (vectors > 1):
+        got = f"{len(values)} value{'s' * (len(values) != 1)}" if isinstance(result, (tuple, float)) else show(result)
+        kind = "a tuple of the new" if vectors > 1 else "one number, the new"
+        raise FreewalkError(f"{who}: update returns {got}, expected {vectors}: {kind} {words}")
+    if not all(_is_number(value) for value in values):
+        raise FreewalkError(f"{who}: update returns {show(result)}, expected numbers: the new {words}")
 
 
 def begun(rule: Rule, models: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -250,7 +257,10 @@ def begun(rule: Rule, models: NDArray[Any]) -> dict[str, NDArray[Any]]:
         If `begin` makes something else.
     """
     who, names = type(rule).__name__, (*rule.carries, *rule.stores)
-    given = rule.begin(models)
+    try:
+        given = rule.begin(models)
+    except Exception as error:
+        raise FreewalkError(f"{who}: begin() fails: {type(error).__name__}: {error}") from error
     if not isinstance(given, Mapping) or not set(given) <= set(names):
         raise check.fail(who, "begin()", given, f"a mapping of some of {', '.join(names) or 'no vectors'} to arrays")
     vectors = {}

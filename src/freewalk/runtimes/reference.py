@@ -208,4 +208,4 @@ class Learning(Course):
                 lost = others if self.objective.samples(node) == 0 else [np.nan] * len(others)
                 result = (np.nan, *lost) if others else np.nan
             for vector, number in zip(vectors, result if len(vectors) > 1 else (result,), strict=True):
-                vector[j] = number
+                vector[j] = np.nan if isinstance(number, complex) else number  # a power of a negative number
