@@ -272,8 +272,9 @@ LISTED_PROBLEMS = [name for name in PROBLEMS if "a user's" not in name]
 LESSONS = [
     *((problem, rule) for problem in LISTED_PROBLEMS if "relays" not in problem for rule in LISTED_RULES),
     # Rules with memory: where every node has one sample, where it has several, and where slopes are computed together.
-    *((problem, rule) for problem in ("LeastSquares", "Logistic, uneven, ridge") for rule in MEMORY_RULES),
-    *(("Logistic, without an optimum", rule) for rule in ("Momentum", "SAG", "VisitWeighted")),
+    *(("LeastSquares", rule) for rule in MEMORY_RULES),
+    *(("Logistic, uneven, ridge", rule) for rule in ("Momentum, local steps, sampled", "SAG", "Walkman")),
+    *(("Logistic, without an optimum", rule) for rule in ("SAG", "VisitWeighted")),
     # Factors and relays are compiled in: one rule that carries nothing, one of a user's that carries something, and
     # those for which a relay is a node like any other.
     *(

@@ -1,5 +1,7 @@
 """What was once written down stays as it is: integers to the bit, floats within rounding."""
 
+import os
+
 import frozen
 import numpy as np
 import pytest
@@ -18,7 +20,16 @@ def test_every_frozen_run_is_still_there():
     assert set(NAMES) <= set(CASES)
 
 
-@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+# In single precision each run is a compilation of its own, minutes in all: by default only those others compile too.
+ALL = bool(os.environ.get("FREEWALK_ALL_FROZEN"))
+TRIED = [
+    number
+    for number, name in enumerate(NAMES)
+    if ALL or "float32" not in name or name.startswith("learn: LeastSquares by SGD,")
+]
+
+
+@pytest.mark.parametrize("number", TRIED, ids=[NAMES[number] for number in TRIED])
 def test_a_frozen_run(number):
     digest, vector = CASES[NAMES[number]]()
     assert digest == DIGESTS[number]

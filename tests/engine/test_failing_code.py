@@ -114,7 +114,9 @@ class Unfinished(Quartic):
 def test_functions_that_do_not_fit_are_told_in_plain_words():
     data = [[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
-    with pytest.raises(fw.FreewalkError, match=r"Forgetful: update returns 1 value, expected 2: the new x, memory"):
+    with pytest.raises(
+        fw.FreewalkError, match=r"Forgetful: update returns 1 value, expected 2: a tuple of the new x, m"
+    ):
         fw.learn(Quartic(*data), kernel, Forgetful(), steps=2)
     with pytest.raises(fw.FreewalkError, match=r"slope of Unfinished: fails when called .*TypeError.*missing 1"):
         fw.learn(Unfinished(*data), kernel, fw.SGD(0.1), steps=2)

@@ -126,5 +126,5 @@ class Misshapen(Quadratic):
 
 def test_a_first_model_of_another_size_is_told():
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
-    with pytest.raises(fw.FreewalkError, match=r"learn: initial has shape \(2, 3\), expected \(2,\) or"):
+    with pytest.raises(fw.FreewalkError, match=r"Misshapen: initial\(\) has shape \(2, 3\), expected \(2,\) or"):
         fw.learn(Misshapen(), kernel, fw.SGD(step=0.1), steps=1, walks=2, runtime="reference")

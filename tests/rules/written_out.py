@@ -11,7 +11,7 @@ from freewalk.runtimes import Job, State, runtime_named
 
 GRAPH = fw.graphs.watts_strogatz(8, 4, 0.3, seed=1)
 PROBLEM = LeastSquares.synthetic(
-    8, dim=3, samples=[3, 1, 2, 5, 1, 4, 1, 2], noise=0.5, ridge=0.1, heavy=1, heavy_variance=6.0, seed=3
+    8, dim=3, samples=[3, 1, 2, 5, 1, 4, 1, 2], noise=0.5, heavy=1, heavy_variance=6.0, seed=3
 )
 KERNEL = fw.designs.MHLJ(0.4, 0.5, 2).kernel(GRAPH, PROBLEM.smoothness)
 START = np.array([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]])
