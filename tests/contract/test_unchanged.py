@@ -1,4 +1,7 @@
-"""What was once written down stays as it is: integers to the bit, floats within rounding."""
+"""What was once written down stays as it is: integers to the bit, floats within rounding.
+
+By its name it runs after `test_lessons.py`, which compiles the same code.
+"""
 
 import os
 
