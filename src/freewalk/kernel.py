@@ -52,7 +52,7 @@ class Move:
     ratio
         A positive number for each node; goes with uniform hops only. None accepts always.
     rows
-        A row-stochastic matrix on the edges and the diagonal, or a sequence with one matrix a hop. None hops uniformly.
+        A row-stochastic matrix on the edges and the diagonal, or a sequence with one per hop. None hops uniformly.
     law
         Draw the node from this law over all nodes instead of walking. Not local: for baselines.
 
@@ -92,7 +92,7 @@ class Move:
             if len(matrices) not in (1, self.hops):
                 raise KernelError(
                     f"Move: got {len(matrices)} matrices for {self.hops} hops; expected one, or one a hop (a list is "
-                    "read as one matrix a hop: make a single matrix an array)"
+                    "read as one matrix per hop: make a single matrix an array)"
                 )
             object.__setattr__(self, "rows", tuple(canonical_rows(matrix) for matrix in matrices))
 

@@ -44,7 +44,7 @@ def exact_curve(
     Parameters
     ----------
     problem
-        A least-squares problem; any number of samples a node, any ridge.
+        A least-squares problem; any number of samples per node, any ridge.
     kernel
         How the walk moves, or a list of `Phase`s in place of kernel and rule; probabilities may change with the step.
     rule
@@ -74,9 +74,9 @@ def exact_curve(
 
     Notes
     -----
-    A step costs O((n + entries) · d²) for one sample a node, where jumps are applied hop by hop, so that jumps of up to
-    r hops count 2r · edges entries whatever their lengths; corrected jumps are not separable over their hops and count
-    the entries of their multi-hop rows. Whole gradients of several samples cost O(n · d³) more. The state takes
+    A step costs O((n + entries) · d²) for one sample per node, where jumps are applied hop by hop, so that jumps of up
+    to r hops count 2r · edges entries whatever their lengths; corrected jumps are not separable over their hops and
+    count the entries of their multi-hop rows. Whole gradients of several samples cost O(n · d³) more. The state takes
     n · (d + 1)(d + 2)/2 numbers.
 
     Examples

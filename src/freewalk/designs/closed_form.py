@@ -18,7 +18,7 @@ class ClosedFormMHLJ(Design):
 
     The paper prints this matrix beside an algorithm that hops uniformly; the two agree where the neighbours of every
     node have equal degrees. The first hop of a jump of i hops goes from v to u with probability c_(i−1)(u) / c_i(v),
-    and so on, where c_k = A^k 1 counts the paths of k hops: one matrix a hop, each on the edges of the graph, though
+    and so on, where c_k = A^k 1 counts the paths of k hops: one matrix per hop, each on the edges of the graph, though
     its numbers need global knowledge.
 
     Parameters
@@ -49,7 +49,7 @@ class ClosedFormMHLJ(Design):
         return self.jump > 0
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
-        """The Metropolis hop of MHLJ, then jumps with one matrix a hop."""
+        """The Metropolis hop of MHLJ, then jumps with one matrix per hop."""
         from scipy.sparse import csr_array, diags_array
 
         metropolis = Move(1.0 - self.jump, hops=1, ratio=self.target(graph, importance) / graph.degrees)

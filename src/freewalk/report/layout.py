@@ -57,7 +57,7 @@ def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> Layout:
     focus
         The nodes that matter: at the top of a ring, or amid the part that is shown.
     importance
-        A number a node; of equally near nodes the more important are shown.
+        One number per node; of equally near nodes the more important are shown.
 
     Returns
     -------

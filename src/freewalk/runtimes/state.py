@@ -232,7 +232,7 @@ class State:
         walks = max(np.size(self.nodes), 1)
         began = phase_at(job.phases, max(step - 1, 0)).began
         entered = began if self.entered == -1 else _check.whole("record", "entered", self.entered, 0, step)
-        if entered != phase_at(job.phases, entered).began:
+        if entered not in (began, phase_at(job.phases, min(step, steps - 1)).began):
             raise _check.fail("record", "entered", entered, "the step at which a rule began")
         rule = None if job.objective is None else phase_at(job.phases, entered).phase.rule
         hops = max(move.hops for phase in job.phases for move in phase.kernel.moves)

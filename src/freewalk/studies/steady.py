@@ -31,7 +31,7 @@ def pull(evidence: Evidence, label: str) -> float:
     """
     problem, kernel = evidence.plan.problem, evidence.plan.walks[label][-1].kernel
     if not isinstance(problem, LeastSquares) or len(problem.targets) != problem.n or problem.ridge:
-        raise SpecError(f"{label}: got {problem!r}, expected least squares with one sample a node and no ridge")
+        raise SpecError(f"{label}: got {problem!r}, expected least squares with one sample per node and no ridge")
     scales = np.sqrt(stationary(kernel) * kernel.weights)
     model = np.linalg.lstsq(scales[:, None] * problem.features, scales * problem.targets, rcond=None)[0]
     return max(0.0, float(problem.loss(model) - problem.loss(problem.optimum())))  # where it is 0, rounding is left

@@ -239,7 +239,7 @@ class Walks:
     heavy
         The nodes that are ringed, and of which the time spent on them is counted.
     importance
-        A number a node.
+        One number per node.
     paths
         By design, the node at every update of one walk, the start first.
     visits
