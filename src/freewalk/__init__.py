@@ -1,10 +1,11 @@
 """Decentralized learning by random walks: design a walk, run it, learn with it."""
 
-from freewalk import analysis, designs, graphs, objectives, rules, runtimes, schedules
+from freewalk import analysis, baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
 from freewalk._version import __version__
 from freewalk.analysis import diagnose
 from freewalk.designs import Design
 from freewalk.errors import FreewalkError
+from freewalk.exchanges import Exchange
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, Move
 from freewalk.objectives import Objective, Predictor
@@ -16,6 +17,7 @@ from freewalk.run import learn, resume, walk
 __all__ = [
     "SGD",
     "Design",
+    "Exchange",
     "FreewalkError",
     "Graph",
     "Kernel",
@@ -27,9 +29,11 @@ __all__ = [
     "Rule",
     "__version__",
     "analysis",
+    "baselines",
     "concat",
     "designs",
     "diagnose",
+    "exchanges",
     "graphs",
     "learn",
     "load",

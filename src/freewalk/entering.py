@@ -14,6 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk import rng
 from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import AnalysisError, FreewalkError, KernelError, ProblemError, TargetWarning
+from freewalk.exchanges import Exchange
+from freewalk.exchanges.exchange import checked as checked_exchange
+from freewalk.exchanges.exchange import gathering_of, weights_of
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
@@ -27,7 +30,8 @@ PRECISIONS = ("float64", "float32")
 # What a record has by these names already, and what reports call them.
 _TAKEN = {
     *("messages", "probes", "bytes", "distance", "visits", "final", "diverged", "path", "at", "smoothness", "time"),
-    *("step", "walk", "node", "node_name", "coordinate", "kept", "design", "walks", "updates"),
+    *("step", "walk", "node", "node_name", "coordinate", "kept", "design", "walks", "updates", "rounds"),
+    *("consensus", "token"),
 }
 _CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
 _SAME = 1e-9  # a rounding
@@ -61,18 +65,23 @@ def optimum(found: Objective) -> NDArray[np.float64]:
 
 
 def phases(
-    kernel: Kernel | Sequence[Phase], rule: Rule | None, objective: Objective | None, who: str = "learn"
+    kernel: Kernel | Sequence[Phase],
+    rule: Rule | None,
+    objective: Objective | None,
+    who: str = "learn",
+    exchange: Exchange | None = None,
 ) -> tuple[Phase, ...]:
-    """A kernel and a rule, or a list of phases, as phases that fit each other and the objective; `who` asks for them.
+    """A kernel, a rule and an exchange, or a list of phases, as phases that fit each other and the objective.
 
-    Rules have all filled in that follows from the objective and the kernel.
+    `who` asks for them. Rules have all filled in that follows from the objective and the kernel.
     """
     several = not isinstance(kernel, Kernel)
     if isinstance(kernel, Kernel):
-        listed = [Phase(None, kernel, rule)]
-    elif rule is not None and isinstance(kernel, (list, tuple)):
+        listed = [Phase(None, kernel, rule, exchange)]
+    elif (rule is not None or exchange is not None) and isinstance(kernel, (list, tuple)):
+        what = "a rule" if rule is not None else "an exchange"
         raise FreewalkError(
-            f"{who}: got a list of phases and a rule; each phase names its own rule: fw.Phase(until, kernel, rule)"
+            f"{who}: got a list of phases and {what}; each phase names its own: fw.Phase(until, kernel, rule, exchange)"
         )
     else:
         listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
@@ -93,6 +102,12 @@ def phases(
     for index, phase in enumerate(listed):
         name = f"phases[{index}].rule" if several else "rule"
         check.instance(who, name, phase.rule, (Rule, NoneType) if objective is None else Rule, expected)
+        if phase.exchange is not None:
+            name = name.replace("rule", "exchange")
+            found = check.instance(who, name, phase.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
+            if objective is None:
+                raise FreewalkError(f"{who}: {name} = {found!r}, and nothing is learned; an exchange mixes models")
+            checked_exchange(found)
     if objective is None:
         return tuple(listed)
     n = listed[0].kernel.graph.n
@@ -125,6 +140,33 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
             raise FreewalkError(f"{type(rule).__name__}: point() fails: {type(error).__name__}: {error}") from error
         objective.proximal(0, point, penalty)  # or it says that it has none
     return rule
+
+
+def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) -> None:
+    """Refuse an exchange that these tokens cannot make; `nodes` is where the tokens of all walks start."""
+    for phase in (phase for phase in listed if phase.exchange is not None):
+        exchange = phase.exchange
+        if exchange is None:
+            continue
+        who = type(exchange).__name__
+        if tokens < 2:
+            raise FreewalkError(f"{who}: there is one token, expected at least two that can mix; pass tokens=8")
+        for own in np.unique(nodes.reshape(-1, tokens), axis=0):
+            exchange.admit(phase.kernel, own)
+        first = gathering_of(0, 0, exchange.every, nodes[:tokens], phase.kernel.graph)
+        if not exchange.means:
+            weights = weights_of(exchange, first)
+            if weights is not None:
+                check.integers(who, "sent()", exchange.sent(first, weights), (tokens,), low=0)
+
+
+def tokens(value: int | str, graph: Graph) -> int:
+    """How many tokens each walk has."""
+    if isinstance(value, str) and value == "nodes":
+        return graph.n
+    if isinstance(value, str):
+        raise check.fail("run", "tokens", value, 'a whole number >= 1, or "nodes": one on each node')
+    return check.whole("run", "tokens", value, 1, remedy='"nodes" is one on each node')
 
 
 def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> None:
@@ -241,9 +283,13 @@ def schedules(listed: tuple[Phase, ...], steps: int) -> None:
             check.floats(who, "rates()", phase.rule.rates(grid), grid.shape, low=0.0, remedy=remedy)
 
 
-def models(initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str) -> NDArray[Any]:
-    """The first model of each walk."""
+def models(
+    initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str, tokens: int = 1
+) -> NDArray[Any]:
+    """The first model of each token."""
     dim = objective.dim
+    if tokens > 1:
+        return _models_of_tokens(initial, objective, walks, seed, kind, tokens)
     check.room("learn", f"{walks} models of {dim} numbers", 8.0 * walks * dim, "run fewer walks at a time")
     if initial is None and type(objective).initial is Objective.initial:
         return np.zeros((walks, dim), dtype=kind)
@@ -266,22 +312,50 @@ def models(initial: ArrayLike | None, objective: Objective, walks: int, seed: in
     return np.array(np.broadcast_to(rounded, (walks, dim)), order="C")
 
 
-def start(value: str | ArrayLike, seed_: int, walks: int, graph: Graph, importance: ArrayLike) -> NDArray[np.int32]:
-    """The first node of each walk: "uniform", "heaviest", a node, or one per walk; a node may be named."""
-    if isinstance(value, str) and value == "uniform":
-        key = (np.uint64(seed_), rng.START, np.arange(walks, dtype=np.uint64), np.uint64(0), np.uint64(0))
+def _models_of_tokens(
+    initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str, tokens: int
+) -> NDArray[Any]:
+    """The tokens of a walk begin with its model, unless each of them is given one."""
+    what, size = f"the models of {walks:,} × {tokens:,} tokens", 8.0 * walks * tokens * objective.dim
+    check.room("learn", what, size, "run fewer walks or tokens at a time")
+    shape = walks, tokens, objective.dim
+    if initial is not None and np.shape(initial) == shape:
+        flat = check.floats("learn", "initial", initial).reshape(-1, objective.dim)
+        return models(flat, objective, walks * tokens, seed, kind)
+    try:
+        return np.repeat(models(initial, objective, walks, seed, kind), tokens, axis=0)
+    except FreewalkError as error:
+        raise FreewalkError(f"{error} (or, with a model for each token, {shape})") from error
+
+
+def start(
+    value: str | ArrayLike | None, seed_: int, walks: int, graph: Graph, importance: ArrayLike, tokens: int | str = 1
+) -> NDArray[np.int32]:
+    """The first node of each token: "uniform", "heaviest", a node, one per walk or per token; a node may be named."""
+    count = graph.n if isinstance(tokens, str) else tokens
+    rows = walks * count
+    if isinstance(tokens, str):
+        if value is not None:
+            remedy = 'leave it out: with tokens="nodes" each token starts at its own node'
+            raise check.fail("run", "start", value, "None", remedy)
+        return np.tile(np.arange(graph.n, dtype=np.int32), walks)
+    if value is None or (isinstance(value, str) and value == "uniform"):
+        key = (np.uint64(seed_), rng.START, np.arange(rows, dtype=np.uint64), np.uint64(0), np.uint64(0))
         return np.asarray(rng.pick(rng.word_pair(*key)[0], np.uint64(graph.n)), dtype=np.int32)
     if isinstance(value, str) and value == "heaviest":
         value = int(np.argmax(importance))
     each = f"a list with one for each of the {walks} walks, " if walks > 1 else ""
+    each += f"rows of {count} of them, one for each token, " if count > 1 else ""
     expected = f"a node, {each}'uniform' or 'heaviest'"
     guess = suggestion(value, ("uniform", "heaviest"), "") if isinstance(value, str) else ""
     if guess.startswith("did") and graph.node_names is None:
         raise check.fail("run", "start", value, expected, guess)
     nodes = nodes_of("run", "start", value, graph, expected)
-    if nodes.shape not in ((), (walks,)):
+    nodes = nodes[None] if walks == 1 and count > 1 and nodes.shape == (count,) else nodes
+    if nodes.shape not in ((), (walks,), (walks, count)):
         raise FreewalkError(f"run: start has shape {nodes.shape}, expected {expected}")
-    return np.array(np.broadcast_to(nodes, (walks,)), dtype=np.int32)
+    by_walk = nodes if nodes.ndim == 2 else np.broadcast_to(nodes, (walks,))[:, None]
+    return np.array(np.broadcast_to(by_walk, (walks, count)).reshape(-1), dtype=np.int32)
 
 
 def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
@@ -296,14 +370,15 @@ def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check
     return check.integers(who, name, value, None, low=0, high=graph.n - 1, remedy=f"give {expected}")
 
 
-def paths(value: int | Sequence[int], walks: int) -> NDArray[np.int64]:
-    """By walk: the row of its path, or -1."""
-    remedy = "give how many walks keep their path, or a list of them"
+def paths(value: int | Sequence[int], rows: int, tokens: int = 1) -> NDArray[np.int64]:
+    """By token: the row of its path, or -1."""
+    who = "walks" if tokens == 1 else "tokens"
+    remedy = f"give how many {who} keep their path, or a list of them"
     chosen = check.integers("run", "paths", value, None, low=0, remedy=remedy)
     if chosen.ndim == 0:
-        chosen = np.arange(check.whole("run", "paths", int(chosen), 0, walks, remedy))
-    if chosen.ndim != 1 or (chosen >= walks).any() or np.unique(chosen).size != chosen.size:
-        raise check.fail("run", "paths", value, f"walks from 0 to {walks - 1}, each once", remedy)
-    rows = np.full(walks, -1, dtype=np.int64)
-    rows[chosen] = np.arange(chosen.size)
-    return rows
+        chosen = np.arange(check.whole("run", "paths", int(chosen), 0, rows, remedy))
+    if chosen.ndim != 1 or (chosen >= rows).any() or np.unique(chosen).size != chosen.size:
+        raise check.fail("run", "paths", value, f"{who} from 0 to {rows - 1}, each once", remedy)
+    path_of = np.full(rows, -1, dtype=np.int64)
+    path_of[chosen] = np.arange(chosen.size)
+    return path_of

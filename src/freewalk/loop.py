@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 MOST_STEPS = 2**62  # sums of two such numbers fit into 64 bits
+_MOST_ROWS = 2**32 - 1  # draws number them by 32 bits
 _CHUNK_SECONDS = 0.15  # how long Ctrl-C and a progress bar may have to wait
 _CHUNK_STEPS = 2**20  # bounds arrays with one number per step
 _BLOWN_UP = 1e4  # times the largest of the first, zero-model and optimal losses: nothing that learns gets there
@@ -120,17 +121,21 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     check = Checks(FreewalkError)
     count = _count_marks(steps, every, steps)
     columns = len(job.measured) + 1  # one more: they are put together one after the other
-    model, n = max(job.message_bytes(phase.rule) for phase in job.phases), job.kernel.graph.n
-    sizes = [walks * (32.0 + model), 8.0 * walks * count * columns, 8.0 * kept * (steps + 1)]
-    check.room("run", f"the models of {walks:,} walks", sizes[0], "run fewer at a time")
+    model, n, rows = max(job.message_bytes(phase.rule) for phase in job.phases), job.kernel.graph.n, walks * job.tokens
+    who = f"{walks:,} walks" if job.tokens == 1 else f"{walks:,} walks × {job.tokens:,} tokens"
+    check.whole("run", f"number of {'walks' if job.tokens == 1 else 'walks × tokens'}", rows, 1, _MOST_ROWS)
+    copies = 1 + (job.tokens > 1)  # exchanges need room to mix
+    sizes = [rows * (32.0 + copies * model), 8.0 * walks * count * columns, 8.0 * kept * (steps + 1)]
+    check.room("run", f"the models of {who}", sizes[0], "run fewer at a time")
     stored = [0.0]
     for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
         item, stores = np.dtype(job.precision).itemsize, len(rule.stores)
+        keepers, which = (walks, f"{walks:,} walks") if rule.shared else (rows, who)
         what = (
-            f"what stays at the nodes ({walks:,} walks × {n:,} nodes × {stores} vector{'s' * (stores != 1)} of "
+            f"what stays at the nodes ({which} × {n:,} nodes × {stores} vector{'s' * (stores != 1)} of "
             f"{job.dim:,} numbers × {item} bytes{' and a count of 8 bytes' * rule.counts_visits})"
         )
-        size = float(walks) * n * (stores * job.dim * item + 8 * rule.counts_visits)
+        size = float(n) * (keepers * stores * job.dim * item + rows * 8 * rule.counts_visits)
         check.room(type(rule).__name__, what, size, "run fewer walks at a time, or take precision='float32'")
         stored.append(size)
     check.room("run", f"measuring {walks:,} walks {count:,} times", sizes[1], "let `every` be larger")
@@ -194,7 +199,8 @@ def _mark_as_infinite(job: Job, measures: dict[str, NDArray[Any]]) -> None:
     """Where a walk has diverged write ∞ for NaN: means in xarray skip NaN, and it must not silently leave them."""
     if job.objective is not None:
         diverged = ~np.isfinite(measures["loss"])
-        for name in (*job.objective.measures, "distance"):
+        others = [name for name in ("distance", "consensus") if name in measures]
+        for name in (*job.objective.measures, *others):
             worst = -np.inf if name in job.objective.rising else np.inf
             measures[name][diverged & np.isnan(measures[name])] = worst
 
@@ -207,15 +213,20 @@ def _data(run: Continuation) -> "xarray.Dataset":
         run.measures[name] = [_side_by_side(values)]
     variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
     own = np.array if state.step < run.steps else np.asarray  # a run that may resume shares nothing with its record
-    visits = own(state.visits)
-    variables["visits"] = ("node", visits[0]) if state.visits_are_summed else (("walk", "node"), visits)
-    variables["at"] = ("walk", own(state.nodes))
+    alone = not state.visits_are_summed or state.walks == 1
+    visits = own(state.visits if state.visits_are_summed else state.summed(state.visits))
+    variables["visits"] = (("walk", "node"), visits) if alone else ("node", visits[0])
+    several = state.tokens > 1
+    nodes = own(state.nodes)
+    variables["at"] = (("walk", "token"), _by_walk(state, nodes)) if several else ("walk", nodes)
     attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": _label(job)}
     objective = job.objective
     if objective is not None:
         models, best = state.reported(job.rule_at(state.step)), _optimal(job, objective)
-        variables["final"] = (("walk", "coordinate"), own(models))
-        variables["diverged"] = ("walk", _diverged(objective, models, variables["loss"][1], best))
+        by_walk = _by_walk(state, models)
+        variables["final"] = (("walk", "coordinate"), own(by_walk.mean(axis=1) if several else models))
+        variables["diverged"] = ("walk", _diverged(objective, by_walk, variables["loss"][1], best))
+        variables["updates"] = ("step", job.updates_at(run.marks))
         variables["smoothness"] = ("node", objective.smoothness)
         attrs |= {"primary": objective.primary, "heavy": list(objective.heavy), **best}
     if state.paths.shape[0]:
@@ -229,6 +240,8 @@ def _data(run: Continuation) -> "xarray.Dataset":
         "walk": np.arange(state.walks),
         "node": np.arange(graph.n),
     }
+    if several:
+        coords["token"] = np.arange(state.tokens)
     if graph.node_names is not None:
         coords["node_name"] = ("node", np.array(graph.node_names))
     data = described(xarray.Dataset(variables, coords=coords, attrs=attrs))
@@ -247,7 +260,7 @@ def _diverged(
     except Exception:  # an objective of the user's that has no value there must not cost the run
         zero = np.nan
     scale = np.fmax(np.abs(loss[:, 0]), np.fmax(abs(zero), abs(best.get("optimal_loss", 0.0))))
-    finite = np.isfinite(models).all(axis=1) & np.isfinite(loss).all(axis=1)
+    finite = np.isfinite(models).all(axis=(1, 2)) & np.isfinite(loss).all(axis=1)
     beyond = (loss[:, -1] > _BLOWN_UP * scale) & (scale > 0)
     return np.asarray(~finite | beyond)
 
@@ -259,8 +272,15 @@ def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(values, axis=1)
 
 
+def _by_walk(state: State, values: NDArray[Any]) -> NDArray[Any]:
+    """What is known by row, by walk and token."""
+    return values.reshape(state.walks, state.tokens, *values.shape[1:])
+
+
 def _label(job: Job) -> str:
-    return " → ".join(phase.kernel.label for phase in job.phases)
+    label = " → ".join(phase.kernel.label for phase in job.phases)
+    exchanges = dict.fromkeys(repr(phase.exchange) for phase in job.phases if phase.exchange is not None)
+    return ", ".join([label, *([f"{job.tokens} tokens"] if job.tokens > 1 else []), *exchanges])
 
 
 def _optimal(job: Job, objective: Objective) -> dict[str, float]:
@@ -282,6 +302,7 @@ def _provenance(run: Continuation) -> dict[str, Any]:
     job = run.job
     phases = [
         {"until": phase.until, "kernel": phase.kernel.label, "rule": None if phase.rule is None else repr(phase.rule)}
+        | ({} if phase.exchange is None else {"exchange": repr(phase.exchange)})
         for phase in job.phases
     ]
     return {
@@ -290,6 +311,7 @@ def _provenance(run: Continuation) -> dict[str, Any]:
         "phases": phases,
         "steps": run.steps,
         "walks": run.state.walks,
+        **({"tokens": job.tokens} if job.tokens > 1 else {}),
         "every": run.every,
         "seed": job.seed,
         "precision": job.precision,

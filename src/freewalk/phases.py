@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import FreewalkError
+from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel
 from freewalk.rules import Rule
 
@@ -25,6 +26,8 @@ class Phase:
         How the walk moves.
     rule
         How a node updates the model; None walks without learning.
+    exchange
+        How the tokens of a replica mix after an update; None: they do not.
 
     Examples
     --------
@@ -37,6 +40,7 @@ class Phase:
     until: int | None
     kernel: Kernel
     rule: Rule | None = None
+    exchange: Exchange | None = None
 
 
 class Current(NamedTuple):

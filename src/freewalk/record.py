@@ -33,19 +33,22 @@ MEANINGS: dict[str, tuple[str, str | None]] = {
     "loss": ("loss, the mean over all nodes, of the reported model", None),
     "mse": ("mean squared error, the mean over all nodes, of the reported model", None),
     "distance": ("squared distance from the optimum, of the reported model", None),
+    "consensus": ("consensus, the mean squared distance of the tokens from their mean model", None),
+    "updates": ("updates so far, of all tokens of a walk", "updates"),
     "messages": ("models sent so far", "messages"),
     "probes": ("scalar probes sent so far", "probes"),
     "bytes": ("bytes sent so far", "bytes"),
     "visits": ("updates at each node", "updates"),
-    "at": ("node at which the walk ended", None),
+    "at": ("node at which the walk or token ended", None),
     "final": ("last reported model", None),
     "diverged": ("whether the loss has blown up or is not finite", None),
     "smoothness": ("smoothness constant L_v of each node", None),
     "path": ("node of the walk after each update", None),
-    "kept": ("number of the walk whose path was kept", None),
+    "kept": ("number of the walk or token whose path was kept", None),
     "time": ("updates so far", "updates"),
-    "step": ("updates so far", "updates"),
+    "step": ("rounds so far, in each of which a token visits one node", "rounds"),
     "walk": ("number of the walk", None),
+    "token": ("number of the token within its walk", None),
     "node": ("number of the node", None),
     "node_name": ("name of the node", None),
     "design": ("name of the record that was put here", None),
@@ -349,6 +352,8 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pa
         parts = [part.drop_vars("node_name", errors="ignore") for part in parts]
     if len({part.visits.dims for part in parts if "visits" in part}) > 1:  # too many walks in some of them
         parts = [part.assign(visits=part.visits.sum([d for d in ["walk"] if d in part.visits.dims])) for part in parts]
+    if len({part.sizes.get("token") for part in parts}) > 1:
+        parts = [part.drop_vars(["at", "token"], errors="ignore") for part in parts]
     try:
         data = xarray.concat(
             [part.expand_dims("design") for part in parts],

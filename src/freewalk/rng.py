@@ -9,7 +9,8 @@ same draws; which word decides what is a public contract and never changes:
 - stream `START`, word 0 of step 0: the node where the walk starts;
 - stream `MORE`: 128 uses, each a stream of its own (`word_of_use`): the first word of the counter has two bits for the
   stream, seven for the use and 23 for the block of two words. `GRAPH`, use 0, draws the edges of preferential graphs
-  (walk 0, step = node), and `INITIAL`, use 1, first models. The others are free; none ever gets another meaning.
+  (walk 0, step = node), `INITIAL`, use 1, first models, and `EXCHANGE`, use 2, what exchanges draw (walk = replica).
+  The others are free; none ever gets another meaning.
 
 The functions on words are plain arithmetic on unsigned 64-bit integers. They take numpy scalars and arrays as they
 are, and numba compiles the same source. A decision compares integers, or at most one correctly rounded product of
@@ -28,7 +29,7 @@ MOVE = np.uint64(0)
 SAMPLE = np.uint64(1)
 START = np.uint64(2)
 MORE = np.uint64(3)
-GRAPH, INITIAL = np.uint64(0), np.uint64(1)  # uses of MORE
+GRAPH, INITIAL, EXCHANGE = np.uint64(0), np.uint64(1), np.uint64(2)  # uses of MORE
 
 LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)

@@ -13,6 +13,7 @@ from freewalk import entering
 from freewalk.archive import Packed, name_of, unpack
 from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError, RecordError
+from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel, Move
 from freewalk.loop import MOST_STEPS, Continuation, Progress, check_room, run_to_end
 from freewalk.objectives import Objective
@@ -33,7 +34,7 @@ def learn(
     steps: int,
     walks: int = 1,
     every: int = 1,
-    start: str | ArrayLike = "uniform",
+    start: str | ArrayLike | None = None,
     initial: ArrayLike | None = None,
     seed: int = 0,
     runtime: str | Runtime = "cpu",
@@ -41,6 +42,8 @@ def learn(
     paths: int | Sequence[int] = 0,
     progress: Progress | None = None,
     problem: Objective | None = None,
+    tokens: int | str = 1,
+    exchange: Exchange | None = None,
 ) -> Record:
     """Learn a model that walks: at each step the node updates it, then it moves on.
 
@@ -53,29 +56,36 @@ def learn(
     rule
         How a node updates the model.
     steps
-        The number of updates (each followed by one move).
+        The number of updates of each token (each followed by one move).
     walks
         The number of independent replicas.
     every
         Measure at steps 0, every, 2·every, … and at the last one.
     start
         A node, a list with one node per walk, "uniform", or "heaviest", the node of the largest importance. A number
-        is the number of a node, a text its name.
+        is the number of a node, a text its name. With several tokens also (walks, tokens) nodes. None is "uniform", or
+        with tokens="nodes" each token's own node.
     initial
-        The first model, (dim,) or (walks, dim); None is what the objective begins with: the zero model, unless it says
-        otherwise.
+        The first model, (dim,), (walks, dim) or (walks, tokens, dim); None is what the objective begins with: the zero
+        model, unless it says otherwise.
     seed
-        Determines every draw: walk number w of a seed takes the same path whatever the number of walks.
+        Determines every draw: walk number w of a seed takes the same path whatever the number of walks. Token t of
+        walk w takes the path of walk number w · tokens + t.
     runtime
         "cpu", "cuda" or "reference", or a runtime such as `fw.runtimes.CPU(threads=1)`; all visit the same nodes.
     precision
         "float64" or "float32", for the models.
     paths
-        How many walks keep their whole path, or which.
+        How many walks keep their whole path, or which; of several tokens, those with these numbers.
     progress
         Called with the step reached and the number of steps, a few times a second.
     problem
         Another name for `objective`.
+    tokens
+        How many models are under way at the same time within each walk, or "nodes": one per node, started there. What
+        is measured is their mean model, and `consensus`, their mean squared distance from it; counts are summed.
+    exchange
+        How the tokens of a walk mix after an update, such as `fw.exchanges.Meet()`; None: they do not.
 
     Returns
     -------
@@ -102,11 +112,12 @@ def learn(
     if objective is not None and problem is not None:
         raise FreewalkError("learn: got both `objective` and `problem`, expected one: they are two names for the same")
     found = entering.objective("learn", objective if problem is None else problem)  # type: ignore[arg-type]
-    phases = entering.phases(kernel, rule, found)  # type: ignore[arg-type]
+    phases = entering.phases(kernel, rule, found, exchange=exchange)  # type: ignore[arg-type]
     precision = check.choice("learn", "precision", precision, entering.PRECISIONS)
-    job = Job(found, phases, check.seed("learn", seed), precision)
-    size = _size("learn", job, steps, walks, every)
-    models = entering.models(initial, found, size.walks, job.seed, precision)
+    count = entering.tokens(tokens, phases[0].kernel.graph)
+    job = Job(found, phases, check.seed("learn", seed), precision, count)
+    size = _size("learn", job, steps, walks, every, tokens)
+    models = entering.models(initial, found, size.walks, job.seed, precision, count)
     return _begin(job, models, size, start, runtime, paths, progress)
 
 
@@ -116,11 +127,12 @@ def walk(
     steps: int,
     walks: int = 1,
     every: int = 1,
-    start: str | ArrayLike = "uniform",
+    start: str | ArrayLike | None = None,
     seed: int = 0,
     runtime: str | Runtime = "cpu",
     paths: int | Sequence[int] = 0,
     progress: Progress | None = None,
+    tokens: int | str = 1,
 ) -> Record:
     """Walk without learning: the parameters are those of `learn`.
 
@@ -137,9 +149,11 @@ def walk(
     >>> record.data.messages.values[:, -1]
     array([1000, 1000, 1000, 1000])
     """
-    job = Job(None, entering.phases(kernel, None, None, "walk"), check.seed("walk", seed))
-    size = _size("walk", job, steps, walks, every)
-    return _begin(job, np.zeros((size.walks, 0)), size, start, runtime, paths, progress)
+    phases = entering.phases(kernel, None, None, "walk")
+    count = entering.tokens(tokens, phases[0].kernel.graph)
+    job = Job(None, phases, check.seed("walk", seed), tokens=count)
+    size = _size("walk", job, steps, walks, every, tokens)
+    return _begin(job, np.zeros((size.walks * count, 0)), size, start, runtime, paths, progress)
 
 
 def resume(
@@ -198,35 +212,37 @@ class _Size(NamedTuple):
     steps: int
     walks: int
     every: int
+    tokens: int | str
 
 
-def _size(who: str, job: Job, steps: int, walks: int, every: int) -> _Size:
+def _size(who: str, job: Job, steps: int, walks: int, every: int, tokens: int | str) -> _Size:
     """How long, how many and how often: whole numbers for which there is room."""
     steps = check.whole("run", "steps", check.whole("run", "steps", steps, 1), 1, MOST_STEPS)
     walks, every = check.whole(who, "walks", walks, 1), check.whole("run", "every", every, 1)
     check_room(job, walks, steps, every)
-    return _Size(steps, walks, every)
+    return _Size(steps, walks, every, tokens)
 
 
 def _begin(
     job: Job,
     models: NDArray[Any],
     size: _Size,
-    start: str | ArrayLike,
+    start: str | ArrayLike | None,
     runtime: str | Runtime,
     paths: int | Sequence[int],
     progress: Progress | None,
 ) -> Record:
-    steps, walks, every = size
+    steps, walks, every, tokens = size
     entering.phases_cover(job.phases, steps)
     entering.schedules(job.phases, steps)
     check.function("run", "progress", progress, ("step", "steps"))
     chosen = runtime_named(runtime)
-    path_of = entering.paths(paths, walks)
+    path_of = entering.paths(paths, walks * job.tokens, job.tokens)
     heaviest = isinstance(start, str) and start == "heaviest"  # else nobody asks, and it may take long to compute
     importance = job.objective.smoothness if heaviest and job.objective is not None else job.kernel.target
     check_room(job, walks, steps, every, int((path_of >= 0).sum()))
-    nodes = entering.start(start, job.seed, walks, job.kernel.graph, importance)
+    nodes = entering.start(start, job.seed, walks, job.kernel.graph, importance, tokens)
+    entering.exchanges(job.phases, job.tokens, nodes)
     if job.objective is not None:
         entering.visits_everywhere(job.phases, nodes)
         entering.targets(job.phases)  # the last of all: it computes something
@@ -236,13 +252,13 @@ def _begin(
 
 def _known_types(more: Sequence[type]) -> dict[str, type]:
     """The classes that a record may hold, by name."""
-    from freewalk import graphs, objectives, rules, runtimes, schedules
+    from freewalk import exchanges, graphs, objectives, rules, runtimes, schedules
 
     _check.instance("resume", "types", more, (list, tuple), "a list of dataclasses")
     for kind in more:
         if not isinstance(kind, type) or not is_dataclass(kind):
             raise _check.fail("resume", "types", kind, "a list of dataclasses")
-    modules = (graphs, objectives, rules, runtimes, schedules)
+    modules = (exchanges, graphs, objectives, rules, runtimes, schedules)
     listed = [getattr(module, name) for module in modules for name in module.__all__]
     known = [kind for kind in listed if isinstance(kind, type)]
     return {name_of(kind): kind for kind in [*known, Move, Kernel, Phase, Job, State, Continuation, *more]}

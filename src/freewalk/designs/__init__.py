@@ -8,5 +8,6 @@ from freewalk.designs.from_matrix import FromMatrix
 from freewalk.designs.metropolis import Metropolis
 from freewalk.designs.mhlj import MHLJ
 from freewalk.designs.simple_walk import SimpleWalk
+from freewalk.designs.stay import Stay
 
-__all__ = ["MHLJ", "Centralized", "ClosedFormMHLJ", "Decaying", "FromMatrix", "Metropolis", "SimpleWalk"]
+__all__ = ["MHLJ", "Centralized", "ClosedFormMHLJ", "Decaying", "FromMatrix", "Metropolis", "SimpleWalk", "Stay"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from freewalk.designs.design import Design, Floats, check_power, power_law
+import numpy as np
+
+from freewalk.designs.design import Design, Floats, check, check_power, power_law
 from freewalk.graphs import Graph
 from freewalk.kernel import Move
 
@@ -19,6 +21,8 @@ class Centralized(Design):
     ----------
     power
         0 is uniform sampling, 1 is importance sampling (Needell, Srebro, Ward, 2014).
+    uniform
+        The share of the draws that are uniform whatever the importance; 0.5 is their partially biased sampling.
 
     Examples
     --------
@@ -28,9 +32,15 @@ class Centralized(Design):
     """
 
     power: float = 0.0
+    uniform: float = 0.0
 
     def __post_init__(self) -> None:
         check_power("Centralized", self.power)
+        check.probability("Centralized", "uniform", self.uniform)
+
+    def __repr__(self) -> str:
+        """The design, without what is usual."""
+        return f"Centralized(power={self.power!r}{f', uniform={self.uniform!r}' if self.uniform else ''})"
 
     @property
     def biased(self) -> bool:
@@ -42,5 +52,6 @@ class Centralized(Design):
         return [Move(1.0, hops=1, law=self.target(graph, importance))]
 
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
-        """importance^power."""
-        return power_law(repr(self), importance, self.power, graph.n)
+        """importance^power, or uniform."""
+        law = power_law(repr(self), importance, self.power, graph.n)
+        return law if self.uniform == 0 else np.asarray(self.uniform / graph.n + (1 - self.uniform) * law)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: What reports call the axis of the coordinate `step`.
-UPDATES = "updates"
+#: What reports call the updates of all tokens together, and the coordinate `step`, in which each token makes a visit.
+UPDATES, ROUNDS = "updates", "rounds"
 #: The axes of a figure unless others are asked for.
 USUAL = (UPDATES, "messages")
 
@@ -33,6 +33,7 @@ _DIMS: dict[str, list[set[str]]] = {
     "path": [{"kept", "time"}],
     "step": [{"step"}],
     "walks": [set()],
+    "updates": [{"step"}],
 }
 
 
@@ -97,8 +98,8 @@ def axes_of(
     measure
         What is drawn against them.
     wanted
-        Their names: "updates" (or "step"), or variables by walk and step that never decrease. None: updates, messages,
-        and whatever else counts up from 0.
+        Their names: "updates", "rounds" (or "step"), or variables by walk and step that never decrease.
+        None: updates, messages, and whatever else counts up from 0.
 
     Raises
     ------
@@ -107,9 +108,11 @@ def axes_of(
     """
     first = next(iter(parts.values()))
     measured = _by_walk_and_step(first)
-    known = [UPDATES, *(name for name in measured if _never_decreases(parts, name))]
+    known = [UPDATES, ROUNDS, *(name for name in measured if _never_decreases(parts, name))]
     if wanted is None:
-        others = [name for name in known[1:] if name != measure.name and _counts_up(parts, name)]
+        others = [name for name in known[2:] if name != measure.name and _counts_up(parts, name)]
+        if any((along(part, UPDATES) != along(part, ROUNDS)).any() for part in parts.values()):
+            others.append(ROUNDS)
         return {name: _label(first, name) for name in (*USUAL, *others)}
     names = _check.items("report", "axes", wanted, "a list of names, such as ['updates', 'messages']")
     if not names:
@@ -119,7 +122,7 @@ def axes_of(
         if isinstance(name, str) and name in measured and name not in known:
             remedy = "to draw it, give it as measure"
             raise _check.fail("report", "axis", name, f"what never decreases, {' or '.join(known)}", remedy)
-        axis = _check.choice("report", "axis", UPDATES if isinstance(name, str) and name == "step" else name, known)
+        axis = _check.choice("report", "axis", ROUNDS if isinstance(name, str) and name == "step" else name, known)
         found[axis] = _label(first, axis)
     return found
 
@@ -147,14 +150,15 @@ def _counts_up(parts: "Mapping[str, xarray.Dataset]", name: str) -> bool:
 
 
 def _label(part: "xarray.Dataset", axis: str) -> str:
-    unit = axis if axis == UPDATES else part[axis].attrs.get("units", axis)
+    unit = axis if axis in (UPDATES, ROUNDS) else part[axis].attrs.get("units", axis)
     return axis if unit == axis else f"{axis} ({_check.text('report', f'units of {axis}', unit)})"
 
 
 def along(part: "xarray.Dataset", axis: str) -> Floats:
     """Where the checkpoints of a design lie on an axis, in the mean over its walks; NaN where it does not have it."""
-    counts = part.step.values if axis == UPDATES else values_of(part, axis).mean(axis=0)
-    return np.asarray(counts, dtype=np.float64)
+    if axis == ROUNDS or (axis == UPDATES and UPDATES not in part):  # old records have no updates
+        return np.asarray(part.step.values, dtype=np.float64)
+    return np.asarray(part[UPDATES].values if axis == UPDATES else values_of(part, axis).mean(axis=0), dtype=np.float64)
 
 
 def by_design(record: Record) -> "dict[str, xarray.Dataset]":
@@ -202,7 +206,7 @@ def _checked(part: "xarray.Dataset") -> "xarray.Dataset":
     """What belongs to one design, if its counts can be counts."""
     if not part.sizes["walk"] or not part.sizes["step"]:
         raise RecordError("report: there is no walk or no checkpoint in the record, expected at least one of each")
-    for name in ("messages", "visits", "smoothness", "step"):
+    for name in ("messages", "visits", "smoothness", "step", "updates"):
         values = part[name].values if name in part else np.zeros(1)
         if not (np.isfinite(values) & (values >= 0) & (values < _MOST)).all():
             raise RecordError(f"report: {name} in the record holds what is no count, expected finite numbers >= 0")

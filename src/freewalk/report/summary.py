@@ -189,7 +189,7 @@ def _row(
         final=float(curve[-1]),
         half_width=float(half_width(values)[-1]),
         heavy_share=float(visits[heavy].sum() / visits.sum()) if heavy and visits.sum() else None,
-        messages_per_update=float(along(data, "messages")[-1] / max(int(data.step.values[-1]), 1)),
+        messages_per_update=float(along(data, "messages")[-1] / max(along(data, UPDATES)[-1], 1)),
     )
 
 

@@ -1,6 +1,8 @@
 """Update rules, one file each: how a visited node improves the model."""
 
 from freewalk.rules.adagrad import AdaGrad
+from freewalk.rules.combine_first import CombineFirst
+from freewalk.rules.gradient_tracking import GradientTracking
 from freewalk.rules.momentum import Momentum
 from freewalk.rules.rule import Rule as Rule
 from freewalk.rules.rule import Visit as Visit
@@ -9,4 +11,4 @@ from freewalk.rules.sgd import SGD
 from freewalk.rules.visit_weighted import VisitWeighted
 from freewalk.rules.walkman import Walkman
 
-__all__ = ["SAG", "SGD", "AdaGrad", "Momentum", "VisitWeighted", "Walkman"]
+__all__ = ["SAG", "SGD", "AdaGrad", "CombineFirst", "GradientTracking", "Momentum", "VisitWeighted", "Walkman"]

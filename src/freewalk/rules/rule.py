@@ -83,13 +83,13 @@ class Rule(ABC):
 
     #: The vectors that travel with the model, by name; they are sent with it.
     carries: tuple[str, ...] = ()
-    #: The vectors that stay at each node, one of each for every token.
+    #: The vectors that stay at each node, one of each for every token unless they are `shared`.
     stores: tuple[str, ...] = ()
     #: The vector at which the gradient is taken: "x", or one that is carried or stored.
     evaluates: str = "x"
     #: The vector that is the model to report: "x", or one that is carried.
     reports: str = "x"
-    #: Whether the tokens of a replica share what is stored at a node; a replica has one token today.
+    #: Whether the tokens of a walk share what is stored at a node, in the order of their numbers.
     shared: bool = False
     #: Whether `visit.visits` is counted.
     counts_visits: bool = False

@@ -30,7 +30,7 @@ Path = NDArray[np.int32]
 class Course(ABC):
     """What a walker or a learner does along one passage; threads may do several stretches of it at once."""
 
-    measures: Measures  #: By name, walks × marks: complete when all stretches are done.
+    measures: Measures  #: By name, walks × marks: complete when all stretches are done. Tokens are summed up.
 
     @abstractmethod
     def do(self, stretch: Stretch, path: Path) -> None:
@@ -72,7 +72,7 @@ class HalvesEngine(Engine):
     def _run(self, state: State, passage: Passage) -> Measures:
         walking = self.walker.along(state, passage)
         learning = None if self.learner is None else self.learner.along(state, passage)
-        ranges = _ranges(state.walks, passage.until - passage.start, self.threads)
+        ranges = _ranges(state.rows, passage.until - passage.start, self.threads, state.tokens)
         tasks = [_Task(walking, learning, passage, *walks) for walks in ranges]
         if len(tasks) == 1 and self.threads > 1 and learning is not None:
             with ThreadPoolExecutor(1) as ahead:  # a walk does not wait for what is learned: it goes ahead
@@ -87,7 +87,7 @@ class HalvesEngine(Engine):
 
 @dataclass(frozen=True)
 class _Task:
-    """A range of walks, stretch by stretch along a passage."""
+    """A range of rows, stretch by stretch along a passage."""
 
     walking: Course
     learning: Course | None
@@ -122,13 +122,15 @@ class _Task:
             self.learning.do(stretch, paths[number % 2])
 
 
-def _ranges(walks: int, steps: int, threads: int) -> list[tuple[int, int]]:
-    """The walks in ranges of whole blocks: narrow, since what belongs to a walk should stay in the cache for long.
+def _ranges(rows: int, steps: int, threads: int, tokens: int = 1) -> list[tuple[int, int]]:
+    """The rows in ranges of whole blocks: narrow, since what belongs to a walk should stay in the cache for long.
 
-    But not so narrow that a few steps make a stretch of next to nothing, and enough of them for all threads.
+    But not so narrow that a few steps make a stretch of next to nothing, and enough of them for all threads. Tokens of
+    one walk stay together.
     """
+    unit = LANES if tokens == 1 else tokens
     width = max(_NARROW, min(_WIDEST, _STRETCH // max(steps, 1)))
-    blocks = -(-walks // LANES)
-    parts = min(blocks, max(_TASKS_PER_THREAD * threads if threads > 1 else 1, -(-walks // width)))
-    edges = np.linspace(0, blocks, parts + 1).astype(int) * LANES
-    return [(int(a), int(min(b, walks))) for a, b in pairwise(edges)]
+    units = -(-rows // unit)
+    parts = min(units, max(_TASKS_PER_THREAD * threads if threads > 1 else 1, -(-rows // width)))
+    edges = np.linspace(0, units, parts + 1).astype(int) * unit
+    return [(int(a), int(min(b, rows))) for a, b in pairwise(edges)]

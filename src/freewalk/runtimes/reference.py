@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.engine.arrays import Stretch
+from freewalk.exchanges.exchange import Exchange, gathering_of, weights_of
 from freewalk.kernel import Kernel, Move
 from freewalk.local import choose, outcome
 from freewalk.objectives import Objective
@@ -50,7 +51,7 @@ class Walking(Course):
 
     def __init__(self, job: Job, state: State, passage: Passage) -> None:
         self.job, self.state, self.passage = job, state, passage
-        counts = {"messages": state.messages, "probes": state.probes}
+        counts = {name: state.summed(getattr(state, name)) for name in ("messages", "probes")}
         self.measures = {name: np.repeat(count[:, None], passage.marks.size, axis=1) for name, count in counts.items()}
 
     def do(self, stretch: Stretch, path: Path) -> None:
@@ -58,19 +59,20 @@ class Walking(Course):
         state, kernel = self.state, self.passage.phase.kernel
         for now in range(stretch.start, stretch.stop):
             ends = rng.ends(kernel.probabilities(now))[0]
-            for walk in range(stretch.first, stretch.last):
-                node = int(state.nodes[walk])
-                path[now - stretch.start, walk - stretch.first] = node
-                state.visits[0 if state.visits_are_summed else walk, node] += 1
-                end, messages, probes = _move(kernel, ends, self.job.seed, state.first + walk, now, node)
-                state.nodes[walk] = end
-                state.messages[walk] += messages
-                state.probes[walk] += probes
-                if state.path_of[walk] >= 0:
-                    state.paths[state.path_of[walk], now + 1] = end
+            for row in range(stretch.first, stretch.last):
+                node = int(state.nodes[row])
+                path[now - stretch.start, row - stretch.first] = node
+                state.visits[0 if state.visits_are_summed else row, node] += 1
+                end, messages, probes = _move(kernel, ends, self.job.seed, state.first + row, now, node)
+                state.nodes[row] = end
+                state.messages[row] += messages
+                state.probes[row] += probes
+                if state.path_of[row] >= 0:
+                    state.paths[state.path_of[row], now + 1] = end
             for mark in np.flatnonzero(self.passage.marks == now + 1):
+                walks = slice(stretch.first // state.tokens, stretch.last // state.tokens)
                 for name, column in self.measures.items():
-                    column[stretch.first : stretch.last, mark] = getattr(state, name)[stretch.first : stretch.last]
+                    column[walks, mark] = state.summed(getattr(state, name))[walks]
 
 
 def _move(kernel: Kernel, ends: NDArray[np.uint64], seed: int, walk: int, step: int, node: int) -> tuple[int, int, int]:
@@ -133,8 +135,10 @@ class Learning(Course):
         self.job, self.objective, self.rule, self.state, self.passage = job, objective, rule, state, passage
         names: Any = type(rule.numbers)
         self.numbers = names(*(float(np.dtype(job.precision).type(value)) for value in rule.numbers))
-        names = (*objective.measures, "distance")
-        self.measures = {name: np.empty((state.walks, passage.marks.size)) for name in names}
+        floats = [name for name, kind in job.measured.items() if kind == "float64"]
+        self.measures = {name: np.empty((state.walks, passage.marks.size)) for name in floats}
+        if passage.phase.exchange is not None:
+            self.measures["exchanged"] = np.repeat(state.exchanged[:, None], passage.marks.size, axis=1)
 
     def do(self, stretch: Stretch, path: Path) -> None:
         """Learn along a stretch."""
@@ -143,62 +147,87 @@ class Learning(Course):
                 if mark >= stretch.mark:  # the others were measured at the end of the stretch before
                     self._measure(stretch, int(mark))
             if now < stretch.stop:
-                for walk in range(stretch.first, stretch.last):
-                    self._visit(walk, int(path[now - stretch.start, walk - stretch.first]), now)
+                nodes = path[now - stretch.start]
+                for row in range(stretch.first, stretch.last):
+                    self._visit(row, int(nodes[row - stretch.first]), now)
+                exchange, tokens = self.passage.phase.exchange, self.state.tokens
+                if exchange is not None and (now + 1) % exchange.every == 0:
+                    for walk in range(stretch.first // tokens, stretch.last // tokens):
+                        first = walk * tokens
+                        self._exchange(exchange, walk, now + 1, nodes[first - stretch.first :][:tokens])
+
+    def _exchange(self, exchange: Exchange, walk: int, step: int, nodes: Path) -> None:
+        """The tokens of a walk mix their models and all that they carry."""
+        state, graph = self.state, self.passage.phase.kernel.graph
+        gathering = gathering_of(self.job.seed, state.first // state.tokens + walk, step, nodes, graph)
+        weights = weights_of(exchange, gathering)
+        if weights is not None:
+            rows = slice(walk * state.tokens, (walk + 1) * state.tokens)
+            for vectors in (state.models, *state.carried):
+                with np.errstate(all="ignore"):  # one may have diverged
+                    vectors[rows] = weights @ vectors[rows].astype(np.float64)
+            state.exchanged[walk] += exchange.sent(gathering, weights).sum()
 
     def _measure(self, stretch: Stretch, mark: int) -> None:
-        models = self.state.reported(self.rule)
+        models, tokens = self.state.reported(self.rule).astype(np.float64, copy=False), self.state.tokens
         with np.errstate(all="ignore"):
-            for walk in range(stretch.first, stretch.last):
-                values = measured(self.objective, models[walk])
+            for walk in range(stretch.first // tokens, stretch.last // tokens):
+                own = models[walk * tokens : (walk + 1) * tokens]
+                model = own.mean(axis=0)
+                values = measured(self.objective, model)
                 for name in self.objective.measures:
                     self.measures[name][walk, mark] = values[name]
-                self.measures["distance"][walk, mark] = np.sum((models[walk] - self.job.optimum) ** 2)
+                self.measures["distance"][walk, mark] = np.sum((model - self.job.optimum) ** 2)
+                if tokens > 1:
+                    self.measures["consensus"][walk, mark] = np.mean(np.sum((own - model) ** 2, axis=1))
+                if "exchanged" in self.measures:
+                    self.measures["exchanged"][walk, mark] = self.state.exchanged[walk]
 
-    def _visit(self, walk: int, node: int, now: int) -> None:
+    def _visit(self, row: int, node: int, now: int) -> None:
         """The local steps of one visit."""
         rule, state, kernel = self.rule, self.state, self.passage.phase.kernel
         visits = 0
         if rule.counts_visits:
-            state.seen[walk, node] += 1
-            visits = int(state.seen[walk, node])
+            state.seen[row, node] += 1
+            visits = int(state.seen[row, node])
         rate = float(rule.rates(np.array([now]))[0])
         weight = float(kernel.weights[node]) if rule.weighted else 1.0
         for local in range(rule.local_steps):
             count = (now - self.passage.began) * rule.local_steps + local
             visit = Visit(rate, weight, count, kernel.graph.n, visits)
             if self.objective.samples(node) > 0 or rule.proximal:
-                self._update(visit, walk, node, self._gradient(visit, walk, node, now, local))
+                self._update(visit, row, node, self._gradient(visit, row, node, now, local))
             elif rule.stores:  # a relay, which counts as a node whose loss is 0
-                self._update(visit, walk, node, np.zeros(state.dim))
+                self._update(visit, row, node, np.zeros(state.dim))
             else:  # a relay, which leaves the model as it is
-                model = state.models[walk].copy()
-                self._update(visit._replace(rate=0.0), walk, node, np.zeros(state.dim))
-                state.models[walk] = model
+                model = state.models[row].copy()
+                self._update(visit._replace(rate=0.0), row, node, np.zeros(state.dim))
+                state.models[row] = model
 
-    def _vectors(self, walk: int, node: int) -> dict[str, NDArray[Any]]:
+    def _vectors(self, row: int, node: int) -> dict[str, NDArray[Any]]:
         """The model and the vectors of the rule, by name; writing into them changes the state."""
-        carried = {name: self.state.carried[index, walk] for index, name in enumerate(self.rule.carries)}
-        stored = {name: self.state.stored[walk, node, index] for index, name in enumerate(self.rule.stores)}
-        return {"x": self.state.models[walk], **carried, **stored}
+        keeper = row // self.state.tokens if self.rule.shared else row
+        carried = {name: self.state.carried[index, row] for index, name in enumerate(self.rule.carries)}
+        stored = {name: self.state.stored[keeper, node, index] for index, name in enumerate(self.rule.stores)}
+        return {"x": self.state.models[row], **carried, **stored}
 
-    def _gradient(self, visit: Visit, walk: int, node: int, now: int, local: int) -> NDArray[np.float64]:
+    def _gradient(self, visit: Visit, row: int, node: int, now: int, local: int) -> NDArray[np.float64]:
         """What the rule asks of the node: a gradient, or the solution of its own problem near a point."""
-        rule, vectors = self.rule, self._vectors(walk, node)
+        rule, vectors = self.rule, self._vectors(row, node)
         with np.errstate(all="ignore"):
             if rule.proximal:
                 point, penalty = rule.point(visit, self.numbers, *vectors.values())
                 return self.objective.proximal(node, point, penalty)
             if not rule.sampled:  # only a rule that samples needs an objective that can
                 return self.objective.gradient(node, vectors[rule.evaluates])
-            key = (self.job.seed, rng.SAMPLE, self.state.first + walk, now, local)
+            key = (self.job.seed, rng.SAMPLE, self.state.first + row, now, local)
             draw = rng.word(*(np.uint64(number) for number in key))
             sample = int(rng.pick(draw, np.uint64(self.objective.samples(node))))
             return self.objective.gradient(node, vectors[rule.evaluates], sample)
 
-    def _update(self, visit: Visit, walk: int, node: int, gradient: NDArray[np.float64]) -> None:
+    def _update(self, visit: Visit, row: int, node: int, gradient: NDArray[np.float64]) -> None:
         """Update every coordinate by the rule's function, as compiled runtimes do."""
-        vectors = list(self._vectors(walk, node).values())
+        vectors = list(self._vectors(row, node).values())
         for j in range(self.state.dim):
             x, *others = (float(vector[j]) for vector in vectors)
             try:

@@ -31,7 +31,8 @@ class Engine(ABC):
         Returns
         -------
         Measures
-            What the job measures (`Job.measured`), each walks × marks; nothing where there are no marks.
+            What the job measures (`Job.measured`), each walks × marks; nothing where there are no marks. Counts are
+            summed over the tokens of a walk, and losses are those of their mean model.
         """
         parts = []
         while state.step < until:
@@ -51,13 +52,19 @@ class Engine(ABC):
         measures = self._run(state, passage)
         if not passage.marks.size:
             return {}
+        exchanged = measures.pop("exchanged", state.exchanged[:, None])
+        if exchanged.any():
+            measures["messages"] = measures["messages"] + exchanged
         if self.job.objective is not None:
             measures["bytes"] = state.bytes_sent(self.job, measures["messages"], measures["probes"])
         return measures
 
     @abstractmethod
     def _run(self, state: State, passage: Passage) -> Measures:
-        """Move the walks of a state along a passage, which may have no step, and measure them at its marks."""
+        """Move the walks of a state along a passage, which may have no step, and measure them at its marks.
+
+        Messages of exchanges are counted apart, as "exchanged", where there is an exchange.
+        """
 
     def settle(self, state: State) -> None:  # noqa: B027 (most engines have nothing to do)
         """Bring a state up to date; until then `advance` may keep its walks elsewhere, all but `state.step`."""

@@ -33,6 +33,7 @@ class Job:
     phases: tuple[Phase, ...]
     seed: int
     precision: str = "float64"
+    tokens: int = 1  # models that are under way at the same time within one walk
 
     formerly: ClassVar = {"problem": "objective"}
 
@@ -52,12 +53,23 @@ class Job:
         counts = dict.fromkeys(("messages", "probes"), "int64")
         if self.objective is None:
             return counts
-        return counts | {"bytes": "int64"} | dict.fromkeys((*self.objective.measures, "distance"), "float64")
+        apart = ("consensus",) if self.tokens > 1 else ()
+        return counts | {"bytes": "int64"} | dict.fromkeys((*self.objective.measures, "distance", *apart), "float64")
 
     @cached_property
     def optimum(self) -> NDArray[np.float64]:
         """The optimum from which distances are measured; NaN where the objective has none."""
         return np.zeros(0) if self.objective is None else entering.optimum(self.objective)
+
+    def updates_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many updates the tokens of a walk have made together by these steps."""
+        made, start = np.zeros_like(steps), 0
+        for phase in self.phases:
+            local = 1 if phase.rule is None else int(phase.rule.local_steps)
+            until = int(steps.max(initial=start)) if phase.until is None else phase.until
+            made += (np.clip(steps, start, max(until, start)) - start) * local * self.tokens
+            start = until
+        return made
 
     def rule_at(self, step: int) -> Rule | None:
         """The rule of the update that led to a step, or of the first one."""
@@ -84,35 +96,43 @@ class Job:
         entering.phases_cover(phases, steps)
         entering.schedules(phases, steps)
         precision = _check.choice("record", "precision", self.precision, entering.PRECISIONS)
-        return Job(objective, phases, _check.seed("record", self.seed), precision)
+        tokens = _check.whole("record", "tokens", self.tokens, 1)
+        return Job(objective, phases, _check.seed("record", self.seed), precision, tokens)
 
 
 @dataclass(eq=False)
 class State:
-    """Where every walk is, what it carries, what it has left at the nodes and what it has counted."""
+    """Where every token is, what it carries, what it has left at the nodes and what it has counted.
+
+    A row is a token; those of walk number w are the rows w · tokens to (w + 1) · tokens − 1.
+    """
 
     step: int
     nodes: NDArray[np.int32]
-    models: NDArray[np.floating[Any]]  # walks × dim
-    carried: NDArray[np.floating[Any]]  # vectors × walks × dim
+    models: NDArray[np.floating[Any]]  # rows × dim
+    carried: NDArray[np.floating[Any]]  # vectors × rows × dim
     messages: NDArray[np.int64]
     probes: NDArray[np.int64]
-    visits: NDArray[np.int64]  # walks × nodes, or 1 × nodes: summed over the walks
-    path_of: NDArray[np.int64]  # by walk: its row in `paths`, or -1
+    visits: NDArray[np.int64]  # rows × nodes, or 1 × nodes: summed over them
+    path_of: NDArray[np.int64]  # by row: that of its path in `paths`, or -1
     paths: NDArray[np.int32]
-    stored: NDArray[np.floating[Any]] = None  # type: ignore[assignment]  # walks × nodes × vectors × dim
-    seen: NDArray[np.int64] = None  # type: ignore[assignment]  # walks × nodes, where the rule counts visits
+    stored: NDArray[np.floating[Any]] = None  # type: ignore[assignment]  # rows (walks, if shared) × nodes × vectors × dim
+    seen: NDArray[np.int64] = None  # type: ignore[assignment]  # rows × nodes, where the rule counts visits
     surplus: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: bytes to add, since earlier rules sent other messages
+    exchanged: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: messages sent in exchanges
     entered: int = -1  # the step at which the vectors of the rule began
-    first: int = 0  # the number of the first walk
+    first: int = 0  # the number of the first row
+    tokens: int = 1  # rows of each walk
 
     def __post_init__(self) -> None:
         if self.stored is None:
-            self.stored = np.zeros((self.walks, 0, 0, self.dim), dtype=self.models.dtype)
+            self.stored = np.zeros((self.rows, 0, 0, self.dim), dtype=self.models.dtype)
         if self.seen is None:
-            self.seen = np.zeros((self.walks, 0), dtype=np.int64)
+            self.seen = np.zeros((self.rows, 0), dtype=np.int64)
         if self.surplus is None:
             self.surplus = np.zeros(self.walks, dtype=np.int64)
+        if self.exchanged is None:
+            self.exchanged = np.zeros(self.walks, dtype=np.int64)
 
     @classmethod
     def begin(
@@ -123,22 +143,23 @@ class State:
         steps: int = 0,
         path_of: NDArray[np.int64] | None = None,
     ) -> State:
-        """The first state of a job: where the walks start and their first models; `path_of` says who keeps a path."""
-        walks, n = nodes.size, job.kernel.graph.n
-        rows = np.full(walks, -1, dtype=np.int64) if path_of is None else path_of
-        kept = rows >= 0
+        """The first state of a job: where the tokens start and their first models; `path_of` says who keeps a path."""
+        rows, n = nodes.size, job.kernel.graph.n
+        path_of = np.full(rows, -1, dtype=np.int64) if path_of is None else path_of
+        kept = path_of >= 0
         state = cls(
             step=0,
             nodes=nodes,
             models=models,
             carried=np.zeros((0, *models.shape), dtype=models.dtype),
-            messages=np.zeros(walks, dtype=np.int64),
-            probes=np.zeros(walks, dtype=np.int64),
-            visits=np.zeros((walks if walks * n <= _VISITS_BY_WALK else 1, n), dtype=np.int64),
-            path_of=rows,
+            messages=np.zeros(rows, dtype=np.int64),
+            probes=np.zeros(rows, dtype=np.int64),
+            visits=np.zeros((rows if rows * n <= _VISITS_BY_WALK else 1, n), dtype=np.int64),
+            path_of=path_of,
             paths=np.zeros((int(kept.sum()), steps + 1 if kept.any() else 1), dtype=np.int32),
+            tokens=job.tokens,
         )
-        state.paths[rows[kept], 0] = nodes[kept]
+        state.paths[path_of[kept], 0] = nodes[kept]
         state.enter(job)
         return state
 
@@ -152,18 +173,31 @@ class State:
         if rule is None or job.objective is None:
             return
         if self.step > 0:
-            self.surplus += self.messages * (job.message_bytes(job.rule_at(self.step)) - job.message_bytes(rule))
+            sent = self.summed(self.messages) + self.exchanged
+            self.surplus += sent * (job.message_bytes(job.rule_at(self.step)) - job.message_bytes(rule))
         vectors, n, kind = begun(rule, self.models), job.kernel.graph.n, self.models.dtype
         self.carried = np.array([vectors[name] for name in rule.carries], dtype=kind).reshape(-1, *self.models.shape)
-        self.stored = np.zeros((self.walks, n if rule.stores else 0, len(rule.stores), self.dim), dtype=kind)
+        keepers, share = (self.walks, self.tokens) if rule.shared else (self.rows, 1)
+        self.stored = np.zeros((keepers, n if rule.stores else 0, len(rule.stores), self.dim), dtype=kind)
         for index, name in enumerate(rule.stores):
-            self.stored[:, :, index] = vectors[name][:, None]
-        self.seen = np.zeros((self.walks, n if rule.counts_visits else 0), dtype=np.int64)
+            self.stored[:, :, index] = vectors[name][::share, None]
+            # Where tokens share it, it begins at a node as that of the token which stands there.
+            self.stored[np.arange(self.rows) // share, self.nodes, index] = vectors[name]
+        self.seen = np.zeros((self.rows, n if rule.counts_visits else 0), dtype=np.int64)
+
+    @property
+    def rows(self) -> int:
+        """How many tokens there are in all."""
+        return int(self.nodes.size)
 
     @property
     def walks(self) -> int:
         """How many walks there are."""
-        return int(self.nodes.size)
+        return self.rows // self.tokens
+
+    def summed(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What is known by row, summed over the tokens of each walk."""
+        return values if self.tokens == 1 else values.reshape(-1, self.tokens, *values.shape[1:]).sum(axis=1)
 
     @property
     def dim(self) -> int:
@@ -172,11 +206,11 @@ class State:
 
     @property
     def visits_are_summed(self) -> bool:
-        """Whether visits are counted over all walks together."""
-        return bool(self.visits.shape[0] != self.walks)
+        """Whether visits are counted over all rows together."""
+        return bool(self.visits.shape[0] != self.rows)
 
     def reported(self, rule: Rule | None) -> NDArray[np.floating[Any]]:
-        """The models to report: those of the walks, or what their rule reports instead."""
+        """By row: the models to report, or what their rule reports instead."""
         return self.models if rule is None or rule.reports == "x" else self.carried[rule.carries.index(rule.reports)]
 
     def bytes_sent(self, job: Job, messages: NDArray[np.int64], probes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -194,26 +228,28 @@ class State:
 
         Visits that are summed over all walks begin at 0 in it, and paths are copies: `join` puts both together.
         """
-        rows = slice(first, last)
+        rows, walks = slice(first * self.tokens, last * self.tokens), slice(first, last)
         path_of, kept = self.path_of[rows].copy(), self.path_of[rows] >= 0
         paths = self.paths[path_of[kept]]
         path_of[kept] = np.arange(len(paths))
-        values: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_WALK}
+        values: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_ROW}
+        values |= {name: getattr(self, name)[walks] for name in _BY_WALK}
+        values["stored"] = self.stored[rows if len(self.stored) == self.rows else walks]
         values["visits"] = np.zeros_like(self.visits) if self.visits_are_summed else self.visits[rows]
         values |= {"carried": self.carried[:, rows], "path_of": path_of, "paths": paths}
-        return replace(self, first=self.first + first, **values)
+        return replace(self, first=self.first + first * self.tokens, **values)
 
     def join(self, parts: Sequence[State]) -> None:
         """Become what parts of this state have become, which together hold all of its walks, in any order."""
         parts = sorted(parts, key=lambda part: part.first)
         for part in parts:
-            rows, kept = slice(part.first - self.first, part.first - self.first + part.walks), part.path_of >= 0
+            rows, kept = slice(part.first - self.first, part.first - self.first + part.rows), part.path_of >= 0
             self.paths[self.path_of[rows][kept]] = part.paths[part.path_of[kept]]
             if self.visits_are_summed:
                 self.visits += part.visits
             else:
                 self.visits[rows] = part.visits
-        for name in (*_BY_WALK, "carried"):
+        for name in (*_BY_ROW, *_BY_WALK, "stored", "carried"):
             arrays, axis = [getattr(part, name) for part in parts], int(name == "carried")
             if not all(np.may_share_memory(array, getattr(self, name)) for array in arrays):
                 setattr(self, name, np.concatenate(arrays, axis=axis))
@@ -229,7 +265,9 @@ class State:
         """
         n, dim = job.kernel.graph.n, job.dim
         step = _check.whole("record", "step", self.step, 0, steps)
-        walks = max(np.size(self.nodes), 1)
+        rows, tokens = max(np.size(self.nodes), 1), _check.whole("record", "tokens", self.tokens, 1)
+        if tokens != job.tokens or rows % tokens:
+            raise _check.fail("record", "tokens", tokens, f"{job.tokens}, as its job, and whole walks of {rows} rows")
         began = phase_at(job.phases, max(step - 1, 0)).began
         entered = began if self.entered == -1 else _check.whole("record", "entered", self.entered, 0, step)
         if entered not in (began, phase_at(job.phases, min(step, steps - 1)).began):
@@ -237,35 +275,39 @@ class State:
         rule = None if job.objective is None else phase_at(job.phases, entered).phase.rule
         hops = max(move.hops for phase in job.phases for move in phase.kernel.moves)
         most = min(step * max(hops, 1), 2**62)  # models that a walk can have sent by now
-        path_of = _exactly("path_of", self.path_of, "int64", (walks,), -1, walks - 1)
-        rows = np.sort(path_of[path_of >= 0])
-        if not np.array_equal(rows, np.arange(rows.size)):
-            raise _check.fail("record", "path_of", path_of, f"each of {rows.size} rows once")
-        summed = walks > 1 and np.shape(self.visits)[:1] == (1,)
-        carries, stores, counts = (
-            (0, 0, False) if rule is None else (len(rule.carries), len(rule.stores), rule.counts_visits)
-        )
+        path_of = _exactly("path_of", self.path_of, "int64", (rows,), -1, rows - 1)
+        kept = np.sort(path_of[path_of >= 0])
+        if not np.array_equal(kept, np.arange(kept.size)):
+            raise _check.fail("record", "path_of", path_of, f"each of {kept.size} rows once")
+        summed = rows > 1 and np.shape(self.visits)[:1] == (1,)
+        carries, stores, counts, keepers = 0, 0, False, rows
+        if rule is not None:
+            carries, stores, counts = len(rule.carries), len(rule.stores), rule.counts_visits
+            keepers = rows // tokens if rule.shared else rows
         return State(
             step=step,
-            nodes=_exactly("nodes", self.nodes, "int32", (walks,), 0, n - 1),
-            models=_exactly("models", self.models, job.precision, (walks, dim)),
-            carried=_exactly("carried", self.carried, job.precision, (carries, walks, dim)),
-            messages=_exactly("messages", self.messages, "int64", (walks,), 0, most),
-            probes=_exactly("probes", self.probes, "int64", (walks,), 0, 2 * most),
+            nodes=_exactly("nodes", self.nodes, "int32", (rows,), 0, n - 1),
+            models=_exactly("models", self.models, job.precision, (rows, dim)),
+            carried=_exactly("carried", self.carried, job.precision, (carries, rows, dim)),
+            messages=_exactly("messages", self.messages, "int64", (rows,), 0, most),
+            probes=_exactly("probes", self.probes, "int64", (rows,), 0, 2 * most),
             visits=_exactly(
-                "visits", self.visits, "int64", (1 if summed else walks, n), 0, step * (walks if summed else 1)
+                "visits", self.visits, "int64", (1 if summed else rows, n), 0, step * (rows if summed else 1)
             ),
             path_of=path_of,
-            paths=_exactly("paths", self.paths, "int32", (rows.size, steps + 1 if rows.size else 1), 0, n - 1),
-            stored=_exactly("stored", self.stored, job.precision, (walks, n if stores else 0, stores, dim)),
-            seen=_exactly("seen", self.seen, "int64", (walks, n if counts else 0), 0, step),
-            surplus=_exactly("surplus", self.surplus, "int64", (walks,)),
+            paths=_exactly("paths", self.paths, "int32", (kept.size, steps + 1 if kept.size else 1), 0, n - 1),
+            stored=_exactly("stored", self.stored, job.precision, (keepers, n if stores else 0, stores, dim)),
+            seen=_exactly("seen", self.seen, "int64", (rows, n if counts else 0), 0, step),
+            surplus=_exactly("surplus", self.surplus, "int64", (rows // tokens,)),
+            exchanged=_exactly("exchanged", self.exchanged, "int64", (rows // tokens,), 0, 2**62),
             entered=entered,
-            first=_check.whole("record", "first", self.first, 0, 2**32 - walks),
+            first=_check.whole("record", "first", self.first, 0, 2**32 - rows),
+            tokens=tokens,
         )
 
 
-_BY_WALK = ("nodes", "models", "messages", "probes", "stored", "seen", "surplus")
+_BY_ROW = ("nodes", "models", "messages", "probes", "seen")
+_BY_WALK = ("surplus", "exchanged")
 
 
 def _exactly(

@@ -1,0 +1,220 @@
+"""Everything that a walk is compared with: named methods, each made of a design, a rule, tokens and an exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from freewalk.checks import Checks
+from freewalk.designs import Centralized, Design, Metropolis, Stay
+from freewalk.errors import FreewalkError
+from freewalk.exchanges import Average, Exchange, Gossip, Meet
+from freewalk.graphs import Graph
+from freewalk.kernel import Kernel
+from freewalk.objectives import Objective
+from freewalk.record import Record
+from freewalk.rules import SGD, CombineFirst, GradientTracking, Rule
+from freewalk.schedules import Schedule
+
+__all__ = ["centralized_sgd", "decentralized_sgd", "fedavg", "gradient_tracking", "minibatch_sgd", "multi_walk_sgd"]
+
+_check = Checks(FreewalkError)
+_SAMPLING = {"uniform": Centralized(), "importance": Centralized(power=1.0), "partial": Centralized(1.0, uniform=0.5)}
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A way to learn: all that `fw.learn` takes besides the problem and the length of the run.
+
+    Parameters
+    ----------
+    label
+        What tables and figures call it.
+    design
+        How tokens move.
+    rule
+        How a node updates a model.
+    tokens, exchange
+        As in `fw.learn`.
+
+    Raises
+    ------
+    FreewalkError
+        If one of them is something else.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, seed=1)
+    >>> walk = Method("one walk", fw.designs.SimpleWalk(), fw.SGD(step=0.05))
+    >>> walk.learn(problem, graph, steps=1000, walks=10, every=1000).data.updates.values
+    array([   0, 1000])
+    """
+
+    label: str
+    design: Design
+    rule: Rule
+    tokens: int | str = 1
+    exchange: Exchange | None = None
+
+    def __post_init__(self) -> None:
+        _check.text("Method", "label", self.label)
+        _check.instance("Method", "design", self.design, Design, "a design such as fw.designs.SimpleWalk()")
+        _check.instance("Method", "rule", self.rule, Rule, "an update rule such as fw.SGD(step=1e-3)")
+        if self.exchange is not None:
+            _check.instance("Method", "exchange", self.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
+
+    def kernel(self, graph: Graph, problem: Objective) -> Kernel:
+        """Its design on a graph, by the smoothness of the problem."""
+        return self.design.kernel(graph, problem.smoothness, self.label)
+
+    def with_step(self, step: float | Schedule) -> Method:
+        """The same method with another step."""
+        return replace(self, rule=replace(self.rule, step=step))  # type: ignore[type-var]
+
+    def learn(self, problem: Objective, graph: Graph, **options: Any) -> Record:
+        """Run it; `options` are those of `fw.learn`: steps, walks, every and so on."""
+        from freewalk.run import learn
+
+        kernel = self.kernel(graph, problem)
+        record = learn(problem, kernel, self.rule, tokens=self.tokens, exchange=self.exchange, **options)
+        record.data.attrs["label"] = self.label
+        return record
+
+
+def centralized_sgd(step: float | Schedule, sampling: str = "uniform", sampled: bool = False) -> Method:
+    """SGD at nodes that a server draws.
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+    sampling
+        "uniform", "importance" (∝ the smoothness L_v), or "partial", half of each (Needell, Srebro, Ward, 2014).
+    sampled
+        Take each gradient from one random local sample.
+
+    Examples
+    --------
+    >>> centralized_sgd(0.01, "partial").design
+    Centralized(power=1.0, uniform=0.5)
+    """
+    design = _SAMPLING[_check.choice("centralized_sgd", "sampling", sampling, _SAMPLING)]
+    return Method(f"centralized SGD ({sampling})", design, SGD(step, sampled=sampled))
+
+
+def decentralized_sgd(
+    step: float | Schedule, matrix: Any = None, every: int = 1, combine_first: bool = False, sampled: bool = False
+) -> Method:
+    """Gossip: every node takes a gradient step, then mixes with its neighbours, x ← W (x − γ ∇f(x)).
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+    matrix, every
+        As in `fw.exchanges.Gossip`.
+    combine_first
+        Take the form of Lian et al., x ← W x − γ ∇f(x), which lets nodes send while they compute, and needs smaller
+        steps; see `fw.rules.CombineFirst`.
+    sampled
+        Take each gradient from one random local sample.
+
+    Examples
+    --------
+    >>> decentralized_sgd(0.01).tokens
+    'nodes'
+    """
+    rule = CombineFirst(step, sampled) if combine_first else SGD(step, sampled=sampled)
+    label = "decentralized SGD" + " (combine first)" * combine_first
+    return Method(label, Stay(), rule, "nodes", Gossip(matrix, every))
+
+
+def gradient_tracking(step: float | Schedule, matrix: Any = None) -> Method:
+    """Gossip of models and of directions that track the gradient of the whole loss: exact with a constant step.
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+    matrix
+        As in `fw.exchanges.Gossip`.
+
+    Examples
+    --------
+    >>> gradient_tracking(0.01).rule
+    GradientTracking(step=0.01)
+    """
+    return Method("gradient tracking", Stay(), GradientTracking(step), "nodes", Gossip(matrix))
+
+
+def fedavg(step: float | Schedule, local_steps: int = 10, sampled: bool = False) -> Method:
+    """FedAvg, or local SGD: all nodes make some local steps, then a server averages; one round of it is one step.
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+    local_steps
+        Of each node in a round.
+    sampled
+        Take each gradient from one random local sample.
+
+    Examples
+    --------
+    >>> fedavg(0.01, local_steps=5).exchange
+    Average(every=1)
+    """
+    return Method("FedAvg", Stay(), SGD(step, local_steps=local_steps, sampled=sampled), "nodes", Average())
+
+
+def minibatch_sgd(step: float | Schedule, batch: int = 8, sampling: str = "uniform", sampled: bool = False) -> Method:
+    """SGD on the mean of the gradients of several nodes that a server draws.
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+    batch
+        How many nodes take part in a round, at least 2.
+    sampling, sampled
+        As in `centralized_sgd`.
+
+    Examples
+    --------
+    >>> minibatch_sgd(0.01, batch=4).tokens
+    4
+    """
+    design = _SAMPLING[_check.choice("minibatch_sgd", "sampling", sampling, _SAMPLING)]
+    _check.whole("minibatch_sgd", "batch", batch, 2, remedy="centralized_sgd takes one node at a time")
+    rule = SGD(step, sampled=sampled)
+    return Method(f"minibatch SGD ({batch}, {sampling})", design, rule, batch, Average(down=False))
+
+
+def multi_walk_sgd(
+    step: float | Schedule, tokens: int = 8, design: Design | None = None, meet: bool = False, sampled: bool = False
+) -> Method:
+    """Several walks that learn side by side; their mean is what was learned.
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+    tokens
+        How many walks.
+    design
+        How they move; None is the uniform Metropolis walk.
+    meet
+        Whether tokens that meet on a node average.
+    sampled
+        Take each gradient from one random local sample.
+
+    Examples
+    --------
+    >>> multi_walk_sgd(0.01, tokens=4, meet=True).exchange
+    Meet(every=1)
+    """
+    label = f"{tokens} walks" + ", meeting" * bool(meet)
+    chosen = Metropolis() if design is None else design
+    return Method(label, chosen, SGD(step, sampled=sampled), tokens, Meet() if meet else None)

@@ -1,0 +1,38 @@
+"""A token that is parked: it never leaves its node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from freewalk.designs.design import Design, Floats
+from freewalk.graphs import Graph
+from freewalk.kernel import Move
+
+
+@dataclass(frozen=True)
+class Stay(Design):
+    """Never move. One parked token per node, and an exchange between them, is gossip or federated learning.
+
+    All weights are 1: with tokens="nodes" every node takes part in every step.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> Stay().kernel(fw.graphs.ring(3)).matrix().toarray()[0]
+    array([1., 0., 0.])
+    """
+
+    @property
+    def biased(self) -> bool:
+        """No: the uniform distribution stays as it is."""
+        return False
+
+    def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
+        """One move of no hop."""
+        return [Move(1.0, hops=0)]
+
+    def target(self, graph: Graph, importance: Floats | None) -> Floats:
+        """Uniform."""
+        return np.ones(graph.n)

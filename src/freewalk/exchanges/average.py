@@ -1,0 +1,61 @@
+"""All tokens average, as with a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.exchanges.exchange import Exchange, Gathering, check, checked
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class Average(Exchange):
+    """All tokens become their mean: each sends one message to a server and gets one back.
+
+    Parameters
+    ----------
+    every
+        After each update whose number is a multiple of this.
+    down
+        Whether the mean is sent back to where each token stands. With False only one message per token is counted: its
+        next move is the way down, as where a server draws the nodes (`fw.designs.Centralized`).
+
+    Raises
+    ------
+    FreewalkError
+        If `every` is below 1.
+
+    Examples
+    --------
+    >>> Average(every=10)
+    Average(every=10)
+    """
+
+    every: int = 1
+    down: bool = True
+
+    constant: ClassVar[bool] = True  # type: ignore[misc]
+    means: ClassVar[str] = "all"  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        checked(self)
+        check.flag("Average", "down", self.down)
+
+    def __repr__(self) -> str:
+        """The exchange, without what is usual."""
+        return f"Average(every={self.every}{'' if self.down else ', down=False'})"
+
+    def weights(self, gathering: Gathering) -> NDArray[np.float64]:
+        """The same for all."""
+        tokens = gathering.nodes.size
+        return np.full((tokens, tokens), 1.0 / tokens)
+
+    def sent(self, gathering: Gathering, weights: csr_array) -> NDArray[np.int64]:
+        """One up and, unless it moves on by itself, one down for each token."""
+        return np.full(gathering.nodes.size, 2 if self.down else 1, dtype=np.int64)

@@ -1,0 +1,150 @@
+"""What an exchange is: the weights with which the tokens of a replica mix, and what that sends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk import rng
+from freewalk.checks import Checks
+from freewalk.errors import FreewalkError
+from freewalk.graphs import Graph
+from freewalk.kernel import Kernel
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+check = Checks(FreewalkError)
+_ROUNDING = 1e-9
+
+
+class Gathering(NamedTuple):
+    """The tokens of one replica, after an update and before they move.
+
+    Attributes
+    ----------
+    step
+        The updates that each token has seen so far, this one counted.
+    nodes
+        By token: the node where it stands.
+    graph
+        The graph.
+    words
+        `words(count)` draws so many unsigned 64-bit words, the same whenever this replica and step are asked again.
+    """
+
+    step: int
+    nodes: NDArray[np.int32]
+    graph: Graph
+    words: Callable[[int], NDArray[np.uint64]]
+
+
+class Exchange(ABC):
+    """How the tokens of a replica mix: a frozen dataclass that gives weights.
+
+    After an update, the model and whatever is carried become weighted means over the tokens: x_i ← Σ_j W_ij x_j. What
+    is stored at the nodes is never mixed. An exchange of your own gives `weights`; what it sends follows from them.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Pair(Exchange):
+    ...     '''Two tokens, drawn at random, average.'''
+    ...
+    ...     def weights(self, gathering):
+    ...         tokens = gathering.nodes.size
+    ...         one, other = np.argsort(gathering.words(tokens))[:2]
+    ...         weights = np.eye(tokens)
+    ...         weights[np.ix_([one, other], [one, other])] = 0.5
+    ...         return weights
+    >>> Pair().every
+    1
+    """
+
+    #: An exchange follows each update whose number is a multiple of this.
+    every: int = 1
+    #: Whether tokens that do not move mix with the same weights, and send the same, at each exchange.
+    constant: bool = False
+    #: What compiled code can do without weights: "all" averages all tokens, "node" those that stand on one node.
+    means: str = ""
+
+    @abstractmethod
+    def weights(self, gathering: Gathering) -> Any:
+        """W, tokens × tokens, dense or sparse, whose rows add up to 1; None leaves all tokens as they are."""
+
+    def sent(self, gathering: Gathering, weights: csr_array) -> NDArray[np.int64]:
+        """By token: the messages that it sends, one to each token on another node that takes something of it."""
+        takers, givers = weights.nonzero()
+        away = gathering.nodes[takers] != gathering.nodes[givers]
+        return np.bincount(givers[away], minlength=gathering.nodes.size).astype(np.int64)
+
+    def admit(self, kernel: Kernel, nodes: NDArray[np.int32]) -> None:  # noqa: B027 (most have nothing to refuse)
+        """Refuse a kernel, or the nodes where the tokens of a replica start.
+
+        Raises
+        ------
+        FreewalkError
+            If tokens cannot be mixed there.
+        """
+
+
+def exchanges_in(exchange: Exchange, after: int, until: Any) -> Any:
+    """How many exchanges there are from step `after`, that one not counted, to `until`."""
+    return until // exchange.every - after // exchange.every
+
+
+def gathering_of(seed: int, replica: int, step: int, nodes: NDArray[np.int32], graph: Graph) -> Gathering:
+    """The tokens of a replica at these nodes after update number `step`."""
+
+    def words(count: int) -> NDArray[np.uint64]:
+        key = (np.uint64(seed), rng.EXCHANGE, np.uint64(replica), np.uint64(step))
+        return np.asarray(rng.word_of_use(*key, np.arange(count, dtype=np.uint64)))
+
+    return Gathering(step, nodes, graph, words)
+
+
+def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
+    """The weights of an exchange, of which everything that engines trust is known to be right.
+
+    Raises
+    ------
+    FreewalkError
+        If they are no weights of means.
+    """
+    from scipy.sparse import csr_array, issparse
+
+    who, tokens = type(exchange).__name__, gathering.nodes.size
+    given = exchange.weights(gathering)
+    if given is None:
+        return None
+    if not issparse(given):
+        given = check.floats(who, "weights()", given, (tokens, tokens))
+    found = csr_array(given, dtype=np.float64)
+    if found.shape != (tokens, tokens) or not np.isfinite(found.data).all():
+        raise check.fail(who, "weights()", given, f"finite numbers by {tokens} × {tokens} tokens")
+    off = np.abs(found.sum(axis=1) - 1.0)
+    if off.max() > _ROUNDING:
+        worst = int(np.argmax(off))
+        raise FreewalkError(
+            f"{who}: the weights of token {worst} add up to {float(found.sum(axis=1)[worst]):.6g}, expected 1"
+        )
+    return found
+
+
+def is_parked(kernel: Kernel) -> bool:
+    """Whether a walk by this kernel never leaves its node."""
+    return all(move.hops == 0 and move.law is None for move in kernel.moves if move.probability > 0)
+
+
+def checked(exchange: Exchange) -> Exchange:
+    """The exchange, with options that are right."""
+    who = type(exchange).__name__
+    check.whole(who, "every", exchange.every, 1)
+    check.flag(who, "constant", exchange.constant)
+    check.choice(who, "means", exchange.means, ("", "all", "node"))
+    return exchange

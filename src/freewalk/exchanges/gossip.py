@@ -1,0 +1,110 @@
+"""Parked tokens mix with those of their neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import FreewalkError
+from freewalk.exchanges.exchange import Exchange, Gathering, checked, is_parked
+from freewalk.graphs import Graph
+from freewalk.kernel import Kernel, canonical_rows, check_stochastic
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Gossip(Exchange):
+    """x_i ← Σ_j W_ij x_j over the neighbours j of node i, one message per directed edge.
+
+    Every node has one parked token: tokens="nodes" and `fw.designs.Stay`.
+
+    Parameters
+    ----------
+    matrix
+        W, doubly stochastic, on the edges and the diagonal of the graph, dense or sparse. None takes
+        1 / (1 + max(deg i, deg j)) off the diagonal (Metropolis weights; Xiao, Boyd, 2004).
+    every
+        After each update whose number is a multiple of this.
+
+    Raises
+    ------
+    FreewalkError
+        If `every` is below 1; a matrix that does not fit the graph is refused when a run begins.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> Gossip().on(fw.graphs.path(3)).toarray().round(3)
+    array([[0.667, 0.333, 0.   ],
+           [0.333, 0.333, 0.333],
+           [0.   , 0.333, 0.667]])
+    """
+
+    matrix: Any = field(default=None, repr=False)
+    every: int = 1
+
+    constant: ClassVar[bool] = True  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        if self.matrix is not None:
+            object.__setattr__(self, "matrix", canonical_rows(self.matrix, "Gossip", "matrix"))
+        checked(self)
+
+    def on(self, graph: Graph) -> csr_array:
+        """W on a graph, by node.
+
+        Raises
+        ------
+        FreewalkError
+            If the given matrix leaves the graph or is not doubly stochastic.
+        """
+        if self.matrix is None:
+            return _metropolis_weights(graph)
+        check_stochastic("Gossip", self.matrix, graph)
+        columns = np.asarray(self.matrix.sum(axis=0))
+        worst = int(np.argmax(np.abs(columns - 1.0)))
+        if abs(columns[worst] - 1.0) > _ROUNDING:
+            raise FreewalkError(
+                f"Gossip: column {worst} of the matrix adds up to {columns[worst]:.6g}, expected 1: its rows and its "
+                "columns must, or the mean over the nodes is lost; None takes Metropolis weights"
+            )
+        found: csr_array = self.matrix
+        return found
+
+    def weights(self, gathering: Gathering) -> csr_array:
+        """W, by token."""
+        nodes = gathering.nodes
+        found: csr_array = self.on(gathering.graph)[nodes][:, nodes]
+        return found
+
+    def admit(self, kernel: Kernel, nodes: NDArray[np.int32]) -> None:
+        """Only one parked token on each node."""
+        if not is_parked(kernel):
+            raise FreewalkError(
+                f"Gossip: tokens move by {kernel.label}, expected parked ones: fw.designs.Stay(); exchanges of tokens "
+                "that move are fw.exchanges.Meet and Average"
+            )
+        if nodes.size != kernel.graph.n or np.unique(nodes).size != nodes.size:
+            raise FreewalkError(
+                f"Gossip: {nodes.size} tokens start on {np.unique(nodes).size} of {kernel.graph.n} nodes, expected one "
+                'on each; pass tokens="nodes"'
+            )
+        self.on(kernel.graph)
+
+
+def _metropolis_weights(graph: Graph) -> csr_array:
+    from scipy.sparse import csr_array, diags_array
+
+    rows = np.repeat(np.arange(graph.n), graph.degrees)
+    shares = 1.0 / (1.0 + np.maximum(graph.degrees[rows], graph.degrees[graph.indices]))
+    away = csr_array((shares, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+    found = csr_array(away + diags_array(1.0 - away.sum(axis=1)))
+    found.sort_indices()
+    return found

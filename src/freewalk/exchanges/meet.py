@@ -1,0 +1,50 @@
+"""Tokens that stand on the same node average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from freewalk.exchanges.exchange import Exchange, Gathering, checked
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class Meet(Exchange):
+    """Tokens that stand on the same node after an update become their mean; nothing is sent for that.
+
+    Parameters
+    ----------
+    every
+        After each update whose number is a multiple of this.
+
+    Raises
+    ------
+    FreewalkError
+        If `every` is below 1.
+
+    Examples
+    --------
+    >>> Meet()
+    Meet(every=1)
+    """
+
+    every: int = 1
+
+    means: ClassVar[str] = "node"  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        checked(self)
+
+    def weights(self, gathering: Gathering) -> csr_array:
+        """Equal shares for all tokens on one node."""
+        from scipy.sparse import csr_array
+
+        nodes, tokens = gathering.nodes, gathering.nodes.size
+        _, place, counts = np.unique(nodes, return_inverse=True, return_counts=True)
+        at = csr_array((np.ones(tokens), (np.arange(tokens), place)), shape=(tokens, counts.size))
+        return csr_array((at / counts) @ at.T)

@@ -1,0 +1,59 @@
+"""Gradient tracking: parked tokens that follow the gradient of the whole loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from freewalk.rules.rule import Rule, check_options
+from freewalk.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class GradientTracking(Rule):
+    """y ← y + ∇f_v(x) − g_v, g_v ← ∇f_v(x), x ← x − γ y: for one parked token per node, which mix x and y.
+
+    As long as mixing keeps sums, as `fw.exchanges.Gossip` does, the mean of y over the tokens is the mean of the nodes'
+    last gradients. So all tokens reach the optimum with a constant step, and two vectors are sent per message.
+
+    Parameters
+    ----------
+    step
+        γ, a positive number or a schedule.
+
+    Raises
+    ------
+    FreewalkError
+        If the step is not positive.
+
+    References
+    ----------
+    Di Lorenzo, Scutari, *NEXT: in-network nonconvex optimization*, 2016. Nedić, Olshevsky, Shi, *Achieving geometric
+    convergence for distributed optimization over time-varying graphs*, 2017.
+
+    Examples
+    --------
+    >>> GradientTracking(step=0.01).carries, GradientTracking(step=0.01).stores
+    (('direction',), ('last',))
+    """
+
+    step: float | Schedule
+
+    carries: ClassVar[tuple[str, ...]] = ("direction",)  # type: ignore[misc]
+    stores: ClassVar[tuple[str, ...]] = ("last",)  # type: ignore[misc]
+    shared: ClassVar[bool] = True  # type: ignore[misc]
+    weighted: ClassVar[bool] = False  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def update(self) -> Callable[..., Any]:
+        """One step."""
+        return _step
+
+
+def _step(visit: Any, numbers: Any, x: Any, gradient: Any, direction: Any, last: Any) -> Any:
+    direction = direction + gradient - last
+    return x - visit.rate * direction, direction, gradient
