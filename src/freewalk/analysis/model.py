@@ -248,9 +248,9 @@ def _matrix(kernel: Kernel, moves: Sequence[Move]) -> moments.Rows:
     return fixed(matrix.indptr.astype(np.int64)), fixed(matrix.indices.astype(np.int32)), fixed(matrix.data)
 
 
-def start_law(who: str, start: str | ArrayLike, graph: Graph, importance: Floats) -> Floats:
+def start_law(who: str, start: str | ArrayLike | None, graph: Graph, importance: Floats) -> Floats:
     """The distribution of the first node: of a node, of several in equal shares, as given, uniform, or the heaviest."""
-    if isinstance(start, str) and start == "uniform":
+    if start is None or (isinstance(start, str) and start == "uniform"):
         return np.full(graph.n, 1.0 / graph.n)
     if isinstance(start, str) and start == "heaviest":
         start = int(importance.argmax())
