@@ -14,7 +14,6 @@ from freewalk.analysis.chain import check
 from freewalk.analysis.following import Course, follow, group_of
 from freewalk.analysis.groups import length_of, mean_of
 from freewalk.analysis.moments import Floats, Tally
-from freewalk.errors import AnalysisError
 from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel
 from freewalk.objectives import LeastSquares
@@ -111,8 +110,9 @@ def exact_curve(
     entering.schedules(phases, steps)
     graph = phases[0].kernel.graph
     d, count = quadratic.dim, entering.tokens(tokens, graph)
+    width, checkpoints = model.check_size(who, problem.n, d), steps // every + 2
+    check.room(who, f"{checkpoints:,} checkpoints", 8.0 * checkpoints * (width + d**2 + 10), "let every be larger")
     marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
-    _check_size(who, max(problem.n, count), d, len(marks))
     error = model.first_model(who, initial, problem.dim) - problem.optimum()
     inside = quadratic.basis.T @ error
     group = group_of(who, quadratic, phases, tokens, start, inside)
@@ -127,16 +127,6 @@ def exact_curve(
     if count > 1:
         measures["consensus"] = course.consensus
     return _dataset(measures, marks, course, phases, problem, count)
-
-
-def _check_size(who: str, rows: int, d: int, checkpoints: int) -> None:
-    width = (d + 1) * (d + 2) // 2
-    if rows * width > model.LARGEST:
-        raise AnalysisError(
-            f"{who}: {rows} nodes and {d} features make a state of {rows * width:,} numbers; it is given up to "
-            f"{model.LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
-        )
-    check.room(who, f"{checkpoints:,} checkpoints", 8.0 * checkpoints * (width + d**2 + 10), "let every be larger")
 
 
 def _independent(

@@ -140,18 +140,22 @@ def group_of(
     graph, smoothness = phases[0].kernel.graph, quadratic.problem.smoothness
     count = entering.tokens(tokens, graph)
     random = start is None or model.is_distribution(start) or (isinstance(start, str) and start == "uniform")
+    if count == 1:
+        entering.exchanges(tuple(phases), count, np.zeros(1, dtype=np.int32))  # which one token refuses
+        for phase in phases:
+            model.check_rule(who, phase.rule)
+        return None
     kind = kind_of(who, phases, np.diff(quadratic.problem.offsets), tokens, not random)
-    nodes = np.zeros(count, dtype=np.int32)
-    if kind in (FIXED, SAMPLED):
-        nodes = entering.start(start, 0, 1, graph, smoothness, tokens)
-    elif count > 1 and not random and np.size(np.asarray(start, dtype=object)) > 1:
+    if kind in (INDEPENDENT, DRAWN) and not random and np.size(np.asarray(start, dtype=object)) > 1:
         expected = "one node, 'uniform', 'heaviest' or a distribution, from which each token draws its own node"
         raise check.fail(who, "start", start, expected, "simulate other starts: fw.learn(..., walks=1000)")
-    entering.exchanges(tuple(phases), count, nodes)
     if kind == INDEPENDENT:
         return None
+    model.check_size(who, count, quadratic.dim, "tokens")
     if kind == DRAWN:
         return Drawn(quadratic, count, model.start_law(who, start, graph, smoothness), error)
+    nodes = entering.start(start, 0, 1, graph, smoothness, tokens)
+    entering.exchanges(tuple(phases), count, nodes)
     return (Fixed if kind == FIXED else Sampled)(quadratic, graph, nodes, error)
 
 

@@ -191,22 +191,23 @@ class Sampled(_Parked):
 
     def moments(self) -> tuple[Floats, float]:
         """Those of the mean, from the moments and the expected map of each token."""
-        totals = mean_of_parked(self._shared, self._rows.sum(axis=0), self._images)
+        totals = mean_of_parked(self._shared[None], self._rows.sum(axis=0)[None], self._images)[0]
         return totals, max(float(length_of(self._rows.mean(axis=0)) - length_of(totals)), 0.0)
 
 
-def mean_of_parked(shared: Floats, total: Floats, images: Floats) -> Floats:
-    """The packed moments of the mean of tokens that started from one model.
+def mean_of_parked(shared: Floats, totals: Floats, images: Floats) -> Floats:
+    """The packed moments of the mean of tokens that started from one model, for several such models.
 
     E[z̄ z̄ᵀ] = Ā Z Āᵀ + (1/m²) Σ_i (Z_i − A_i Z A_iᵀ), with the moments Z of that model, Z_i and the expected map A_i of
-    each token; `total` is Σ Z_i, `images` the columns of A_i as `Update.images` has them.
+    each token; `totals` are Σ Z_i, `images` the columns of A_i as `Update.images` has them.
     """
-    tokens, width = images.shape[1], images.shape[2]
-    square = model.unpacked(shared, width)
-    maps = images.transpose(1, 2, 0)
-    apart = np.tensordot(maps @ square, maps, axes=([0, 2], [0, 2]))
-    mean = maps.mean(axis=0)
-    return np.asarray(model.packed(mean @ square @ mean.T - apart / tokens**2) + total / tokens**2)
+    size, tokens, _ = images.shape
+    squares = model.unpacked(shared, size)
+    flat = images.transpose(1, 2, 0).reshape(tokens, -1)
+    pairs = (flat.T @ flat).reshape(size, size, size, size)  # Σ_i A_i ⊗ A_i, its axes row, column, row, column
+    mean = images.mean(axis=1).T
+    apart = np.tensordot(squares, pairs, axes=([1, 2], [1, 3]))
+    return np.asarray(model.packed(mean @ squares @ mean.T - apart / tokens**2) + totals / tokens**2)
 
 
 class Drawn(Group):

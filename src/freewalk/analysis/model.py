@@ -45,6 +45,17 @@ def check_rule(who: str, rule: Rule | None) -> SGD:
     return found
 
 
+def check_size(who: str, rows: int, d: int, what: str = "nodes") -> int:
+    """The number of moments of d features, (d + 1)(d + 2)/2, or an error where so many rows of them are too many."""
+    width = (d + 1) * (d + 2) // 2
+    if rows * width > LARGEST:
+        raise AnalysisError(
+            f"{who}: {rows} {what} and {d} features make a state of {rows * width:,} numbers; it is given up to "
+            f"{LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
+        )
+    return width
+
+
 def constant_step(who: str, rule: SGD) -> float:
     """The step of a rule whose step does not change."""
     if isinstance(rule.step, Schedule) and not isinstance(rule.step, Constant):
