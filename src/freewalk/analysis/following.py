@@ -77,7 +77,7 @@ def kind_of(who: str, phases: Sequence[Phase], counts: NDArray[np.int64], tokens
             return FIXED
         for exchange in mixing:
             what = "gradients of random samples, after which any two models are correlated in their own way"
-            _check_that(exchange.means == "all", who, exchange, what, "take sampled=False, or ")
+            _check_that(exchange.means == "all" and exchange.constant, who, exchange, what, "Take sampled=False, or ")
         return SAMPLED
     if not mixing:
         return INDEPENDENT
