@@ -1,4 +1,4 @@
-"""What concerns all tokens of a walk, on a graphics card: one thread per walk and coordinate, in the order of tokens."""
+"""What concerns all tokens of a walk, on a graphics card: one thread per walk and coordinate goes through them."""
 
 from functools import cache
 from typing import Any

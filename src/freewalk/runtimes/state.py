@@ -15,7 +15,7 @@ from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
-from freewalk.phases import Passage, Phase, passage, phase_at
+from freewalk.phases import Passage, Phase, passage, phase_at, updates_at
 from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES, begun, message_bytes
 
@@ -63,13 +63,7 @@ class Job:
 
     def updates_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many updates the tokens of a walk have made together by these steps."""
-        made, start = np.zeros_like(steps), 0
-        for phase in self.phases:
-            local = 1 if phase.rule is None else int(phase.rule.local_steps)
-            until = int(steps.max(initial=start)) if phase.until is None else phase.until
-            made += (np.clip(steps, start, max(until, start)) - start) * local * self.tokens
-            start = until
-        return made
+        return updates_at(self.phases, steps, self.tokens)
 
     def rule_at(self, step: int) -> Rule | None:
         """The rule of the update that led to a step, or of the first one."""
