@@ -2,7 +2,7 @@
 
 import os
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -105,9 +105,28 @@ def curves(
     RecordError
         If nothing was learned, there is no such measure or axis, or the file cannot be written.
     """
+    target = check_format(path)
+    return save(curves_figure(record, measure=measure, axes=axes, scale=scale, band=band), target)
+
+
+def curves_figure(
+    record: Record,
+    *,
+    measure: str | None = None,
+    axes: Sequence[str] | None = None,
+    scale: Scale = "auto",
+    band: Band = "quantiles",
+    lines: Mapping[str, float] | None = None,
+) -> "Figure":
+    """The figure that `curves` writes, with horizontal lines by name where there are more than the optimum.
+
+    Raises
+    ------
+    RecordError
+        If nothing was learned, or there is no such measure or axis.
+    """
     import matplotlib
 
-    target = check_format(path)
     check.choice("curves", "scale", scale, get_args(Scale))
     check_band("curves", band)
     parts, shown = by_design(record), measure_of(record.data, measure)
@@ -120,8 +139,13 @@ def curves(
     best = None if shown.optimum is None or (log and shown.optimum <= 0) else shown.optimum
     shaded = band != "none" and any(part.sizes["walk"] > 1 for part in parts.values())
     with matplotlib.rc_context(STYLE):
-        figure = new_figure(max(4.8 * len(against), 6.4), 4.5)
-        panels = np.atleast_1d(figure.subplots(1, len(against), sharey=True))
+        columns = len(against) if len(against) <= 3 else 2
+        rows = -(-len(against) // columns)
+        figure = new_figure(max(4.8 * columns, 6.4), 1.0 + 3.5 * rows)
+        grid = np.atleast_2d(figure.subplots(rows, columns, sharey=True))
+        panels = grid.ravel()[: len(against)]
+        for spare in grid.ravel()[len(against) :]:
+            spare.set_visible(False)
         lowest, highest = _limits(statistics.values(), best, log)
         # Far outside the picture is as good as infinite, and no trouble on a log axis.
         far = (lowest / 1e3, highest * 1e3) if log else (2 * lowest - highest, 2 * highest - lowest)
@@ -144,14 +168,17 @@ def curves(
             axis_of_counts(panel, spread)
             if best is not None:
                 panel.axhline(best, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2, label="optimum")
-        panels[0].set_ylabel(textwrap.fill(shown.label, 48), parse_math=False)
+            for name, level in (lines or {}).items():
+                panel.axhline(level, color=INK, linewidth=1.0, linestyle="-.", zorder=2, label=name)
+        for first in grid[:, 0]:
+            first.set_ylabel(textwrap.fill(shown.label, 48), parse_math=False)
         legend(figure, panels[0], f"band: {BANDS[band]}" if shaded else None)
         words = [f"line: mean over {count}" if (count := walks_in_words(parts)) != "1 walk" else "one walk"]
         for axis in against:
             if lacking := [label for label, part in parts.items() if np.isnan(along(part, axis)).any()]:
                 words.append(f"not known against {axis}: {', '.join(lacking)}")
         footnote(figure, "; ".join(words))
-        return save(figure, target)
+    return figure
 
 
 def _plain(value: float, _: int) -> str:
