@@ -50,9 +50,9 @@ def compare(
     """Count what each method needs until its mean error is within a factor of the optimum.
 
     Steps are chosen by one rule for all. For least squares with `fw.SGD` it is the largest step with which the expected
-    loss settles at half of the goal's distance from the optimum, known exactly. Where no steady state is known, steps on
-    a geometric grid are tried in pilot runs with another seed, and the one that reaches the goal in the fewest rounds
-    is taken. Schedules, and rules without a step, stay as they are.
+    loss settles at half of the goal's distance from the optimum, which is known exactly. Where no steady state is
+    known, steps on a geometric grid are tried in pilot runs with another seed, and the one that reaches the goal in the
+    fewest rounds is taken. Schedules, and rules without a step, stay as they are.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def compare(
     Returns
     -------
     Comparison
-        `print(found.text())`, `found.figure()`, `found.page("page.html")`. After Ctrl-C it has the contestants that were
-        done, and is partial.
+        `print(found)`, `found.figure()`, `found.page("page.html")`, `found.save("folder")`. After Ctrl-C it has the
+        contestants that were done, and is partial.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def _run(one: Contestant, choice: Choice) -> tuple[Record, Choice]:
     guess = one.first_rounds if not np.isfinite(choice.rounds) else int(np.ceil(_BEYOND * choice.rounds))
     rounds, halvings = min(max(guess, 8), most), 0
     while True:
-        track.tell(f"{one.method.label}: {track.walks if one.draws else 1:,} walks, {rounds:,} rounds")
+        track.tell(f"{one.method.label}: {rounds:,} rounds")
         record = one.run(choice.step, rounds, track.walks, track.seed)
         reached = one.rounds_to_goal(record)
         if np.isfinite(reached):

@@ -27,6 +27,7 @@ AXES = ("updates", "messages", "bytes", "rounds")
 #: The files of a comparison.
 RECORD, CURVES, TABLE, PAGE, NUMBERS = "record.npz", "curves.png", "table.txt", "page.html", "comparison.json"
 
+_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _check = Checks(RecordError)
 
 
@@ -113,9 +114,11 @@ class Comparison:
     @property
     def caption(self) -> str:
         """What a reader of the table has to know."""
+        walks = max(row.walks for row in self.rows)
         words = [
-            f"Goal: a mean {self.measure} of at most {self.level:.4g}, which is {self.goal:g} times the optimum. Updates "
-            "are those of all tokens of a walk. Below: the 95 % confidence interval, by a bootstrap over the walks"
+            f"Counted until the goal: a mean {self.measure} of at most {self.level:.4g}, which is {self.goal:g} times the "
+            "optimum. Updates are those of all tokens of a walk. Below: the 95 % confidence interval, by a bootstrap over "
+            f"{walks:,} walks"
         ]
         words[0] += "." if all(row.draws for row in self.rows) else "; 'no draws': nothing is random, one run."
         if any(row.how == EXACT for row in self.rows):
@@ -126,9 +129,9 @@ class Comparison:
         if searched:
             runs, updates = sum(row.pilot_runs for row in searched), sum(row.pilot_updates for row in searched)
             words.append(
-                f"Step 'search': the one that took the fewest rounds in pilot runs of up to {self.budget.walks} walks with "
-                f"another seed, at most {self.budget.runs} runs and {short(self.budget.updates)} updates per contestant; "
-                f"{runs} runs and {short(updates)} updates in all were spent on that."
+                f"Step 'search': the one that took the fewest rounds in pilot runs with another seed; the budget for each "
+                f"contestant was {self.budget.runs} runs of {self.budget.walks} walks and {short(self.budget.updates)} "
+                f"updates, of which {runs} runs and {short(updates)} updates were spent in all."
             )
         if any(row.how == GIVEN for row in self.rows):
             words.append("Step 'given': not chosen.")
@@ -165,10 +168,11 @@ class Comparison:
             caption_justify="left",
             box=box.SIMPLE_HEAD,
             pad_edge=False,
+            padding=(0, 1, 0, 0),
         )
         shown.add_column(head[0], overflow="fold", min_width=12, vertical="top")
         for heading in head[1:]:
-            shown.add_column(Text(heading), justify="right", no_wrap=True, vertical="top")
+            shown.add_column(Text(heading.replace(" ", "\n")), justify="right", no_wrap=True, vertical="top")
         for row in rows:
             shown.add_row(*map(Text, row))
         return shown
