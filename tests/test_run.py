@@ -17,6 +17,7 @@ LEARNED = BY_STEP | {
     "final": ("walk", "coordinate"),
     "diverged": ("walk",),
     "smoothness": ("node",),
+    "updates": ("step",),
 }
 WALKED = {name: LEARNED[name] for name in ("messages", "probes", "visits", "at")}
 

@@ -97,6 +97,20 @@ def word_of_use(seed: Word, use: Word, walk: Word, step: Word, index: Word) -> W
     return word(seed, MORE, walk, step, (use << (USE + _ONE)) | index)
 
 
+def words_of_use(seed: int, use: Word, walk: int, step: int, count: int) -> NDArray[np.uint64]:
+    """The first words of one of the 128 uses of the stream `MORE`, as an array.
+
+    Examples
+    --------
+    >>> seed, walk, step = np.uint64(7), np.uint64(0), np.uint64(0)
+    >>> bool(words_of_use(7, INITIAL, 0, 0, 6)[5] == word_of_use(seed, INITIAL, walk, step, np.uint64(5)))
+    True
+    """
+    blocks = (use << USE) | np.arange((count + 1) // 2, dtype=np.uint64)
+    pairs = word_pair(np.uint64(seed), MORE, np.uint64(walk), np.uint64(step), blocks)
+    return np.stack(pairs, axis=-1).reshape(-1)[:count]
+
+
 def pick(draw: Word, count: Word) -> Word:
     """One of 0..count-1, uniformly: the integer part of draw · count / 2^64, for count below 2^32.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import freewalk as fw
 from freewalk import entering
-from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
+from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk, Stay
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.phases import Phase
 from freewalk.runtimes import CPU, CUDA, Job, Reference, State
@@ -79,6 +79,8 @@ def designs_on(graph):
         "FromMatrix, target": FromMatrix(_rows(graph, 3), target=np.arange(1, graph.n + 1)),
         "Centralized, uniform": Centralized(),
         "Centralized, importance": Centralized(power=1),
+        "Centralized, partial": Centralized(power=1, uniform=0.5),
+        "Stay": Stay(),
         "Lazy (a user's)": Lazy(0.25),
     }
 
@@ -256,6 +258,8 @@ MEMORY_RULES = {
     "AdaGrad, at the nodes": fw.rules.AdaGrad(step=0.05, keeper="node"),
     "SAG": fw.rules.SAG(step=0.02),
     "Walkman": fw.rules.Walkman(),
+    "GradientTracking": fw.rules.GradientTracking(step=0.002),
+    "CombineFirst": fw.rules.CombineFirst(step=0.01),
     "VisitWeighted": fw.rules.VisitWeighted(step=0.01),
     "VisitWeighted, sampled": fw.rules.VisitWeighted(step=0.01, prior=30.0, sampled=True),
 }

@@ -32,7 +32,8 @@ class Route(NamedTuple):
     """How the walks move from a step on, and when to write the counts down."""
 
     seed: Any
-    first: Any  # the number of the walk in row 0
+    first: Any  # the number of the token in row 0
+    tokens: Any  # rows of each walk
     start: Any
     ends: Any  # where the intervals of the moves end: one row, or one per step
     near: Any  # by row: words 0 below this make a `near_move`
@@ -44,12 +45,12 @@ class Route(NamedTuple):
 
 
 class Walkers(NamedTuple):
-    """Where the walks are and what they have counted, each by walk."""
+    """Where the tokens are and what they have counted, each by row."""
 
     nodes: Any
     messages: Any
     probes: Any
-    visits: Any  # by walk and node, or one row by node
+    visits: Any  # by row and node, or one row by node
     path_of: Any  # the row in `paths`, or -1
     paths: Any
 
@@ -95,7 +96,8 @@ class Lesson(NamedTuple):
     """How the walks learn from a step on, and when to measure."""
 
     seed: Any
-    first: Any  # the number of the walk in row 0
+    first: Any  # the number of the token in row 0
+    tokens: Any  # rows of each walk
     start: Any
     rates: Any  # the step sizes: one, or one per step
     numbers: Any  # the rule's own parameters
@@ -107,23 +109,34 @@ class Lesson(NamedTuple):
     fit: Any  # by walk and mark: the loss without the ridge term
     penalty: Any  # the ridge term
     distance: Any
+    consensus: Any  # of the tokens of a walk
 
 
 class Vectors(NamedTuple):
     """What learning changes."""
 
-    models: Any  # by walk
-    carried: Any  # by vector and walk
-    stored: Any  # one row for each walk, node and vector, in this order
-    seen: Any  # by walk and node, one behind the other: the visits, where the rule asks for them
+    models: Any  # by row
+    carried: Any  # by vector and row
+    stored: Any  # one row for each row (or walk, where tokens share it), node and vector, in this order
+    seen: Any  # by row and node, one behind the other: the visits, where the rule asks for them
+
+
+class Mixing(NamedTuple):
+    """How the tokens of a walk mix."""
+
+    how: Any  # one of those in `engine/mixing.py`
+    every: Any
+    indptr: Any  # the weights, in compressed sparse rows by token
+    indices: Any
+    weights: Any
 
 
 class Place(NamedTuple):
     """Where one update happens."""
 
     row: Any  # of the model
-    cell: Any  # of this walk and node, in `seen`
-    memory: Any  # the first row of what is stored for this walk at this node
+    cell: Any  # of this token and node, in `seen`
+    memory: Any  # the first row of what is stored for this token at this node
     walk: Any
     node: Any
     now: Any  # the step
@@ -170,3 +183,15 @@ class Sums(NamedTuple):
     gradient: Any
     pulls: Any  # by lane
     differences: Any
+
+
+class Gathered(NamedTuple):
+    """Room for what is computed from all tokens of a walk."""
+
+    mixed: Any  # by token and coordinate
+    mean: Any  # one row
+    total: Any  # by coordinate
+    leaders: Any  # by token: the first one that stands on the same node
+    counts: Any  # by token that is first: how many stand there
+    turns: Any  # by node: when a token was last found there
+    heads: Any  # by node: the first token that was

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from freewalk import native, rng
 from freewalk.compiling import Written, compile_functions
 from freewalk.engine import arrays, cpu, step
+from freewalk.engine.mixing import ALL, NODE, NOT, WEIGHTS
 from freewalk.engine.network import HOPS, PLAIN, begins_near
 from freewalk.errors import FreewalkError
+from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel
 from freewalk.objectives import Predictor
 from freewalk.phases import Passage
@@ -18,7 +20,7 @@ from freewalk.rules import Rule
 
 _LINE, _CACHE = 64, 2**26  # bytes
 _UNROLLED = 32  # up to so many coordinates, their number is compiled in
-_CALLS = ("draw_block", "walk_block", "learn_block", "measure_block", "word")
+_CALLS = ("draw_block", "walk_block", "learn_block", "measure_block", "measure_tokens", "mix_rows", "word")
 
 Compiled = Callable[..., None]
 
@@ -29,10 +31,12 @@ def walker() -> Compiled:
     return compile_functions(functions, "walk_stretch", calls=_CALLS)
 
 
-def learner(objective: Predictor, rule: Rule) -> Compiled:
-    """The learning half for a processor."""
+def learner(objective: Predictor, rule: Rule, tokens: int = 1) -> Compiled:
+    """The learning half for a processor, of walks with one token or with several."""
+    entry = cpu.learn_stretch if tokens == 1 else cpu.learn_tokens
     functions = {
-        "learn_stretch": cpu.learn_stretch,
+        entry.__name__: entry,
+        "SHARED": bool(rule.shared and tokens > 1),
         "DIM": objective.dim if objective.dim <= _UNROLLED else 0,
         "SPLIT": "math" in getattr(getattr(type(objective).slope, "__code__", None), "co_names", ()),
         "REPORTED": reported(rule),
@@ -41,7 +45,7 @@ def learner(objective: Predictor, rule: Rule) -> Compiled:
         "fetch": native.fetch,
         **functions_of(objective, rule),
     }
-    return compile_functions(functions, "learn_stretch", calls=_CALLS)
+    return compile_functions(functions, entry.__name__, calls=_CALLS)
 
 
 def reported(rule: Rule) -> int:
@@ -152,10 +156,10 @@ def aligned(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def route(passage: Passage, network: arrays.Network, seed: int, first: int) -> arrays.Route:
+def route(passage: Passage, network: arrays.Network, seed: int, first: int, tokens: int = 1) -> arrays.Route:
     """How to move along a passage: thresholds made on the host, one row per step only where they change.
 
-    `first` is the number of the first walk. There is no room for counts yet.
+    `first` is the number of the first token. There is no room for counts yet.
     """
     kernel, start = passage.phase.kernel, passage.start
     times = np.arange(start, max(passage.until, start + 1) if kernel.fade is not None else start + 1)
@@ -168,13 +172,13 @@ def route(passage: Passage, network: arrays.Network, seed: int, first: int) -> a
     far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
     near, free, far = (np.ascontiguousarray(words) for words in (starts[:, nearby], starts[:, min(nearby, 1)], far))
     none = np.empty((0, 0), dtype=np.int64)
-    return arrays.Route(np.uint64(seed), first, start, ends, near, free, far, passage.marks, none, none)
+    return arrays.Route(np.uint64(seed), first, tokens, start, ends, near, free, far, passage.marks, none, none)
 
 
-def lesson(passage: Passage, seed: int, first: int, precision: str) -> arrays.Lesson:
+def lesson(passage: Passage, seed: int, first: int, precision: str, tokens: int = 1) -> arrays.Lesson:
     """How to learn along a passage: step sizes made on the host, one per step only where they change.
 
-    `first` is the number of the first walk. There is no room for measures yet.
+    `first` is the number of the first token. There is no room for measures yet.
     """
     rule, start, none = passage.phase.rule, passage.start, np.empty((0, 0))
     if rule is None:
@@ -183,6 +187,7 @@ def lesson(passage: Passage, seed: int, first: int, precision: str) -> arrays.Le
     return arrays.Lesson(
         seed=np.uint64(seed),
         first=first,
+        tokens=tokens,
         start=start,
         rates=rates[:1] if (rates == rates[0]).all() else rates,
         numbers=np.array(rule.numbers, dtype=precision),
@@ -194,4 +199,17 @@ def lesson(passage: Passage, seed: int, first: int, precision: str) -> arrays.Le
         fit=none,
         penalty=none,
         distance=none,
+        consensus=none,
     )
+
+
+def mixing(exchange: Exchange | None, weights: Any, precision: str) -> arrays.Mixing:
+    """How tokens mix: by means of all or of those on one node, by constant weights, or not at all."""
+    none = np.empty(0, dtype=np.int64)
+    if exchange is None:
+        return arrays.Mixing(NOT, 1, none, none, np.empty(0, dtype=precision))
+    if exchange.means:
+        how = ALL if exchange.means == "all" else NODE
+        return arrays.Mixing(how, int(exchange.every), none, none, np.empty(0, dtype=precision))
+    parts = weights.indptr.astype(np.int64), weights.indices.astype(np.int64), weights.data.astype(precision)
+    return arrays.Mixing(WEIGHTS, int(exchange.every), *parts)

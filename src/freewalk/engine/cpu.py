@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from freewalk.engine.arrays import Block, Draws, Key, Place, Sums, Visit, Words
+from freewalk.engine.mixing import NOT, mean_of, mix
 from freewalk.engine.step import (
     COUNTS_VISITS,
     STORES,
@@ -30,6 +31,7 @@ from freewalk.rng import LOW, MOVE, word_pair
 DIM = 0  # the number of coordinates where it is small and compiled in (`build.learner`), else 0
 SPLIT = False  # whether a slope takes so long that those of all lanes are computed together; compiled in as well
 REPORTED = -1  # which carried vector is the model to report; -1 is the model itself; compiled in too
+SHARED = False  # whether the tokens of a walk share what is stored at the nodes; compiled in too
 LANES = 16  # walks that take turns
 BLOCK = 128  # steps whose words are drawn ahead
 AHEAD = 4  # so many steps ahead data are prefetched
@@ -56,7 +58,14 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
         lanes = min(LANES, stretch.last - base)
         now = stretch.start
         mark = stretch.mark
-        while now < stretch.stop:
+        while True:
+            if mark < route.marks.size and now == route.marks[mark]:
+                for row in range(base, base + lanes):
+                    route.messages[row // route.tokens, mark] += walkers.messages[row]
+                    route.probes[row // route.tokens, mark] += walkers.probes[row]
+                mark += 1
+            if now >= stretch.stop:
+                break
             end = min(stretch.stop, now + BLOCK)
             if mark < route.marks.size:
                 end = min(end, route.marks[mark])
@@ -64,11 +73,6 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
             draw_block(route, room, block)
             walk_block(network, route, walkers, room, path, block)
             now = end
-            if mark < route.marks.size and now == route.marks[mark]:
-                for walk in range(base, base + lanes):
-                    route.messages[walk, mark] = walkers.messages[walk]
-                    route.probes[walk, mark] = walkers.probes[walk]
-                mark += 1
 
 
 def draw_block(route: Any, room: Any, block: Any) -> None:
@@ -169,7 +173,7 @@ def learn_stretch(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, st
 def learn_block(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, block: Any) -> None:
     """Learn at the nodes of every lane of a block."""
     dim = DIM if DIM > 0 else data.features.shape[1]
-    split = SPLIT and data.alone and lesson.local_steps == 1
+    split = SPLIT and data.alone and lesson.local_steps == 1 and not SHARED
     for t in range(block.count):
         rate = lesson.rates[min(block.now + t - lesson.start, lesson.rates.size - 1)]
         if split:
@@ -196,6 +200,8 @@ def place_of(lesson: Any, path: Any, block: Any, t: int, lane: int) -> Any:
     if STORES > 0 or COUNTS_VISITS:
         cell = row * np.uint64(lesson.nodes) + node
     memory = cell * np.uint64(STORES)
+    if SHARED:
+        memory = (row // np.uint64(lesson.tokens) * np.uint64(lesson.nodes) + node) * np.uint64(STORES)
     return Place(row, cell, memory, lesson.first + block.base + lane, node, block.now + t)
 
 
@@ -231,3 +237,56 @@ def measure_block(data: Any, lesson: Any, vectors: Any, room: Any, base: int, la
         lesson.fit[walk, mark] = fit
         lesson.penalty[walk, mark] = penalty
         lesson.distance[walk, mark] = distance
+
+
+# Several tokens: the learner goes through time with all tokens of a walk before it takes the next walk.
+
+
+def learn_tokens(
+    data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, gathered: Any, path: Any, stretch: Any
+) -> None:
+    """Learn along a walked stretch of whole walks, mix their tokens where it is due, and measure at the marks in it."""
+    turn = 0
+    for base in range(stretch.first, stretch.last, lesson.tokens):
+        now = stretch.start
+        mark = stretch.mark
+        while True:
+            if mark < lesson.marks.size and now == lesson.marks[mark]:
+                measure_tokens(data, lesson, vectors, room, gathered, base, mark)
+                mark += 1
+            if now >= stretch.stop:
+                break
+            end = stretch.stop
+            if mark < lesson.marks.size:
+                end = min(end, lesson.marks[mark])
+            if mixing.how != NOT:
+                end = min(end, (now // mixing.every + 1) * mixing.every)
+            if SHARED:  # what one token leaves at a node, the next one finds there in the same step
+                end = now + 1
+            for first in range(base, base + lesson.tokens, LANES):
+                lanes = min(LANES, base + lesson.tokens - first)
+                block = Block(first, lanes, first - stretch.first, now - stretch.start, now, end - now)
+                learn_block(data, lesson, vectors, room, path, block)
+            if mixing.how != NOT and end % mixing.every == 0:
+                turn += 1
+                last = path[end - 1 - stretch.start]
+                mix(vectors, mixing, gathered, last[base - stretch.first :], base, lesson.tokens, turn)
+            now = end
+
+
+def measure_tokens(data: Any, lesson: Any, vectors: Any, room: Any, gathered: Any, base: int, mark: int) -> None:
+    """Loss and distance of the mean model of a walk, and how far its tokens are from it."""
+    dim = DIM if DIM > 0 else data.features.shape[1]
+    reported = vectors.models if REPORTED < 0 else vectors.carried[REPORTED]
+    mean_of(reported, gathered, base, lesson.tokens)
+    spread = 0.0
+    for row in range(base, base + lesson.tokens):
+        for j in range(dim):
+            away = np.float64(reported[row, j]) - np.float64(gathered.mean[0, j])
+            spread += away * away
+    fit, penalty, distance = measure(data, gathered.mean, 0, room.differences, 0, dim)
+    walk = base // lesson.tokens
+    lesson.fit[walk, mark] = fit
+    lesson.penalty[walk, mark] = penalty
+    lesson.distance[walk, mark] = distance
+    lesson.consensus[walk, mark] = spread / lesson.tokens

@@ -70,7 +70,8 @@ class Exchange(ABC):
     every: int = 1
     #: Whether tokens that do not move mix with the same weights, and send the same, at each exchange.
     constant: bool = False
-    #: What compiled code can do without weights: "all" averages all tokens, "node" those that stand on one node.
+    #: What compiled code can do without weights: "all" averages all tokens, "node" those that stand on one node. `sent`
+    #: then gets no weights, and must be the same at each exchange.
     means: str = ""
 
     @abstractmethod
@@ -100,12 +101,7 @@ def exchanges_in(exchange: Exchange, after: int, until: Any) -> Any:
 
 def gathering_of(seed: int, replica: int, step: int, nodes: NDArray[np.int32], graph: Graph) -> Gathering:
     """The tokens of a replica at these nodes after update number `step`."""
-
-    def words(count: int) -> NDArray[np.uint64]:
-        key = (np.uint64(seed), rng.EXCHANGE, np.uint64(replica), np.uint64(step))
-        return np.asarray(rng.word_of_use(*key, np.arange(count, dtype=np.uint64)))
-
-    return Gathering(step, nodes, graph, words)
+    return Gathering(step, nodes, graph, lambda count: rng.words_of_use(seed, rng.EXCHANGE, replica, step, count))
 
 
 def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:

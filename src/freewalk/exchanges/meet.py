@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freewalk.exchanges.exchange import Exchange, Gathering, checked
 
@@ -48,3 +49,7 @@ class Meet(Exchange):
         _, place, counts = np.unique(nodes, return_inverse=True, return_counts=True)
         at = csr_array((np.ones(tokens), (np.arange(tokens), place)), shape=(tokens, counts.size))
         return csr_array((at / counts) @ at.T)
+
+    def sent(self, gathering: Gathering, weights: csr_array) -> NDArray[np.int64]:
+        """Nothing: they are at the same node."""
+        return np.zeros(gathering.nodes.size, dtype=np.int64)

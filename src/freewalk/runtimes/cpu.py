@@ -1,20 +1,25 @@
 """The walks on all cores, compiled."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.checks import Checks
-from freewalk.engine import arrays, cpu
+from freewalk.engine import arrays, cpu, mixing
+from freewalk.engine.mixing import NODE
 from freewalk.engine.network import flattened
 from freewalk.errors import FreewalkError
+from freewalk.exchanges.exchange import is_parked
 from freewalk.objectives import Objective, Predictor
 from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
+from freewalk.runtimes.exchanging import Mixer, exchange_by
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime, not_compiled
 from freewalk.runtimes.state import Job, State
@@ -106,14 +111,15 @@ class CPUWalker(Walker):
         self.networks = {key: flattened(kernel) for key, kernel in kernels.items()}
         self.apart: tuple[State, list[NDArray[np.int64]]] | None = None  # visits that threads count apart
 
-    def along(self, state: State, passage: Passage) -> "Walking":
+    def along(self, state: State, passage: Passage) -> Course:
         """Get ready to walk a passage."""
         from freewalk.engine import build
 
+        if is_parked(passage.phase.kernel):
+            return Parking(state, passage)
         network = self.networks[id(passage.phase.kernel)]
-        route = build.route(passage, network, self.job.seed, state.first)
-        counts = (np.repeat(count[:, None], passage.marks.size, axis=1) for count in (state.messages, state.probes))
-        messages, probes = counts
+        route = build.route(passage, network, self.job.seed, state.first, state.tokens)
+        messages, probes = (np.zeros((state.walks, passage.marks.size), dtype=np.int64) for _ in range(2))
         rows = self._visits(state) if state.visits_are_summed else [state.visits] * self.threads
         return Walking(self.run, network, route._replace(messages=messages, probes=probes), state, rows)
 
@@ -160,6 +166,24 @@ class Walking(Course):
             self.free.put(mine)
 
 
+class Parking(Course):
+    """A passage of tokens that never leave their nodes: nothing is drawn, and all counts are known before."""
+
+    def __init__(self, state: State, passage: Passage) -> None:
+        self.nodes = state.nodes
+        steps, marks = passage.until - passage.start, passage.marks.size
+        row = 0 if state.visits_are_summed else np.arange(state.rows)
+        np.add.at(state.visits, (row, state.nodes), steps)  # type: ignore[arg-type]
+        kept = state.path_of >= 0
+        state.paths[state.path_of[kept], passage.start + 1 : passage.until + 1] = state.nodes[kept, None]
+        counts = {name: state.summed(getattr(state, name)) for name in ("messages", "probes")}
+        self.measures = {name: np.repeat(count[:, None], marks, axis=1) for name, count in counts.items()}
+
+    def do(self, stretch: arrays.Stretch, path: Path) -> None:
+        """Write where the tokens are."""
+        path[: stretch.stop - stretch.start] = self.nodes[stretch.first : stretch.last]
+
+
 class CPULearner(Learner):
     """The learning half: samples laid out, and the code that learns from them, by phase."""
 
@@ -172,7 +196,7 @@ class CPULearner(Learner):
         for phase in job.phases:
             if phase.rule is not None:
                 data = build.samples(objective, phase.kernel, phase.rule, job.optimum, job.precision)
-                self.ready[id(phase)] = build.learner(objective, phase.rule), data
+                self.ready[id(phase)] = build.learner(objective, phase.rule, job.tokens), data
 
     def along(self, state: State, passage: Passage) -> "Learning":
         """Get ready to learn along a passage."""
@@ -187,55 +211,88 @@ class Learning(Course):
 
         job, objective = learner.job, learner.objective
         self.job, self.objective, self.phase, self.state = job, objective, passage.phase, state
-        self.run, self.data = learner.ready[id(passage.phase)]
+        run, data = learner.ready[id(passage.phase)]
         state.models, state.carried = build.aligned(state.models), build.aligned(state.carried)
         self.vectors = arrays.Vectors(
             state.models, state.carried, state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
         )
-        fit, penalty, distance = (np.empty((state.walks, passage.marks.size)) for _ in range(3))
-        lesson = build.lesson(passage, job.seed, state.first, job.precision)
-        self.lesson = lesson._replace(fit=fit, penalty=penalty, distance=distance)
-        self.own = {name: np.empty_like(fit) for name in measured_in_python(objective)}
+        found = {name: np.empty((state.walks, passage.marks.size)) for name in ("fit", "penalty", "distance")}
+        if state.tokens > 1:
+            found["consensus"] = np.empty_like(found["fit"])
+        self.lesson = build.lesson(passage, job.seed, state.first, job.precision, state.tokens)._replace(**found)
+        self.own = {name: np.empty_like(found["fit"]) for name in measured_in_python(objective)}
+        exchange = passage.phase.exchange
+        self.mixer = None if exchange is None else Mixer(job, state, passage, exchange)
+        if state.tokens == 1:
+            self.learn: Callable[..., None] = partial(run, data)
+        else:
+            self.mixing = build.mixing(None, None, job.precision) if self.mixer is None else self.mixer.mixing
+            self.learn = self._with_tokens(run, data)
+
+    def _with_tokens(self, run: "Compiled", data: arrays.Data) -> "Callable[..., None]":
+        """The compiled code for several tokens, called as that for one."""
+        state = self.state
+
+        def learn(lesson: Any, vectors: Any, room: Any, path: Any, stretch: Any) -> None:
+            nodes = self.lesson.nodes if self.mixing.how == NODE else 0
+            gathered = mixing.gathered(state.tokens, state.dim, nodes, self.job.precision)
+            run(data, lesson, vectors, self.mixing, room, gathered, path, stretch)
+
+        return learn
 
     @property
-    def measures(self) -> dict[str, NDArray[np.float64]]:  # type: ignore[override]
-        """The measures of the objective, and the distance from its optimum."""
+    def measures(self) -> dict[str, NDArray[Any]]:  # type: ignore[override]
+        """The measures of the objective, the distance from its optimum, and what concerns several tokens."""
         lesson = self.lesson
         with np.errstate(all="ignore"):  # a walk may have diverged
             compiled = self.objective.measures_of(lesson.fit, lesson.penalty)
-        return {**compiled, **self.own, "distance": lesson.distance}
+        found: dict[str, NDArray[Any]] = {**compiled, **self.own, "distance": lesson.distance}
+        if self.state.tokens > 1:
+            found["consensus"] = lesson.consensus
+        return found if self.mixer is None else found | {"exchanged": self.mixer.exchanged}
 
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
-        """Learn along a stretch; measures that only Python knows make it stop at each mark."""
+        """Learn along a stretch; measures and exchanges that only Python knows make it stop where they are due."""
         from numba.core.errors import NumbaError
 
         room = cpu.sums(self.state.dim, self.job.precision)
         try:
-            if not self.own:
-                self.run(self.data, self.lesson, self.vectors, room, path, stretch)
-                return
-            for piece in _between_marks(stretch, self.lesson.marks):
-                self.run(self.data, self.lesson, self.vectors, room, path[piece.start - stretch.start :], piece)
-                if piece.mark < self.lesson.marks.size and self.lesson.marks[piece.mark] == piece.stop:
-                    self._measure(piece)
+            if not self.own and (self.mixer is None or self.mixer.compiled):
+                self.learn(self.lesson, self.vectors, room, path, stretch)
+            else:
+                self._stop_and_go(room, path, stretch)
         except NumbaError as error:
             raise not_compiled("cpu", self.job, self.phase, error) from error
 
-    def _measure(self, piece: arrays.Stretch) -> None:
-        models = self.state.reported(self.phase.rule)
-        for walk in range(piece.first, piece.last):
-            with np.errstate(all="ignore"):  # a walk may have diverged
-                values = measured(self.objective, models[walk])
-            for name, column in self.own.items():
-                column[walk, piece.mark] = values[name]
+    def _stop_and_go(self, room: arrays.Sums, path: Path, stretch: arrays.Stretch) -> None:
+        marks, now, mark = self.lesson.marks, stretch.start, stretch.mark
+        blind = self.lesson._replace(marks=marks[:0])
+        exchange = None if self.mixer is None or self.mixer.compiled else self.mixer.exchange
+        while True:
+            here = stretch._replace(start=now, stop=now, mark=mark)
+            if mark < marks.size and marks[mark] == now:
+                self.learn(self.lesson, self.vectors, room, path, here)
+                self._measure(here)
+                mark += 1
+            if now >= stretch.stop:
+                return
+            stop = min(stretch.stop, int(marks[mark])) if mark < marks.size else stretch.stop
+            if exchange is not None:
+                stop = min(stop, (now // exchange.every + 1) * exchange.every)
+            self.learn(blind, self.vectors, room, path[now - stretch.start :], here._replace(stop=stop))
+            if exchange is not None and stop % exchange.every == 0:
+                exchange_by(exchange, self.job, self.state, stretch, stop, path[stop - 1 - stretch.start])
+            now = stop
 
-
-def _between_marks(stretch: arrays.Stretch, marks: NDArray[np.int64]) -> list[arrays.Stretch]:
-    """A stretch in pieces that end at the marks in it."""
-    pieces, start, mark = [], stretch.start, stretch.mark
-    while True:
-        stop = min(stretch.stop, int(marks[mark])) if mark < marks.size else stretch.stop
-        pieces.append(stretch._replace(start=start, stop=stop, mark=mark))
-        if stop >= stretch.stop:
-            return pieces
-        start, mark = stop, mark + 1
+    def _measure(self, here: arrays.Stretch) -> None:
+        """What only Python knows, at a mark."""
+        tokens, models = self.state.tokens, self.state.reported(self.phase.rule)
+        for walk in range(here.first // tokens, here.last // tokens):
+            if self.own:
+                with np.errstate(all="ignore"):  # a walk may have diverged
+                    model = models[walk * tokens : (walk + 1) * tokens].mean(axis=0) if tokens > 1 else models[walk]
+                    values = measured(self.objective, model)
+                for name, column in self.own.items():
+                    column[walk, here.mark] = values[name]
+            if self.mixer is not None and not self.mixer.compiled:
+                self.mixer.exchanged[walk, here.mark] = self.state.exchanged[walk]

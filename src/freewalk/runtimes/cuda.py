@@ -161,7 +161,7 @@ class CUDAEngine(Engine):
             bare = bare._replace(phase=Phase(None, passage.phase.kernel, SGD(step=1.0)))
         route = self._upload(build.route(bare, launch.network, self.job.seed, state.first))
         lesson = self._upload(build.lesson(bare, self.job.seed, state.first, self.job.precision))
-        size = passage.marks.size, state.walks
+        size = passage.marks.size, state.rows
         found = {name: self.cuda.device_array(size) for name in ("fit", "penalty", "distance")}
         try:
             with warnings.catch_warnings():  # few walks are no mistake
@@ -213,13 +213,13 @@ class CUDAEngine(Engine):
         """The walks in parts that fit into the memory of the card."""
         arrays = [state.models, state.carried, state.stored, state.seen, state.paths]
         arrays += [] if state.visits_are_summed else [state.visits]
-        walk = sum(array.nbytes for array in arrays) // state.walks + 8 * (state.dim + 5 * max(marks, 1) + 4)
+        walk = sum(array.nbytes for array in arrays) // state.rows + 8 * (state.dim + 5 * max(marks, 1) + 4)
         free = self.cuda.current_context().get_memory_info().free
         if self.resident is not None and self.resident[0] is state:
-            free = free + state.walks * walk  # what it takes now
-        fit = state.walks if free == float("inf") else int(_SHARE_OF_MEMORY * free / walk)
-        width = min(self.walks_at_once or state.walks, max(fit, 1), state.walks)
-        return [(first, min(first + width, state.walks)) for first in range(0, state.walks, width)]
+            free = free + state.rows * walk  # what it takes now
+        fit = state.rows if free == float("inf") else int(_SHARE_OF_MEMORY * free / walk)
+        width = min(self.walks_at_once or state.rows, max(fit, 1), state.rows)
+        return [(first, min(first + width, state.rows)) for first in range(0, state.rows, width)]
 
     def _on_card(self, state: State) -> _Walks:
         """The walks of a state on the card."""
@@ -227,7 +227,7 @@ class CUDAEngine(Engine):
 
         # An array without elements cannot be sent, so the least there can be stands in for it.
         some = {name: getattr(state, name) for name in ("carried", "seen", "paths")}
-        some["models"] = state.models if state.models.size else np.zeros((state.walks, 1))  # read, where nothing learns
+        some["models"] = state.models if state.models.size else np.zeros((state.rows, 1))  # read, where nothing learns
         some["stored"] = state.stored.reshape(-1, max(state.dim, 1))
         ones = {name: array if array.size else np.zeros((1,) * array.ndim, array.dtype) for name, array in some.items()}
         visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits
@@ -236,7 +236,7 @@ class CUDAEngine(Engine):
         return _Walks(
             self._upload(arrays.Walkers(*walkers)),
             self._upload(arrays.Vectors(*vectors)),
-            self.cuda.device_array((state.walks, max(state.dim, 1))),
+            self.cuda.device_array((state.rows, max(state.dim, 1))),
         )
 
     def _bring_back(self, state: State, here: _Walks) -> None:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.engine.arrays import Stretch
-from freewalk.exchanges.exchange import Exchange, gathering_of, weights_of
 from freewalk.kernel import Kernel, Move
 from freewalk.local import choose, outcome
 from freewalk.objectives import Objective
@@ -17,6 +16,7 @@ from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
 from freewalk.rules import Rule
 from freewalk.rules.rule import Visit
+from freewalk.runtimes.exchanging import exchange_by
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime
 from freewalk.runtimes.state import Job, State
@@ -150,23 +150,9 @@ class Learning(Course):
                 nodes = path[now - stretch.start]
                 for row in range(stretch.first, stretch.last):
                     self._visit(row, int(nodes[row - stretch.first]), now)
-                exchange, tokens = self.passage.phase.exchange, self.state.tokens
+                exchange = self.passage.phase.exchange
                 if exchange is not None and (now + 1) % exchange.every == 0:
-                    for walk in range(stretch.first // tokens, stretch.last // tokens):
-                        first = walk * tokens
-                        self._exchange(exchange, walk, now + 1, nodes[first - stretch.first :][:tokens])
-
-    def _exchange(self, exchange: Exchange, walk: int, step: int, nodes: Path) -> None:
-        """The tokens of a walk mix their models and all that they carry."""
-        state, graph = self.state, self.passage.phase.kernel.graph
-        gathering = gathering_of(self.job.seed, state.first // state.tokens + walk, step, nodes, graph)
-        weights = weights_of(exchange, gathering)
-        if weights is not None:
-            rows = slice(walk * state.tokens, (walk + 1) * state.tokens)
-            for vectors in (state.models, *state.carried):
-                with np.errstate(all="ignore"):  # one may have diverged
-                    vectors[rows] = weights @ vectors[rows].astype(np.float64)
-            state.exchanged[walk] += exchange.sent(gathering, weights).sum()
+                    exchange_by(exchange, self.job, self.state, stretch, now + 1, nodes)
 
     def _measure(self, stretch: Stretch, mark: int) -> None:
         models, tokens = self.state.reported(self.rule).astype(np.float64, copy=False), self.state.tokens

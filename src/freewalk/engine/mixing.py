@@ -1,0 +1,110 @@
+"""How the tokens of a walk mix on a processor: the model and whatever they carry become weighted means.
+
+`path` is here where the tokens of the walk stand, `base` the row of the first of them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from freewalk.engine.arrays import Gathered
+
+NOT, ALL, NODE, WEIGHTS = 0, 1, 2, 3  # whose means they become
+
+
+def gathered(tokens: int, dim: int, nodes: int, precision: str) -> Gathered:
+    """Room for tokens that can meet on so many nodes."""
+    return Gathered(
+        mixed=np.empty((tokens, dim), dtype=precision),
+        mean=np.empty((1, dim), dtype=precision),
+        total=np.empty(dim),
+        leaders=np.empty(tokens, dtype=np.int64),
+        counts=np.empty(tokens, dtype=np.int64),
+        turns=np.zeros(nodes, dtype=np.int64),
+        heads=np.empty(nodes, dtype=np.int64),
+    )
+
+
+def mix(vectors: Any, mixing: Any, gathered: Any, path: Any, base: int, tokens: int, turn: int) -> None:
+    """Mix the models of a walk and all that is carried with them."""
+    if mixing.how == NODE and not find_meetings(gathered, path, tokens, turn):
+        return
+    mix_rows(vectors.models, mixing, gathered, base, tokens)
+    for index in range(vectors.carried.shape[0]):
+        mix_rows(vectors.carried[index], mixing, gathered, base, tokens)
+
+
+def mix_rows(rows: Any, mixing: Any, gathered: Any, base: int, tokens: int) -> None:
+    """Mix the rows of a walk."""
+    if mixing.how == ALL:
+        mean_of(rows, gathered, base, tokens)
+        for row in range(base, base + tokens):
+            for j in range(rows.shape[1]):
+                rows[row, j] = gathered.mean[0, j]
+    elif mixing.how == NODE:
+        mean_by_node(rows, gathered, base, tokens)
+    else:
+        weigh(rows, mixing, gathered, base, tokens)
+
+
+def mean_of(rows: Any, gathered: Any, base: int, tokens: int) -> None:
+    """The mean of the rows of a walk, summed up in their order in double precision."""
+    total, mean = gathered.total, gathered.mean
+    for j in range(rows.shape[1]):
+        total[j] = 0.0
+    for row in range(base, base + tokens):
+        for j in range(rows.shape[1]):
+            total[j] += rows[row, j]
+    for j in range(rows.shape[1]):
+        mean[0, j] = total[j] / tokens
+
+
+def find_meetings(gathered: Any, path: Any, tokens: int, turn: int) -> bool:
+    """Find the tokens that stand on one node; whether there are any. `turn` is a number that was not used before."""
+    met = False
+    for token in range(tokens):
+        node = path[token]
+        if gathered.turns[node] == turn:
+            head = gathered.heads[node]
+            gathered.counts[head] += 1
+            met = True
+        else:
+            head = token
+            gathered.turns[node] = turn
+            gathered.heads[node] = token
+            gathered.counts[token] = 1
+        gathered.leaders[token] = head
+    return met
+
+
+def mean_by_node(rows: Any, gathered: Any, base: int, tokens: int) -> None:
+    """Means over the tokens on one node; those that are alone stay as they are, to the last bit."""
+    leaders, counts = gathered.leaders, gathered.counts
+    for token in range(tokens):
+        if leaders[token] != token:
+            for j in range(rows.shape[1]):
+                rows[base + leaders[token], j] += rows[base + token, j]
+    for token in range(tokens):  # a leader comes before those that it leads
+        head = leaders[token]
+        if head != token:
+            for j in range(rows.shape[1]):
+                rows[base + token, j] = rows[base + head, j]
+        elif counts[token] > 1:
+            for j in range(rows.shape[1]):
+                rows[base + token, j] /= counts[token]
+
+
+def weigh(rows: Any, mixing: Any, gathered: Any, base: int, tokens: int) -> None:
+    """Weighted means over the tokens that have a weight."""
+    mixed, indptr, indices, weights = gathered.mixed, mixing.indptr, mixing.indices, mixing.weights
+    for token in range(tokens):
+        for j in range(rows.shape[1]):
+            mixed[token, j] = 0.0
+        for entry in range(indptr[token], indptr[token + 1]):
+            other = base + indices[entry]
+            weight = weights[entry]
+            for j in range(rows.shape[1]):
+                mixed[token, j] += weight * rows[other, j]
+    for token in range(tokens):
+        for j in range(rows.shape[1]):
+            rows[base + token, j] = mixed[token, j]

@@ -1,0 +1,61 @@
+"""The exchanges of a run: what one does to a state, and how compiled code is told to do it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.engine.arrays import Mixing, Stretch
+from freewalk.exchanges import Exchange
+from freewalk.exchanges.exchange import exchanges_in, gathering_of, is_parked, weights_of
+from freewalk.phases import Passage
+from freewalk.runtimes.state import Job, State
+
+
+def exchange_by(
+    exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
+) -> None:
+    """Mix the tokens of each walk of a stretch, which stand on these nodes after update number `step`."""
+    tokens = state.tokens
+    for walk in range(stretch.first // tokens, stretch.last // tokens):
+        rows = slice(walk * tokens, (walk + 1) * tokens)
+        own = nodes[rows.start - stretch.first : rows.stop - stretch.first]
+        gathering = gathering_of(job.seed, state.first // tokens + walk, step, own, job.kernel.graph)
+        weights = weights_of(exchange, gathering)
+        if weights is None:
+            continue
+        for vectors in (state.models, *state.carried):
+            with np.errstate(all="ignore"):  # one may have diverged
+                vectors[rows] = weights @ vectors[rows].astype(np.float64)
+        state.exchanged[walk] += exchange.sent(gathering, weights).sum()
+
+
+class Mixer:
+    """The exchanges of a passage: in compiled code, where means or constant weights are all there is to it.
+
+    Attributes
+    ----------
+    compiled
+        Whether compiled code makes them; else `exchange_by` has to be called where one is due.
+    mixing
+        What compiled code is told.
+    exchanged
+        By walk and mark: the messages of exchanges so far.
+    """
+
+    def __init__(self, job: Job, state: State, passage: Passage, exchange: Exchange) -> None:
+        from scipy.sparse import csr_array
+
+        from freewalk.engine import build
+
+        self.exchange, kernel, first = exchange, passage.phase.kernel, state.nodes[: state.tokens]
+        alike = is_parked(kernel) and bool((state.nodes.reshape(-1, state.tokens) == first).all())
+        self.compiled = bool(exchange.means) or (exchange.constant and alike)
+        sent = 0
+        self.mixing: Mixing = build.mixing(None, None, job.precision)
+        if self.compiled:
+            gathering = gathering_of(job.seed, 0, exchange.every, first, kernel.graph)
+            weights = csr_array((state.tokens,) * 2) if exchange.means else weights_of(exchange, gathering)
+            if weights is not None:
+                sent = int(exchange.sent(gathering, weights).sum())
+                self.mixing = build.mixing(exchange, weights, job.precision)
+        self.exchanged = state.exchanged[:, None] + sent * exchanges_in(exchange, passage.start, passage.marks)
+        state.exchanged += sent * exchanges_in(exchange, passage.start, passage.until)

@@ -1,0 +1,192 @@
+"""Several tokens and their exchanges: every runtime does what `reference` does, whatever the split of the work."""
+
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from catalogue import COMPILED, COUNTS, GRAPHS, PROBLEMS, RULES, advance
+
+import freewalk as fw
+from freewalk import entering, exchanges
+from freewalk.exchanges import Average, Gossip, Meet
+from freewalk.phases import Phase
+from freewalk.runtimes import CPU, Job, Reference, State
+
+ON_CARD = os.environ.get("FREEWALK_TEST_RUNTIME", "CPU") == "CUDA"
+GRAPH = GRAPHS["random"]
+PROBLEM = PROBLEMS["LeastSquares"]
+WALK = fw.designs.MHLJ(0.3, 0.5, 3).kernel(GRAPH, PROBLEM.smoothness)
+PARKED = fw.designs.Stay().kernel(GRAPH)
+STEPS, MARKS = 60, [1, 6, 7, 30, 59, 60]
+
+
+@dataclass(frozen=True)
+class Pair(fw.Exchange):
+    """A user's exchange: two tokens, drawn at random, average."""
+
+    every: int = 2
+
+    def weights(self, gathering):
+        tokens = gathering.nodes.size
+        one, other = np.argsort(gathering.words(tokens))[:2]
+        weights = np.eye(tokens)
+        weights[np.ix_([one, other], [one, other])] = 0.5
+        return weights
+
+
+@dataclass(frozen=True)
+class Circle(fw.Exchange):
+    """A user's exchange of parked tokens that never changes."""
+
+    constant: ClassVar[bool] = True
+
+    def weights(self, gathering):
+        tokens = gathering.nodes.size
+        return 0.75 * np.eye(tokens) + 0.25 * np.roll(np.eye(tokens), 1, axis=0)
+
+
+#: By name: the kernel, the number of tokens and the exchange.
+SETTINGS = {
+    "apart": (WALK, 5, None),
+    "Meet": (WALK, 5, Meet()),
+    "Meet, seldom": (WALK, 20, Meet(every=3)),
+    "Average": (WALK, 5, Average()),
+    "Average, seldom, many": (WALK, 37, Average(every=7)),
+    "Average, parked": (PARKED, GRAPH.n, Average(every=2, down=False)),
+    "Gossip": (PARKED, GRAPH.n, Gossip()),
+    "Gossip, seldom": (PARKED, GRAPH.n, Gossip(every=3)),
+    "Pair (a user's)": (WALK, 5, Pair()),
+    "Circle (a user's)": (PARKED, 6, Circle()),
+    "Circle (a user's), moving": (WALK, 6, Circle()),
+}
+ON_CARDS = [name for name in SETTINGS if name.startswith(("apart", "Average"))]
+LESSONS = [
+    *((setting, "SGD") for setting in SETTINGS),
+    *((setting, rule) for setting in ("Meet", "Average", "Gossip") for rule in ("Momentum", "SAG")),
+    *((setting, "GradientTracking") for setting in ("Gossip", "Meet", "Pair (a user's)")),
+    ("Gossip", "CombineFirst"),
+    ("Meet, seldom", "VisitWeighted"),
+    ("Average", "SGD, average"),
+    ("Average", "SGD, sampled"),
+]
+
+
+def job_of(setting, rule, precision="float64"):
+    kernel, tokens, exchange = SETTINGS[setting]
+    phases = entering.phases(kernel, RULES[rule], PROBLEM, exchange=exchange)
+    return Job(PROBLEM, phases, 3, precision, tokens)
+
+
+def learned(engine, walks, stops=(), steps=STEPS):
+    job = engine.job
+    rows = walks * job.tokens
+    models = np.zeros((rows, job.dim), dtype=job.precision)
+    nodes = (np.arange(rows) % job.tokens * 3 % job.kernel.graph.n).astype(np.int32)
+    if job.tokens == GRAPH.n:
+        nodes = np.tile(np.arange(GRAPH.n, dtype=np.int32), walks)
+    state = State.begin(job, nodes, models, steps, np.arange(rows))
+    return state, advance(engine, state, [*stops, steps], [mark for mark in MARKS if mark <= steps])
+
+
+def assert_close(result, expected, rtol=1e-9, atol=1e-12):
+    (state, measures), (true_state, true_measures) = result, expected
+    for name in (*COUNTS, "exchanged", "seen"):
+        assert np.array_equal(getattr(state, name), getattr(true_state, name)), name
+    for name in ("models", "carried", "stored"):
+        np.testing.assert_allclose(getattr(state, name), getattr(true_state, name), rtol, atol, err_msg=name)
+    assert set(measures) == set(true_measures)
+    for name, values in true_measures.items():
+        np.testing.assert_allclose(measures[name], values, rtol, atol, err_msg=name)
+
+
+def assert_identical(result, expected):
+    """To the last bit; the walks of a result are the first of those expected."""
+    (state, measures), (true_state, true_measures) = result, expected
+    assert np.array_equal(state.models, true_state.models[: state.rows])
+    assert np.array_equal(state.carried, true_state.carried[:, : state.rows])
+    for name, values in true_measures.items():
+        assert np.array_equal(measures[name], values[: state.walks]), name
+
+
+@pytest.mark.parametrize("lesson", [one for one in LESSONS if not ON_CARD or one[0] in ON_CARDS], ids=" by ".join)
+def test_every_exchange(lesson):
+    job = job_of(*lesson)
+    expected = learned(Reference().engine(job), 2)
+    assert np.isfinite(expected[0].models).all()
+    engines = [runtime.engine(job) for runtime in COMPILED]
+    for engine in engines:
+        assert_close(learned(engine, 2), expected)
+    whole = learned(engines[0], 9)
+    assert_identical(learned(engines[0], 9, [5, 6, 29, 31]), whole)
+    assert_identical(learned(engines[0], 1, [33]), whole)
+    assert_identical(learned(engines[1], 9, [1, 8]), whole)
+
+
+@pytest.mark.parametrize("setting", ON_CARDS if ON_CARD else ["Meet", "Average", "Gossip"])
+def test_single_precision(setting):
+    job = job_of(setting, "SGD", "float32")
+    expected = learned(Reference().engine(job), 2)
+    assert_close(learned(COMPILED[0].engine(job), 2), expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.skipif(ON_CARD, reason="a card refuses it")
+def test_means_computed_in_python(monkeypatch):
+    """An objective that measures in Python stops at each mark, and exchanges go on between."""
+
+    class Measured(fw.objectives.LeastSquares):
+        measures = ("loss", "mse", "worst")
+
+        def measure(self, x):
+            return {**super().measure(x), "worst": float(np.abs(self.features @ x - self.targets).max())}
+
+    problem = Measured(PROBLEM.features, PROBLEM.targets, PROBLEM.nodes)
+    kernel, tokens, exchange = SETTINGS["Meet"]
+    phases = entering.phases(kernel, RULES["SGD"], problem, exchange=exchange)
+    job = Job(problem, phases, 3, "float64", tokens)
+    expected, result = learned(Reference().engine(job), 2), learned(CPU(1).engine(job), 2)
+    assert "worst" in expected[1]
+    assert_close(result, expected)
+
+
+def test_a_token_takes_the_path_of_the_walk_with_its_number():
+    alone = fw.walk(WALK, steps=50, walks=8, paths=8, runtime=COMPILED[0])
+    together = fw.walk(WALK, steps=50, walks=2, tokens=4, paths=8, runtime=COMPILED[0])
+    assert np.array_equal(alone.data.path, together.data.path)
+    assert np.array_equal(together.data.messages, alone.data.messages.values.reshape(2, 4, -1).sum(axis=1))
+    assert np.array_equal(together.data.visits, alone.data.visits.values.reshape(2, 4, -1).sum(axis=1))
+    assert together.data["at"].dims == ("walk", "token")
+
+
+def test_one_token_is_a_walk():
+    rule = RULES["SGD"]
+    plain = fw.learn(PROBLEM, WALK, rule, steps=50, walks=3, runtime=COMPILED[0])
+    tokens = fw.learn(PROBLEM, WALK, rule, steps=50, walks=3, tokens=1, runtime=COMPILED[0])
+    assert plain.data.identical(tokens.data)
+
+
+def test_phases_have_exchanges_of_their_own():
+    phases = [
+        Phase(20, WALK, RULES["SGD"], Average()),
+        Phase(40, WALK, RULES["Momentum"]),
+        Phase(None, WALK, RULES["SGD"]),
+    ]
+    records = [
+        fw.learn(PROBLEM, phases, steps=STEPS, walks=3, tokens=5, start=0, runtime=runtime)
+        for runtime in (Reference(), COMPILED[0])
+    ]
+    for name in ("messages", "bytes", "loss", "consensus", "visits"):
+        np.testing.assert_allclose(records[1].data[name], records[0].data[name], rtol=1e-9, atol=1e-12, err_msg=name)
+    data = records[0].data
+    moved = fw.walk(WALK, steps=STEPS, walks=3, tokens=5, start=0).data.messages
+    assert np.array_equal(
+        data.messages - moved, 2 * 5 * np.minimum(np.arange(STEPS + 1), 20) * np.ones((3, 1), dtype=int)
+    )
+    assert (data.consensus[:, 20] < 1e-25).all()
+    assert (data.consensus[:, 30] > 1e-6).all()
+
+
+def test_everything_listed_is_here():
+    used = {type(exchange).__name__ for _, _, exchange in SETTINGS.values()}
+    assert set(exchanges.__all__) <= used
