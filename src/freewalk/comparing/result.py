@@ -116,9 +116,9 @@ class Comparison:
         """What a reader of the table has to know."""
         walks = max(row.walks for row in self.rows)
         words = [
-            f"Counted until the goal: a mean {self.measure} of at most {self.level:.4g}, which is {self.goal:g} times the "
-            "optimum. Updates are those of all tokens of a walk. Below: the 95 % confidence interval, by a bootstrap over "
-            f"{walks:,} walks"
+            f"Counted until the goal: a mean {self.measure} of at most {self.level:.4g}, which is {self.goal:g} times "
+            "the optimum. Updates are those of all tokens of a walk. Each count comes with its 95 % confidence "
+            f"interval, by a bootstrap over {walks:,} walks"
         ]
         words[0] += "." if all(row.draws for row in self.rows) else "; 'no draws': nothing is random, one run."
         if any(row.how == EXACT for row in self.rows):
@@ -128,10 +128,11 @@ class Comparison:
         searched = [row for row in self.rows if row.how == SEARCH]
         if searched:
             runs, updates = sum(row.pilot_runs for row in searched), sum(row.pilot_updates for row in searched)
+            budget = self.budget
             words.append(
-                f"Step 'search': the one that took the fewest rounds in pilot runs with another seed; the budget for each "
-                f"contestant was {self.budget.runs} runs of {self.budget.walks} walks and {short(self.budget.updates)} "
-                f"updates, of which {runs} runs and {short(updates)} updates were spent in all."
+                "Step 'search': the one that took the fewest rounds in pilot runs with another seed; the budget for "
+                f"each method was {budget.runs} runs of {budget.walks} walks and {short(budget.updates)} updates, and "
+                f"{len(searched)} of them spent {runs} runs and {short(updates)} updates together."
             )
         if any(row.how == GIVEN for row in self.rows):
             words.append("Step 'given': not chosen.")
@@ -147,13 +148,8 @@ class Comparison:
     def _cells(self, row: Finish) -> list[str]:
         step = "—" if row.step is None else f"{row.step:.3g}"
         counts = [_count(row, axis) for axis in AXES]
-        final = f"{row.diverged} of {row.walks}\ndiverged" if row.diverged else f"{row.final:.4g}"
-        return [
-            row.label,
-            f"{step}\n{row.how}",
-            *counts,
-            final if row.reached or row.diverged else f"{final}\nnot there",
-        ]
+        final = f"{row.diverged} of {row.walks}\ndiverged" if row.diverged else f"{row.final:.3g}"
+        return [row.label, f"{step}\n{row.how}", *counts, final]
 
     def table(self) -> Table:
         """The rows for a terminal of 80 columns or more."""
@@ -202,23 +198,20 @@ class Comparison:
         """Write one HTML page that needs no network: curves to play with, the table, and where the tokens went."""
         from freewalk.report import Page, Table, section_of, write_page
 
-        section = section_of(
-            self.record, title=title, band="confidence", measure=self.measure, axes=AXES, text=[self.caption]
-        )
+        section = section_of(self.record, title=title, band="confidence", measure=self.measure, axes=AXES)
         head, rows = self.tabulated()
         rows = [[cell.replace("\n", " · ") for cell in row] for row in rows]
         lines = {self._goal: self.level, "optimum": self.optimum}
         charts = [replace(chart, lines=lines) for chart in section.charts]
         head = ["method", "step", *(f"{axis} to the goal" for axis in AXES), head[-1]]
-        return write_page(Page(title, [replace(section, charts=charts, tables=[Table(head, rows)])]), path)
+        return write_page(
+            Page(title, [replace(section, charts=charts, tables=[Table(head, rows, self.caption)])]), path
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers, as JSON takes them; infinite ones and those that are not known are None."""
         rows = [
-            {
-                **asdict(row),
-                "to_goal": {axis: None if one is None else one._asdict() for axis, one in row.to_goal.items()},
-            }
+            {**asdict(row), "to_goal": {axis: one and one._asdict() for axis, one in row.to_goal.items()}}
             for row in self.rows
         ]
         names = ("goal", "level", "optimum", "measure", "most", "partial")
@@ -286,9 +279,7 @@ def _scaled(number: float) -> tuple[str, str]:
     if not math.isfinite(number):
         return ("∞" if number > 0 else "?"), ""
     rounded = float(f"{number:.3g}")
-    size, letter = next(
-        (one for one in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if rounded >= one[0]), (1, "")
-    )
+    size, letter = next((one for one in _UNITS if rounded >= one[0]), (1.0, ""))
     return f"{rounded / size:.3g}", letter
 
 

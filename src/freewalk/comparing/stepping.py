@@ -22,7 +22,7 @@ _SMALLEST = 60  # halvings of the largest step, beyond which nothing learns
 _USELESS = 1e-5  # times 1 / max w_v L_v: where the exact step is below, no step settles low enough
 _SECONDS = 60.0  # for an exact step
 _LARGEST = 4.0  # times 1 / mean w_v L_v: few methods are stable with such a step, and the search moves on
-_LASTING = 1.25  # times the rounds to the goal: how long a pilot has to stay there
+_LASTING = 1.5  # times the rounds to the goal: how long a pilot has to stay there
 _OTHER_SEED = 0x9E3779B97F4A7C15
 _check = Checks(FreewalkError)
 
@@ -179,9 +179,8 @@ class _Search:
             self.lowest = found or self.lowest
             if self.best is not None or rounds >= most:
                 return
-            window = [
-                place for place in found if not any(found[other] < found[place] for other in found if other > place)
-            ]
+            # A smaller step that is lower already has overtaken for good.
+            window = [place for place in found if found[place] <= min(found[one] for one in found if one >= place)]
             added = range(smaller, min(smaller + _WINDOW - len(window), _SMALLEST))
             window, smaller = [*window, *map(float, added)], smaller + len(added)
             rounds = min(4 * rounds, most)
@@ -215,10 +214,11 @@ class _Search:
             record = one.run(self._step(place), length, walks, (track.seed + _OTHER_SEED) % 2**64)
         mean, steps = one.mean_of(record), record.data.step.values
         reached = one.rounds_to_goal(record)
-        after = mean[(steps >= reached) & (steps <= _LASTING * reached)]
-        if not has_diverged(record) and after.size and after.mean() > track.level:
-            reached = np.inf  # it was there by chance
-        pilot = _Pilot(reached, np.inf if has_diverged(record) else float(mean[-max(mean.size // 10, 1) :].mean()))
+        last = float(mean[-max(mean.size // 10, 1) :].mean())
+        after = mean[steps >= reached]
+        if after.size and max(after.mean(), last) > track.level:
+            reached = np.inf  # it was there by chance, or as it swung
+        pilot = _Pilot(reached, np.inf if has_diverged(record) else last)
         if np.isfinite(reached) and (self.best is None or reached < self.best[1].rounds):
             self.best = place, pilot
         return pilot

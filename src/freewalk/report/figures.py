@@ -38,6 +38,8 @@ check = Checks(RecordError)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # On a regular graph two designs can coincide: dashes let the one below show through.
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4, 3)), "-", (0, (1, 1.5)), (0, (5, 2, 1, 2)))
+#: Where colours come again, all lines have one of these.
+MORE_DASHES: tuple[Any, ...] = ((0, (8, 1.5, 1.5, 1.5)), (0, (2, 1)))
 INK = "#222222"
 
 STYLE: dict[Any, Any] = {
@@ -187,7 +189,8 @@ def _plain(value: float, _: int) -> str:
 
 def line_of(number: int) -> dict[str, Any]:
     """The colour and the dashes of a design, by its place."""
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
+    dashes = DASHES[number] if number < len(DASHES) else MORE_DASHES[(number // len(DASHES) - 1) % len(MORE_DASHES)]
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": dashes}
 
 
 def _limits(

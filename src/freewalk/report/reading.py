@@ -111,8 +111,7 @@ def axes_of(
     known = [UPDATES, ROUNDS, *(name for name in measured if _never_decreases(parts, name))]
     if wanted is None:
         others = [name for name in known[2:] if name != measure.name and _counts_up(parts, name)]
-        if any((along(part, UPDATES) != along(part, ROUNDS)).any() for part in parts.values()):
-            others.append(ROUNDS)
+        others += [ROUNDS] if rounds_differ(parts) else []
         return {name: _label(first, name) for name in (*USUAL, *others)}
     names = _check.items("report", "axes", wanted, "a list of names, such as ['updates', 'messages']")
     if not names:
@@ -125,6 +124,16 @@ def axes_of(
         axis = _check.choice("report", "axis", ROUNDS if isinstance(name, str) and name == "step" else name, known)
         found[axis] = _label(first, axis)
     return found
+
+
+def rounds_differ(parts: "Mapping[str, xarray.Dataset]") -> bool:
+    """Whether a round is something else than an update, as with several tokens or several local steps."""
+    return any((along(part, UPDATES) != along(part, ROUNDS)).any() for part in parts.values())
+
+
+def tabled(parts: "Mapping[str, xarray.Dataset]") -> tuple[str, ...]:
+    """What a table counts unless other axes are asked for."""
+    return (*USUAL, ROUNDS) if rounds_differ(parts) else USUAL
 
 
 def _by_walk_and_step(data: "xarray.Dataset") -> list[str]:
