@@ -74,7 +74,7 @@ def spans(values: Floats, level: float, counts: Mapping[str, Floats], seed: int)
         return {axis: Span(value) for axis, value in found.items()}
     shares = np.random.default_rng(seed).multinomial(walks, np.full(walks, 1 / walks), size=RESAMPLES) / walks
     places = crossings(shares @ bounded, level)
-    ends = {}
+    ends: dict[str, Span | None] = {}
     for axis, one in by_walk.items():
         drawn = _at(shares @ one, places)
         low, high = np.quantile(drawn, _LEVELS[0], method="lower"), np.quantile(drawn, _LEVELS[1], method="higher")

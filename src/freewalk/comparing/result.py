@@ -187,7 +187,12 @@ class Comparison:
         from freewalk.report.figures import curves_figure
 
         return curves_figure(
-            self.record, measure=self.measure, axes=AXES, band="confidence", lines={self._goal: self.level}
+            self.record,
+            measure=self.measure,
+            axes=AXES,
+            band="confidence",
+            lines={self._goal: self.level},
+            most_columns=2,
         )
 
     @property

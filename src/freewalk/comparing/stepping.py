@@ -189,9 +189,10 @@ class _Search:
         """Larger steps where the largest was the best, then those between the best and its neighbours."""
         while self.best is not None and self.best[0] <= 0 and self._betters(self.best[0] - 1):
             pass
-        middle = self.best
-        for place in () if middle is None else (middle[0] - 0.5, middle[0] + 0.5):
-            self._betters(place)
+        for apart in (0.5, 0.25):
+            middle = self.best
+            for place in () if middle is None else (middle[0] - apart, middle[0] + apart):
+                self._betters(place)
 
     def _betters(self, place: float) -> bool:
         before = self.best

@@ -119,8 +119,9 @@ def curves_figure(
     scale: Scale = "auto",
     band: Band = "quantiles",
     lines: Mapping[str, float] | None = None,
+    most_columns: int = 100,
 ) -> "Figure":
-    """The figure that `curves` writes, with horizontal lines by name where there are more than the optimum.
+    """The figure that `curves` writes; also with other horizontal lines than the optimum, by name, and in several rows.
 
     Raises
     ------
@@ -141,7 +142,7 @@ def curves_figure(
     best = None if shown.optimum is None or (log and shown.optimum <= 0) else shown.optimum
     shaded = band != "none" and any(part.sizes["walk"] > 1 for part in parts.values())
     with matplotlib.rc_context(STYLE):
-        columns = len(against) if len(against) <= 3 else 2
+        columns = min(most_columns, len(against))
         rows = -(-len(against) // columns)
         figure = new_figure(max(4.8 * columns, 6.4), 1.0 + 3.5 * rows)
         grid = np.atleast_2d(figure.subplots(rows, columns, sharey=True))
@@ -292,7 +293,9 @@ def save(figure: "Figure", path: Where) -> Path:
     RecordError
         If its suffix is no format that can be drawn, or the file cannot be written.
     """
+    import matplotlib
+
     target = check_format(path)
-    with replacing(target) as temporary:
+    with matplotlib.rc_context(STYLE), replacing(target) as temporary:
         figure.savefig(temporary)
     return target

@@ -161,8 +161,8 @@ def summarize(
     measure
         The variable; None: the primary measure of the record. Where higher is better there is no goal.
     axes
-        What is counted until the goal: "updates" (of all tokens of a walk), "rounds", or variables by walk and step that
-        never decrease, such as "messages" and "bytes". None: updates, messages, and rounds where they differ from
+        What is counted until the goal: "updates" (of all tokens of a walk), "rounds", or variables by walk and step
+        that never decrease, such as "messages" and "bytes". None: updates, messages, and rounds where they differ from
         updates.
 
     Raises
