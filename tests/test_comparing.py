@@ -143,6 +143,10 @@ NO_NOISE = fw.objectives.LeastSquares.synthetic(8, dim=3, noise=0.0, seed=1)
         ({"contestants": [fw.SGD(0.1)]}, "compare: a contestant = .*expected a method, such as"),
         ({"contestants": [UNIFORM, UNIFORM]}, "expected at least one, all different; rename them"),
         ({"contestants": [GOSSIPING]}, "compare: gossiping: Gossip: tokens move"),
+        (
+            {"goal": 1e6},
+            "compare: mse of the first model is .*, expected more than the goal",
+        ),
         ({"start": 99}, "compare: uniform: start = 99, expected"),
         ({"most": 0}, "compare: most = 0"),
         ({"walks": 0}, "compare: walks = 0"),

@@ -99,7 +99,7 @@ def compare(
     --------
     >>> import freewalk as fw
     >>> graph = fw.graphs.ring(6)
-    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, samples=4, noise=1.0, seed=1)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, noise=0.5, seed=1)
     >>> methods = [fw.baselines.fedavg(0.1, local_steps=1), fw.baselines.gradient_tracking(0.1)]
     >>> found = fw.compare(problem, graph, methods, runtime="reference")
     >>> [(row.label, row.reached) for row in found.rows]
@@ -121,6 +121,7 @@ def compare(
     options = {"start": start, "initial": initial, "runtime": runtime_named(runtime), "precision": precision}
     size = _check.whole(who, "walks", walks, 1), _check.whole(who, "most", most, 1)
     track = Track(problem, graph, goal * optimum, optimum, _check.seed(who, seed), *size, options, tell)
+    _check_first(track)
     runners = [Contestant(track, method) for method in methods]
     for one in runners:
         _admit(one)
@@ -172,6 +173,19 @@ def _optimum(problem: Objective) -> float:
             "it; take data with noise"
         )
     return value
+
+
+def _check_first(track: Track) -> None:
+    """Object to a goal that all are at already."""
+    problem, initial = track.problem, track.options["initial"]
+    models = entering.models(initial, problem, track.walks, track.seed, "float64")[:1] if np.ndim(initial) < 2 else []
+    for first in models:
+        value = float(measured(problem, first)[problem.primary])
+        if value <= track.level:
+            raise FreewalkError(
+                f"compare: {problem.primary} of the first model is {value:.4g}, expected more than the goal of "
+                f"{track.level:.4g}; take a smaller goal, or another initial model"
+            )
 
 
 def _admit(one: Contestant) -> None:

@@ -203,7 +203,7 @@ class _Search:
     def _pilot(self, place: float, rounds: int) -> _Pilot:
         """Run a step; a run that reaches the goal and stays there is the best so far if it was quicker."""
         one, track = self.contestant, self.contestant.track
-        length = min(int(np.ceil(_LASTING * rounds)) if self.best is not None else rounds, one.most_rounds)
+        length = min(max(int(np.ceil(_LASTING * rounds)) if self.best is not None else rounds, 1), one.most_rounds)
         walks = self.budget.walks if one.draws else 1
         cost = length * one.updates_per_round * walks
         if self.runs >= self.budget.runs or self.updates + cost > self.budget.updates:
