@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -178,7 +179,9 @@ def _optimum(problem: Objective) -> float:
 def _check_first(track: Track) -> None:
     """Object to a goal that all are at already."""
     problem, initial = track.problem, track.options["initial"]
-    models = entering.models(initial, problem, track.walks, track.seed, "float64")[:1] if np.ndim(initial) < 2 else []
+    models: Any = (
+        entering.models(initial, problem, track.walks, track.seed, "float64")[:1] if np.ndim(initial) < 2 else []
+    )
     for first in models:
         value = float(measured(problem, first)[problem.primary])
         if value <= track.level:

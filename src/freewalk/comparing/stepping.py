@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from freewalk import deadline
 from freewalk.checks import Checks
 from freewalk.comparing.track import Contestant, has_diverged
-from freewalk.errors import FreewalkError, FreewalkWarning
+from freewalk.errors import AnalysisError, FreewalkError, FreewalkWarning
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
@@ -93,30 +94,36 @@ def choose(contestant: Contestant, budget: Budget, keep: bool) -> Choice:
 
 def exact_step(contestant: Contestant) -> float | None:
     """The largest step whose steady excess is half of that of the goal; None where that is not known."""
-    track, problem, method = contestant.track, contestant.track.problem, contestant.method
-    if not isinstance(problem, LeastSquares) or not isinstance(method.rule, SGD) or problem.ridge > 0:
+    track, problem, rule = contestant.track, contestant.track.problem, contestant.rule
+    if not isinstance(problem, LeastSquares) or not isinstance(rule, SGD) or problem.ridge > 0:
         return None
     share = (track.level / track.optimum - 1) / 2
     settle = share * float(problem.loss(problem.optimum()))
-    contestant.track.tell(f"{method.label}: its exact step")
+    track.tell(f"{contestant.method.label}: its exact step")
     try:
         with deadline.within(_SECONDS):
-            step = _settling_step(contestant, settle)
+            step = _settling_step(contestant, problem, rule, settle)
     except FreewalkError:  # no exact steady state, or none within the time
         return None
     return step if step > _USELESS / float((contestant.kernel.weights * problem.smoothness).max()) else None
 
 
-def _settling_step(contestant: Contestant, settle: float) -> float:
+def _settling_step(contestant: Contestant, problem: LeastSquares, rule: SGD, settle: float) -> float:
+    """The exact step, also of several tokens where the analysis knows their steady state."""
+    method, kernel = contestant.method, contestant.kernel
+    try:
+        several = import_module("freewalk.analysis.tokens").settling_step
+    except ModuleNotFoundError:
+        several = None
+    if several is not None:
+        return float(several(problem, kernel, rule, settle, tokens=method.tokens, exchange=method.exchange))
+    if contestant.tokens > 1:
+        raise AnalysisError("compare: the steady state of several tokens is not known")
     from freewalk.analysis.law import stationary
     from freewalk.analysis.race import settling_step
     from freewalk.analysis.recursion import Recursion
-    from freewalk.errors import AnalysisError
 
-    kernel, rule = contestant.kernel, contestant.rule
-    if contestant.tokens > 1 or not isinstance(rule, SGD) or not isinstance(contestant.track.problem, LeastSquares):
-        raise AnalysisError("compare: the steady state of several tokens is not known")
-    recursion = Recursion("compare", contestant.track.problem, kernel, rule)
+    recursion = Recursion("compare", problem, kernel, rule)
     return settling_step(recursion, stationary(kernel, who="compare"), settle)
 
 
