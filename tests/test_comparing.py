@@ -16,16 +16,17 @@ from freewalk.comparing.stepping import exact_step
 from freewalk.comparing.track import Contestant, Track
 
 GRAPH = fw.graphs.ring(8)
-PROBLEM = fw.objectives.LeastSquares.synthetic(GRAPH.n, dim=3, heavy=1, noise=0.5, seed=1)
+PROBLEM = fw.objectives.LeastSquares.synthetic(GRAPH.n, dim=3, noise=0.5, seed=1)
 UNIFORM = Method("uniform", fw.designs.Metropolis(), fw.SGD(0.01))
 TRACKING = fw.baselines.gradient_tracking(0.01)
-OPTIONS = {"runtime": "reference", "most": 30_000, "walks": 8}
+GOAL = 1.05  # near enough that noise limits the step of a walk, which is then known exactly
+OPTIONS = {"goal": GOAL, "runtime": "reference", "most": 30_000, "walks": 8}
 
 
 def track(**options) -> Track:
     best = PROBLEM.measure(PROBLEM.optimum())["mse"]
     common = {"start": None, "initial": None, "runtime": "reference", "precision": "float64"}
-    return Track(PROBLEM, GRAPH, 2 * best, best, 0, 8, 30_000, common, lambda words: None, **options)
+    return Track(PROBLEM, GRAPH, GOAL * best, best, 0, 8, 30_000, common, lambda words: None, **options)
 
 
 @pytest.fixture(scope="module")
@@ -64,16 +65,16 @@ def test_an_interval_may_be_open() -> None:
 
 
 def test_a_walk_takes_as_many_updates_as_its_exact_recursion_says() -> None:
-    found = fw.compare(PROBLEM, GRAPH, [UNIFORM], walks=400, seed=3, most=30_000)
+    found = fw.compare(PROBLEM, GRAPH, [UNIFORM], goal=GOAL, walks=400, seed=3, most=30_000)
     best = PROBLEM.loss(PROBLEM.optimum())
-    exact = fw.analysis.race(PROBLEM, UNIFORM.kernel(GRAPH, PROBLEM), settle=best / 2, reach=best)
+    exact = fw.analysis.race(PROBLEM, UNIFORM.kernel(GRAPH, PROBLEM), settle=0.025 * best, reach=0.05 * best)
     (row,) = found.rows
     assert row.how == "exact"
     assert row.step == pytest.approx(exact.step, rel=0.01)
     for axis, expected in (("updates", exact.updates), ("rounds", exact.updates), ("messages", exact.messages)):
         span = row.to_goal[axis]
         assert span.low < expected < span.high
-        assert span.high / span.low < 1.3
+        assert span.high / span.low < 1.5
     assert row.to_goal["bytes"].value == pytest.approx(24 * row.to_goal["messages"].value)
 
 
@@ -122,7 +123,7 @@ def test_steps_may_be_kept_and_goals_missed() -> None:
 
 def test_a_search_that_finds_nothing_keeps_to_its_budget() -> None:
     budget = Budget(runs=3, updates=10_000, walks=2)
-    found = fw.compare(PROBLEM, GRAPH, [TRACKING], budget=budget, **{**OPTIONS, "most": 80})
+    found = fw.compare(PROBLEM, GRAPH, [TRACKING], budget=budget, **{**OPTIONS, "most": 24})
     (row,) = found.rows
     assert not row.reached
     assert row.pilot_runs <= 3
@@ -187,7 +188,7 @@ def test_files(found: fw.comparing.Comparison, tmp_path) -> None:
     assert (folder / "table.txt").read_text() == found.text()
     page = (folder / "page.html").read_text()
     assert "Two &lt;methods&gt;" in page
-    assert "goal: 2 " in page
+    assert "goal: 1.05 " in page
     panels = [axes.get_xlabel() for axes in found.figure().axes]
     assert panels == ["updates", "messages", "bytes", "rounds"]
 
@@ -200,7 +201,6 @@ n = 8
 [problem]
 kind = "LeastSquares"
 dim = 3
-heavy = 1
 noise = 0.5
 seed = 1
 [run]
@@ -209,7 +209,7 @@ walks = 4
 start = 0
 runtime = "reference"
 [compare]
-goal = 3
+goal = 1.05
 most = 20_000
 budget = { runs = 20 }
 [[walk]]
@@ -235,16 +235,15 @@ def test_a_spec_is_compared(tmp_path, monkeypatch) -> None:
     names = {"record.npz", "curves.png", "page.html", "table.txt", "comparison.json", "spec.toml"}
     assert {file.name for file in folder.iterdir()} == names
     numbers = json.loads((folder / "comparison.json").read_text())
-    assert (numbers["goal"], numbers["most"], numbers["budget"]["runs"]) == (3.0, 20_000, 20)
-    problem = fw.objectives.LeastSquares.synthetic(8, dim=3, heavy=1, noise=0.5, seed=1)
-    options = {"goal": 3, "most": 20_000, "walks": 4, "start": 0, "runtime": "reference"}
-    same = fw.compare(problem, GRAPH, [UNIFORM, TRACKING], budget=Budget(runs=20), **options)
+    assert (numbers["goal"], numbers["most"], numbers["budget"]["runs"]) == (GOAL, 20_000, 20)
+    options = {"goal": GOAL, "most": 20_000, "walks": 4, "start": 0, "runtime": "reference"}
+    same = fw.compare(PROBLEM, GRAPH, [UNIFORM, TRACKING], budget=Budget(runs=20), **options)
     assert numbers == json.loads(json.dumps(same.as_dict()))
     again = call("compare", "few.toml")
     assert again.exit_code == 2
     assert "exists already; choose another with --out, or replace it with --force" in again.output
-    assert call("compare", "few.toml", "--force", "--goal", "4", "--quiet").stdout == ""
-    assert json.loads((folder / "comparison.json").read_text())["goal"] == 4.0
+    assert call("compare", "few.toml", "--force", "--goal", "1.06", "--quiet").stdout == ""
+    assert json.loads((folder / "comparison.json").read_text())["goal"] == 1.06
     assert call("report", str(folder), "--out", "again.html").exit_code == 0
     (tmp_path / "other").mkdir()
     refused = call("compare", "few.toml", "--out", "other", "--force")
@@ -254,8 +253,8 @@ def test_a_spec_is_compared(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("goal = 3", "goal = 1", "few.toml: compare: goal = 1"),
-        ("goal = 3", "goals = 3", "[compare] has no key 'goals'; did you mean 'goal'?"),
+        ("goal = 1.05", "goal = 1", "few.toml: compare: goal = 1"),
+        ("goal = 1.05", "goals = 3", "[compare] has no key 'goals'; did you mean 'goal'?"),
         ("runs = 20", "run = 20", "has no key 'run'; did you mean 'runs'?"),
         ("runs = 20", "runs = 0", "runs = 0, expected a whole number >= 1"),
         ("noise = 0.5", "noise = 0.0", "few.toml: compare: mse of LeastSquares is"),

@@ -13,7 +13,7 @@ from freewalk.baselines import Method
 from freewalk.checks import Checks
 from freewalk.comparing.crossing import spans
 from freewalk.comparing.result import AXES, Comparison, Finish
-from freewalk.comparing.stepping import SEARCH, Budget, Choice, choose, halved
+from freewalk.comparing.stepping import Budget, Choice, choose, reduced
 from freewalk.comparing.track import Contestant, Interrupted, Track, has_diverged
 from freewalk.errors import FreewalkError
 from freewalk.graphs import Graph
@@ -26,8 +26,8 @@ from freewalk.runtimes import Runtime, runtime_named
 Progress = Callable[[str, int, int], None]
 
 _BEYOND = 1.5  # times the rounds to the goal: how long a run is
-_PATIENCE = 8  # times as many rounds as the pilots needed, after which a step from a search is halved
-_HALVINGS = 3
+_PATIENCE = 4  # times as many rounds as the pilots needed, after which a step from a search is made smaller
+_REDUCTIONS = 6
 _check = Checks(FreewalkError)
 
 
@@ -52,8 +52,8 @@ def compare(
 
     Steps are chosen by one rule for all. For least squares with `fw.SGD` it is the largest step with which the expected
     loss settles at half of the goal's distance from the optimum, which is known exactly. Where no steady state is
-    known, steps on a geometric grid are tried in pilot runs with another seed, and the one that reaches the goal in the
-    fewest rounds is taken. Schedules, and rules without a step, stay as they are.
+    known, or noise does not limit the step, steps on a geometric grid are tried in pilot runs with another seed, and
+    the one that reaches the goal in the fewest rounds is taken. Schedules, and rules without a step, stay as they are.
 
     Parameters
     ----------
@@ -211,25 +211,23 @@ def _run(one: Contestant, choice: Choice) -> tuple[Record, Choice]:
     """Run a contestant until it has reached the goal, or may run no longer."""
     track, most = one.track, one.most_rounds
     guess = one.first_rounds if not np.isfinite(choice.rounds) else int(np.ceil(_BEYOND * choice.rounds))
-    rounds, halvings = min(max(guess, 8), most), 0
+    rounds, left = min(max(guess, 8), most), _REDUCTIONS if np.isfinite(choice.rounds) else 0
     while True:
         track.tell(f"{one.method.label}: {rounds:,} rounds")
         record = one.run(choice.step, rounds, track.walks, track.seed)
         reached = one.rounds_to_goal(record)
-        if np.isfinite(reached):
-            needed = min(max(int(np.ceil(_BEYOND * reached)), 8), most)
-            if 2 * needed >= rounds:
-                return record, choice
+        needed = min(max(int(np.ceil(_BEYOND * reached)), 8), most) if np.isfinite(reached) else most
+        if np.isfinite(reached) and 2 * needed < rounds:
             rounds = needed  # again, with checkpoints that are close enough
             continue
         failed = has_diverged(record) or rounds > _PATIENCE * choice.rounds
-        if choice.how == SEARCH and np.isfinite(choice.rounds) and failed and halvings < _HALVINGS:
-            choice, halvings = halved(choice), halvings + 1
-            rounds = min(int(np.ceil(_BEYOND * choice.rounds)), most)
-            continue
-        if rounds >= most or has_diverged(record):
+        if left and (not one.stays(record) if np.isfinite(reached) else failed):
+            choice, left = reduced(choice), left - 1
+            rounds = min(max(int(np.ceil(_BEYOND * choice.rounds)), 8), most)
+        elif np.isfinite(reached) or rounds >= most or has_diverged(record):
             return record, choice
-        rounds = min(4 * rounds, most)
+        else:
+            rounds = min(4 * rounds, most)
 
 
 def _finish(one: Contestant, record: Record, choice: Choice) -> Finish:

@@ -11,7 +11,7 @@ import numpy as np
 
 from freewalk import deadline
 from freewalk.checks import Checks
-from freewalk.comparing.track import Contestant, has_diverged
+from freewalk.comparing.track import Contestant, has_diverged, tail_of
 from freewalk.errors import AnalysisError, FreewalkError, FreewalkWarning
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
@@ -21,6 +21,9 @@ EXACT, SEARCH, GIVEN = "exact", "search", "given"
 _WINDOW = 6  # steps that are tried side by side, each half of the one before
 _SMALLEST = 60  # halvings of the largest step, beyond which nothing learns
 _USELESS = 1e-5  # times 1 / max w_v L_v: where the exact step is below, no step settles low enough
+_UNBOUND = (
+    0.99  # times the same, the largest that is analysed: where it settles low enough, noise does not limit the step
+)
 _SECONDS = 60.0  # for an exact step
 _LARGEST = 4.0  # times 1 / mean w_v L_v: few methods are stable with such a step, and the search moves on
 _LASTING = 1.5  # times the rounds to the goal: how long a pilot has to stay there
@@ -49,12 +52,12 @@ class Budget:
     Examples
     --------
     >>> Budget(runs=20)
-    Budget(runs=20, updates=50000000, walks=8)
+    Budget(runs=20, updates=50000000, walks=16)
     """
 
     runs: int = 40
     updates: int = 50_000_000
-    walks: int = 8
+    walks: int = 16
 
     def __post_init__(self) -> None:
         for name in ("runs", "updates", "walks"):
@@ -93,7 +96,10 @@ def choose(contestant: Contestant, budget: Budget, keep: bool) -> Choice:
 
 
 def exact_step(contestant: Contestant) -> float | None:
-    """The largest step whose steady excess is half of that of the goal; None where that is not known."""
+    """The largest step whose steady excess is half of that of the goal; None where that is not known.
+
+    Nor is it where 1 / max w_v L_v, the largest step that is analysed, settles lower than that.
+    """
     track, problem, rule = contestant.track, contestant.track.problem, contestant.rule
     if not isinstance(problem, LeastSquares) or not isinstance(rule, SGD) or problem.ridge > 0:
         return None
@@ -105,7 +111,8 @@ def exact_step(contestant: Contestant) -> float | None:
             step = _settling_step(contestant, problem, rule, settle)
     except FreewalkError:  # no exact steady state, or none within the time
         return None
-    return step if step > _USELESS / float((contestant.kernel.weights * problem.smoothness).max()) else None
+    relative = step * float((contestant.kernel.weights * problem.smoothness).max())
+    return step if _USELESS < relative < _UNBOUND else None
 
 
 def _settling_step(contestant: Contestant, problem: LeastSquares, rule: SGD, settle: float) -> float:
@@ -220,18 +227,15 @@ class _Search:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FreewalkWarning)  # the run itself says it
             record = one.run(self._step(place), length, walks, (track.seed + _OTHER_SEED) % 2**64)
-        mean, steps = one.mean_of(record), record.data.step.values
-        reached = one.rounds_to_goal(record)
-        last = float(mean[-max(mean.size // 10, 1) :].mean())
-        after = mean[steps >= reached]
-        if after.size and max(after.mean(), last) > track.level:
-            reached = np.inf  # it was there by chance, or as it swung
-        pilot = _Pilot(reached, np.inf if has_diverged(record) else last)
+        mean = one.mean_of(record)
+        reached = one.rounds_to_goal(record) if one.stays(record) else np.inf
+        pilot = _Pilot(reached, np.inf if has_diverged(record) else float(tail_of(mean).mean()))
         if np.isfinite(reached) and (self.best is None or reached < self.best[1].rounds):
             self.best = place, pilot
         return pilot
 
 
-def halved(choice: Choice) -> Choice:
-    """The same choice with half of the step, where all walks together do not do what the pilots did."""
-    return replace(choice, step=None if choice.step is None else choice.step / 2, rounds=2 * choice.rounds)
+def reduced(choice: Choice) -> Choice:
+    """The same choice with a smaller step, where all walks together do not do what the pilots did."""
+    factor = np.sqrt(2.0)
+    return replace(choice, step=None if choice.step is None else choice.step / factor, rounds=factor * choice.rounds)

@@ -142,6 +142,17 @@ class Contestant:
         steps = record.data.step.values
         return float(np.interp(place, np.arange(steps.size), steps)) if np.isfinite(place) else np.inf
 
+    def stays(self, record: Record) -> bool:
+        """Whether it stays at the goal once it is there: others are there by chance, or as they swing."""
+        mean, level = self.mean_of(record), self.track.level
+        after = mean[record.data.step.values >= self.rounds_to_goal(record)]
+        return bool(after.size and max(after.mean(), tail_of(mean).mean()) <= level)
+
+
+def tail_of(mean: Floats) -> Floats:
+    """The last tenth of a curve."""
+    return mean[-max(mean.size // 10, 1) :]
+
 
 def has_diverged(record: Record) -> bool:
     """Whether one of its walks has: then the mean never comes back."""

@@ -89,7 +89,7 @@ class Compare(Table):
     goal: float | None = Field(None, description="a number > 1, by which the optimum is multiplied")
     most: Count | None = Field(None, description=_A_COUNT)
     keep_steps: bool | None = Field(None, description="true or false")
-    budget: Budget | None = Field(None, description="a table such as { runs = 40, updates = 20_000_000, walks = 4 }")
+    budget: Budget | None = Field(None, description="a table such as { runs = 40, updates = 50_000_000, walks = 16 }")
 
     @property
     def options(self) -> dict[str, Any]:
