@@ -135,7 +135,7 @@ class Comparison:
                 f"{len(searched)} of them spent {runs} runs and {short(updates)} updates together."
             )
         if any(row.how == GIVEN for row in self.rows):
-            words.append("Step 'given': not chosen.")
+            words.append("Step 'given': as the method had it.")
         if not all(row.reached for row in self.rows):
             words.append(f"'>': not reached; a walk may make {short(self.most)} updates.")
         return " ".join(words)
