@@ -135,7 +135,8 @@ def curves_figure(
     parts, shown = by_design(record), measure_of(record.data, measure)
     against = axes_of(parts, shown, USUAL if axes is None else axes)
     statistics = {
-        label: mean_and_band(values_of(part, shown.name), band, rises=shown.rises) for label, part in parts.items()
+        label: mean_and_band(values_of(part, shown.name), band, rises=shown.rises, best=shown.optimum)
+        for label, part in parts.items()
     }
     spread = scale == "log" or (scale == "auto" and is_spread(parts, shown, against))
     log = is_log(shown, (mean for mean, _, _ in statistics.values()))
