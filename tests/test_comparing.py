@@ -90,6 +90,14 @@ def test_the_search_comes_near_the_best_step(found: fw.comparing.Comparison) -> 
     assert exact_step(contestant) is None
 
 
+def test_exact_steps_are_also_those_of_tokens_that_do_not_mix() -> None:
+    one, two = (exact_step(Contestant(track(), fw.baselines.multi_walk_sgd(0.1, tokens))) for tokens in (1, 2))
+    assert one is not None
+    assert two is not None
+    assert two > one  # the mean of two models has half of the noise
+    assert exact_step(Contestant(track(), fw.baselines.multi_walk_sgd(0.1, 2, meet=True))) is None
+
+
 def test_what_draws_nothing_has_no_interval_and_says_so(found: fw.comparing.Comparison) -> None:
     words = found.text(80)
     assert np.isnan(found.rows[1].to_goal["updates"].low)

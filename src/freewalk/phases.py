@@ -64,6 +64,25 @@ def phase_at(phases: Sequence[Phase], step: int) -> Current:
     raise FreewalkError(f"run: no phase covers step {step}; leave `until` of the last phase None")
 
 
+def updates_at(phases: Sequence[Phase], steps: NDArray[np.int64], tokens: int = 1) -> NDArray[np.int64]:
+    """How many updates the tokens of a walk have made together by these steps.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
+    >>> updates_at([Phase(None, kernel, fw.SGD(0.1, local_steps=2))], np.array([0, 10]), tokens=3)
+    array([ 0, 60])
+    """
+    made, start = np.zeros_like(steps), 0
+    for phase in phases:
+        local = 1 if phase.rule is None else int(phase.rule.local_steps)
+        until = int(steps.max(initial=start)) if phase.until is None else phase.until
+        made += (np.clip(steps, start, max(until, start)) - start) * local * tokens
+        start = until
+    return made
+
+
 def _same(one: Rule | None, other: Rule | None) -> bool:
     """Whether two rules are the same; those that cannot be compared, such as some with arrays, are not."""
     try:

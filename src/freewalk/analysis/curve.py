@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 from freewalk import entering
 from freewalk.analysis import model
 from freewalk.analysis.chain import check
+from freewalk.analysis.following import Course, follow, group_of
+from freewalk.analysis.groups import length_of, mean_of
 from freewalk.analysis.moments import Floats, Tally
-from freewalk.errors import AnalysisError
+from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel
 from freewalk.objectives import LeastSquares
-from freewalk.phases import Phase, phase_at
+from freewalk.phases import Phase, phase_at, updates_at
 from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES, message_bytes
 
@@ -31,9 +33,12 @@ def exact_curve(
     rule: Rule | None = None,
     steps: int = 1000,
     every: int = 1,
-    start: str | ArrayLike = "uniform",
+    start: str | ArrayLike | None = None,
     initial: ArrayLike | None = None,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    tokens: int | str = 1,
+    exchange: Exchange | None = None,
 ) -> xarray.Dataset:
     """The expected error of a walk that learns least squares, at every checkpoint, exactly.
 
@@ -53,24 +58,31 @@ def exact_curve(
         As in `fw.learn`: the number of updates, and how many there are between two checkpoints.
     start
         A node, several nodes in equal shares, a distribution over the nodes, "uniform", or "heaviest", the node of the
-        largest smoothness. Nodes are given by number or, where the graph has names, by name.
+        largest smoothness. Nodes are given by number or, where the graph has names, by name. Of several tokens each
+        draws its own start; parked ones (`fw.designs.Stay`) may be given one node each. None is "uniform", or with
+        tokens="nodes" each token's own node.
     initial
         The first model; None is the zero model.
     progress
         Called after every few hundred updates with their number so far and in all; what it raises ends the computation.
+    tokens, exchange
+        As in `fw.learn`: how many models are under way at the same time, and how they mix. Followed exactly are tokens
+        that never mix, `Average` of tokens that `fw.designs.Centralized` draws, and parked tokens with `Average` or,
+        with whole gradients, `Gossip`.
 
     Returns
     -------
     xarray.Dataset
         By `step`: expected `loss`, `mse`, `distance`, `messages`, `probes` and `bytes` (of models in double precision),
-        the names of `record.data`; by `node`: expected `visits`. A step size that diverges gives what it gives, up to
-        infinity.
+        `updates` and, with several tokens, expected `consensus`, the names of `record.data`; by `node`: expected
+        `visits`. Of several tokens, errors are those of their mean model and counts their sums. A step size that
+        diverges gives what it gives, up to infinity.
 
     Raises
     ------
     AnalysisError
-        If the problem is not least squares, the rule is not such an SGD, or there are too many nodes and features for
-        the memory.
+        If the problem is not least squares, the rule is not such an SGD, tokens depend on each other in a way that no
+        recursion follows, or there are too many nodes and features for the memory.
 
     Notes
     -----
@@ -91,35 +103,50 @@ def exact_curve(
     """
     who = "exact_curve"
     quadratic = model.Quadratic(model.check_problem(who, problem))
-    phases = entering.phases(kernel, rule, problem, who)
+    phases = entering.phases(kernel, rule, problem, who, exchange)
     steps, every = check.whole(who, "steps", steps, 1), check.whole(who, "every", every, 1)
     check.function(who, "progress", progress, ("done", "steps"))
     entering.phases_cover(phases, steps)
     entering.schedules(phases, steps)
-    for phase in phases:
-        model.check_rule(who, phase.rule)
     graph = phases[0].kernel.graph
-    n, d = problem.n, quadratic.dim
-    width = (d + 1) * (d + 2) // 2
-    if n * width > model.LARGEST:
-        raise AnalysisError(
-            f"{who}: {n} nodes and {d} features make a state of {n * width:,} numbers; it is given up to "
-            f"{model.LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
-        )
-    checkpoints = steps // every + 2
+    d, count = quadratic.dim, entering.tokens(tokens, graph)
+    width, checkpoints = model.check_size(who, problem.n, d), steps // every + 2
     check.room(who, f"{checkpoints:,} checkpoints", 8.0 * checkpoints * (width + d**2 + 10), "let every be larger")
+    marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     error = model.first_model(who, initial, problem.dim) - problem.optimum()
     inside = quadratic.basis.T @ error
-    states = np.zeros((4, n, width))
-    states[0] = model.first_state(model.start_law(who, start, graph, problem.smoothness), inside)
-    marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
-    tally = Tally(np.zeros(n), np.zeros(2), np.zeros((len(marks), width)), np.zeros((len(marks), 2)))
-    tally.totals[0] = states[0].sum(axis=0)
+    group = group_of(who, quadratic, phases, tokens, start, inside)
     with np.errstate(all="ignore"):
-        _run(quadratic, phases, steps, marks, states, tally, progress)
+        if group is None:
+            law = model.start_law(who, start, graph, problem.smoothness)
+            course = _independent(quadratic, phases, marks, model.first_state(law, inside), count, progress)
+        else:
+            course = follow(group, phases, steps, marks, progress)
         outside = float(error @ error - inside @ inside) if d < problem.dim else 0.0
-        measures = quadratic.measures(tally.totals, max(outside, 0.0))
-    return _dataset(measures, marks, tally, phases, problem)
+        measures = quadratic.measures(course.totals, max(outside, 0.0))
+    if count > 1:
+        measures["consensus"] = course.consensus
+    return _dataset(measures, marks, course, phases, problem, count)
+
+
+def _independent(
+    quadratic: model.Quadratic,
+    phases: Sequence[Phase],
+    marks: Any,
+    state: Floats,
+    tokens: int,
+    progress: Callable[[int, int], None] | None,
+) -> Course:
+    """The course of tokens that do not depend on each other: one of them says all."""
+    n, width = state.shape
+    states = np.zeros((4, n, width))
+    states[0] = state
+    tally = Tally(np.zeros(n), np.zeros(2), np.zeros((len(marks), width)), np.zeros((len(marks), 2)))
+    tally.totals[0] = state.sum(axis=0)
+    _run(quadratic, phases, int(marks[-1]), marks, states, tally, progress)
+    totals = mean_of(tally.totals, tokens)
+    apart = np.maximum(length_of(tally.totals) - length_of(totals), 0.0)
+    return Course(totals, apart, tokens * tally.traffic, tokens * tally.visits)
 
 
 def _run(
@@ -159,20 +186,23 @@ def _run(
 
 
 def _dataset(
-    measures: dict[str, Floats], marks: Any, tally: Tally, phases: Sequence[Phase], problem: LeastSquares
+    measures: dict[str, Floats], marks: Any, course: Course, phases: Sequence[Phase], problem: LeastSquares, tokens: int
 ) -> xarray.Dataset:
     import xarray
 
     measures = {name: np.where(np.isnan(values), np.inf, values) for name, values in measures.items()}
-    messages, probes = tally.traffic.T
+    messages, probes = course.traffic.T
     size = message_bytes(phases[0].rule, problem.dim)  # the same in all phases: none of their rules carries anything
     measures |= {"messages": messages, "probes": probes, "bytes": messages * size + probes * PROBE_BYTES}
     variables: dict[str, Any] = {name: ("step", values) for name, values in measures.items()}
+    variables["updates"] = ("step", updates_at(phases, marks, tokens))
     best = problem.optimum()
+    label = " → ".join(phase.kernel.label for phase in phases)
+    exchanges = dict.fromkeys(repr(phase.exchange) for phase in phases if phase.exchange is not None)
     attrs = {
-        "label": " → ".join(phase.kernel.label for phase in phases),
+        "label": ", ".join([label, *([f"{tokens} tokens"] if tokens > 1 else []), *exchanges]),
         "optimal_loss": float(problem.loss(best)),
         "optimal_mse": float(problem.mse(best)),
     }
     coords = {"step": marks, "node": np.arange(problem.n)}
-    return xarray.Dataset(variables | {"visits": ("node", tally.visits)}, coords=coords, attrs=attrs)
+    return xarray.Dataset(variables | {"visits": ("node", course.visits)}, coords=coords, attrs=attrs)

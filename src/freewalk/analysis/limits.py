@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from freewalk.analysis import model
+from freewalk.analysis.groups import length_of, mean_of
 from freewalk.analysis.law import stationary
 from freewalk.analysis.moments import Floats
 from freewalk.analysis.recursion import Recursion
 from freewalk.errors import AnalysisError
+from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel
 from freewalk.krylov import stabilised
 from freewalk.objectives import LeastSquares
@@ -28,7 +30,7 @@ _MARGIN = 1e-8  # what eigenvalues are wrong by: at the safe step they can be 1 
 
 @dataclass(frozen=True, eq=False)
 class SteadyState:
-    """The limit of a walk with a constant step, as t → ∞.
+    """The limit of a walk with a constant step, as t → ∞; of several tokens, that of their mean model.
 
     Attributes
     ----------
@@ -44,6 +46,8 @@ class SteadyState:
         The part of it that the mean model has, f(E x) − f(x*): no average over walks or time removes it.
     variance
         The part that the scatter of the models around their mean has, ½ tr(H Cov).
+    consensus
+        The mean squared distance of the tokens from their mean; 0 for one.
     """
 
     loss: float
@@ -54,6 +58,7 @@ class SteadyState:
     excess: float
     bias: float
     variance: float
+    consensus: float = 0.0
 
     def __str__(self) -> str:
         """The error gap in words."""
@@ -64,7 +69,15 @@ class SteadyState:
         )
 
 
-def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any = None) -> SteadyState:
+def steady_state(
+    problem: LeastSquares,
+    kernel: Kernel,
+    rule: SGD,
+    initial: Any = None,
+    *,
+    tokens: int | str = 1,
+    exchange: Exchange | None = None,
+) -> SteadyState:
     """The error that remains in the limit of many updates with a constant step.
 
     The fixed point of the recursion of `exact_curve`: two sparse linear systems, for the means and for the second
@@ -76,11 +89,14 @@ def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any 
         A least-squares problem.
     kernel
         A kernel that does not change with time, of at most 5000 nodes. For a periodic one this is the mean over a
-        period.
+        period, or the limit of tokens that start from the stationary distribution.
     rule
         `fw.SGD` with a constant step, without averaging.
     initial
         The first model, of which the limit remembers only what no feature sees; None is the zero model.
+    tokens, exchange
+        As in `exact_curve`; parked tokens must be one per node and exchange. Where an exchange does not follow each
+        update, this is the limit at the steps at which there is one.
 
     Returns
     -------
@@ -90,7 +106,7 @@ def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any 
     Raises
     ------
     AnalysisError
-        If the step is beyond `stability_limit`, or the problem, rule or size does not allow it.
+        If the step is beyond the largest stable one, or the problem, rule, exchange or size does not allow it.
 
     Examples
     --------
@@ -101,17 +117,33 @@ def steady_state(problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any 
     >>> limit = steady_state(problem, kernel, fw.SGD(step=0.01))
     >>> bool(limit.bias > limit.variance)
     True
+
+    Decentralized SGD settles at an error that is all bias:
+
+    >>> stay, gossip = fw.designs.Stay().kernel(graph), fw.exchanges.Gossip()
+    >>> limit = steady_state(problem, stay, fw.SGD(step=0.001), tokens="nodes", exchange=gossip)
+    >>> limit.variance, bool(limit.bias > 0)
+    (0.0, True)
     """
+    if type(tokens) is not int or tokens != 1 or exchange is not None:
+        from freewalk.analysis.tokens import steady_tokens  # it builds on this module
+
+        return steady_tokens(problem, kernel, rule, initial, tokens, exchange)
     recursion = ready("steady_state", problem, kernel, rule)
     rate = model.constant_step("steady_state", rule)
     first = model.first_model("steady_state", initial, problem.dim)
+    check_stable(recursion, rate)
+    return solve_limit(recursion, rate, stationary(kernel, who="steady_state"), first)
+
+
+def check_stable(recursion: Recursion, rate: float) -> None:
+    """Raise unless the moments of a walk converge at this step."""
     radius = spectral_radius(recursion, rate) if rate >= recursion.safe_step else 0.0
     if radius >= 1 - 1e-10:
         raise AnalysisError(
             f"steady_state: step = {rate:g} is beyond the largest stable one: the second moments grow by {radius:.6g} "
             f"an update. Expected less than stability_limit(problem, kernel) = {limit_of(recursion):.6g}"
         )
-    return solve_limit(recursion, rate, stationary(kernel, who="steady_state"), first)
 
 
 def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = None) -> float:
@@ -185,13 +217,13 @@ def limit_of(recursion: Recursion) -> float:
     return float(brentq(growth, rates[-2], rates[-1], rtol=1e-5, xtol=1e-300))
 
 
-def spectral_radius(recursion: Recursion, rate: float) -> float:
-    """The largest modulus of an eigenvalue of the linear map of the second moments."""
-    n, width = recursion.n, recursion.triangle
-    size = n * width
+def spectral_radius(recursion: Recursion, rate: float, order: int = 2) -> float:
+    """The largest modulus of an eigenvalue of the linear map of the second moments, or (`order` 1) of the means."""
+    n, width = recursion.n, recursion.triangle if order == 2 else recursion.dim
+    size, step = n * width, recursion.seconds if order == 2 else recursion.means
 
     def apply(values: Floats) -> Floats:
-        return recursion.seconds(values.reshape(n, width), rate).ravel()
+        return step(values.reshape(n, width), rate).ravel()
 
     if size <= _SMALL:
         matrix = np.column_stack([apply(column) for column in np.eye(size)])
@@ -199,7 +231,7 @@ def spectral_radius(recursion: Recursion, rate: float) -> float:
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
     # The map keeps positive semidefinite matrices so, hence its largest eigenvalue has such an eigenvector.
-    first = np.tile(model.packed(np.eye(recursion.dim)), n) / n
+    first = np.tile(model.packed(np.eye(recursion.dim)) if order == 2 else np.ones(width), n) / n
     operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
     try:
         values = eigs(operator, k=1, which="LM", v0=first, ncv=24, tol=1e-8, maxiter=2000, return_eigenvectors=False)
@@ -212,26 +244,42 @@ def spectral_radius(recursion: Recursion, rate: float) -> float:
 
 
 def solve_limit(
-    recursion: Recursion, rate: float, law: Floats, initial: Any = None, precision: float = _PRECISION
+    recursion: Recursion,
+    rate: float,
+    law: Floats,
+    initial: Any = None,
+    precision: float = _PRECISION,
+    tokens: int = 1,
 ) -> SteadyState:
-    """The fixed point of a recursion that is known to be stable."""
+    """The fixed point of a recursion that is known to be stable, for one token or several independent ones."""
     n, d = recursion.n, recursion.dim
-    quadratic = recursion.quadratic
-    start = np.hstack([law[:, None], np.zeros((n, d))])
-    means = _solve(
-        recursion, lambda values: recursion.means(values, rate), recursion.step(start, rate)[:, 1:], rate, 1, precision
-    )
+    means = solve_means(recursion, rate, law, precision)
     start = np.hstack([law[:, None], means, np.zeros((n, recursion.triangle))])
     forced = recursion.step(start, rate)[:, 1 + d :]
     seconds = _solve(recursion, lambda values: recursion.seconds(values, rate), forced, rate, 2, precision)
-    totals = np.concatenate([[1.0], means.sum(axis=0), seconds.sum(axis=0)])[None]
-    problem = quadratic.problem
+    totals = np.concatenate([[1.0], means.sum(axis=0), seconds.sum(axis=0)])
+    mean = mean_of(totals, tokens)
+    apart = float(length_of(totals) - length_of(mean)) if tokens > 1 else 0.0
+    return limit_at(recursion.quadratic, mean, initial, apart)
+
+
+def solve_means(recursion: Recursion, rate: float, law: Floats, precision: float = _PRECISION) -> Floats:
+    """The fixed point of the means E[e 1_v] alone."""
+    start = np.hstack([law[:, None], np.zeros((recursion.n, recursion.dim))])
+    forced = recursion.step(start, rate)[:, 1:]
+    return _solve(recursion, lambda values: recursion.means(values, rate), forced, rate, 1, precision)
+
+
+def limit_at(quadratic: model.Quadratic, totals: Floats, initial: Any = None, consensus: float = 0.0) -> SteadyState:
+    """The limit whose model has these packed moments."""
+    problem, d = quadratic.problem, quadratic.dim
     best = problem.optimum()
     error = (0.0 if initial is None else initial) - best
     unseen = error - quadratic.basis @ (quadratic.basis.T @ error)
-    measures = {name: float(values[0]) for name, values in quadratic.measures(totals, float(unseen @ unseen)).items()}
-    mean = totals[0, 1 : 1 + d]
-    covariance = model.unpacked(totals[:, 1 + d :], d)[0] - np.outer(mean, mean)
+    found = quadratic.measures(totals[None], float(unseen @ unseen))
+    measures = {name: float(values[0]) for name, values in found.items()}
+    mean = totals[1 : 1 + d]
+    covariance = model.unpacked(totals[1 + d :], d) - np.outer(mean, mean)
     excess = measures["loss"] - float(problem.loss(best))
     variance = float(0.5 * np.sum(quadratic.hessian * covariance))
     if variance < -1e-6 * abs(excess) - 1e-14 * measures["loss"]:
@@ -246,6 +294,7 @@ def solve_limit(
         excess=excess,
         bias=float(0.5 * mean @ quadratic.hessian @ mean),
         variance=variance,
+        consensus=consensus,
     )
 
 

@@ -45,6 +45,17 @@ def check_rule(who: str, rule: Rule | None) -> SGD:
     return found
 
 
+def check_size(who: str, rows: int, d: int, what: str = "nodes") -> int:
+    """The number of moments of d features, (d + 1)(d + 2)/2, or an error where so many rows of them are too many."""
+    width = (d + 1) * (d + 2) // 2
+    if rows * width > LARGEST:
+        raise AnalysisError(
+            f"{who}: {rows} {what} and {d} features make a state of {rows * width:,} numbers; it is given up to "
+            f"{LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
+        )
+    return width
+
+
 def constant_step(who: str, rule: SGD) -> float:
     """The step of a rule whose step does not change."""
     if isinstance(rule.step, Schedule) and not isinstance(rule.step, Constant):
@@ -248,9 +259,9 @@ def _matrix(kernel: Kernel, moves: Sequence[Move]) -> moments.Rows:
     return fixed(matrix.indptr.astype(np.int64)), fixed(matrix.indices.astype(np.int32)), fixed(matrix.data)
 
 
-def start_law(who: str, start: str | ArrayLike, graph: Graph, importance: Floats) -> Floats:
+def start_law(who: str, start: str | ArrayLike | None, graph: Graph, importance: Floats) -> Floats:
     """The distribution of the first node: of a node, of several in equal shares, as given, uniform, or the heaviest."""
-    if isinstance(start, str) and start == "uniform":
+    if start is None or (isinstance(start, str) and start == "uniform"):
         return np.full(graph.n, 1.0 / graph.n)
     if isinstance(start, str) and start == "heaviest":
         start = int(importance.argmax())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,7 +20,7 @@ from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
 _SMALLEST = 1e-7  # of the largest step that is tried: no step settles that much lower
-_ROUGH, _FINE = 1e-5, 1e-9  # precisions that are enough to choose a step, and to tell its steady error
+ROUGH, _FINE = 1e-5, 1e-9  # precisions that are enough to choose a step, and to tell its steady error
 
 
 @dataclass(frozen=True)
@@ -116,20 +117,28 @@ def race(
 
 def largest_settling(recursion: Recursion, law: Floats) -> float:
     """The steady error of the largest step that is tried, 1 / max w_v L_v."""
-    return solve_limit(recursion, recursion.safe_step / 2, law, precision=_ROUGH).excess
+    return solve_limit(recursion, recursion.safe_step / 2, law, precision=ROUGH).excess
 
 
 def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
     """The step whose steady error is `settle`, at most 1 / max w_v L_v; of several the largest that is found."""
+
+    def excess(step: float) -> float:
+        return solve_limit(recursion, step, law, precision=ROUGH).excess
+
+    return step_that_settles(excess, recursion.safe_step / 2, settle)
+
+
+def step_that_settles(excess: Callable[[float], float], highest: float, settle: float) -> float:
+    """The step at which a steady error is `settle`, at most `highest`; of several the largest that is found."""
     from scipy.optimize import brentq
 
     @cache  # the ends of an interval are asked for again
     def above(log_step: float) -> float:
         # Where even small steps settle above, as with bias, the smallest is as good as any.
-        limit = solve_limit(recursion, float(np.exp(log_step)), law, precision=_ROUGH)
-        return float(np.log(max(limit.excess, 1e-300) / settle))
+        return float(np.log(max(excess(float(np.exp(log_step))), 1e-300) / settle))
 
-    high = float(np.log(recursion.safe_step / 2))
+    high = float(np.log(highest))
     if above(high) <= 0:
         return float(np.exp(high))
     low = beyond = high

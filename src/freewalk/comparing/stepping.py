@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from freewalk import deadline
 from freewalk.checks import Checks
 from freewalk.comparing.track import Contestant, has_diverged, tail_of
-from freewalk.errors import AnalysisError, FreewalkError, FreewalkWarning
+from freewalk.errors import FreewalkError, FreewalkWarning
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
@@ -103,35 +102,21 @@ def exact_step(contestant: Contestant) -> float | None:
     track, problem, rule = contestant.track, contestant.track.problem, contestant.rule
     if not isinstance(problem, LeastSquares) or not isinstance(rule, SGD) or problem.ridge > 0:
         return None
+    from freewalk.analysis.tokens import settling_step
+
+    method = contestant.method
     share = (track.level / track.optimum - 1) / 2
     settle = share * float(problem.loss(problem.optimum()))
-    track.tell(f"{contestant.method.label}: its exact step")
+    track.tell(f"{method.label}: its exact step")
     try:
         with deadline.within(_SECONDS):
-            step = _settling_step(contestant, problem, rule, settle)
+            step = settling_step(
+                problem, contestant.kernel, rule, settle, tokens=method.tokens, exchange=method.exchange
+            )
     except FreewalkError:  # no exact steady state, or none within the time
         return None
     relative = step * float((contestant.kernel.weights * problem.smoothness).max())
     return step if _USELESS < relative < _UNBOUND else None
-
-
-def _settling_step(contestant: Contestant, problem: LeastSquares, rule: SGD, settle: float) -> float:
-    """The exact step, also of several tokens where the analysis knows their steady state."""
-    method, kernel = contestant.method, contestant.kernel
-    try:
-        several = import_module("freewalk.analysis.tokens").settling_step
-    except ModuleNotFoundError:
-        several = None
-    if several is not None:
-        return float(several(problem, kernel, rule, settle, tokens=method.tokens, exchange=method.exchange))
-    if contestant.tokens > 1:
-        raise AnalysisError("compare: the steady state of several tokens is not known")
-    from freewalk.analysis.law import stationary
-    from freewalk.analysis.race import settling_step
-    from freewalk.analysis.recursion import Recursion
-
-    recursion = Recursion("compare", problem, kernel, rule)
-    return settling_step(recursion, stationary(kernel, who="compare"), settle)
 
 
 class _Pilot(NamedTuple):

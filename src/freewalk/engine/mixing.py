@@ -10,6 +10,7 @@ import numpy as np
 from freewalk.engine.arrays import Gathered
 
 NOT, ALL, NODE, WEIGHTS = 0, 1, 2, 3  # whose means they become
+DIM = 0  # the number of coordinates where it is small and compiled in, else 0
 
 
 def gathered(tokens: int, dim: int, nodes: int, precision: str) -> Gathered:
@@ -36,10 +37,11 @@ def mix(vectors: Any, mixing: Any, gathered: Any, path: Any, base: int, tokens: 
 
 def mix_rows(rows: Any, mixing: Any, gathered: Any, base: int, tokens: int) -> None:
     """Mix the rows of a walk."""
+    dim = DIM if DIM > 0 else rows.shape[1]
     if mixing.how == ALL:
         mean_of(rows, gathered, base, tokens)
         for row in range(base, base + tokens):
-            for j in range(rows.shape[1]):
+            for j in range(dim):
                 rows[row, j] = gathered.mean[0, j]
     elif mixing.how == NODE:
         mean_by_node(rows, gathered, base, tokens)
@@ -49,13 +51,14 @@ def mix_rows(rows: Any, mixing: Any, gathered: Any, base: int, tokens: int) -> N
 
 def mean_of(rows: Any, gathered: Any, base: int, tokens: int) -> None:
     """The mean of the rows of a walk, summed up in their order in double precision."""
+    dim = DIM if DIM > 0 else rows.shape[1]
     total, mean = gathered.total, gathered.mean
-    for j in range(rows.shape[1]):
+    for j in range(dim):
         total[j] = 0.0
     for row in range(base, base + tokens):
-        for j in range(rows.shape[1]):
+        for j in range(dim):
             total[j] += rows[row, j]
-    for j in range(rows.shape[1]):
+    for j in range(dim):
         mean[0, j] = total[j] / tokens
 
 
@@ -79,32 +82,34 @@ def find_meetings(gathered: Any, path: Any, tokens: int, turn: int) -> bool:
 
 def mean_by_node(rows: Any, gathered: Any, base: int, tokens: int) -> None:
     """Means over the tokens on one node; those that are alone stay as they are, to the last bit."""
+    dim = DIM if DIM > 0 else rows.shape[1]
     leaders, counts = gathered.leaders, gathered.counts
     for token in range(tokens):
         if leaders[token] != token:
-            for j in range(rows.shape[1]):
+            for j in range(dim):
                 rows[base + leaders[token], j] += rows[base + token, j]
     for token in range(tokens):  # a leader comes before those that it leads
         head = leaders[token]
         if head != token:
-            for j in range(rows.shape[1]):
+            for j in range(dim):
                 rows[base + token, j] = rows[base + head, j]
         elif counts[token] > 1:
-            for j in range(rows.shape[1]):
+            for j in range(dim):
                 rows[base + token, j] /= counts[token]
 
 
 def weigh(rows: Any, mixing: Any, gathered: Any, base: int, tokens: int) -> None:
     """Weighted means over the tokens that have a weight."""
+    dim = DIM if DIM > 0 else rows.shape[1]
     mixed, indptr, indices, weights = gathered.mixed, mixing.indptr, mixing.indices, mixing.weights
     for token in range(tokens):
-        for j in range(rows.shape[1]):
+        for j in range(dim):
             mixed[token, j] = 0.0
         for entry in range(indptr[token], indptr[token + 1]):
             other = base + indices[entry]
             weight = weights[entry]
-            for j in range(rows.shape[1]):
+            for j in range(dim):
                 mixed[token, j] += weight * rows[other, j]
     for token in range(tokens):
-        for j in range(rows.shape[1]):
+        for j in range(dim):
             rows[base + token, j] = mixed[token, j]

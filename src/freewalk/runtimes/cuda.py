@@ -16,11 +16,13 @@ from freewalk.objectives import Predictor
 from freewalk.phases import Passage, Phase
 from freewalk.rules import SGD
 from freewalk.runtimes.cpu import measured_in_python, predictor
+from freewalk.runtimes.exchanging import Mixer
 from freewalk.runtimes.runtime import Engine, Runtime, not_compiled
 from freewalk.runtimes.state import Job, Measures, State
 
 _SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking
 _REMOVED = "row_stack"
+_THREADS = 128  # of a block that works on all tokens of a walk
 _SHARE_OF_MEMORY = 0.8  # what walks may take of the memory that is free
 
 
@@ -57,6 +59,17 @@ class CUDA(Runtime):
                 f"cuda: {type(objective).__name__} measures {', '.join(own)} in Python, which a card cannot do; pass "
                 "runtime='cpu'"
             )
+        for phase in job.phases:
+            if phase.exchange is not None and phase.exchange.means != "all":
+                raise FreewalkError(
+                    f"cuda: {type(phase.exchange).__name__} is no exchange for a card, expected none or "
+                    "fw.exchanges.Average; pass runtime='cpu'"
+                )
+            if job.tokens > 1 and phase.rule is not None and phase.rule.shared:
+                raise FreewalkError(
+                    f"cuda: {type(phase.rule).__name__} shares what is stored at a node between tokens, in the order "
+                    "of their numbers, which a card does not keep; pass runtime='cpu'"
+                )
         return CUDAEngine(job, objective, cuda_module(), self.walks_at_once)
 
 
@@ -159,15 +172,17 @@ class CUDAEngine(Engine):
         bare = passage._replace(marks=passage.marks[:0])
         if not learns:  # code that does not learn is handed a lesson all the same
             bare = bare._replace(phase=Phase(None, passage.phase.kernel, SGD(step=1.0)))
-        route = self._upload(build.route(bare, launch.network, self.job.seed, state.first))
-        lesson = self._upload(build.lesson(bare, self.job.seed, state.first, self.job.precision))
-        size = passage.marks.size, state.rows
+        route = self._upload(build.route(bare, launch.network, self.job.seed, state.first, state.tokens))
+        lesson = self._upload(build.lesson(bare, self.job.seed, state.first, self.job.precision, state.tokens))
+        exchange = passage.phase.exchange
+        mixer = None if exchange is None else Mixer(self.job, state, passage, exchange)
+        size = passage.marks.size, state.walks
         found = {name: self.cuda.device_array(size) for name in ("fit", "penalty", "distance")}
         try:
             with warnings.catch_warnings():  # few walks are no mistake
                 warnings.filterwarnings("ignore", message=".*under-utilization")
                 given = network, route, here, data if learns else (0,), lesson._replace(**found)
-                counts = self._launch(launch, *given, passage)
+                counts, spread = self._launch(launch, *given, passage)
         except Exception as error:
             if not any(kind.__name__ == "NumbaError" for kind in type(error).__mro__):  # numba-cuda has its own
                 raise
@@ -181,27 +196,36 @@ class CUDAEngine(Engine):
             fit, penalty, distance = (array.copy_to_host().T for array in found.values())
             with np.errstate(all="ignore"):  # a walk may have diverged
                 measures |= {**self.objective.measures_of(fit, penalty), "distance": distance}
-        return measures
+            if spread is not None:
+                measures["consensus"] = spread.copy_to_host().T
+        return measures if mixer is None else measures | {"exchanged": mixer.exchanged}
 
     def _launch(
         self, launch: Any, network: Any, route: Any, here: _Walks, data: Any, lesson: Any, passage: Passage
     ) -> Any:
-        """Launch the kernels, from mark to mark; what was counted at the marks, on the card."""
+        """Launch the kernels, from mark to mark; what was counted at the marks, on the card, and the consensus."""
         threads = launch.share if self.simulated else launch.threads  # a simulated block has as few as can be
-        walks = here.walkers.nodes.size
-        grid = -(-walks * launch.share // threads), threads
+        rows = here.walkers.nodes.size
+        grid = -(-rows * launch.share // threads), threads
         advance = launch.advance[(*grid, 0, launch.shared)]
         asked = _ask_for_shared_memory in getattr(advance, "pre_launch_callbacks", ())  # numba keeps configurations
         if not self.simulated and not asked and launch.shared > _SHARED_UNASKED:
             advance.pre_launch_callbacks.append(_ask_for_shared_memory)
-        counts = self.cuda.device_array((2, passage.marks.size, walks), dtype=np.int64)
+        counts = self.cuda.device_array((2, passage.marks.size, rows // self.job.tokens), dtype=np.int64)
+        together = Together(self.cuda, passage, here, self.job.tokens)
         stops = [passage.start, *(int(mark) for mark in passage.marks), passage.until]
         for number, (now, stop) in enumerate(pairwise(stops)):
-            if stop > now:
-                advance(network, route, here.walkers, data, lesson, here.vectors, (now, stop))
+            begin, due = now, together.exchanges(now, stop)
+            for end in (*due, *([stop] if stop not in due else [])):
+                if end > begin:
+                    advance(network, route, here.walkers, data, lesson, here.vectors, (begin, end))
+                if end in due:
+                    together.exchange()
+                begin = end
             if number < passage.marks.size:
-                launch.measure[grid](data, lesson, here.walkers, here.vectors, here.differences, counts, number)
-        return counts
+                walkers, vectors = together.measured(number)
+                launch.measure[grid](data, lesson, walkers, vectors, here.differences, counts, number)
+        return counts, together.spread
 
     def _most_shared(self) -> int:
         """How many bytes the threads of a block can share."""
@@ -213,13 +237,14 @@ class CUDAEngine(Engine):
         """The walks in parts that fit into the memory of the card."""
         arrays = [state.models, state.carried, state.stored, state.seen, state.paths]
         arrays += [] if state.visits_are_summed else [state.visits]
-        walk = sum(array.nbytes for array in arrays) // state.rows + 8 * (state.dim + 5 * max(marks, 1) + 4)
+        row = sum(array.nbytes for array in arrays) // state.rows + 8 * (2 * state.dim + 4)
+        walk = row * state.tokens + 8 * 6 * max(marks, 1)
         free = self.cuda.current_context().get_memory_info().free
         if self.resident is not None and self.resident[0] is state:
-            free = free + state.rows * walk  # what it takes now
-        fit = state.rows if free == float("inf") else int(_SHARE_OF_MEMORY * free / walk)
-        width = min(self.walks_at_once or state.rows, max(fit, 1), state.rows)
-        return [(first, min(first + width, state.rows)) for first in range(0, state.rows, width)]
+            free = free + state.walks * walk  # what it takes now
+        fit = state.walks if free == float("inf") else int(_SHARE_OF_MEMORY * free / walk)
+        width = min(self.walks_at_once or state.walks, max(fit, 1), state.walks)
+        return [(first, min(first + width, state.walks)) for first in range(0, state.walks, width)]
 
     def _on_card(self, state: State) -> _Walks:
         """The walks of a state on the card."""
@@ -256,3 +281,54 @@ class CUDAEngine(Engine):
         """A group of arrays, on the card."""
         parts = (self.cuda.to_device(np.ascontiguousarray(p)) if isinstance(p, np.ndarray) else p for p in group)
         return type(group)(*parts)
+
+
+class Together:
+    """What concerns all tokens of a walk: their exchanges, and the mean model and the sums that are measured."""
+
+    def __init__(self, cuda: ModuleType, passage: Passage, here: _Walks, tokens: int) -> None:
+        from freewalk.engine import cuda_tokens
+
+        self.here, self.tokens, self.exchange_by = here, tokens, passage.phase.exchange
+        self.walks = here.walkers.nodes.size // tokens
+        self.spread: Any = None
+        if tokens == 1:
+            return
+        self.kernels = cuda_tokens.kernels()
+        rule = passage.phase.rule
+        self.reported = -1 if rule is None or rule.reports == "x" else rule.carries.index(rule.reports)
+        vectors = here.vectors
+        shape = max(self.reported, 0) + 1, self.walks, vectors.models.shape[1]
+        self.means = cuda.device_array(shape, dtype=vectors.models.dtype)
+        self.squares = cuda.device_array(shape[1:])
+        self.counts = cuda.device_array((2, self.walks), dtype=np.int64)
+        self.spread = cuda.device_array((max(passage.marks.size, 1), self.walks))
+
+    def exchanges(self, now: int, stop: int) -> list[int]:
+        """The steps after `now`, up to `stop`, that an exchange follows."""
+        every = 0 if self.exchange_by is None else int(self.exchange_by.every)
+        return list(range((now // every + 1) * every, stop + 1, every)) if every else []
+
+    def exchange(self) -> None:
+        """All tokens of a walk become their mean, and so does whatever they carry."""
+        vectors = self.here.vectors
+        carried = () if self.exchange_by is None else range(vectors.carried.shape[0])
+        for rows in (vectors.models, *(vectors.carried[index] for index in carried if vectors.carried.shape[2] > 1)):
+            self._launch("average", rows.shape[1], rows, self.tokens)
+
+    def measured(self, number: int) -> tuple[Any, Any]:
+        """What is measured in place of walkers and vectors: sums and means over the tokens of each walk."""
+        walkers, vectors = self.here.walkers, self.here.vectors
+        if self.tokens == 1:
+            return walkers, vectors
+        rows = vectors.models if self.reported < 0 else vectors.carried[self.reported]
+        mean = self.means[max(self.reported, 0)]
+        self._launch("gather", rows.shape[1], rows, self.tokens, mean, self.squares)
+        self._launch("total", 1, walkers, self.tokens, self.squares, self.counts, self.spread, number)
+        summed = walkers._replace(nodes=self.counts[0], messages=self.counts[0], probes=self.counts[1])
+        return summed, vectors._replace(models=mean, carried=self.means)
+
+    def _launch(self, name: str, columns: int, *given: Any) -> None:
+        threads = self.walks * columns
+        width = min(threads, _THREADS)
+        self.kernels[name][-(-threads // width), width](*given)
