@@ -215,6 +215,8 @@ def _checked(part: "xarray.Dataset") -> "xarray.Dataset":
     """What belongs to one design, if its counts can be counts."""
     if not part.sizes["walk"] or not part.sizes["step"]:
         raise RecordError("report: there is no walk or no checkpoint in the record, expected at least one of each")
+    if UPDATES in part and part[UPDATES].isnull().all():  # an old record beside new ones: its rounds are updates
+        part = part.drop_vars(UPDATES)
     for name in ("messages", "visits", "smoothness", "step", "updates"):
         values = part[name].values if name in part else np.zeros(1)
         if not (np.isfinite(values) & (values >= 0) & (values < _MOST)).all():
