@@ -238,7 +238,7 @@ def test_help_explains_the_status() -> None:
     words = " ".join(call("--help").stdout.split())
     assert "exit status is 1 where importance sampling by Metropolis is slower than the uniform walk" in words
     assert "0 where it is not, and 2 after an error" in words
-    assert "phases, Decaying ones and Centralized ones are left out" in words
+    assert "phases, Decaying, Centralized and parked ones are left out" in words
     assert "freewalk diagnose my.toml" in CliRunner().invoke(cli.app, ["--help"]).stdout
 
 

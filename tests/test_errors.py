@@ -118,7 +118,6 @@ CASES = {
         walk(start="Pazzi"),
         r"^run: start = 'Pazzi', expected a node, 'uniform' or 'heaviest'; ring\(6\) has no names$",
     ),
-    "start missing": (learn(start=None), r"^run: start = None, expected a whole number from 0 to 5; give a node"),
     # Initial models
     "initial of another size": (
         learn(initial=np.zeros(3)),

@@ -67,7 +67,7 @@ def test_a_partial_record_goes_on_to_its_end(tmp_path):
     resumed = fw.resume(partial)
     for name in end.data.variables:
         assert np.array_equal(resumed.data[name], end.data[name]), name
-    assert set(resumed.data.data_vars) - set(end.data.data_vars) == {"bytes"}
+    assert set(resumed.data.data_vars) - set(end.data.data_vars) == {"bytes", "updates"}
     # The mean travels as another vector from step 40 on. What was sent before it stopped is an estimate, as if rules
     # had changed at checkpoints alone; what it sends from there on is counted.
     stopped = int(partial.data.visits.sum("node")[0])

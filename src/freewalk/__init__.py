@@ -3,6 +3,7 @@
 from freewalk import analysis, baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
 from freewalk._version import __version__
 from freewalk.analysis import diagnose
+from freewalk.comparing import compare
 from freewalk.designs import Design
 from freewalk.errors import FreewalkError
 from freewalk.exchanges import Exchange
@@ -30,6 +31,7 @@ __all__ = [
     "__version__",
     "analysis",
     "baselines",
+    "compare",
     "concat",
     "designs",
     "diagnose",

@@ -219,7 +219,7 @@ def _data(run: Continuation) -> "xarray.Dataset":
     several = state.tokens > 1
     nodes = own(state.nodes)
     variables["at"] = (("walk", "token"), _by_walk(state, nodes)) if several else ("walk", nodes)
-    attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": _label(job)}
+    attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": label_of(job)}
     objective = job.objective
     if objective is not None:
         models, best = state.reported(job.rule_at(state.step)), _optimal(job, objective)
@@ -277,7 +277,8 @@ def _by_walk(state: State, values: NDArray[Any]) -> NDArray[Any]:
     return values.reshape(state.walks, state.tokens, *values.shape[1:])
 
 
-def _label(job: Job) -> str:
+def label_of(job: Job) -> str:
+    """What a run is called: its kernels, its tokens and its exchanges."""
     label = " → ".join(phase.kernel.label for phase in job.phases)
     exchanges = dict.fromkeys(repr(phase.exchange) for phase in job.phases if phase.exchange is not None)
     return ", ".join([label, *([f"{job.tokens} tokens"] if job.tokens > 1 else []), *exchanges])

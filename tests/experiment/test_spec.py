@@ -139,7 +139,7 @@ def test_the_example_runs_and_shows_phases_and_schedules() -> None:
     spec = load(shipped("example.toml"))
     plan = spec.plan()
     assert spec.name == "example"
-    assert [len(phases) for phases in plan.walks.values()] == [1, 1, 1, 1, 2]
+    assert [len(phases) for phases in plan.walks.values()] == [1, 1, 1, 1, 2, 1, 1]
     assert plan.walks["MHLJ, fewer jumps"][0].kernel.fade == fw.schedules.Exponential(1.0, 1000)
     assert plan.walks["MHLJ, smaller steps"][0].rule == fw.SGD(step=fw.schedules.Inverse(2e-2, 1000))
 

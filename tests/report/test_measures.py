@@ -74,7 +74,7 @@ def test_the_primary_measure_is_shown_and_that_of_old_records_known() -> None:
 
 
 def test_a_record_is_drawn_against_all_that_it_counts(sent: fw.Record, tmp_path: Path) -> None:
-    four = ["step", "messages", "bytes", "time"]
+    four = ["updates", "messages", "bytes", "time"]
     drawn = words_of(curves(sent, tmp_path / "four.svg", measure="distance", axes=four))
     for words in ("updates", "messages", "bytes", "time (s)", "squared distance from the optimum"):
         assert f"<!-- {words} -->" in drawn
@@ -173,9 +173,12 @@ def test_a_measure_that_never_decreases_is_offered_only_where_it_counts_up_from_
     [
         ({"measure": "mes"}, ["measure = 'mes'", "'loss'", "'messages'", "'mse'", "did you mean 'mse'?"]),
         ({"measure": 3}, ["measure = 3", "'loss'"]),
-        ({"axes": ["byte"]}, ["axis = 'byte'", "'updates', 'messages', 'probes', 'bytes' or 'time'", "did you mean"]),
-        ({"axes": ["updates", "loss"]}, ["axis = 'loss'", "never decreases, updates or messages or", "measure"]),
-        ({"axes": []}, ["axes = []", "at least one of updates, messages"]),
+        (
+            {"axes": ["byte"]},
+            ["axis = 'byte'", "'updates', 'rounds', 'messages', 'probes', 'bytes' or 'time'", "did you mean"],
+        ),
+        ({"axes": ["updates", "loss"]}, ["axis = 'loss'", "never decreases, updates or rounds or messages", "measure"]),
+        ({"axes": []}, ["axes = []", "at least one of updates, rounds, messages"]),
         ({"axes": "messages"}, ["axes = 'messages'", "a list of names"]),
     ],
 )

@@ -89,3 +89,13 @@ def test_losses_have_a_log_axis_unless_one_is_negative() -> None:
     assert is_log(MSE, [np.array([1.0, 0.0, np.nan])])
     assert not is_log(MSE, [np.array([1.0]), np.array([1.0, -0.1])])
     assert not is_log(ACCURACY, [np.array([0.5, 0.6])])
+
+
+def test_a_confidence_interval_is_not_drawn_beyond_the_best_value() -> None:
+    values = np.array([[1.0, 3.0], [9.0, 3.2]])
+    _, low, high = mean_and_band(values, "confidence", best=2.0)
+    assert low.tolist() == [2.0, 2.0]
+    assert high[0] > 9
+    _, low, high = mean_and_band(-values, "confidence", rises=True, best=-2.0)
+    assert high.tolist() == [-2.0, -2.0]
+    assert low[0] < -9

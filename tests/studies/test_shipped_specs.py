@@ -119,7 +119,7 @@ def test_what_the_search_has_found_is_complete_and_near(figure: str) -> None:
 def distance(figure: str, label: str, text: str) -> float:
     """How far the exact curve of a walk is from the printed one."""
     plan = parse(text).plan()
-    options = {name: plan.options[name] for name in ("steps", "every", "start")}
+    options = {name: plan.options[name] for name in ("steps", "every", "start") if plan.options[name] is not None}
     curve = exact_curve(plan.problem, plan.walks[label], **options)  # type: ignore[arg-type]
     return published(figure)[label].distance(curve.step.values, curve.mse.values)
 

@@ -45,7 +45,7 @@ def diagnose(
     """Say before any training whether importance sampling pays on a graph, or is entrapped, and what to use instead.
 
     Standard designs are compared, and those of the spec. Each gets its own best step: the spec's rules are not used.
-    Walks with phases, Decaying ones and Centralized ones are left out.
+    Walks with phases, Decaying, Centralized and parked ones are left out.
 
     The exit status is 1 where importance sampling by Metropolis is slower than the uniform walk or, where that is not
     known, entrapped. It is 0 where it is not, and 2 after an error.
@@ -57,7 +57,8 @@ def diagnose(
 
     loaded = load(spec)
     plan = loaded.plan(None if quiet else partial(terminal.say, style=""))
-    first = plan.options["start"] if start is None else _start(start, plan.graph)
+    given = "uniform" if plan.options["start"] is None else plan.options["start"]
+    first = given if start is None else _start(start, plan.graph)
     if out is None and not as_json:
         # Not in the folder of the run: `run` makes that, and wants it new.
         out = Path("runs") / f"{loaded.name}-diagnosis.png"
@@ -102,11 +103,13 @@ def _start(words: str, graph: "Graph") -> str | int | list[int]:
 def _designs(plan: "Plan") -> "dict[str, Design]":
     """The standard designs, and those of a spec that can be diagnosed and are not among them, by label."""
     from freewalk.analysis.diagnosis import DESIGNS
+    from freewalk.exchanges.exchange import is_parked
 
     found = dict(DESIGNS)
     for name, phases in plan.walks.items():
         design = plan.designs[name][0]
-        if len(phases) > 1 or phases[0].kernel.fade is not None or not phases[0].kernel.is_local:
+        kernel = phases[0].kernel
+        if len(phases) > 1 or kernel.fade is not None or not kernel.is_local or is_parked(kernel):
             continue
         if not any(type(design) is type(other) and _same(vars(design), vars(other)) for other in found.values()):
             found[f"{name} (spec)" if name in DESIGNS else name] = design

@@ -23,6 +23,8 @@ _HEADINGS = {
     "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = a file",
     "graph": "Graphs: [graph] kind = …",
     "rule": 'Rules: rule = { kind = "…", … }',
+    "exchange": 'Exchanges between the tokens of a walk: exchange = { kind = "…", … }, beside tokens = …',
+    "method": 'Methods, in place of design, rule, tokens and exchange: method = { kind = "…", … }',
     "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
     "runtime": "Runtimes: [run] runtime = …, in lower case",
 }
@@ -43,12 +45,13 @@ def list_(
         str | None,
         typer.Argument(
             metavar="KIND",
-            help="A name, such as MHLJ, or design, problem, graph, rule, schedule, runtime: explain its parameters.",
+            help="A name, such as MHLJ, or design, problem, graph, rule, exchange, method, schedule, runtime: explain "
+            "its parameters.",
             autocompletion=_names,
         ),
     ] = None,
 ) -> None:
-    """List graphs, objectives, designs, rules, schedules and runtimes, or explain the parameters of some."""
+    """List graphs, objectives, designs, rules, exchanges, methods, schedules, runtimes, or explain some of them."""
     from rich.text import Text
 
     from freewalk.experiment.catalogue import families

@@ -1,4 +1,4 @@
-"""What a spec may name: every listed graph, objective, design, rule and schedule, and classes of the user's own."""
+"""What a spec may name: every listed graph, objective, design, rule and so on, and classes of the user's own."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -55,20 +55,22 @@ class Kind:
 
 @cache
 def families() -> dict[str, dict[str, Kind]]:
-    """All listed kinds, by family ("graph", "problem", "design", "rule", "schedule", "runtime") and name.
+    """All listed kinds by family ("graph", "problem", "design", "rule", "exchange", "method", …) and name.
 
     Examples
     --------
     >>> str(families()["design"]["MHLJ"].signature)
     'jump, stop, hops, power=1.0, corrected=False'
     """
-    from freewalk import designs, graphs, objectives, rules, runtimes, schedules
+    from freewalk import baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
 
     modules: dict[str, ModuleType] = {
         "graph": graphs,
         "problem": objectives,
         "design": designs,
         "rule": rules,
+        "exchange": exchanges,
+        "method": baselines,
         "schedule": schedules,
         "runtime": runtimes,
     }

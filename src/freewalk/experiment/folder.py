@@ -241,11 +241,14 @@ class RunFolder:
 
 
 def _try_runtime(spec: Spec, plan: Plan) -> None:
-    """Make the first walk ready, so that a missing graphics card is found before anything is written."""
+    """Make the first walks ready, so that a missing graphics card is found before anything is written."""
     from freewalk.runtimes import runtime_named
 
+    jobs = list(plan.jobs.values())
+    several = [job for job in jobs if job.tokens > 1][:1]  # what not every runtime can do
     try:
-        runtime_named(plan.options["runtime"]).engine(plan.first_job)
+        for job in dict.fromkeys([jobs[0], *several]):
+            runtime_named(plan.options["runtime"]).engine(job)
     except FreewalkError as error:
         raise SpecError(f"{spec.source}: [run]: {error}") from error
 

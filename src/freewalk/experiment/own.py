@@ -14,11 +14,18 @@ from typing import Any
 from freewalk.checks import show, suggestion
 from freewalk.designs import Design
 from freewalk.errors import SpecError
+from freewalk.exchanges import Exchange
 from freewalk.objectives import Objective
 from freewalk.rules import Rule
 from freewalk.schedules import Schedule
 
-BASES: dict[str, type] = {"design": Design, "problem": Objective, "rule": Rule, "schedule": Schedule}
+BASES: dict[str, type] = {
+    "design": Design,
+    "exchange": Exchange,
+    "problem": Objective,
+    "rule": Rule,
+    "schedule": Schedule,
+}
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 Tell = Callable[[str], None]
 
@@ -45,6 +52,10 @@ def is_own(family: str, name: Any, where: str) -> bool:
     if _NAME.fullmatch(name) is None:
         raise SpecError(f'{where}: kind = {show(name)}, expected a class as "module:Name", such as "mine:Lazy"')
     return True
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def names_in(values: Any) -> list[str]:
@@ -106,7 +117,7 @@ class Importer:
             self.classes[name] = found
         if not issubclass(self.classes[name], BASES[family]):
             base = "fw.schedules.Schedule" if family == "schedule" else f"fw.{BASES[family].__name__}"
-            raise SpecError(f"{where}: {name} is not a {family}, expected a subclass of {base}")
+            raise SpecError(f"{where}: {name} is not {_a(family)}, expected a subclass of {base}")
         return self.classes[name]
 
     def _import(self, module: str, where: str) -> ModuleType:

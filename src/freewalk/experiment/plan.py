@@ -1,19 +1,25 @@
 """What a spec describes, made and checked: nothing in it can be wrong any more."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.baselines import Method
 from freewalk.designs import Design
 from freewalk.errors import FreewalkError, SpecError
+from freewalk.exchanges import Exchange
 from freewalk.experiment import catalogue
 from freewalk.experiment.own import Importer, blame
-from freewalk.experiment.tables import Run, Tables, place
+from freewalk.experiment.tables import Run, Tables, Walk, place
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
+from freewalk.rules import Rule
 from freewalk.runtimes import Job
 
 
@@ -28,13 +34,15 @@ class Plan:
     walks
         The phases of each walk, by its label.
     options
-        The other arguments of `learn`.
+        The other arguments of `learn`, but for the tokens.
     designs
         The designs of these phases.
     files
         The SHA-256 of each file that was read, by its path as the spec writes it.
     classes
         The classes of the user's own that were imported.
+    tokens
+        The tokens of each walk, by its label, as `learn` takes them.
     """
 
     problem: Objective
@@ -43,26 +51,56 @@ class Plan:
     designs: dict[str, list[Design]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     classes: tuple[type, ...] = ()
+    tokens: dict[str, int | str] = field(default_factory=dict)
 
     @property
     def graph(self) -> Graph:
         """Where the walks walk."""
-        return self.first_job.kernel.graph
+        return next(iter(self.walks.values()))[0].kernel.graph
 
     @property
-    def first_job(self) -> Job:
-        """The first walk as runtimes take it, to see whether they do."""
-        phases = tuple(next(iter(self.walks.values())))
-        return Job(self.problem, phases, self.options["seed"], self.options["precision"])
+    def jobs(self) -> dict[str, Job]:
+        """The walks as runtimes take them, by label."""
+        return {label: self._job(label, phases) for label, phases in self.walks.items()}
+
+    def _job(self, label: str, phases: list[Phase]) -> Job:
+        tokens = self.tokens.get(label, 1)
+        count = self.graph.n if isinstance(tokens, str) else tokens
+        return Job(self.problem, tuple(phases), self.options["seed"], self.options["precision"], count)
+
+    def options_of(self, label: str) -> dict[str, Any]:
+        """What `learn` takes for one of the walks; tokens that have nodes of their own start there."""
+        tokens = self.tokens.get(label, 1)
+        start = None if isinstance(tokens, str) else self.options["start"]
+        return {**self.options, "tokens": tokens, "start": start}
+
+    @property
+    def contestants(self) -> list[Method]:
+        """The walks as `compare` takes them.
+
+        Raises
+        ------
+        FreewalkError
+            If one has phases.
+        """
+        for label, phases in self.walks.items():
+            if len(phases) > 1:
+                raise FreewalkError(
+                    f"{label!r} has phases, expected one design and one rule, or a method: the step of a contestant is "
+                    "chosen for the whole run; leave it out"
+                )
+        return [
+            Method(label, self.designs[label][0], phases[0].rule, self.tokens[label], phases[0].exchange)  # type: ignore[arg-type]
+            for label, phases in self.walks.items()
+        ]
 
 
 class Part(NamedTuple):
-    """A phase of a walk as the spec writes it, and how errors call it."""
+    """A phase of a walk as the spec writes it, by family, and how errors call it."""
 
     where: str
     until: int | None
-    design: dict[str, Any]
-    rule: dict[str, Any]
+    tables: dict[str, dict[str, Any]]
 
 
 def parts_of(tables: Tables, source: str) -> list[tuple[str, list[Part]]]:
@@ -71,26 +109,43 @@ def parts_of(tables: Tables, source: str) -> list[tuple[str, list[Part]]]:
     Raises
     ------
     SpecError
-        If a walk has neither phases nor a design and a rule, or both.
+        If a walk has none of phases, a method, and a design with a rule, or several of them.
     """
     values = {"walk": [{"label": walk.label} for walk in tables.walk]}
     listed = []
     for number, walk in enumerate(tables.walk):
         where = f"{source}: {place(['walk', number], values)}"
-        if walk.phase and (walk.design is not None or walk.rule is not None):
-            raise SpecError(f"{where} has phases as well as a design or a rule; each phase names its own")
+        _check_parts(walk, where)
         if walk.phase:
+            places = [place(["walk", number, "phase", index], values) for index in range(len(walk.phase))]
             parts = [
-                Part(f"{source}: {place(['walk', number, 'phase', index], values)}", p.until, p.design, p.rule)
-                for index, p in enumerate(walk.phase)
+                Part(f"{source}: {words}", phase.until, _given(phase, "design", "rule", "exchange"))
+                for words, phase in zip(places, walk.phase, strict=True)
             ]
-        elif walk.design is None or walk.rule is None:
-            missing = "design" if walk.design is None else "rule"
-            raise SpecError(f"{where} needs the key {missing!r}, or tables [[walk.phase]]")
         else:
-            parts = [Part(where, None, walk.design, walk.rule)]
+            parts = [Part(where, None, _given(walk, "design", "rule", "exchange", "method"))]
         listed.append((where, parts))
     return listed
+
+
+def _check_parts(walk: Walk, where: str) -> None:
+    """Object to a walk that says too little or too much."""
+    given = _given(walk, "design", "rule", "exchange")
+    if walk.phase and walk.method is not None:
+        raise SpecError(f"{where} has phases as well as a method; leave one of them out")
+    if walk.phase and given:
+        words = "an exchange" if "exchange" in given and len(given) == 1 else "a design or a rule"
+        raise SpecError(f"{where} has phases as well as {words}; each phase names its own")
+    if walk.method is not None and (given or walk.tokens is not None):
+        other = next(iter(given), "tokens")
+        raise SpecError(f"{where} has a method as well as the key {other!r}; a method says that itself")
+    if not walk.phase and walk.method is None and not {"design", "rule"} <= given.keys():
+        missing = "rule" if "design" in given else "design"
+        raise SpecError(f"{where} needs the key {missing!r}, or a method, or tables [[walk.phase]]")
+
+
+def _given(table: Any, *families: str) -> dict[str, dict[str, Any]]:
+    return {family: getattr(table, family) for family in families if getattr(table, family) is not None}
 
 
 def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
@@ -110,34 +165,76 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
     SpecError
         If a value is out of its range; the message names the table.
     """
-    from freewalk import entering
-
     graph = catalogue.build("graph", tables.graph, f"{source}: [graph]", importer)
     problem = catalogue.build("problem", tables.problem, f"{source}: [problem]", importer, n=graph.n, graph=graph)
-    walks: dict[str, list[Phase]] = {}
-    designs: dict[str, list[Design]] = {}
-    for walk, (where, parts) in zip(tables.walk, parts_of(tables, source), strict=True):
-        made = [catalogue.build("design", part.design, f"{part.where}: design", importer) for part in parts]
-        rules = [catalogue.build("rule", part.rule, f"{part.where}: rule", importer) for part in parts]
-        try:
-            label = walk.label if len(parts) == 1 else None
-            kernels = [_kernel(design, graph, problem, label) for design in made]
-            phases = [Phase(*phase) for phase in zip([part.until for part in parts], kernels, rules, strict=True)]
-            entering.phases_cover(entering.phases(phases, None, problem), tables.run.steps)
-            entering.schedules(tuple(phases), tables.run.steps)
-        except FreewalkError as error:
-            raise SpecError(f"{where}: {str(error).removeprefix('learn: ')}") from error
-        name = walk.label or " → ".join(kernel.label for kernel in kernels)
-        if name in walks:
-            raise SpecError(f"{where}: another [[walk]] is called {name!r} as well; give each a label of its own")
-        walks[name], designs[name] = phases, made
     files = {name: digest(importer.folder / name) for name in files_of(tables)}
-    plan = Plan(problem, walks, tables.run.model_dump(), designs, files, tuple(importer.classes.values()))
+    plan = Plan(problem, {}, tables.run.model_dump(), {}, files)
+    places = {}
+    for walk, (where, parts) in zip(tables.walk, parts_of(tables, source), strict=True):
+        made = _made(walk, parts, importer)
+        try:
+            name = _add(plan, walk.label, made, graph, tables.run.steps)
+        except FreewalkError as error:
+            raise SpecError(f"{where}: {str(error).removeprefix('learn: ').removeprefix('run: ')}") from error
+        places[name] = where
+    plan = replace(plan, classes=tuple(importer.classes.values()))
     try:
         _check_run(tables.run, plan)
     except FreewalkError as error:
         raise SpecError(f"{source}: [run]: {str(error).removeprefix('run: ')}") from error
+    for name, where in places.items():
+        try:
+            _check_exchanges(plan, name)
+        except FreewalkError as error:
+            raise SpecError(f"{where}: {error}") from error
     return plan
+
+
+class _Made(NamedTuple):
+    """What a walk consists of; each list has an entry per phase."""
+
+    label: str | None
+    until: list[int | None]
+    designs: list[Design]
+    rules: list[Rule]
+    exchanges: list[Exchange | None]
+    tokens: int | str
+
+
+def _made(walk: Walk, parts: list[Part], importer: Importer) -> _Made:
+    def build(part: Part, family: str) -> Any:
+        return catalogue.build(family, part.tables[family], f"{part.where}: {family}", importer)
+
+    if walk.method is not None:
+        method: Method = build(parts[0], "method")
+        return _Made(method.label, [None], [method.design], [method.rule], [method.exchange], method.tokens)
+    return _Made(
+        None,
+        [part.until for part in parts],
+        [build(part, "design") for part in parts],
+        [build(part, "rule") for part in parts],
+        [build(part, "exchange") if "exchange" in part.tables else None for part in parts],
+        1 if walk.tokens is None else walk.tokens,
+    )
+
+
+def _add(plan: Plan, label: str | None, made: _Made, graph: Graph, steps: int) -> str:
+    """Put a walk into the plan; returns its label."""
+    from freewalk import entering, loop
+
+    label = label or made.label
+    kernels = [
+        _kernel(design, graph, plan.problem, label if len(made.designs) == 1 else None) for design in made.designs
+    ]
+    phases = [Phase(*one) for one in zip(made.until, kernels, made.rules, made.exchanges, strict=True)]
+    entering.phases_cover(entering.phases(phases, None, plan.problem), steps)
+    entering.schedules(tuple(phases), steps)
+    count = entering.tokens(made.tokens, graph)
+    name = label or loop.label_of(Job(plan.problem, tuple(phases), 0, tokens=count))
+    if name in plan.walks:
+        raise SpecError(f"another [[walk]] is called {name!r} as well; give each a label of its own")
+    plan.walks[name], plan.designs[name], plan.tokens[name] = phases, made.designs, made.tokens
+    return name
 
 
 def _kernel(design: Design, graph: Graph, problem: Objective, label: str | None) -> Kernel:
@@ -146,9 +243,14 @@ def _kernel(design: Design, graph: Graph, problem: Objective, label: str | None)
     except FreewalkError:
         raise
     except Exception as error:
-        if type(design).__module__.partition(".")[0] == "freewalk":
+        if not _is_foreign(design):
             raise
         raise SpecError(f"{type(design).__name__} fails on this graph ({blame(error)})") from error
+
+
+def _is_foreign(thing: Any) -> bool:
+    """Whether something is an object of the user's own class."""
+    return thing is not None and type(thing).__module__.partition(".")[0] != "freewalk"
 
 
 def _check_run(run: Run, plan: Plan) -> None:
@@ -159,10 +261,42 @@ def _check_run(run: Run, plan: Plan) -> None:
     runtime_named(run.runtime)
     entering.check.whole("run", "steps", run.steps, 1, loop.MOST_STEPS)
     entering.check.choice("run", "precision", run.precision, entering.PRECISIONS)
-    loop.check_room(plan.first_job, run.walks, run.steps, run.every)
-    entering.start(run.start, run.seed, run.walks, plan.graph, plan.problem.smoothness)
-    kept = int((entering.paths(run.paths, run.walks) >= 0).sum())
-    loop.check_room(plan.first_job, run.walks, run.steps, run.every, kept)
+    if run.start is not None and all(isinstance(tokens, str) for tokens in plan.tokens.values()):
+        remedy = 'leave it out: with tokens = "nodes" each token starts at its own node'
+        raise entering.check.fail("run", "start", run.start, "nothing", remedy)
+    for job in plan.jobs.values():
+        loop.check_room(job, run.walks, run.steps, run.every)
+        kept = int((entering.paths(run.paths, run.walks * job.tokens, job.tokens) >= 0).sum())
+        loop.check_room(job, run.walks, run.steps, run.every, kept)
+    for label in plan.walks:
+        _nodes(plan, label)
+
+
+def _nodes(plan: Plan, label: str) -> NDArray[np.int32]:
+    """Where the tokens of a walk start."""
+    from freewalk import entering
+
+    options = plan.options_of(label)
+    importance = plan.problem.smoothness
+    return entering.start(
+        options["start"], options["seed"], options["walks"], plan.graph, importance, options["tokens"]
+    )
+
+
+def _check_exchanges(plan: Plan, label: str) -> None:
+    """Try the exchanges of a walk; one of the user's own may fail in its own way."""
+    from freewalk import entering
+
+    job = plan.jobs[label]
+    try:
+        entering.exchanges(job.phases, job.tokens, _nodes(plan, label))
+    except FreewalkError:
+        raise
+    except Exception as error:
+        own = [phase.exchange for phase in job.phases if _is_foreign(phase.exchange)]
+        if not own:
+            raise
+        raise SpecError(f"{type(own[0]).__name__} fails on these tokens ({blame(error)})") from error
 
 
 def files_of(tables: Tables) -> list[str]:

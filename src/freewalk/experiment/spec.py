@@ -116,8 +116,8 @@ class Spec:
         catalogue.check("problem", self.tables.problem, f"{self.source}: [problem]")
         for _, parts in parts_of(self.tables, self.source):
             for part in parts:
-                catalogue.check("design", part.design, f"{part.where}: design")
-                catalogue.check("rule", part.rule, f"{part.where}: rule")
+                for family, table in part.tables.items():
+                    catalogue.check(family, table, f"{part.where}: {family}")
 
     def run(
         self,
@@ -196,10 +196,13 @@ class Spec:
 
         if earlier is not None:
             types = () if plan is None else plan.classes
-            return resume(earlier, types=types, progress=tell) if earlier.partial else earlier
-        if plan is None:
+            record = resume(earlier, types=types, progress=tell) if earlier.partial else earlier
+        elif plan is None:
             raise SpecError(f"{self.source}: nothing was planned for {label!r}")
-        return learn(plan.problem, plan.walks[label], **plan.options, progress=tell)
+        else:
+            record = learn(plan.problem, plan.walks[label], **plan.options_of(label), progress=tell)
+        record.data.attrs["label"] = label
+        return record
 
 
 def _labels(tables: Tables, done: Sequence[Record]) -> list[str]:

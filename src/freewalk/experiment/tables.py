@@ -1,7 +1,7 @@
 """The structure of a spec, checked by pydantic, and what is wrong with it in plain words."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -26,6 +26,8 @@ Label = Annotated[str, Field(max_length=200), AfterValidator(_printable)]
 _A_DESIGN = 'a table such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }'
 _A_COUNT = "a whole number >= 1 (and below 2^63)"
 _A_RULE = 'a table such as { kind = "SGD", step = 1e-3 }'
+_AN_EXCHANGE = 'a table such as { kind = "Gossip" }'
+_A_METHOD = 'a table such as { kind = "fedavg", step = 0.01, local_steps = 5 }'
 
 
 class Table(BaseModel):
@@ -41,8 +43,8 @@ class Run(Table):
     steps: Count = Field(description=_A_COUNT)
     walks: Count = Field(1, description=_A_COUNT)
     every: Count = Field(1, description=_A_COUNT)
-    start: Whole | str | list[Whole] | list[str] = Field(
-        "uniform", description='a node, a list with one node per walk, "uniform" or "heaviest"'
+    start: Whole | str | list[Whole] | list[str] | None = Field(
+        None, description='a node, a list with one node per walk, "uniform" or "heaviest"'
     )
     seed: Whole = Field(0, ge=0, le=LAST_SEED, description="a whole number from 0 to 2^64 - 1")
     runtime: str = Field("cpu", description="the name of a runtime")
@@ -56,15 +58,43 @@ class Phase(Table):
     until: Count | None = Field(None, description=f"{_A_COUNT}, or nothing in the last phase")
     design: Part = Field(description=_A_DESIGN)
     rule: Part = Field(description=_A_RULE)
+    exchange: Part | None = Field(None, description=_AN_EXCHANGE)
 
 
 class Walk(Table):
-    """A design and a rule, or phases in their place."""
+    """A design and a rule, or in their place a method or phases."""
 
     label: Label | None = Field(None, description="a text of up to 200 letters, without control characters")
     design: Part | None = Field(None, description=_A_DESIGN)
     rule: Part | None = Field(None, description=_A_RULE)
+    tokens: Count | Literal["nodes"] | None = Field(
+        None, description='a whole number >= 1, or "nodes": one on each node'
+    )
+    exchange: Part | None = Field(None, description=_AN_EXCHANGE)
+    method: Part | None = Field(None, description=_A_METHOD)
     phase: list[Phase] = Field([], description="tables [[walk.phase]]")
+
+
+class Budget(Table):
+    """What the search for a step may spend on each contestant of a comparison; what is left out is as in `Budget`."""
+
+    runs: Count | None = Field(None, description=_A_COUNT)
+    updates: Count | None = Field(None, description=_A_COUNT)
+    walks: Count | None = Field(None, description=_A_COUNT)
+
+
+class Compare(Table):
+    """What `freewalk compare` takes beside [run]; what is left out is as in `fw.compare`."""
+
+    goal: float | None = Field(None, description="a number > 1, by which the optimum is multiplied")
+    most: Count | None = Field(None, description=_A_COUNT)
+    keep_steps: bool | None = Field(None, description="true or false")
+    budget: Budget | None = Field(None, description="a table such as { runs = 40, updates = 50_000_000, walks = 16 }")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is given."""
+        return self.model_dump(exclude_none=True)
 
 
 class Tables(Table):
@@ -77,6 +107,7 @@ class Tables(Table):
     problem: Part = Field(description='a table such as { kind = "LeastSquares", dim = 10 }')
     run: Run = Field(description="a table [run]")
     walk: list[Walk] = Field(min_length=1, description="one or more tables [[walk]]")
+    compare: Compare | None = Field(None, description="a table [compare]")
 
 
 def read_tables(values: dict[str, Any], source: str) -> Tables:
@@ -137,7 +168,13 @@ def _in_words(problem: str, path: Sequence[str | int], got: Any, values: dict[st
     table: type[Table] = Tables
     depth = 0
     # Follow the path down to the field; what lies below it (members of a union, items of a list) says no more.
-    children: dict[str | int, type[Table]] = {"run": Run, "walk": Walk, "phase": Phase}
+    children: dict[str | int, type[Table]] = {
+        "run": Run,
+        "walk": Walk,
+        "phase": Phase,
+        "compare": Compare,
+        "budget": Budget,
+    }
     while depth < len(path) - 1 and path[depth] in children:
         next_depth = depth + 1 + isinstance(path[depth + 1], int)
         if next_depth >= len(path):

@@ -2,7 +2,7 @@
 
 import os
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -38,6 +38,8 @@ check = Checks(RecordError)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # On a regular graph two designs can coincide: dashes let the one below show through.
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4, 3)), "-", (0, (1, 1.5)), (0, (5, 2, 1, 2)))
+#: Where colours come again, all lines have one of these.
+MORE_DASHES: tuple[Any, ...] = ((0, (8, 1.5, 1.5, 1.5)), (0, (2, 1)))
 INK = "#222222"
 
 STYLE: dict[Any, Any] = {
@@ -105,23 +107,49 @@ def curves(
     RecordError
         If nothing was learned, there is no such measure or axis, or the file cannot be written.
     """
+    target = check_format(path)
+    return save(curves_figure(record, measure=measure, axes=axes, scale=scale, band=band), target)
+
+
+def curves_figure(
+    record: Record,
+    *,
+    measure: str | None = None,
+    axes: Sequence[str] | None = None,
+    scale: Scale = "auto",
+    band: Band = "quantiles",
+    lines: Mapping[str, float] | None = None,
+    most_columns: int = 100,
+) -> "Figure":
+    """The figure that `curves` writes; also with other horizontal lines than the optimum, by name, and in several rows.
+
+    Raises
+    ------
+    RecordError
+        If nothing was learned, or there is no such measure or axis.
+    """
     import matplotlib
 
-    target = check_format(path)
     check.choice("curves", "scale", scale, get_args(Scale))
     check_band("curves", band)
     parts, shown = by_design(record), measure_of(record.data, measure)
     against = axes_of(parts, shown, USUAL if axes is None else axes)
     statistics = {
-        label: mean_and_band(values_of(part, shown.name), band, rises=shown.rises) for label, part in parts.items()
+        label: mean_and_band(values_of(part, shown.name), band, rises=shown.rises, best=shown.optimum)
+        for label, part in parts.items()
     }
     spread = scale == "log" or (scale == "auto" and is_spread(parts, shown, against))
     log = is_log(shown, (mean for mean, _, _ in statistics.values()))
     best = None if shown.optimum is None or (log and shown.optimum <= 0) else shown.optimum
     shaded = band != "none" and any(part.sizes["walk"] > 1 for part in parts.values())
     with matplotlib.rc_context(STYLE):
-        figure = new_figure(max(4.8 * len(against), 6.4), 4.5)
-        panels = np.atleast_1d(figure.subplots(1, len(against), sharey=True))
+        columns = min(most_columns, len(against))
+        rows = -(-len(against) // columns)
+        figure = new_figure(max(4.8 * columns, 6.4), 1.0 + 3.5 * rows)
+        grid = np.atleast_2d(figure.subplots(rows, columns, sharey=True))
+        panels = grid.ravel()[: len(against)]
+        for spare in grid.ravel()[len(against) :]:
+            spare.set_visible(False)
         lowest, highest = _limits(statistics.values(), best, log)
         # Far outside the picture is as good as infinite, and no trouble on a log axis.
         far = (lowest / 1e3, highest * 1e3) if log else (2 * lowest - highest, 2 * highest - lowest)
@@ -144,14 +172,17 @@ def curves(
             axis_of_counts(panel, spread)
             if best is not None:
                 panel.axhline(best, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2, label="optimum")
-        panels[0].set_ylabel(textwrap.fill(shown.label, 48), parse_math=False)
+            for name, level in (lines or {}).items():
+                panel.axhline(level, color=INK, linewidth=1.0, linestyle="-.", zorder=2, label=name)
+        for first in grid[:, 0]:
+            first.set_ylabel(textwrap.fill(shown.label, 48), parse_math=False)
         legend(figure, panels[0], f"band: {BANDS[band]}" if shaded else None)
         words = [f"line: mean over {count}" if (count := walks_in_words(parts)) != "1 walk" else "one walk"]
         for axis in against:
             if lacking := [label for label, part in parts.items() if np.isnan(along(part, axis)).any()]:
                 words.append(f"not known against {axis}: {', '.join(lacking)}")
         footnote(figure, "; ".join(words))
-        return save(figure, target)
+    return figure
 
 
 def _plain(value: float, _: int) -> str:
@@ -160,7 +191,8 @@ def _plain(value: float, _: int) -> str:
 
 def line_of(number: int) -> dict[str, Any]:
     """The colour and the dashes of a design, by its place."""
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
+    dashes = DASHES[number] if number < len(DASHES) else MORE_DASHES[(number // len(DASHES) - 1) % len(MORE_DASHES)]
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": dashes}
 
 
 def _limits(
@@ -262,7 +294,9 @@ def save(figure: "Figure", path: Where) -> Path:
     RecordError
         If its suffix is no format that can be drawn, or the file cannot be written.
     """
+    import matplotlib
+
     target = check_format(path)
-    with replacing(target) as temporary:
+    with matplotlib.rc_context(STYLE), replacing(target) as temporary:
         figure.savefig(temporary)
     return target

@@ -111,8 +111,7 @@ def axes_of(
     known = [UPDATES, ROUNDS, *(name for name in measured if _never_decreases(parts, name))]
     if wanted is None:
         others = [name for name in known[2:] if name != measure.name and _counts_up(parts, name)]
-        if any((along(part, UPDATES) != along(part, ROUNDS)).any() for part in parts.values()):
-            others.append(ROUNDS)
+        others += [ROUNDS] if rounds_differ(parts) else []
         return {name: _label(first, name) for name in (*USUAL, *others)}
     names = _check.items("report", "axes", wanted, "a list of names, such as ['updates', 'messages']")
     if not names:
@@ -125,6 +124,16 @@ def axes_of(
         axis = _check.choice("report", "axis", ROUNDS if isinstance(name, str) and name == "step" else name, known)
         found[axis] = _label(first, axis)
     return found
+
+
+def rounds_differ(parts: "Mapping[str, xarray.Dataset]") -> bool:
+    """Whether a round is something else than an update, as with several tokens or several local steps."""
+    return any((along(part, UPDATES) != along(part, ROUNDS)).any() for part in parts.values())
+
+
+def tabled(parts: "Mapping[str, xarray.Dataset]") -> tuple[str, ...]:
+    """What a table counts unless other axes are asked for."""
+    return (*USUAL, ROUNDS) if rounds_differ(parts) else USUAL
 
 
 def _by_walk_and_step(data: "xarray.Dataset") -> list[str]:
@@ -206,6 +215,8 @@ def _checked(part: "xarray.Dataset") -> "xarray.Dataset":
     """What belongs to one design, if its counts can be counts."""
     if not part.sizes["walk"] or not part.sizes["step"]:
         raise RecordError("report: there is no walk or no checkpoint in the record, expected at least one of each")
+    if UPDATES in part and part[UPDATES].isnull().all():  # an old record beside new ones: its rounds are updates
+        part = part.drop_vars(UPDATES)
     for name in ("messages", "visits", "smoothness", "step", "updates"):
         values = part[name].values if name in part else np.zeros(1)
         if not (np.isfinite(values) & (values >= 0) & (values < _MOST)).all():

@@ -35,7 +35,9 @@ def check_band(who: str, band: Band) -> None:
     Checks(RecordError).choice(who, "band", band, get_args(Band))
 
 
-def mean_and_band(values: Floats, band: Band = "quantiles", *, rises: bool = False) -> tuple[Floats, Floats, Floats]:
+def mean_and_band(
+    values: Floats, band: Band = "quantiles", *, rises: bool = False, best: float | None = None
+) -> tuple[Floats, Floats, Floats]:
     """Mean and band over the walks; a value that is not finite counts as infinitely bad and never leaves the mean.
 
     Parameters
@@ -47,6 +49,8 @@ def mean_and_band(values: Floats, band: Band = "quantiles", *, rises: bool = Fal
         the mean, by Student's t. "none": none, its ends are the mean.
     rises
         Whether higher values are better.
+    best
+        The best possible value, where it is known: a confidence interval is not drawn beyond it.
 
     Returns
     -------
@@ -64,6 +68,10 @@ def mean_and_band(values: Floats, band: Band = "quantiles", *, rises: bool = Fal
         elif band == "confidence":
             reach = np.nan_to_num(half_width(bounded))  # none where it is not known, as for a single walk
             low, high = mean - reach, mean + reach
+            if best is not None and rises:
+                high = np.fmin(high, np.fmax(mean, best))
+            elif best is not None:
+                low = np.fmax(low, np.fmin(mean, best))
     huge = 1e300
     return np.where(np.isfinite(mean), mean, np.nan), np.clip(low, -huge, huge), np.clip(high, -huge, huge)
 

@@ -15,7 +15,6 @@ from freewalk.record import Record
 from freewalk.report.nodes import graph_of, heavy_of, in_words, visits_of
 from freewalk.report.reading import (
     UPDATES,
-    USUAL,
     Measure,
     along,
     axes_of,
@@ -23,6 +22,8 @@ from freewalk.report.reading import (
     diverged_of,
     half_width,
     measure_of,
+    rounds_differ,
+    tabled,
     values_of,
     walks_in_words,
 )
@@ -160,8 +161,9 @@ def summarize(
     measure
         The variable; None: the primary measure of the record. Where higher is better there is no goal.
     axes
-        What is counted until the goal: "updates", or variables by walk and step that never decrease, such as "messages"
-        and "bytes". None: updates and messages.
+        What is counted until the goal: "updates" (of all tokens of a walk), "rounds", or variables by walk and step
+        that never decrease, such as "messages" and "bytes". None: updates, messages, and rounds where they differ from
+        updates.
 
     Raises
     ------
@@ -169,7 +171,7 @@ def summarize(
         If nothing was learned, or there is no such measure or axis.
     """
     parts, shown = by_design(record), measure_of(record.data, measure)
-    counted = list(axes_of(parts, shown, USUAL if axes is None else axes))
+    counted = list(axes_of(parts, shown, tabled(parts) if axes is None else axes))
     wanted, heavy = goal_of(record, goal, measure), heavy_of(record)
     return [_row(label, part, shown, counted, wanted, heavy) for label, part in parts.items()]
 
@@ -228,15 +230,18 @@ def tabulated(
     """The headings, rows and caption of the table, as texts; parameters as for `summarize`."""
     rows = summarize(record, goal, measure=measure, axes=axes)
     parts, shown, wanted = by_design(record), measure_of(record.data, measure), goal_of(record, goal, measure)
-    counted = axes_of(parts, shown, USUAL if axes is None else axes)
+    counted = axes_of(parts, shown, tabled(parts) if axes is None else axes)
     until = "in all" if wanted is None else "to the goal"
     head = ["design", *(f"{label} {until}" for label in counted.values())]
     head += [f"final {shown.name}", "time on heavy nodes", "messages per update"]
     caption = [f"± is the 95 % confidence interval of the mean over {walks_in_words(parts)}."]
     if wanted is not None:
         gaps = np.diff(record.data.step.values)
-        spacing = f" (one every {int(gaps[0]):,} updates)" if gaps.size and (gaps == gaps[0]).all() else ""
+        unit = "rounds" if rounds_differ(parts) else "updates"
+        spacing = f" (one every {int(gaps[0]):,} {unit})" if gaps.size and (gaps == gaps[0]).all() else ""
         caption.append(f"{wanted.in_words(shown.name)} Counted until the first checkpoint{spacing} that reaches it.")
+    if rounds_differ(parts):
+        caption.append("Updates are those of all tokens of a walk; in a round each token visits one node.")
     graph, heavy = graph_of(record), heavy_of(record)
     if heavy and graph is not None and graph.node_names is not None:
         caption.append(f"Heavy nodes: {in_words(graph, heavy)}.")

@@ -285,6 +285,7 @@ def problem_of(figure: str, seed: int, **change: Any) -> LeastSquares:
 
 def _start(figure: str, problem: LeastSquares, given: str | None = None) -> Any:
     start = given or spec_of(figure).tables.run.start
+    start = "uniform" if start is None else start
     return int(problem.smoothness.argmax()) if start == "heaviest" else start
 
 

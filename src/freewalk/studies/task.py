@@ -116,7 +116,7 @@ class Curves:
             self.plan.walks[label],
             steps=options["steps"],
             every=options["every"],
-            start=options["start"],
+            start="uniform" if options["start"] is None else options["start"],
             progress=look,
         )
         return keeping.keep_data(path, self.spec.text, curve[["mse", "messages"]].assign_attrs(label=label))

@@ -24,6 +24,7 @@ MOST_NODES = 5000
 _LONGEST = 60  # letters of the name of a node
 # The same designs as in figures.DASHES are dashed, so that one that coincides with another lets it show through.
 _DASHES = ("", "", "", "7 5", "", "2 3", "9 3 2 3")
+_MORE_DASHES = ("14 3 3 3", "4 2")
 
 
 def payload(page: Page) -> list[dict[str, Any]]:
@@ -84,7 +85,9 @@ def _series(series: Series, colour: str | int) -> dict[str, Any]:
 def _paint(colour: str | int) -> dict[str, Any]:
     if isinstance(colour, str):
         return {"colour": colour, "dash": ""}
-    return {"colour": colour % len(COLOURS), "dash": _DASHES[colour % len(_DASHES)]}
+    count = len(_DASHES)
+    dash = _DASHES[colour] if colour < count else _MORE_DASHES[(colour // count - 1) % len(_MORE_DASHES)]
+    return {"colour": colour % len(COLOURS), "dash": dash}
 
 
 def _walks(walks: Walks, colours: Colours) -> dict[str, Any]:

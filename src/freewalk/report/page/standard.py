@@ -132,7 +132,7 @@ def section_of(
 
 def _mean(label: str, part: xarray.Dataset, measure: Measure, axes: Mapping[str, str], band: Band) -> Series | None:
     values, diverged = values_of(part, measure.name), diverged_of(part, measure)
-    mean, low, high = mean_and_band(values, band, rises=measure.rises)
+    mean, low, high = mean_and_band(values, band, rises=measure.rises, best=measure.optimum)
     shaded = values.shape[0] > 1 and band != "none"
     where = {words: along(part, axis) for axis, words in axes.items()}
     known = {words: counts for words, counts in where.items() if np.isfinite(counts).all()}

@@ -1,0 +1,94 @@
+"""Compare the walks of a spec, each at a step chosen by the same rule."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freewalk import terminal
+from freewalk.cli.application import Quiet, SpecFile, app, examples, stop
+from freewalk.errors import FreewalkError, SpecError
+
+if TYPE_CHECKING:
+    from freewalk.comparing import Comparison
+    from freewalk.experiment.spec import Plan, Spec
+
+
+@app.command(epilog=examples("freewalk compare my.toml", "freewalk compare my.toml --goal 1.5 --out runs/closer"))
+def compare(
+    spec: SpecFile,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to make; runs/<name of the spec>-comparison if not given.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the comparison that is in the folder.")] = False,
+    goal: Annotated[
+        float | None, typer.Option(help="The goal is so many times the optimum; 2 if the spec says nothing.")
+    ] = None,
+    runtime: Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Count what each walk of a spec needs to reach a goal, each at a step chosen by the same rule.
+
+    Steps come from the exact steady state where there is one, else from pilot runs; the steps in the spec are not used,
+    unless it says keep_steps = true in its table [compare]. Nor are steps, every and paths in [run]: a run is as long
+    as it takes.
+
+    Classes of your own in a spec are imported, which executes their code: compare no spec that you do not trust.
+    """
+    from freewalk.experiment import load
+
+    options = {name: value for name, value in (("runtime", runtime), ("seed", seed)) if value is not None}
+    loaded = load(spec)
+    loaded = loaded.replaced(**options) if options else loaded
+    folder = out or Path("runs") / f"{loaded.name}-comparison"
+    _check_folder(folder, force)
+    plan = loaded.plan(None if quiet else lambda words: terminal.say(words, ""))
+    found = _compared(loaded, plan, goal, quiet)
+    _write(found, loaded, folder)
+    console = terminal.console(quiet)
+    console.print(found.table())
+    names = (("record", "record.npz"), ("figure", "curves.png"), ("page", "page.html"))
+    lines = [f"{what:<7} {folder / name}" for what, name in names]
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    if found.partial:
+        stop(found.record.provenance["interrupted_by"], f"the contestants that were done are in {folder}")
+
+
+def _compared(spec: "Spec", plan: "Plan", goal: float | None, quiet: bool) -> "Comparison":
+    from freewalk.comparing import Budget
+    from freewalk.comparing import compare as run
+
+    given: dict[str, Any] = {} if spec.tables.compare is None else spec.tables.compare.options
+    given |= {} if goal is None else {"goal": goal}
+    if "budget" in given:
+        given["budget"] = Budget(**given["budget"])
+    options = {name: plan.options[name] for name in ("walks", "seed", "start", "runtime", "precision")}
+    try:
+        with terminal.parts_bar(quiet) as progress:
+            return run(plan.problem, plan.graph, plan.contestants, **options, **given, progress=progress)
+    except FreewalkError as error:
+        raise SpecError(f"{spec.source}: {error}") from error
+
+
+def _check_folder(folder: Path, force: bool) -> None:
+    from freewalk.comparing.result import NUMBERS
+
+    exists = folder.exists() or folder.is_symlink()
+    if exists and not force:
+        raise SpecError(f"{folder} exists already; choose another with --out, or replace it with --force")
+    if exists and (folder.is_symlink() or not (folder / NUMBERS).is_file()):
+        raise SpecError(f"{folder} is not the folder of a comparison, so it is not replaced; choose another with --out")
+
+
+def _write(found: "Comparison", spec: "Spec", folder: Path) -> None:
+    from freewalk.experiment.folder import unbroken
+    from freewalk.experiment.spec import SPEC
+    from freewalk.files import replacing
+
+    found.record.data.attrs["name"] = spec.name
+    found.record.provenance["spec"] = spec.text
+    with unbroken():
+        found.save(folder, spec.name)
+        with replacing(folder / SPEC) as file:
+            file.write_bytes(spec.text.encode())

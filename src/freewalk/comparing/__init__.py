@@ -1,0 +1,7 @@
+"""A fair comparison of methods: each at a step chosen by the same rule, counted until the same goal."""
+
+from freewalk.comparing.compare import compare
+from freewalk.comparing.result import Comparison, Finish
+from freewalk.comparing.stepping import Budget
+
+__all__ = ["Budget", "Comparison", "Finish", "compare"]

@@ -1,0 +1,252 @@
+"""Run contestants against each other until each has reached the goal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from freewalk import entering
+from freewalk.baselines import Method
+from freewalk.checks import Checks
+from freewalk.comparing.crossing import spans
+from freewalk.comparing.result import AXES, Comparison, Finish
+from freewalk.comparing.stepping import Budget, Choice, choose, reduced
+from freewalk.comparing.track import Contestant, Interrupted, Track, has_diverged
+from freewalk.errors import FreewalkError
+from freewalk.graphs import Graph
+from freewalk.objectives import Objective
+from freewalk.objectives.objective import measured
+from freewalk.record import Record, concat
+from freewalk.runtimes import Runtime, runtime_named
+
+#: Called with what is under way, how many contestants are done, and how many there are.
+Progress = Callable[[str, int, int], None]
+
+_BEYOND = 1.5  # times the rounds to the goal: how long a run is
+_PATIENCE = 4  # times as many rounds as the pilots needed, after which a step from a search is made smaller
+_REDUCTIONS = 6
+_check = Checks(FreewalkError)
+
+
+def compare(
+    problem: Objective,
+    graph: Graph,
+    contestants: Sequence[Method],
+    *,
+    goal: float = 2.0,
+    walks: int = 100,
+    seed: int = 0,
+    most: int = 10_000_000,
+    start: str | ArrayLike | None = None,
+    initial: ArrayLike | None = None,
+    keep_steps: bool = False,
+    budget: Budget | None = None,
+    runtime: str | Runtime = "cpu",
+    precision: str = "float64",
+    progress: Progress | None = None,
+) -> Comparison:
+    """Count what each method needs until its mean error is within a factor of the optimum.
+
+    Steps are chosen by one rule for all. For least squares with `fw.SGD` it is the largest step with which the expected
+    loss settles at half of the goal's distance from the optimum, which is known exactly. Where no steady state is
+    known, or noise does not limit the step, steps on a geometric grid are tried in pilot runs with another seed, and
+    the one that reaches the goal in the fewest rounds is taken. Schedules, and rules without a step, stay as they are.
+
+    Parameters
+    ----------
+    problem
+        What is learned; its optimum must be known, and its primary measure positive there.
+    graph
+        Where the tokens are.
+    contestants
+        Methods, such as those in `fw.baselines`, each with a label of its own.
+    goal
+        The mean over the walks of the primary measure is to be at most so many times its value at the optimum.
+    walks
+        Independent replicas of each contestant. A method that draws nothing, such as parked tokens with full gradients,
+        runs once.
+    seed
+        Determines every draw.
+    most
+        The updates, of all tokens of a walk together, after which a contestant has not reached the goal.
+    start, initial
+        As in `fw.learn`; tokens="nodes" start at their own nodes.
+    keep_steps
+        Take the steps of the methods as they are.
+    budget
+        What the search for a step may spend on each contestant; None is `Budget()`.
+    runtime, precision
+        As in `fw.learn`.
+    progress
+        Called with what is under way, how many contestants are done, and how many there are.
+
+    Returns
+    -------
+    Comparison
+        `print(found)`, `found.figure()`, `found.page("page.html")`, `found.save("folder")`. After Ctrl-C it has the
+        contestants that were done, and is partial.
+
+    Raises
+    ------
+    FreewalkError
+        If something does not fit, or there is no positive optimum; nothing has been run then.
+    KeyboardInterrupt
+        After Ctrl-C, if no contestant was done.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(6)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, noise=0.5, seed=1)
+    >>> methods = [fw.baselines.fedavg(0.1, local_steps=1), fw.baselines.gradient_tracking(0.1)]
+    >>> found = fw.compare(problem, graph, methods, runtime="reference")
+    >>> [(row.label, row.reached) for row in found.rows]
+    [('FedAvg', True), ('gradient tracking', True)]
+    """
+    who, budget = "compare", Budget() if budget is None else budget
+    entering.objective(who, problem)
+    _check.instance(who, "graph", graph, Graph, "a graph such as fw.graphs.ring(100)")
+    _check.instance(who, "budget", budget, Budget, "a Budget, or None")
+    goal = _check.real(who, "goal", goal, above=1.0, remedy="2 is twice the optimum")
+    _check.function(who, "progress", progress, ("label", "done", "total"))
+    keep, methods = _check.flag(who, "keep_steps", keep_steps), _methods(contestants)
+    optimum, done = _optimum(problem), 0
+
+    def tell(words: str) -> None:
+        if progress is not None:
+            progress(words, done, len(methods))
+
+    options = {"start": start, "initial": initial, "runtime": runtime_named(runtime), "precision": precision}
+    size = _check.whole(who, "walks", walks, 1), _check.whole(who, "most", most, 1)
+    track = Track(problem, graph, goal * optimum, optimum, _check.seed(who, seed), *size, options, tell)
+    _check_first(track)
+    runners = [Contestant(track, method) for method in methods]
+    for one in runners:
+        _admit(one)
+    rows: list[Finish] = []
+    records: list[Record] = []
+    stopped = ""
+    try:
+        for done, one in enumerate(runners):  # noqa: B007 (tell shows it)
+            record, choice = _run(one, choose(one, budget, keep))
+            rows.append(_finish(one, record, choice))
+            records.append(record)
+    except (Interrupted, KeyboardInterrupt) as interrupt:
+        stopped = str(interrupt) or "SIGINT"
+        if not rows:
+            raise KeyboardInterrupt(stopped) from None
+    together = concat(records, [row.label for row in rows], pad=True)
+    together.data.attrs["partial"] = int(bool(stopped))
+    if stopped:
+        together.provenance["interrupted_by"] = stopped
+    return Comparison(tuple(rows), together, goal, track.level, optimum, problem.primary, track.most, budget)
+
+
+def _methods(contestants: Sequence[Method]) -> list[Method]:
+    expected = "a list of methods, such as [fw.baselines.fedavg(step=0.01)]"
+    found = _check.items("compare", "contestants", contestants, expected)
+    for one in found:
+        _check.instance("compare", "a contestant", one, Method, "a method, such as fw.baselines.fedavg(step=0.01)")
+    labels = [one.label for one in found]
+    if not found or len(set(labels)) != len(labels):
+        raise _check.fail("compare", "the labels of contestants", labels, "at least one, all different", "rename them")
+    return list(found)
+
+
+def _optimum(problem: Objective) -> float:
+    """The primary measure at the optimum."""
+    who, name = type(problem).__name__, problem.primary
+    if name in problem.rising:
+        raise FreewalkError(f"compare: higher is better for {name} of {who}, expected a loss as its primary measure")
+    best = entering.optimum(problem)
+    if np.isnan(best).any():
+        raise FreewalkError(
+            f"compare: the optimum of {who} is not known, expected an objective with optimum(): the goal is a multiple "
+            "of the best value"
+        )
+    value = float(measured(problem, best)[name])
+    if not value > 1e-12 * float(measured(problem, np.zeros(problem.dim))[name]):
+        raise FreewalkError(
+            f"compare: {name} of {who} is {value:.2g} at the optimum, expected more than 0: the goal is a multiple of "
+            "it; take data with noise"
+        )
+    return value
+
+
+def _check_first(track: Track) -> None:
+    """Object to a goal that all are at already."""
+    problem, initial = track.problem, track.options["initial"]
+    models: Any = (
+        entering.models(initial, problem, track.walks, track.seed, "float64")[:1] if np.ndim(initial) < 2 else []
+    )
+    for first in models:
+        value = float(measured(problem, first)[problem.primary])
+        if value <= track.level:
+            raise FreewalkError(
+                f"compare: {problem.primary} of the first model is {value:.4g}, expected more than the goal of "
+                f"{track.level:.4g}; take a smaller goal, or another initial model"
+            )
+
+
+def _admit(one: Contestant) -> None:
+    """What `learn` would object to, before anything is run."""
+    track, method = one.track, one.method
+    try:
+        phases = entering.phases(one.kernel, method.rule, track.problem, exchange=method.exchange)
+        tokens = entering.tokens(method.tokens, track.graph)
+        start = None if isinstance(method.tokens, str) else track.options["start"]
+        importance = track.problem.smoothness
+        nodes = entering.start(start, track.seed, track.walks, track.graph, importance, method.tokens)
+        entering.exchanges(phases, tokens, nodes)
+        entering.visits_everywhere(phases, nodes)
+    except FreewalkError as error:
+        words = str(error).removeprefix("learn: ").removeprefix("run: ")
+        raise FreewalkError(f"compare: {method.label}: {words}") from error
+
+
+def _run(one: Contestant, choice: Choice) -> tuple[Record, Choice]:
+    """Run a contestant until it has reached the goal, or may run no longer."""
+    track, most = one.track, one.most_rounds
+    guess = one.first_rounds if not np.isfinite(choice.rounds) else int(np.ceil(_BEYOND * choice.rounds))
+    rounds, left = min(max(guess, 8), most), _REDUCTIONS if np.isfinite(choice.rounds) else 0
+    while True:
+        track.tell(f"{one.method.label}: {rounds:,} rounds")
+        record = one.run(choice.step, rounds, track.walks, track.seed)
+        reached = one.rounds_to_goal(record)
+        needed = min(max(int(np.ceil(_BEYOND * reached)), 8), most) if np.isfinite(reached) else most
+        if np.isfinite(reached) and 2 * needed < rounds:
+            rounds = needed  # again, with checkpoints that are close enough
+            continue
+        failed = has_diverged(record) or rounds > _PATIENCE * choice.rounds
+        if left and (not one.stays(record) if np.isfinite(reached) else failed):
+            choice, left = reduced(choice), left - 1
+            rounds = min(max(int(np.ceil(_BEYOND * choice.rounds)), 8), most)
+        elif np.isfinite(reached) or rounds >= most or has_diverged(record):
+            return record, choice
+        else:
+            rounds = min(4 * rounds, most)
+
+
+def _finish(one: Contestant, record: Record, choice: Choice) -> Finish:
+    track, data = one.track, record.data
+    values = np.asarray(data[track.problem.primary].transpose("walk", "step").values)
+    counts = {
+        axis: np.asarray((data.step if axis == "rounds" else data[axis]).values, dtype=np.float64) for axis in AXES
+    }
+    step = choice.step if choice.step is not None else getattr(one.rule, "step", None)
+    return Finish(
+        label=one.method.label,
+        step=step if isinstance(step, float | int) else None,
+        how=choice.how,
+        to_goal=spans(values, track.level, counts, track.seed),
+        in_all={axis: float(count[..., -1].mean()) for axis, count in counts.items()},
+        final=float(one.mean_of(record)[-1]),
+        walks=len(values),
+        draws=one.draws,
+        diverged=int(data.diverged.values.sum()),
+        pilot_runs=choice.runs,
+        pilot_updates=choice.updates,
+    )

@@ -1,0 +1,226 @@
+"""The step of a contestant: from the exact steady state where there is one, else by a search with a budget."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from freewalk import deadline
+from freewalk.checks import Checks
+from freewalk.comparing.track import Contestant, has_diverged, tail_of
+from freewalk.errors import FreewalkError, FreewalkWarning
+from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
+
+EXACT, SEARCH, GIVEN = "exact", "search", "given"
+
+_WINDOW = 6  # steps that are tried side by side, each half of the one before
+_SMALLEST = 60  # halvings of the largest step, beyond which nothing learns
+_USELESS = 1e-5  # times 1 / max w_v L_v: where the exact step is below, no step settles low enough
+_UNBOUND = (
+    0.99  # times the same, the largest that is analysed: where it settles low enough, noise does not limit the step
+)
+_SECONDS = 60.0  # for an exact step
+_LARGEST = 4.0  # times 1 / mean w_v L_v: few methods are stable with such a step, and the search moves on
+_LASTING = 1.5  # times the rounds to the goal: how long a pilot has to stay there
+_OTHER_SEED = 0x9E3779B97F4A7C15
+_check = Checks(FreewalkError)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the search for a step may spend on each contestant.
+
+    Parameters
+    ----------
+    runs
+        The number of pilot runs.
+    updates
+        Of all pilot runs, walks and tokens together.
+    walks
+        Of each pilot run.
+
+    Raises
+    ------
+    FreewalkError
+        If one of them is below 1.
+
+    Examples
+    --------
+    >>> Budget(runs=20)
+    Budget(runs=20, updates=50000000, walks=16)
+    """
+
+    runs: int = 40
+    updates: int = 50_000_000
+    walks: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("runs", "updates", "walks"):
+            _check.whole("Budget", name, getattr(self, name), 1)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The step of a contestant.
+
+    Attributes
+    ----------
+    step
+        The step; None: the rule as it was given.
+    how
+        "exact", "search" or "given".
+    rounds
+        When the pilot runs reached the goal; infinite where they did not, or there were none.
+    runs, updates
+        What the search has spent.
+    """
+
+    step: float | None
+    how: str
+    rounds: float = np.inf
+    runs: int = 0
+    updates: int = 0
+
+
+def choose(contestant: Contestant, budget: Budget, keep: bool) -> Choice:
+    """The step of a contestant, by the rule that holds for all of them."""
+    if keep or not contestant.has_a_step:
+        return Choice(None, GIVEN)
+    exact = exact_step(contestant)
+    return _Search(contestant, budget).choice() if exact is None else Choice(exact, EXACT)
+
+
+def exact_step(contestant: Contestant) -> float | None:
+    """The largest step whose steady excess is half of that of the goal; None where that is not known.
+
+    Nor is it where 1 / max w_v L_v, the largest step that is analysed, settles lower than that.
+    """
+    track, problem, rule = contestant.track, contestant.track.problem, contestant.rule
+    if not isinstance(problem, LeastSquares) or not isinstance(rule, SGD) or problem.ridge > 0:
+        return None
+    from freewalk.analysis.tokens import settling_step
+
+    method = contestant.method
+    share = (track.level / track.optimum - 1) / 2
+    settle = share * float(problem.loss(problem.optimum()))
+    track.tell(f"{method.label}: its exact step")
+    try:
+        with deadline.within(_SECONDS):
+            step = settling_step(
+                problem, contestant.kernel, rule, settle, tokens=method.tokens, exchange=method.exchange
+            )
+    except FreewalkError:  # no exact steady state, or none within the time
+        return None
+    relative = step * float((contestant.kernel.weights * problem.smoothness).max())
+    return step if _USELESS < relative < _UNBOUND else None
+
+
+class _Pilot(NamedTuple):
+    """How a step did: when it reached the goal, and the mean of what was measured last."""
+
+    rounds: float
+    last: float
+
+
+class _OverBudget(Exception):
+    """There is no room for another pilot run."""
+
+
+@dataclass
+class _Search:
+    """Steps on a geometric grid, the largest first, in runs that get longer until one reaches the goal.
+
+    A step that diverges makes room for a smaller one, and so does one that a smaller step has overtaken.
+    """
+
+    contestant: Contestant
+    budget: Budget
+    runs: int = 0
+    updates: int = 0
+    best: tuple[float, _Pilot] | None = None  # a place on the grid and how it did
+    lowest: dict[float, float] = field(default_factory=dict)  # by place: what it measured last
+
+    def choice(self) -> Choice:
+        """The step that reached the goal in the fewest rounds, or else the one that came nearest."""
+        try:
+            self._climb_down()
+            self._refine()
+        except _OverBudget:
+            pass
+        spent = {"how": SEARCH, "runs": self.runs, "updates": self.updates}
+        if self.best is not None:
+            return Choice(self._step(self.best[0]), rounds=self.best[1].rounds, **spent)  # type: ignore[arg-type]
+        nearest = min(self.lowest, key=lambda place: (self.lowest[place], place), default=float(_WINDOW))
+        return Choice(self._step(nearest), **spent)  # type: ignore[arg-type]
+
+    def _step(self, place: float) -> float:
+        kernel, problem = self.contestant.kernel, self.contestant.track.problem
+        mean = float((kernel.weights * problem.smoothness).mean())
+        return float(f"{_LARGEST / mean * 0.5**place:.3g}")
+
+    def _climb_down(self) -> None:
+        window, smaller = [float(place) for place in range(_WINDOW)], _WINDOW
+        rounds, most = self.contestant.first_rounds, self.contestant.most_rounds
+        while window:
+            found: dict[float, float] = {}
+            while window:
+                place = window.pop(0)
+                pilot = self._pilot(place, rounds if self.best is None else int(np.ceil(self.best[1].rounds)))
+                if np.isfinite(pilot.last):
+                    found[place] = pilot.last
+                elif smaller < _SMALLEST:
+                    window.append(float(smaller))
+                    smaller += 1
+            self.lowest = found or self.lowest
+            if self.best is not None or rounds >= most:
+                return
+            # A smaller step that is lower already has overtaken for good.
+            window = [place for place in found if found[place] <= min(found[one] for one in found if one >= place)]
+            added = range(smaller, min(smaller + _WINDOW - len(window), _SMALLEST))
+            window, smaller = [*window, *map(float, added)], smaller + len(added)
+            rounds = min(4 * rounds, most)
+
+    def _refine(self) -> None:
+        """Larger steps where the largest was the best, then those between the best and its neighbours."""
+        while self.best is not None and self.best[0] <= 0 and self._betters(self.best[0] - 1):
+            pass
+        for apart in (0.5, 0.25):
+            middle = self.best
+            for place in () if middle is None else (middle[0] - apart, middle[0] + apart):
+                self._betters(place)
+
+    def _betters(self, place: float) -> bool:
+        before = self.best
+        if before is not None:
+            self._pilot(place, int(np.ceil(before[1].rounds)))
+        return self.best is not before
+
+    def _pilot(self, place: float, rounds: int) -> _Pilot:
+        """Run a step; a run that reaches the goal and stays there is the best so far if it was quicker."""
+        one, track = self.contestant, self.contestant.track
+        length = min(max(int(np.ceil(_LASTING * rounds)) if self.best is not None else rounds, 1), one.most_rounds)
+        walks = self.budget.walks if one.draws else 1
+        cost = length * one.updates_per_round * walks
+        if self.runs >= self.budget.runs or self.updates + cost > self.budget.updates:
+            raise _OverBudget
+        self.runs, self.updates = self.runs + 1, self.updates + cost
+        track.tell(f"{one.method.label}: pilot run {self.runs} of at most {self.budget.runs}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FreewalkWarning)  # the run itself says it
+            record = one.run(self._step(place), length, walks, (track.seed + _OTHER_SEED) % 2**64)
+        mean = one.mean_of(record)
+        reached = one.rounds_to_goal(record) if one.stays(record) else np.inf
+        pilot = _Pilot(reached, np.inf if has_diverged(record) else float(tail_of(mean).mean()))
+        if np.isfinite(reached) and (self.best is None or reached < self.best[1].rounds):
+            self.best = place, pilot
+        return pilot
+
+
+def reduced(choice: Choice) -> Choice:
+    """The same choice with a smaller step, where all walks together do not do what the pilots did."""
+    factor = np.sqrt(2.0)
+    return replace(choice, step=None if choice.step is None else choice.step / factor, rounds=factor * choice.rounds)

@@ -1,0 +1,159 @@
+"""What all contestants of a comparison have in common, and one of them on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.baselines import Method
+from freewalk.comparing.crossing import crossings
+from freewalk.exchanges.exchange import is_parked
+from freewalk.graphs import Graph
+from freewalk.kernel import Kernel
+from freewalk.objectives import Objective
+from freewalk.record import Record
+from freewalk.schedules import Schedule
+
+if TYPE_CHECKING:
+    from freewalk.rules import Rule
+
+Floats = NDArray[np.float64]
+#: How many checkpoints a run has: a goal that is reached in its last three quarters is known to 1 % or better.
+CHECKPOINTS = 400
+
+
+class Interrupted(Exception):
+    """A signal has ended a run; its name is the message."""
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """Problem, graph and goal, and how runs are made."""
+
+    problem: Objective
+    graph: Graph
+    level: float
+    optimum: float
+    seed: int
+    walks: int
+    most: int
+    options: dict[str, Any]  # of learn: start, initial, runtime, precision
+    tell: Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Contestant:
+    """A method on a track."""
+
+    track: Track
+    method: Method
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """How its tokens move."""
+        return self.method.kernel(self.track.graph, self.track.problem)
+
+    @property
+    def rule(self) -> Rule:
+        """Its rule, as it was given."""
+        return self.method.rule
+
+    @property
+    def tokens(self) -> int:
+        """How many there are in each walk."""
+        return self.track.graph.n if isinstance(self.method.tokens, str) else self.method.tokens
+
+    @property
+    def updates_per_round(self) -> int:
+        """Of all tokens of a walk."""
+        return self.tokens * int(self.rule.local_steps)
+
+    @property
+    def most_rounds(self) -> int:
+        """How long a run may be."""
+        return max(self.track.most // self.updates_per_round, 1)
+
+    @property
+    def first_rounds(self) -> int:
+        """How long the first run is: every node has been seen a few times."""
+        return min(64 + 4 * self.track.graph.n // self.tokens, self.most_rounds)
+
+    @cached_property
+    def draws(self) -> bool:
+        """Whether its runs differ from each other: parked tokens with full gradients draw nothing."""
+        method, initial = self.method, self.track.options["initial"]
+        parked = isinstance(method.tokens, str) and is_parked(self.kernel) and not method.rule.sampled
+        mixed = method.exchange is None or method.exchange.constant
+        begun = type(self.track.problem).initial is Objective.initial if initial is None else np.ndim(initial) == 1
+        return not (parked and mixed and begun)
+
+    @property
+    def has_a_step(self) -> bool:
+        """Whether its rule has a constant step that can be chosen."""
+        step = getattr(self.rule, "step", None)
+        return step is not None and not isinstance(step, Schedule)
+
+    def run(self, step: float | None, rounds: int, walks: int, seed: int) -> Record:
+        """Run it at a step (None: as given).
+
+        Raises
+        ------
+        Interrupted
+            If a signal ended it.
+        """
+        from freewalk.run import learn
+
+        method = self.method if step is None else self.method.with_step(step)
+        options = dict(self.track.options)
+        if isinstance(method.tokens, str):
+            options["start"] = None
+        record = learn(
+            self.track.problem,
+            self.kernel,
+            method.rule,
+            steps=rounds,
+            walks=walks if self.draws else 1,
+            every=max(1, rounds // CHECKPOINTS),
+            seed=seed,
+            tokens=method.tokens,
+            exchange=method.exchange,
+            **options,
+        )
+        if "interrupted_by" in record.provenance:
+            raise Interrupted(record.provenance["interrupted_by"])
+        record.data.attrs["label"] = method.label
+        return record
+
+    def mean_of(self, record: Record) -> Floats:
+        """The mean over the walks of the primary measure; infinite where one has diverged."""
+        values = np.asarray(record.data[self.track.problem.primary].transpose("walk", "step").values)
+        with np.errstate(all="ignore"):
+            mean = values.mean(axis=0)
+        return np.where(np.isfinite(mean), mean, np.inf)
+
+    def rounds_to_goal(self, record: Record) -> float:
+        """Infinite where it is not reached."""
+        place = crossings(self.mean_of(record)[None], self.track.level)[0]
+        steps = record.data.step.values
+        return float(np.interp(place, np.arange(steps.size), steps)) if np.isfinite(place) else np.inf
+
+    def stays(self, record: Record) -> bool:
+        """Whether it stays at the goal once it is there: others are there by chance, or as they swing."""
+        mean, level = self.mean_of(record), self.track.level
+        after = mean[record.data.step.values >= self.rounds_to_goal(record)]
+        return bool(after.size and max(after.mean(), tail_of(mean).mean()) <= level)
+
+
+def tail_of(mean: Floats) -> Floats:
+    """The last tenth of a curve."""
+    return mean[-max(mean.size // 10, 1) :]
+
+
+def has_diverged(record: Record) -> bool:
+    """Whether one of its walks has: then the mean never comes back."""
+    return bool(record.data.diverged.values.any())
