@@ -167,7 +167,7 @@ def test_decentralized_sgd_ends_at_its_exact_limit(graph):
 
 
 def test_a_method_says_what_it_is_not():
-    with pytest.raises(fw.FreewalkError, match="sampling = 'heavy', expected .*importance"):
+    with pytest.raises(fw.FreewalkError, match=r"sampling = 'heavy', expected .*importance"):
         baselines.centralized_sgd(0.1, "heavy")
     with pytest.raises(fw.FreewalkError, match="batch = 1, expected"):
         baselines.minibatch_sgd(0.1, batch=1)

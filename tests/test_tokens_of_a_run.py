@@ -78,7 +78,7 @@ def test_a_damaged_file_is_refused(tmp_path):
         partial = fw.learn(PROBLEM, **run)
         partial.continuation.state = replace(partial.continuation.state, **change)
         loaded = fw.load(partial.save(tmp_path / "bad.npz"))
-        with pytest.raises(RecordError, match="tokens|exchanged"):
+        with pytest.raises(RecordError, match=r"tokens|exchanged"):
             fw.resume(loaded)
 
 
