@@ -205,11 +205,11 @@ def lesson(passage: Passage, seed: int, first: int, precision: str, tokens: int 
 
 def mixing(exchange: Exchange | None, weights: Any, precision: str) -> arrays.Mixing:
     """How tokens mix: by means of all or of those on one node, by constant weights, or not at all."""
-    none = np.empty(0, dtype=np.int64)
+    none = np.empty(0, dtype=np.uint64)
     if exchange is None:
         return arrays.Mixing(NOT, 1, none, none, np.empty(0, dtype=precision))
     if exchange.means:
         how = ALL if exchange.means == "all" else NODE
         return arrays.Mixing(how, int(exchange.every), none, none, np.empty(0, dtype=precision))
-    parts = weights.indptr.astype(np.int64), weights.indices.astype(np.int64), weights.data.astype(precision)
+    parts = weights.indptr.astype(np.uint64), weights.indices.astype(np.uint64), weights.data.astype(precision)
     return arrays.Mixing(WEIGHTS, int(exchange.every), *parts)

@@ -99,17 +99,19 @@ def mean_by_node(rows: Any, gathered: Any, base: int, tokens: int) -> None:
 
 
 def weigh(rows: Any, mixing: Any, gathered: Any, base: int, tokens: int) -> None:
-    """Weighted means over the tokens that have a weight."""
+    """Weighted means over the tokens that have a weight. Unsigned places cannot be negative, which vectorizes."""
     dim = DIM if DIM > 0 else rows.shape[1]
     mixed, indptr, indices, weights = gathered.mixed, mixing.indptr, mixing.indices, mixing.weights
-    for token in range(tokens):
+    first = np.uint64(base)
+    for token in range(np.uint64(tokens)):
+        entry = indptr[token]
+        weight, row = weights[entry], first + indices[entry]
         for j in range(dim):
-            mixed[token, j] = 0.0
-        for entry in range(indptr[token], indptr[token + 1]):
-            other = base + indices[entry]
-            weight = weights[entry]
+            mixed[token, j] = weight * rows[row, j]
+        for other in range(entry + np.uint64(1), indptr[token + np.uint64(1)]):
+            weight, row = weights[other], first + indices[other]
             for j in range(dim):
-                mixed[token, j] += weight * rows[other, j]
-    for token in range(tokens):
+                mixed[token, j] += weight * rows[row, j]
+    for token in range(np.uint64(tokens)):
         for j in range(dim):
-            rows[base + token, j] = mixed[token, j]
+            rows[first + token, j] = mixed[token, j]
