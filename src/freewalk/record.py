@@ -76,9 +76,13 @@ class Record:
     ----------
     data
         `loss`, `mse` (least squares), `distance`, and what was sent so far, `messages`, `probes` and `bytes`, by
-        (walk, step); `visits` by (walk, node), or by node where that would be large; `final` models by (walk,
-        coordinate); `at`, the node where each walk ended; `diverged` by walk; `smoothness` by node; `path` of the walks
-        whose path was asked for. Side by side (`fw.concat`) also by `design`. Old records have no `bytes`.
+        (walk, step); `updates` by step, those of all tokens of a walk; `visits` by (walk, node), or by node where that
+        would be large; `final` models by (walk, coordinate); `at`, the node where each walk ended; `diverged` by walk;
+        `smoothness` by node; `path` of the walks whose path was asked for. Side by side (`fw.concat`) also by `design`.
+        Old records have no `bytes` and `updates`.
+
+        With several tokens losses, distances and `final` are those of their mean model, counts are sums, `consensus` by
+        (walk, step) is their mean squared distance from it; `at` is by (walk, token), `kept` are numbers of tokens.
 
         Each variable says in its `attrs` what it means (`long_name`), its unit, and `better: "higher"` where it is no
         loss. `data.attrs["primary"]` names the measure that reports show, `optimal_<measure>` its best value where that

@@ -12,7 +12,7 @@ import freewalk as fw
 from freewalk import entering, exchanges
 from freewalk.exchanges import Average, Gossip, Meet
 from freewalk.phases import Phase
-from freewalk.runtimes import CPU, Job, Reference, State
+from freewalk.runtimes import CPU, CUDA, Job, Reference, State
 
 ON_CARD = os.environ.get("FREEWALK_TEST_RUNTIME", "CPU") == "CUDA"
 GRAPH = GRAPHS["random"]
@@ -122,6 +122,14 @@ def test_every_exchange(lesson):
     assert_identical(learned(engines[0], 9, [5, 6, 29, 31]), whole)
     assert_identical(learned(engines[0], 1, [33]), whole)
     assert_identical(learned(engines[1], 9, [1, 8]), whole)
+
+
+@pytest.mark.skipif(not ON_CARD, reason="walks are split between parts of a card only")
+@pytest.mark.parametrize("setting", ["apart", "Average", "Average, parked"])
+def test_parts_of_a_card(setting):
+    job = job_of(setting, "Momentum")
+    whole = learned(COMPILED[0].engine(job), 9)
+    assert_identical(learned(CUDA(walks_at_once=2).engine(job), 9, [7, 20]), whole)
 
 
 @pytest.mark.parametrize("setting", ON_CARDS if ON_CARD else ["Meet", "Average", "Gossip"])

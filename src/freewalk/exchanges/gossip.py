@@ -57,6 +57,10 @@ class Gossip(Exchange):
             object.__setattr__(self, "matrix", canonical_rows(self.matrix, "Gossip", "matrix"))
         checked(self)
 
+    def __repr__(self) -> str:
+        """The exchange without its numbers."""
+        return f"Gossip({'' if self.matrix is None else 'matrix=…, '}every={self.every})"
+
     def on(self, graph: Graph) -> csr_array:
         """W on a graph, by node.
 

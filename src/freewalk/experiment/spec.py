@@ -16,8 +16,8 @@ from freewalk.experiment.plan import files_of, make_plan, parts_of
 from freewalk.experiment.tables import Tables, read_tables
 from freewalk.record import Record, concat
 
-#: Called with the label of the design under way, the steps done so far and the steps of all designs, and how many walks
-#: make each step.
+#: Called with the label of the design under way, the steps done so far and the steps of all designs, and how many
+#: tokens of all walks make each step.
 Progress = Callable[[str, int, int, int], None]
 #: Called with the number of a walk and its record, as soon as there is one.
 Keep = Callable[[int, Record], None]
@@ -189,10 +189,11 @@ class Spec:
         from freewalk.run import learn, resume
 
         run, walks = self.tables.run, len(self.tables.walk)
+        tokens = 1 if plan is None else plan.jobs[label].tokens
 
         def tell(step: int, _: int) -> None:
             if progress is not None:
-                progress(label, number * run.steps + step, walks * run.steps, run.walks)
+                progress(label, number * run.steps + step, walks * run.steps, run.walks * tokens)
 
         if earlier is not None:
             types = () if plan is None else plan.classes
