@@ -128,14 +128,14 @@ def test_a_second_ctrl_c_interrupts_at_once():
 
 
 def test_a_ctrl_c_that_comes_too_late_costs_nothing_and_is_noted(monkeypatch):
-    make_label = loop._label
+    make_label = loop.label_of
 
     def press(job):
         os.kill(os.getpid(), signal.SIGINT)
         return make_label(job)
 
     whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
-    monkeypatch.setattr(loop, "_label", press)
+    monkeypatch.setattr(loop, "label_of", press)
     late = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
     assert late.data.identical(whole.data)
     assert late.provenance["interrupted_by"] == "SIGINT"

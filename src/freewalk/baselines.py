@@ -62,6 +62,8 @@ class Method:
         _check.text("Method", "label", self.label)
         _check.instance("Method", "design", self.design, Design, "a design such as fw.designs.SimpleWalk()")
         _check.instance("Method", "rule", self.rule, Rule, "an update rule such as fw.SGD(step=1e-3)")
+        if self.tokens != "nodes":
+            _check.whole("Method", "tokens", self.tokens, 1, remedy='"nodes" is one on each node')
         if self.exchange is not None:
             _check.instance("Method", "exchange", self.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
 
@@ -126,6 +128,7 @@ def decentralized_sgd(
     >>> decentralized_sgd(0.01).tokens
     'nodes'
     """
+    _check.flag("decentralized_sgd", "combine_first", combine_first)
     rule = CombineFirst(step, sampled) if combine_first else SGD(step, sampled=sampled)
     label = "decentralized SGD" + " (combine first)" * combine_first
     return Method(label, Stay(), rule, "nodes", Gossip(matrix, every))
@@ -215,6 +218,8 @@ def multi_walk_sgd(
     >>> multi_walk_sgd(0.01, tokens=4, meet=True).exchange
     Meet(every=1)
     """
-    label = f"{tokens} walks" + ", meeting" * bool(meet)
+    _check.whole("multi_walk_sgd", "tokens", tokens, 2, remedy="one walk is a Method of its own")
+    _check.flag("multi_walk_sgd", "meet", meet)
+    label = f"{tokens} walks" + ", meeting" * meet
     chosen = Metropolis() if design is None else design
     return Method(label, chosen, SGD(step, sampled=sampled), tokens, Meet() if meet else None)

@@ -123,10 +123,10 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     columns = len(job.measured) + 1  # one more: they are put together one after the other
     model, n, rows = max(job.message_bytes(phase.rule) for phase in job.phases), job.kernel.graph.n, walks * job.tokens
     who = f"{walks:,} walks" if job.tokens == 1 else f"{walks:,} walks × {job.tokens:,} tokens"
-    check.whole("run", f"number of {'walks' if job.tokens == 1 else 'walks × tokens'}", rows, 1, _MOST_ROWS)
     copies = 1 + (job.tokens > 1)  # exchanges need room to mix
     sizes = [rows * (32.0 + copies * model), 8.0 * walks * count * columns, 8.0 * kept * (steps + 1)]
     check.room("run", f"the models of {who}", sizes[0], "run fewer at a time")
+    check.whole("run", f"number of {'walks' if job.tokens == 1 else 'walks × tokens'}", rows, 1, _MOST_ROWS)
     stored = [0.0]
     for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
         item, stores = np.dtype(job.precision).itemsize, len(rule.stores)

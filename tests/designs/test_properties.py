@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 import freewalk as fw
 from freewalk import designs
-from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
+from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk, Stay
 
 POWERS = st.floats(-1.0, 2.0)
 
@@ -29,6 +29,8 @@ def one_of_each(graph, importance, power, jumps):
         Decaying(MHLJ(jump, stop, hops, power), fw.schedules.Inverse(1.0, scale=5)),
         FromMatrix(random_rows(graph, 3)),
         Centralized(power),
+        Centralized(power, uniform=0.3),
+        Stay(),
     ]
 
 
@@ -128,7 +130,8 @@ def test_importance_ratios_of_1e12_leave_the_chain_connected(graph):
     importance[[0, 3]] = 1e12
     for design in one_of_each(graph, importance, 1.0, (1e-9, 0.5, 3)):
         kernel = design.kernel(graph, importance)
-        assert connected_components(kernel.matrix(), directed=True, connection="strong")[0] == 1, design
+        parts = graph.n if isinstance(design, Stay) else 1
+        assert connected_components(kernel.matrix(), directed=True, connection="strong")[0] == parts, design
         assert np.isfinite(kernel.weights).all()
 
 

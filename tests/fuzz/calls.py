@@ -134,7 +134,19 @@ def surface(folder):
     import numpy as np
 
     import freewalk as fw
-    from freewalk import analysis, designs, experiment, graphs, objectives, report, rules, runtimes, schedules
+    from freewalk import (
+        analysis,
+        baselines,
+        designs,
+        exchanges,
+        experiment,
+        graphs,
+        objectives,
+        report,
+        rules,
+        runtimes,
+        schedules,
+    )
     from freewalk.analysis import theory
 
     ring = graphs.ring(6)
@@ -145,12 +157,13 @@ def surface(folder):
     one = objectives.LeastSquares.synthetic(6, dim=2, heavy=1, seed=1)
     rule = fw.SGD(step=1e-3)
     run = {"kernel": kernel, "steps": 6, "walks": 2, "every": 2, "start": 0, "seed": 1, "runtime": "reference"}
-    run |= {"paths": 1, "progress": None}
+    run |= {"paths": 1, "progress": None, "tokens": 2}
     record = fw.learn(problem, rule=rule, **run)
     stopped = {**run, "steps": 60, "progress": lambda step, steps: signal.raise_signal(signal.SIGINT)}
     partial = fw.learn(problem, rule=rule, **stopped)
     assert partial.partial
     other = fw.learn(problem, exact, rule, steps=6, walks=2, every=2, runtime="reference")
+    stay = designs.Stay().kernel(ring)
     file = record.save(folder / "good.npz")
     (folder / "edges.txt").write_text("0 1\n1 2\n")
     (folder / "samples.csv").write_text("v,a,y\n0,1.0,2.0\n1,2.0,3.0\n")
@@ -189,7 +202,7 @@ def surface(folder):
         "MHLJ": (designs.MHLJ, {"jump": 0.1, "stop": 0.5, "hops": 3, "power": 1.0, "corrected": False}),
         "ClosedFormMHLJ": (designs.ClosedFormMHLJ, {"jump": 0.1, "stop": 0.5, "hops": 3, "power": 1.0}),
         "Metropolis": (designs.Metropolis, {"power": 1.0, "target": None, "proposal": None}),
-        "Centralized": (designs.Centralized, {"power": 1.0}),
+        "Centralized": (designs.Centralized, {"power": 1.0, "uniform": 0.5}),
         "FromMatrix": (designs.FromMatrix, {"P": kernel.matrix(), "target": None}),
         "Decaying": (designs.Decaying, {"design": designs.MHLJ(0.1, 0.5, 3), "schedule": schedules.Constant(0.5)}),
         "Metropolis(target).kernel": (
@@ -227,13 +240,68 @@ def surface(folder):
         "Momentum": (rules.Momentum, {"step": 0.1, "momentum": 0.5, **options}),
         "AdaGrad": (rules.AdaGrad, {"step": 0.1, "floor": 1e-8, "keeper": "node", **options}),
         "SAG": (rules.SAG, {"step": 0.1}),
+        "GradientTracking": (rules.GradientTracking, {"step": 0.1}),
+        "CombineFirst": (rules.CombineFirst, {"step": 0.1, "sampled": False}),
+        "Meet": (exchanges.Meet, {"every": 1}),
+        "Average": (exchanges.Average, {"every": 1, "down": True}),
+        "Gossip": (
+            lambda matrix, every: fw.learn(
+                problem,
+                stay,
+                rule,
+                steps=3,
+                tokens="nodes",
+                exchange=exchanges.Gossip(matrix, every),
+                runtime="reference",
+            ),
+            {"matrix": exchanges.Gossip().on(ring), "every": 1},
+        ),
+        "Gossip.on": (exchanges.Gossip().on, {"graph": ring}),
+        "Method": (
+            baselines.Method,
+            {"label": "a", "design": designs.Stay(), "rule": rule, "tokens": "nodes", "exchange": exchanges.Meet()},
+        ),
+        "centralized_sgd": (baselines.centralized_sgd, {"step": 0.1, "sampling": "uniform", "sampled": False}),
+        "decentralized_sgd": (
+            baselines.decentralized_sgd,
+            {"step": 0.1, "matrix": None, "every": 1, "combine_first": False, "sampled": False},
+        ),
+        "gradient_tracking": (baselines.gradient_tracking, {"step": 0.1, "matrix": None}),
+        "fedavg": (baselines.fedavg, {"step": 0.1, "local_steps": 2, "sampled": False}),
+        "minibatch_sgd": (
+            baselines.minibatch_sgd,
+            {"step": 0.1, "batch": 2, "sampling": "partial", "sampled": False},
+        ),
+        "multi_walk_sgd": (
+            baselines.multi_walk_sgd,
+            {"step": 0.1, "tokens": 2, "design": None, "meet": True, "sampled": False},
+        ),
+        "compare": (
+            fw.compare,
+            {
+                "problem": one,
+                "graph": ring,
+                "contestants": [baselines.fedavg(0.1)],
+                "goal": 2.0,
+                "walks": 2,
+                "seed": 1,
+                "most": 1000,
+                "start": None,
+                "initial": None,
+                "keep_steps": True,
+                "budget": None,
+                "runtime": "reference",
+                "precision": "float64",
+                "progress": None,
+            },
+        ),
         "Walkman": (rules.Walkman, {"penalty": 3.0, "proximal": False}),
         "VisitWeighted": (rules.VisitWeighted, {"step": 0.1, "prior": 10.0, "sampled": False}),
         "Phase": (
-            lambda until, kernel, rule: fw.learn(
-                problem, [fw.Phase(until, kernel, rule)], steps=3, runtime="reference"
+            lambda until, kernel, rule, exchange: fw.learn(
+                problem, [fw.Phase(until, kernel, rule, exchange)], steps=3, tokens=2, runtime="reference"
             ),
-            {"until": 5, "kernel": kernel, "rule": rule},
+            {"until": 5, "kernel": kernel, "rule": rule, "exchange": exchanges.Meet()},
         ),
         "CPU": (runtimes.CPU, {"threads": 1}),
         "CUDA": (runtimes.CUDA, dict.fromkeys(inspect.signature(runtimes.CUDA).parameters)),
@@ -248,7 +316,17 @@ def surface(folder):
         "LeastSquares.local": (problem.local, {"node": 1}),
         "LeastSquares.proximal": (problem.proximal, {"node": 1, "point": [0.0, 1.0], "penalty": 1.0}),
         "Logistic.loss": (logistic.loss, {"x": [0.0, 1.0]}),
-        "learn": (fw.learn, {"objective": problem, "rule": rule, "initial": [0.0, 0.0], "precision": "float64", **run}),
+        "learn": (
+            fw.learn,
+            {
+                "objective": problem,
+                "rule": rule,
+                "initial": [0.0, 0.0],
+                "precision": "float64",
+                "exchange": None,
+                **run,
+            },
+        ),
         "walk": (fw.walk, run),
         "resume": (fw.resume, {"record": partial, "runtime": None, "types": (), "progress": None}),
         "load": (fw.load, {"path": file}),
@@ -268,7 +346,7 @@ def surface(folder):
                 "progress": None,
             },
         ),
-        "exact_curve": (analysis.exact_curve, curve | {"initial": [0.0, 0.0]}),
+        "exact_curve": (analysis.exact_curve, curve | {"initial": [0.0, 0.0], "tokens": 2, "exchange": None}),
         "find_traps": (analysis.find_traps, {"kernel": exact, "factor": 10.0, "least": None, "most": 10}),
         "escape_time": (analysis.escape_time, {"kernel": exact, "nodes": [0], "start": 0}),
         "excess_visits": (analysis.excess_visits, {"kernel": exact, "nodes": [0]}),
@@ -283,7 +361,10 @@ def surface(folder):
         ),
         "small_step_law": (analysis.small_step_law, {"problem": one, "kernel": exact, "rule": fw.SGD(step=1e-5)}),
         "stability_limit": (analysis.stability_limit, {"problem": one, "kernel": exact, "rule": None}),
-        "steady_state": (analysis.steady_state, {"problem": one, "kernel": exact, "rule": rule, "initial": None}),
+        "steady_state": (
+            analysis.steady_state,
+            {"problem": one, "kernel": exact, "rule": rule, "initial": None, "tokens": 2, "exchange": None},
+        ),
         "curves": (
             report.curves,
             {"record": record, "path": folder / "a.png", "scale": "auto", "band": "confidence", **shown},
@@ -337,6 +418,7 @@ def surface(folder):
 OUTCOMES = {
     "FreewalkError",
     "Design",
+    "Exchange",
     "Objective",
     "Predictor",
     "Rule",
@@ -346,7 +428,17 @@ OUTCOMES = {
     "Spec",
     "Reference",
 }
-OUTCOMES |= {"SimpleWalk", "Diagnosis", "MatchedSteps", "MixingTime", "Race", "SmallStepLaw", "SteadyState", "Trap"}
+OUTCOMES |= {
+    "SimpleWalk",
+    "Stay",
+    "Diagnosis",
+    "MatchedSteps",
+    "MixingTime",
+    "Race",
+    "SmallStepLaw",
+    "SteadyState",
+    "Trap",
+}
 OUTCOMES |= {"AccumulatedError", "Assumptions", "BiasIdentity", "Contraction", "ErrorBound", "ImportanceRates"}
 OUTCOMES |= {"Overhead", "SmallestConstants", "Terms"}
 
@@ -354,9 +446,22 @@ OUTCOMES |= {"Overhead", "SmallestConstants", "Terms"}
 def missing(calls):
     """The public names that no call covers."""
     import freewalk as fw
-    from freewalk import analysis, designs, experiment, graphs, objectives, report, rules, runtimes, schedules
+    from freewalk import (
+        analysis,
+        baselines,
+        designs,
+        exchanges,
+        experiment,
+        graphs,
+        objectives,
+        report,
+        rules,
+        runtimes,
+        schedules,
+    )
 
-    modules = (fw, analysis, analysis.theory, designs, experiment, graphs, objectives, report, rules, runtimes)
+    modules = (fw, analysis, analysis.theory, baselines, designs, exchanges, experiment, graphs, objectives, report)
+    modules = (*modules, rules, runtimes)
     public = {name for module in (*modules, schedules) for name in module.__all__ if callable(getattr(module, name))}
     return public - OUTCOMES - {name.rpartition(".")[2] for name in calls}
 

@@ -43,6 +43,8 @@ def bases(folder):
     jumping = fw.designs.MHLJ(0.3, 0.5, 3).kernel(named, problem.smoothness)
     fading = fw.designs.Decaying(fw.designs.MHLJ(0.5, 0.5, 2), fw.schedules.Exponential(1.0, half_life=20))
     matrix = fw.designs.FromMatrix(fw.designs.Metropolis(power=1).kernel(ring, problem.smoothness).matrix())
+    parked, tracking = fw.designs.Stay().kernel(ring), fw.rules.GradientTracking(0.001)
+    gossip = fw.exchanges.Gossip(fw.exchanges.Gossip().on(ring), every=2)
     mean = fw.SGD(fw.schedules.Inverse(0.02, scale=50), average=True)
     phases = [
         fw.Phase(30, fading.kernel(ring, problem.smoothness), mean),
@@ -60,6 +62,8 @@ def bases(folder):
         fw.learn(problem, jumping, fw.SGD(0.01), runtime=fw.runtimes.CPU(threads=1), paths=1, **again()),
         fw.learn(problem, phases, runtime="cpu", precision="float32", **again()),
         fw.walk(jumping, runtime="cpu", paths=3, **again()),
+        fw.learn(problem, jumping, mean, runtime="cpu", tokens=4, exchange=fw.exchanges.Average(every=3), **again()),
+        fw.learn(problem, parked, tracking, tokens="nodes", exchange=gossip, runtime="reference", **again()),
         fw.walk([fw.Phase(10, jumping), fw.Phase(None, fading.kernel(named, np.ones(5)))], **again()),
     ]
     assert all(record.partial for record in records)

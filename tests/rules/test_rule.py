@@ -9,7 +9,7 @@ from written_out import GRAPH, KERNEL, PROBLEM
 import freewalk as fw
 from freewalk import rules
 from freewalk.errors import FreewalkError
-from freewalk.rules import SAG, SGD, AdaGrad, Momentum, Visit, VisitWeighted, Walkman
+from freewalk.rules import SAG, SGD, AdaGrad, CombineFirst, GradientTracking, Momentum, Visit, VisitWeighted, Walkman
 
 EXAMPLES = {
     "SGD": SGD(step=0.1),
@@ -19,6 +19,8 @@ EXAMPLES = {
     "AdaGrad": AdaGrad(step=0.1),
     "AdaGrad, at the nodes": AdaGrad(step=0.1, keeper="node"),
     "SAG": SAG(step=0.1),
+    "GradientTracking": GradientTracking(step=0.1),
+    "CombineFirst": CombineFirst(step=0.1),
     "Walkman": Walkman(penalty=3.0),
     "Walkman, proximal": Walkman(penalty=3.0, proximal=True),
     "VisitWeighted": VisitWeighted(step=0.1, prior=5.0),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import FreewalkError
-from freewalk.exchanges.exchange import Exchange, Gathering, checked, is_parked
+from freewalk.exchanges.exchange import Exchange, Gathering, check, checked, is_parked
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, canonical_rows, check_stochastic
 
@@ -69,6 +69,7 @@ class Gossip(Exchange):
         FreewalkError
             If the given matrix leaves the graph or is not doubly stochastic.
         """
+        check.instance("Gossip", "graph", graph, Graph, "a graph such as fw.graphs.ring(100)")
         if self.matrix is None:
             return _metropolis_weights(graph)
         check_stochastic("Gossip", self.matrix, graph)
