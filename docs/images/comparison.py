@@ -28,7 +28,8 @@ from freewalk.report.figures import COLOURS, STYLE, new_figure, save
 HERE = Path(__file__).parent / "comparison"
 PAGE = Path(__file__).parents[1] / "explanation" / "comparison.md"
 WALKS, SEED, MOST = 100, 1, 10_000_000
-BUDGET = Budget(walks=50)
+START = 0  # a heavy node where there are any, and at the border of the regions
+BUDGET = Budget(runs=60, updates=300_000_000, walks=32)
 SIZES = (100, 1000)
 Rows = list[dict[str, Any]]
 
@@ -103,13 +104,13 @@ def measure(setting: Setting, again: bool) -> None:
     best, first = (problem.measure(model)["mse"] for model in (problem.optimum(), np.zeros(problem.dim)))
     head = {"command": f"python docs/images/comparison.py --data {setting.data} -n {setting.n}"}
     head |= {"version": fw.__version__, **setting._asdict(), "goal": setting.goal, "optimum": best, "first": first}
-    head |= {"walks": WALKS, "seed": SEED, "most": MOST, "edges": graph.edges, **alone(problem, best)}
+    head |= {"walks": WALKS, "seed": SEED, "most": MOST, "start": START, "edges": graph.edges, **alone(problem, best)}
     head |= {"server distance": server_distance(graph, np.full(graph.n, 1 / graph.n))}
     for method in METHODS:
         if method.label in rows:
             continue
         began = time.perf_counter()
-        options = {"goal": setting.goal, "walks": WALKS, "seed": SEED, "most": MOST, "budget": BUDGET}
+        options = {"goal": setting.goal, "walks": WALKS, "seed": SEED, "most": MOST, "start": START, "budget": BUDGET}
         found = fw.compare(problem, graph, [method], **options)
         row = found.as_dict()["rows"][0]
         if method.label in BY_SERVER:
@@ -144,12 +145,12 @@ def at_settling_step(setting: Setting, method: Method) -> dict[str, float | None
     """What it takes with the exact step that settles at half of the goal's excess; None where that is not known."""
     problem, graph = setting.problem, setting.network
     best = problem.measure(problem.optimum())["mse"]
-    options = {"start": None, "initial": None, "runtime": "cpu", "precision": "float64"}
+    options = {"start": START, "initial": None, "runtime": "cpu", "precision": "float64"}
     track = Track(problem, graph, setting.goal * best, best, SEED, WALKS, MOST, options, lambda words: None)
     step = exact_step(Contestant(track, method))
     if step is None:
         return None
-    options = {"goal": setting.goal, "walks": WALKS, "seed": SEED, "most": MOST, "keep_steps": True}
+    options = {"goal": setting.goal, "walks": WALKS, "seed": SEED, "most": MOST, "start": START, "keep_steps": True}
     (row,) = fw.compare(problem, graph, [method.with_step(step)], **options).rows
     return {"step": step, "rounds": row.to_goal["rounds"].value if row.reached else None}
 
@@ -260,10 +261,7 @@ def factors(kept: dict[str, Any]) -> dict[str, float]:
 
 def factors_table(found: Found) -> str:
     names = list(factors(next(iter(found.values()))))
-    body = [
-        [one.data, str(one.n), one.graph, *map(times, factors(kept).values())]
-        for one, kept in found.items()
-    ]
+    body = [[one.data, str(one.n), one.graph, *map(times, factors(kept).values())] for one, kept in found.items()]
     return table(["data", "n", "graph", *names], body)
 
 
@@ -282,9 +280,25 @@ def data_table(found: Found) -> str:
     body = []
     for one, kept in found.items():
         if one.graph == "ring":
-            values = [f"{kept['first']:.3f}", f"{kept['optimum']:.4f}", f"{one.goal:g}", f"{one.goal * kept['optimum']:.4f}"]
-            body.append([one.data, str(one.n), *values, f"{kept['first'] / kept['optimum']:.0f}×", f"{kept['alone']:.0f}×"])
-    head = ["data", "n", "mse at x = 0", "optimum", "goal", "mse at the goal", "x = 0 / optimum", "one node alone / optimum"]
+            values = [
+                f"{kept['first']:.3f}",
+                f"{kept['optimum']:.4f}",
+                f"{one.goal:g}",
+                f"{one.goal * kept['optimum']:.4f}",
+            ]
+            body.append(
+                [one.data, str(one.n), *values, f"{kept['first'] / kept['optimum']:.0f}×", f"{kept['alone']:.0f}×"]
+            )
+    head = [
+        "data",
+        "n",
+        "mse at x = 0",
+        "optimum",
+        "goal",
+        "mse at the goal",
+        "x = 0 / optimum",
+        "one node alone / optimum",
+    ]
     return table(head, body)
 
 
@@ -336,7 +350,12 @@ def draw() -> None:
         for n in SIZES:
             if all(Setting(data, n, graph) in found for data in DATA for graph in GRAPHS):
                 draw_counts(found, n)
-    tables = {f"{data} {n}": counts_table(found, data, n) for data in DATA for n in SIZES if (data, n) in {one[:2] for one in found}}
+    tables = {
+        f"{data} {n}": counts_table(found, data, n)
+        for data in DATA
+        for n in SIZES
+        if (data, n) in {one[:2] for one in found}
+    }
     tables |= {"factors": factors_table(found), "settling": settling_table(found), "places": places_table(found)}
     tables |= {"data": data_table(found)}
     page = PAGE.read_text(encoding="utf-8")

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 #: How many checkpoints a run has: a goal that is reached in its last three quarters is known to 1 % or better.
 CHECKPOINTS = 400
-_RELAPSES = 0.05  # the share of the checkpoints after the goal that may be above it: a curve that lingers there has more
+_RELAPSES = (
+    0.05  # the share of the checkpoints after the goal that may be above it: a curve that lingers there has more
+)
 
 
 class Interrupted(Exception):
