@@ -2,6 +2,7 @@
 
 python docs/images/comparison.py                      # everything, about MINUTES minutes on two cores
 python docs/images/comparison.py --data alike -n 100  # some of the settings; what is measured already is kept
+python docs/images/comparison.py --goals              # only the goals that are nearer to the optimum
 python docs/images/comparison.py --again              # measure again what is there already
 python docs/images/comparison.py --draw               # nothing is measured: figures and tables from comparison/*.json
 """
@@ -62,6 +63,9 @@ METHODS = [
 LABELS = [method.label for method in METHODS]
 ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, FEDAVG, CENTRAL, CENTRAL_IMPORTANCE = LABELS
 BY_SERVER = LABELS[-3:]
+NEARER = HERE / "goals.json"
+NEARER_GOALS = (2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01)
+NEARER_LABELS = (ONE, MHLJ, SAG, EIGHT, GOSSIP, TRACKING, FEDAVG)
 
 
 class Setting(NamedTuple):
@@ -153,6 +157,29 @@ def at_settling_step(setting: Setting, method: Method) -> dict[str, float | None
     options = {"goal": setting.goal, "walks": WALKS, "seed": SEED, "most": MOST, "start": START, "keep_steps": True}
     (row,) = fw.compare(problem, graph, [method.with_step(step)], **options).rows
     return {"step": step, "rounds": row.to_goal["rounds"].value if row.reached else None}
+
+
+def measure_goals(again: bool) -> None:
+    """The same with goals that are nearer to the optimum, on graphs of 100 nodes whose data are alike."""
+    kept = {} if again or not NEARER.is_file() else json.loads(NEARER.read_text("utf-8"))
+    rows = {(row["graph"], row["goal"], row["label"]): row for row in kept.get("rows", [])}
+    head = {"command": "python docs/images/comparison.py --goals", "version": fw.__version__, "data": "alike", "n": 100}
+    head |= {"walks": WALKS, "seed": SEED, "most": MOST, "start": START}
+    for graph in ("ring", "grid"):
+        setting = Setting("alike", 100, graph)
+        problem, network = setting.problem, setting.network
+        for goal in NEARER_GOALS:
+            for method in METHODS:
+                key = graph, goal, method.label
+                if method.label not in NEARER_LABELS or key in rows:
+                    continue
+                options = {"goal": goal, "walks": WALKS, "seed": SEED, "most": MOST, "start": START, "budget": BUDGET}
+                found = fw.compare(problem, network, [method], **options)
+                rows[key] = {"graph": graph, "goal": goal, "optimum": found.optimum, **found.as_dict()["rows"][0]}
+                lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows.values())
+                words = json.dumps(head, ensure_ascii=False)[1:-1]
+                NEARER.write_text(f'{{{words}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
+                print(*key, rows[key]["to_goal"]["messages"], flush=True)
 
 
 # Tables and figures
@@ -317,6 +344,18 @@ def settling_table(found: Found) -> str:
     return table(["data", "n", "graph", *labels], body)
 
 
+def goals_table(rows: Rows) -> str:
+    """Messages by goal."""
+    found = {(row["graph"], row["goal"], row["label"]): row for row in rows}
+    body = []
+    for graph in dict.fromkeys(row["graph"] for row in rows):
+        for goal in NEARER_GOALS:
+            cells = [found[graph, goal, label] for label in NEARER_LABELS]
+            texts = [cell(row, "messages", row["optimum"]) for row in cells]
+            body.append([graph, f"{goal:g}×", *texts])
+    return table(["graph", "goal", *(f"{label}: messages" for label in NEARER_LABELS)], body)
+
+
 MARKS = ("o", "s", "^", "D", "o", "s", "P", "X", "v", "*", "*")
 SHADES = (0, 1, 2, 3, 5, 5, 4, 4, 6, 6, 6)
 
@@ -344,6 +383,27 @@ def draw_counts(found: Found, n: int) -> None:
     save(figure, HERE / f"counts-{n}.png")
 
 
+def draw_goals(rows: Rows) -> None:
+    figure = new_figure(9.6, 4.2)
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, graph in zip(panels, dict.fromkeys(row["graph"] for row in rows)):
+        for label in NEARER_LABELS:
+            shown = [row for row in rows if (row["graph"], row["label"]) == (graph, label)]
+            place = LABELS.index(label)
+            style = {"color": COLOURS[SHADES[place]], "marker": MARKS[place], "markersize": 5}
+            axes.plot(
+                [row["goal"] - 1 for row in shown], [count(row, "messages") for row in shown], label=label, **style
+            )
+        axes.set(xscale="log", yscale="log", title=f"{graph}, alike, n = 100", xlabel="goal, excess over the optimum")
+        axes.set_xticks([goal - 1 for goal in NEARER_GOALS], [f"{100 * (goal - 1):.0f} %" for goal in NEARER_GOALS])
+        axes.minorticks_off()
+        axes.invert_xaxis()
+        axes.grid(True, alpha=0.3)
+    panels[0].set_ylabel("messages to the goal")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    save(figure, HERE / "goals.png")
+
+
 def draw() -> None:
     found = {one: kept for one, kept in read().items() if len(kept["rows"]) == len(LABELS)}
     with matplotlib.rc_context(STYLE):
@@ -358,6 +418,11 @@ def draw() -> None:
     }
     tables |= {"factors": factors_table(found), "settling": settling_table(found), "places": places_table(found)}
     tables |= {"data": data_table(found)}
+    if NEARER.is_file():
+        rows = json.loads(NEARER.read_text("utf-8"))["rows"]
+        tables["goals"] = goals_table(rows)
+        with matplotlib.rc_context(STYLE):
+            draw_goals(rows)
     page = PAGE.read_text(encoding="utf-8")
     for name, text in tables.items():
         place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -372,14 +437,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=words[0], formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", choices=list(DATA), action="append", help="these data only (may be repeated)")
     parser.add_argument("-n", type=int, choices=SIZES, action="append", help="graphs of this size only")
+    parser.add_argument("--goals", action="store_true", help="only the goals that are nearer to the optimum")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="freewalk")  # that plain MHLJ is biased, which is what is shown
     HERE.mkdir(exist_ok=True)
-    for setting in [] if options.draw else settings():
+    for setting in [] if options.draw or options.goals else settings():
         if setting.data in (options.data or DATA) and setting.n in (options.n or SIZES):
             measure(setting, options.again)
+    if options.goals or not (options.draw or options.data or options.n):
+        measure_goals(options.again)
     draw()
 
 

@@ -137,8 +137,8 @@ class Comparison:
             )
         if any(row.how == EXACT for row in self.rows):
             words.append(
-                "Step 'exact': the one whose expected loss settles at half of the goal's distance from the optimum, and "
-                "no larger one was quicker."
+                "Step 'exact': its expected loss settles at half of the goal's distance from the optimum, and no "
+                "larger one was quicker."
             )
         if any(row.how == GIVEN for row in self.rows):
             words.append("Step 'given': as the method had it.")
