@@ -3,6 +3,7 @@
 python docs/images/comparison.py                      # everything, about MINUTES minutes on two cores
 python docs/images/comparison.py --data alike -n 100  # some of the settings; what is measured already is kept
 python docs/images/comparison.py --goals              # only the goals that are nearer to the optimum
+python docs/images/comparison.py --own                # only when the models of the nodes themselves are there
 python docs/images/comparison.py --again              # measure again what is there already
 python docs/images/comparison.py --draw               # nothing is measured: figures and tables from comparison/*.json
 """
@@ -12,7 +13,7 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,17 +29,17 @@ from freewalk.report.figures import COLOURS, STYLE, new_figure, save
 
 HERE = Path(__file__).parent / "comparison"
 PAGE = Path(__file__).parents[1] / "explanation" / "comparison.md"
-WALKS, SEED, MOST = 100, 1, 10_000_000
-START = 0  # a heavy node where there are any, and at the border of the regions
+WALKS, MOST = 100, 10_000_000
 BUDGET = Budget(runs=60, updates=300_000_000, walks=32)
 SIZES = (100, 1000)
+SEEDS = (1, 2)  # of data, graphs and walks: the tables are those of the first, the second is a check
 Rows = list[dict[str, Any]]
 
-GRAPHS: dict[str, Callable[[int], fw.Graph]] = {
-    "ring": fw.graphs.ring,
-    "grid": lambda n: fw.graphs.grid(*{100: (10, 10), 1000: (25, 40)}[n]),
-    "Watts–Strogatz": lambda n: fw.graphs.watts_strogatz(n, 4, 0.1, seed=1),
-    "Erdős–Rényi": lambda n: fw.graphs.erdos_renyi(n, 10 / n, seed=1),
+GRAPHS: dict[str, Callable[[int, int], fw.Graph]] = {
+    "ring": lambda n, seed: fw.graphs.ring(n),
+    "grid": lambda n, seed: fw.graphs.grid(*{100: (10, 10), 1000: (25, 40)}[n]),
+    "Watts–Strogatz": lambda n, seed: fw.graphs.watts_strogatz(n, 4, 0.1, seed=seed),
+    "Erdős–Rényi": lambda n, seed: fw.graphs.erdos_renyi(n, 10 / n, seed=seed),
 }
 GOALS = {"alike": 2.0, "heavy": 2.0, "regions": 1.2}
 DATA: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -63,6 +64,7 @@ METHODS = [
 LABELS = [method.label for method in METHODS]
 ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, FEDAVG, CENTRAL, CENTRAL_IMPORTANCE = LABELS
 BY_SERVER = LABELS[-3:]
+OWN = HERE / "own.json"
 NEARER = HERE / "goals.json"
 NEARER_GOALS = (2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01)
 NEARER_LABELS = (ONE, MHLJ, SAG, EIGHT, GOSSIP, TRACKING, FEDAVG)
@@ -74,30 +76,42 @@ class Setting(NamedTuple):
     data: str
     n: int
     graph: str
+    seed: int = 1
 
     @property
     def file(self) -> Path:
         short = {"ring": "ring", "grid": "grid", "Watts–Strogatz": "watts-strogatz", "Erdős–Rényi": "erdos-renyi"}
-        return HERE / f"{self.data}-{self.n}-{short[self.graph]}.json"
+        return HERE / ("" if self.seed == 1 else f"seed-{self.seed}") / f"{self.data}-{self.n}-{short[self.graph]}.json"
 
     @property
     def network(self) -> fw.Graph:
-        return GRAPHS[self.graph](self.n)
+        return GRAPHS[self.graph](self.n, self.seed)
 
     @property
     def problem(self) -> fw.objectives.LeastSquares:
-        return fw.objectives.LeastSquares.synthetic(self.n, dim=10, noise=0.1, seed=SEED, **DATA[self.data](self.n))
+        options = {"dim": 10, "noise": 0.1, "seed": self.seed, **DATA[self.data](self.n)}
+        return fw.objectives.LeastSquares.synthetic(self.n, **options)
+
+    @property
+    def start(self) -> int:
+        """Where walks start: a heavy node where there are any, and in the middle of a region."""
+        return self.n // 4 if self.data == "regions" else 0
 
     @property
     def goal(self) -> float:
         return GOALS[self.data]
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of `fw.compare`."""
+        return {"goal": self.goal, "walks": WALKS, "seed": self.seed, "most": MOST, "start": self.start}
 
-def settings() -> Iterator[Setting]:
+
+def settings(seed: int = 1) -> Iterator[Setting]:
     for data in DATA:
         for n in SIZES:
             for graph in GRAPHS:
-                yield Setting(data, n, graph)
+                yield Setting(data, n, graph, seed)
 
 
 def measure(setting: Setting, again: bool) -> None:
@@ -106,16 +120,16 @@ def measure(setting: Setting, again: bool) -> None:
     rows = {row["label"]: row for row in kept.get("rows", [])}
     problem, graph = setting.problem, setting.network
     best, first = (problem.measure(model)["mse"] for model in (problem.optimum(), np.zeros(problem.dim)))
-    head = {"command": f"python docs/images/comparison.py --data {setting.data} -n {setting.n}"}
-    head |= {"version": fw.__version__, **setting._asdict(), "goal": setting.goal, "optimum": best, "first": first}
-    head |= {"walks": WALKS, "seed": SEED, "most": MOST, "start": START, "edges": graph.edges, **alone(problem, best)}
+    words = f"--data {setting.data} -n {setting.n} --seed {setting.seed}"
+    head = {"command": f"python docs/images/comparison.py {words}"}
+    head |= {"version": fw.__version__, **setting._asdict(), **setting.options, "optimum": best, "first": first}
+    head |= {"edges": graph.edges, "alone": alone(problem) / best}
     head |= {"server distance": server_distance(graph, np.full(graph.n, 1 / graph.n))}
     for method in METHODS:
         if method.label in rows:
             continue
         began = time.perf_counter()
-        options = {"goal": setting.goal, "walks": WALKS, "seed": SEED, "most": MOST, "start": START, "budget": BUDGET}
-        found = fw.compare(problem, graph, [method], **options)
+        found = fw.compare(problem, graph, [method], budget=BUDGET, **setting.options)
         row = found.as_dict()["rows"][0]
         if method.label in BY_SERVER:
             row["hops"] = server_distance(graph, method.kernel(graph, problem).target)
@@ -130,14 +144,14 @@ def measure(setting: Setting, again: bool) -> None:
         print(*setting, "·", method.label, reached and reached["value"], row["final"], row["seconds"], flush=True)
 
 
-def alone(problem: fw.objectives.LeastSquares, best: float) -> dict[str, float]:
-    """How well a node does with the minimum-norm solution for its own data, as a multiple of the optimum."""
+def alone(problem: fw.objectives.LeastSquares) -> float:
+    """The mse of the minimum-norm solution for the data of one node, the median over the nodes."""
     found = []
     for node in range(problem.n):
         own = slice(problem.offsets[node], problem.offsets[node + 1])
         model = np.linalg.lstsq(problem.features[own], problem.targets[own], rcond=None)[0]
-        found.append(problem.measure(model)["mse"] / best)
-    return {"alone": float(np.median(found))}
+        found.append(problem.measure(model)["mse"])
+    return float(np.median(found))
 
 
 def server_distance(graph: fw.Graph, law: Any) -> float:
@@ -149,13 +163,12 @@ def at_settling_step(setting: Setting, method: Method) -> dict[str, float | None
     """What it takes with the exact step that settles at half of the goal's excess; None where that is not known."""
     problem, graph = setting.problem, setting.network
     best = problem.measure(problem.optimum())["mse"]
-    options = {"start": START, "initial": None, "runtime": "cpu", "precision": "float64"}
-    track = Track(problem, graph, setting.goal * best, best, SEED, WALKS, MOST, options, lambda words: None)
+    options = {"start": setting.start, "initial": None, "runtime": "cpu", "precision": "float64"}
+    track = Track(problem, graph, setting.goal * best, best, setting.seed, WALKS, MOST, options, lambda words: None)
     step = exact_step(Contestant(track, method))
     if step is None:
         return None
-    options = {"goal": setting.goal, "walks": WALKS, "seed": SEED, "most": MOST, "start": START, "keep_steps": True}
-    (row,) = fw.compare(problem, graph, [method.with_step(step)], **options).rows
+    (row,) = fw.compare(problem, graph, [method.with_step(step)], keep_steps=True, **setting.options).rows
     return {"step": step, "rounds": row.to_goal["rounds"].value if row.reached else None}
 
 
@@ -164,7 +177,7 @@ def measure_goals(again: bool) -> None:
     kept = {} if again or not NEARER.is_file() else json.loads(NEARER.read_text("utf-8"))
     rows = {(row["graph"], row["goal"], row["label"]): row for row in kept.get("rows", [])}
     head = {"command": "python docs/images/comparison.py --goals", "version": fw.__version__, "data": "alike", "n": 100}
-    head |= {"walks": WALKS, "seed": SEED, "most": MOST, "start": START}
+    head |= {"walks": WALKS, "seed": 1, "most": MOST, "start": 0}
     for graph in ("ring", "grid"):
         setting = Setting("alike", 100, graph)
         problem, network = setting.problem, setting.network
@@ -173,8 +186,8 @@ def measure_goals(again: bool) -> None:
                 key = graph, goal, method.label
                 if method.label not in NEARER_LABELS or key in rows:
                     continue
-                options = {"goal": goal, "walks": WALKS, "seed": SEED, "most": MOST, "start": START, "budget": BUDGET}
-                found = fw.compare(problem, network, [method], **options)
+                options = setting.options | {"goal": goal}
+                found = fw.compare(problem, network, [method], budget=BUDGET, **options)
                 rows[key] = {"graph": graph, "goal": goal, "optimum": found.optimum, **found.as_dict()["rows"][0]}
                 lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows.values())
                 words = json.dumps(head, ensure_ascii=False)[1:-1]
@@ -182,13 +195,75 @@ def measure_goals(again: bool) -> None:
                 print(*key, rows[key]["to_goal"]["messages"], flush=True)
 
 
+def own_rounds(setting: Setting, label: str, step: float, most: int) -> dict[str, float | None]:
+    """Rounds until the mean over the nodes of the mse of their own models is at the goal, and that of their mean model.
+
+    `fw.learn` measures the mean model; here gossip is written out in NumPy. Every node has one sample.
+    """
+    problem, mix = setting.problem, fw.exchanges.Gossip().on(setting.network)
+    best = problem.measure(problem.optimum())["mse"]
+    hessian = problem.features.T @ problem.features / problem.n
+    models = np.zeros((problem.n, problem.dim))
+    direction, last = np.zeros_like(models), np.zeros_like(models)
+    found: dict[str, float | None] = {"step": step, "mean": None, "own": None, "at": np.inf}
+    for now in range(1, most + 1):
+        residuals = np.einsum("vd,vd->v", problem.features, models) - problem.targets
+        gradient = residuals[:, None] * problem.features
+        if label == TRACKING:
+            direction, last = direction + gradient - last, gradient
+            models, direction = mix @ (models - step * direction), mix @ direction
+        else:
+            models = mix @ (models - step * gradient)
+        if now > 200 and now % 10:
+            continue
+        away = models - problem.optimum()
+        middle = away.mean(axis=0)
+        if not np.isfinite(middle).all() or abs(middle).max() > 1e6:
+            break
+        if found["mean"] is None and middle @ hessian @ middle <= (setting.goal - 1) * best:
+            found["mean"] = now
+        excess = float(np.einsum("vd,de,ve->v", away, hessian, away).mean()) / best
+        found["at"] = min(found["at"] or 0.0, 1 + excess)
+        if excess <= setting.goal - 1:
+            found["own"] = now
+            break
+    return found
+
+
+def measure_own(again: bool, sizes: Collection[int]) -> None:
+    """When the models of the nodes themselves are at the goal, with the best of some steps."""
+    kept = {} if again or not OWN.is_file() else json.loads(OWN.read_text("utf-8"))
+    rows = {(row["data"], row["n"], row["graph"], row["label"]): row for row in kept.get("rows", [])}
+    for setting, found in read().items():
+        for label in (GOSSIP, TRACKING):
+            key = (*setting[:3], label)
+            if key in rows or setting.n not in sizes:
+                continue
+            chosen, most, tried = by_label(found)[label]["step"], MOST // setting.n, []
+            for power in range(-1, 8):
+                limit = min([most, *(one["own"] for one in tried if one["own"] is not None)])
+                tried.append(own_rounds(setting, label, chosen * 0.5**power, int(limit)))
+                if len(tried) > 3 and any(one["own"] for one in tried) and not any(one["own"] for one in tried[-2:]):
+                    break
+            best = min(tried, key=lambda one: (one["own"] or np.inf, one["at"]))
+            messages = None if best["own"] is None else 2 * found["edges"] * best["own"]
+            rows[key] = dict(zip(("data", "n", "graph", "label"), key)) | best | {"messages": messages, "most": most}
+            rows[key] |= {"at chosen step": {"mean": tried[1]["mean"], "own": tried[1]["own"]}, "edges": found["edges"]}
+            lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows.values())
+            head = json.dumps({"command": "python docs/images/comparison.py --own", "version": fw.__version__})[1:-1]
+            OWN.write_text(f'{{{head}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
+            print(rows[key], flush=True)
+
+
 # Tables and figures
 
 Found = dict[Setting, dict[str, Any]]
 
 
-def read() -> Found:
-    return {one: json.loads(one.file.read_text("utf-8")) for one in settings() if one.file.is_file()}
+def read(seed: int = 1) -> Found:
+    """The settings of which all contestants were measured."""
+    found = {one: json.loads(one.file.read_text("utf-8")) for one in settings(seed) if one.file.is_file()}
+    return {one: kept for one, kept in found.items() if len(kept["rows"]) == len(LABELS)}
 
 
 def by_label(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -262,31 +337,43 @@ def gossip_of(rows: dict[str, dict[str, Any]], axis: str) -> float:
     return min(count(rows[GOSSIP], axis), count(rows[TRACKING], axis))
 
 
-def factors(kept: dict[str, Any]) -> dict[str, float]:
-    """What the verdicts compare; more than 1 is more of what is counted."""
+def costs(kept: dict[str, Any]) -> dict[str, float]:
+    """What communication costs, as factors."""
     rows = by_label(kept)
-    one = rows[ONE]
+    one, eight = rows[ONE], rows[EIGHT]
     messages, rounds = count(one, "messages"), count(one, "rounds")
     return {
         "messages: gossip / one walk": gossip_of(rows, "messages") / messages,
-        "rounds: one walk / gossip": rounds / gossip_of(rows, "rounds"),
         "bytes: gossip / one walk": gossip_of(rows, "bytes") / count(one, "bytes"),
-        "messages: FedAvg routed / one walk": routed(rows[FEDAVG]) / messages,
-        "messages: 8 walks / one": count(rows[EIGHT], "messages") / messages,
-        "rounds: one walk / 8": rounds / count(rows[EIGHT], "rounds"),
-        "updates: importance / uniform": count(rows[IMPORTANCE], "updates") / count(one, "updates"),
-        "updates: MHLJ / uniform": count(rows[MHLJ], "updates") / count(one, "updates"),
-        "messages: MHLJ / uniform": count(rows[MHLJ], "messages") / messages,
-        "messages: SAG / uniform": count(rows[SAG], "messages") / messages,
-        "rounds: gossip / FedAvg": gossip_of(rows, "rounds") / count(rows[FEDAVG], "rounds"),
-        "messages: decentralized SGD / tracking": count(rows[GOSSIP], "messages") / count(rows[TRACKING], "messages"),
-        "updates: uniform walk / centralized": count(one, "updates") / count(rows[CENTRAL], "updates"),
-        "updates: centralized uniform / importance": count(rows[CENTRAL], "updates")
-        / count(rows[CENTRAL_IMPORTANCE], "updates"),
+        "rounds: one walk / gossip": rounds / gossip_of(rows, "rounds"),
+        "messages: FedAvg / one walk": count(rows[FEDAVG], "messages") / messages,
+        "the same, routed": routed(rows[FEDAVG]) / messages,
+        "messages: 8 walks / one": count(eight, "messages") / messages,
+        "rounds: one walk / 8": rounds / count(eight, "rounds"),
+        "messages: gossip / 8 walks": gossip_of(rows, "messages") / count(eight, "messages"),
+        "rounds: 8 walks / gossip": count(eight, "rounds") / gossip_of(rows, "rounds"),
     }
 
 
-def factors_table(found: Found) -> str:
+def causes(kept: dict[str, Any]) -> dict[str, float]:
+    """What the design of a walk, and the data, do to it, as factors."""
+    rows = by_label(kept)
+    one, central = rows[ONE], rows[CENTRAL]
+    return {
+        "updates: importance / uniform walk": count(rows[IMPORTANCE], "updates") / count(one, "updates"),
+        "updates: MHLJ / uniform walk": count(rows[MHLJ], "updates") / count(one, "updates"),
+        "messages: MHLJ / uniform walk": count(rows[MHLJ], "messages") / count(one, "messages"),
+        "messages: SAG / uniform walk": count(rows[SAG], "messages") / count(one, "messages"),
+        "updates: uniform walk / centralized": count(one, "updates") / count(central, "updates"),
+        "updates, centralized: importance / uniform": count(rows[CENTRAL_IMPORTANCE], "updates")
+        / count(central, "updates"),
+        "rounds: decentralized SGD / gradient tracking": count(rows[GOSSIP], "rounds")
+        / count(rows[TRACKING], "rounds"),
+        "rounds: gossip / FedAvg": gossip_of(rows, "rounds") / count(rows[FEDAVG], "rounds"),
+    }
+
+
+def factors_table(found: Found, factors: Callable[[dict[str, Any]], dict[str, float]]) -> str:
     names = list(factors(next(iter(found.values()))))
     body = [[one.data, str(one.n), one.graph, *map(times, factors(kept).values())] for one, kept in found.items()]
     return table(["data", "n", "graph", *names], body)
@@ -342,6 +429,50 @@ def settling_table(found: Found) -> str:
             line.append("not within `most`" if missed else times(ratio))
         body.append(line)
     return table(["data", "n", "graph", *labels], body)
+
+
+def seeds_table(found: Found) -> str:
+    """The main factors with each seed."""
+    others = [read(seed) for seed in SEEDS[1:]]
+    names = ("messages: gossip / one walk", "rounds: one walk / gossip", "rounds: one walk / 8")
+    more = ("updates: importance / uniform walk", "messages: MHLJ / uniform walk")
+    body = []
+    for one, kept in found.items():
+        same = [
+            kept,
+            *(other[here] for other, seed in zip(others, SEEDS[1:]) if (here := one._replace(seed=seed)) in other),
+        ]
+        pairs = [costs(each) | causes(each) for each in same]
+        body.append(
+            [
+                one.data,
+                str(one.n),
+                one.graph,
+                *(" · ".join(times(each[name]) for each in pairs) for name in (*names, *more)),
+            ]
+        )
+    return table(["data", "n", "graph", *names, *more], body)
+
+
+def own_table(found: Found, own: Rows) -> str:
+    """Messages until every node has a model that is good enough: a walk passes its model on to all others."""
+    body = []
+    for one, kept in found.items():
+        rows = by_label(kept)
+        walk = count(rows[ONE], "messages") + one.n - 1
+        both = [row for row in own if (row["data"], row["n"], row["graph"]) == one[:3]]
+        there = [row for row in both if row["own"] is not None]
+        line = [one.data, str(one.n), one.graph, size(walk), size(gossip_of(rows, "messages"))]
+        if there:
+            best = min(there, key=lambda row: row["messages"])
+            line += [size(best["messages"]), best["label"], times(best["messages"] / walk)]
+        elif both:
+            nearest = min(both, key=lambda row: row["at"])
+            most = 2 * kept["edges"] * nearest["most"]
+            line += [f"> {size(most)} (at {nearest['at']:.2f}×)", nearest["label"], f"> {times(most / walk)}"]
+        body.append(line)
+    head = ["data", "n", "graph", "one walk, and n − 1 to pass it on", "gossip, mean model", "gossip, own models", "by"]
+    return table([*head, "gossip, own models / one walk"], body)
 
 
 def goals_table(rows: Rows) -> str:
@@ -405,7 +536,7 @@ def draw_goals(rows: Rows) -> None:
 
 
 def draw() -> None:
-    found = {one: kept for one, kept in read().items() if len(kept["rows"]) == len(LABELS)}
+    found = read()
     with matplotlib.rc_context(STYLE):
         for n in SIZES:
             if all(Setting(data, n, graph) in found for data in DATA for graph in GRAPHS):
@@ -416,13 +547,16 @@ def draw() -> None:
         for n in SIZES
         if (data, n) in {one[:2] for one in found}
     }
-    tables |= {"factors": factors_table(found), "settling": settling_table(found), "places": places_table(found)}
+    tables |= {"costs": factors_table(found, costs), "causes": factors_table(found, causes)}
+    tables |= {"seeds": seeds_table(found), "settling": settling_table(found), "places": places_table(found)}
     tables |= {"data": data_table(found)}
     if NEARER.is_file():
         rows = json.loads(NEARER.read_text("utf-8"))["rows"]
         tables["goals"] = goals_table(rows)
         with matplotlib.rc_context(STYLE):
             draw_goals(rows)
+    if OWN.is_file():
+        tables["own"] = own_table(found, json.loads(OWN.read_text("utf-8"))["rows"])
     page = PAGE.read_text(encoding="utf-8")
     for name, text in tables.items():
         place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -437,17 +571,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=words[0], formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", choices=list(DATA), action="append", help="these data only (may be repeated)")
     parser.add_argument("-n", type=int, choices=SIZES, action="append", help="graphs of this size only")
+    parser.add_argument("--seed", type=int, choices=SEEDS, action="append", help="this seed only")
+    parser.add_argument("--own", action="store_true", help="only when the models of the nodes themselves are there")
     parser.add_argument("--goals", action="store_true", help="only the goals that are nearer to the optimum")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="freewalk")  # that plain MHLJ is biased, which is what is shown
     HERE.mkdir(exist_ok=True)
-    for setting in [] if options.draw or options.goals else settings():
-        if setting.data in (options.data or DATA) and setting.n in (options.n or SIZES):
-            measure(setting, options.again)
-    if options.goals or not (options.draw or options.data or options.n):
+    for seed in [] if options.draw or options.goals or options.own else options.seed or SEEDS:
+        for setting in settings(seed):
+            if setting.data in (options.data or DATA) and setting.n in (options.n or SIZES):
+                setting.file.parent.mkdir(exist_ok=True)
+                measure(setting, options.again)
+    if options.goals or not (options.draw or options.data or options.n or options.seed or options.own):
         measure_goals(options.again)
+    if options.own or not (options.draw or options.data or options.n or options.seed or options.goals):
+        measure_own(options.again, options.n or SIZES)
     draw()
 
 
