@@ -1,6 +1,6 @@
 """Measure what docs/explanation/comparison.md says of walks, gossip and servers, draw its figures and write its tables.
 
-python docs/images/comparison.py                      # everything, about MINUTES minutes on two cores
+python docs/images/comparison.py                      # everything, about 20 minutes on two cores
 python docs/images/comparison.py --data alike -n 100  # some of the settings; what is measured already is kept
 python docs/images/comparison.py --goals              # only the goals that are nearer to the optimum
 python docs/images/comparison.py --own                # only when the models of the nodes themselves are there
