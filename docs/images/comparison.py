@@ -3,6 +3,7 @@
 python docs/images/comparison.py                      # everything, about 20 minutes on two cores
 python docs/images/comparison.py --data alike -n 100  # some of the settings; what is measured already is kept
 python docs/images/comparison.py --goals              # only the goals that are nearer to the optimum
+python docs/images/comparison.py --control            # only data that are alike with the goal of the regions
 python docs/images/comparison.py --own                # only when the models of the nodes themselves are there
 python docs/images/comparison.py --again              # measure again what is there already
 python docs/images/comparison.py --draw               # nothing is measured: figures and tables from comparison/*.json
@@ -64,6 +65,8 @@ METHODS = [
 LABELS = [method.label for method in METHODS]
 ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, FEDAVG, CENTRAL, CENTRAL_IMPORTANCE = LABELS
 BY_SERVER = LABELS[-3:]
+CONTROL = HERE / "control.json"
+CONTROL_LABELS = (ONE, EIGHT, GOSSIP, TRACKING)
 OWN = HERE / "own.json"
 NEARER = HERE / "goals.json"
 NEARER_GOALS = (2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01)
@@ -192,6 +195,28 @@ def measure_goals(again: bool) -> None:
                 lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows.values())
                 words = json.dumps(head, ensure_ascii=False)[1:-1]
                 NEARER.write_text(f'{{{words}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
+                print(*key, rows[key]["to_goal"]["messages"], flush=True)
+
+
+def measure_control(again: bool) -> None:
+    """Data that are alike with the goal of the regions: what is due to the goal, and what to the data."""
+    kept = {} if again or not CONTROL.is_file() else json.loads(CONTROL.read_text("utf-8"))
+    rows = {(row["n"], row["graph"], row["label"]): row for row in kept.get("rows", [])}
+    goal = GOALS["regions"]
+    head = {"command": "python docs/images/comparison.py --control", "version": fw.__version__, "data": "alike"}
+    for n in SIZES:
+        for graph in GRAPHS:
+            setting = Setting("alike", n, graph)
+            for method in METHODS:
+                key = n, graph, method.label
+                if method.label not in CONTROL_LABELS or key in rows:
+                    continue
+                options = setting.options | {"goal": goal, "start": n // 4}
+                found = fw.compare(setting.problem, setting.network, [method], budget=BUDGET, **options)
+                rows[key] = {"n": n, "graph": graph, "goal": goal, **found.as_dict()["rows"][0]}
+                lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows.values())
+                words = json.dumps(head, ensure_ascii=False)[1:-1]
+                CONTROL.write_text(f'{{{words}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
                 print(*key, rows[key]["to_goal"]["messages"], flush=True)
 
 
@@ -431,6 +456,28 @@ def settling_table(found: Found) -> str:
     return table(["data", "n", "graph", *labels], body)
 
 
+def control_table(found: Found, control: Rows) -> str:
+    """Data that are alike beside regions, both with the goal of the regions."""
+    body = []
+    for n in SIZES:
+        for graph in GRAPHS:
+            alike = {row["label"]: row for row in control if (row["n"], row["graph"]) == (n, graph)}
+            regions = by_label(found[Setting("regions", n, graph)])
+            line = [str(n), graph]
+            for label in (ONE, EIGHT):
+                line += [size(count(each[label], "messages")) for each in (alike, regions)]
+            for each in (alike, regions):
+                line.append(times(count(each[ONE], "rounds") / count(each[EIGHT], "rounds")))
+            for each in (alike, regions):
+                line.append(times(gossip_of(each, "messages") / count(each[ONE], "messages")))
+            for each in (alike, regions):
+                line.append(times(count(each[ONE], "rounds") / gossip_of(each, "rounds")))
+            body.append(line)
+    head = ["one walk: messages", "8 walks: messages", "rounds: one walk / 8", "messages: gossip / one walk"]
+    head.append("rounds: one walk / gossip")
+    return table(["n", "graph", *(f"{name}, {data}" for name in head for data in ("alike", "regions"))], body)
+
+
 def seeds_table(found: Found) -> str:
     """The main factors with each seed."""
     others = [read(seed) for seed in SEEDS[1:]]
@@ -555,6 +602,8 @@ def draw() -> None:
         tables["goals"] = goals_table(rows)
         with matplotlib.rc_context(STYLE):
             draw_goals(rows)
+    if CONTROL.is_file():
+        tables["control"] = control_table(found, json.loads(CONTROL.read_text("utf-8"))["rows"])
     if OWN.is_file():
         tables["own"] = own_table(found, json.loads(OWN.read_text("utf-8"))["rows"])
     page = PAGE.read_text(encoding="utf-8")
@@ -572,6 +621,7 @@ def main() -> None:
     parser.add_argument("--data", choices=list(DATA), action="append", help="these data only (may be repeated)")
     parser.add_argument("-n", type=int, choices=SIZES, action="append", help="graphs of this size only")
     parser.add_argument("--seed", type=int, choices=SEEDS, action="append", help="this seed only")
+    parser.add_argument("--control", action="store_true", help="only data that are alike with the goal of the regions")
     parser.add_argument("--own", action="store_true", help="only when the models of the nodes themselves are there")
     parser.add_argument("--goals", action="store_true", help="only the goals that are nearer to the optimum")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
@@ -579,14 +629,19 @@ def main() -> None:
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="freewalk")  # that plain MHLJ is biased, which is what is shown
     HERE.mkdir(exist_ok=True)
-    for seed in [] if options.draw or options.goals or options.own else options.seed or SEEDS:
+    parts = (options.goals, options.own, options.control)
+    some = bool(options.data or options.n or options.seed)
+    for seed in [] if options.draw or any(parts) else options.seed or SEEDS:
         for setting in settings(seed):
             if setting.data in (options.data or DATA) and setting.n in (options.n or SIZES):
                 setting.file.parent.mkdir(exist_ok=True)
                 measure(setting, options.again)
-    if options.goals or not (options.draw or options.data or options.n or options.seed or options.own):
+    everything = not (options.draw or some or any(parts))
+    if options.goals or everything:
         measure_goals(options.again)
-    if options.own or not (options.draw or options.data or options.n or options.seed or options.goals):
+    if options.control or everything:
+        measure_control(options.again)
+    if options.own or everything:
         measure_own(options.again, options.n or SIZES)
     draw()
 
