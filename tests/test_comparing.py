@@ -2,9 +2,11 @@
 
 import json
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray
 from typer.testing import CliRunner
 
 import freewalk as fw
@@ -14,18 +16,19 @@ from freewalk.comparing import Budget
 from freewalk.comparing.crossing import crossings, spans
 from freewalk.comparing.stepping import exact_step
 from freewalk.comparing.track import Contestant, Track
+from freewalk.record import Record
 
 GRAPH = fw.graphs.ring(8)
 PROBLEM = fw.objectives.LeastSquares.synthetic(GRAPH.n, dim=3, noise=0.5, seed=1)
 UNIFORM = Method("uniform", fw.designs.Metropolis(), fw.SGD(0.01))
 TRACKING = fw.baselines.gradient_tracking(0.01)
 GOAL = 1.05  # near enough that noise limits the step of a walk, which is then known exactly
-OPTIONS = {"goal": GOAL, "runtime": "reference", "most": 30_000, "walks": 8}
+OPTIONS = {"goal": GOAL, "runtime": "cpu", "most": 30_000, "walks": 8}
 
 
 def track(**options) -> Track:
     best = PROBLEM.measure(PROBLEM.optimum())["mse"]
-    common = {"start": None, "initial": None, "runtime": "reference", "precision": "float64"}
+    common = {"start": None, "initial": None, "runtime": "cpu", "precision": "float64"}
     return Track(PROBLEM, GRAPH, GOAL * best, best, 0, 8, 30_000, common, lambda words: None, **options)
 
 
@@ -65,12 +68,12 @@ def test_an_interval_may_be_open() -> None:
 
 
 def test_a_walk_takes_as_many_updates_as_its_exact_recursion_says() -> None:
-    found = fw.compare(PROBLEM, GRAPH, [UNIFORM], goal=GOAL, walks=400, seed=3, most=30_000)
     best = PROBLEM.loss(PROBLEM.optimum())
     exact = fw.analysis.race(PROBLEM, UNIFORM.kernel(GRAPH, PROBLEM), settle=0.025 * best, reach=0.05 * best)
+    method = UNIFORM.with_step(exact.step)
+    found = fw.compare(PROBLEM, GRAPH, [method], goal=GOAL, walks=400, seed=3, most=30_000, keep_steps=True)
     (row,) = found.rows
-    assert row.how == "exact"
-    assert row.step == pytest.approx(exact.step, rel=0.01)
+    assert exact_step(Contestant(track(), UNIFORM)) == pytest.approx(exact.step, rel=0.01)
     for axis, expected in (("updates", exact.updates), ("rounds", exact.updates), ("messages", exact.messages)):
         span = row.to_goal[axis]
         assert span.low < expected < span.high
@@ -90,6 +93,32 @@ def test_the_search_comes_near_the_best_step(found: fw.comparing.Comparison) -> 
     assert exact_step(contestant) is None
 
 
+def test_the_search_goes_up_from_the_exact_step() -> None:
+    """With a step that settles at half of the goal's excess a walk on a large ring takes far longer than it has to."""
+    graph = fw.graphs.ring(100)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=50, heavy_variance=1, shift=0.5, seed=1)
+    options = {"goal": 2.0, "walks": 100, "seed": 1, "most": 1_000_000}
+    (row,) = fw.compare(problem, graph, [UNIFORM], **options).rows
+    best = problem.measure(problem.optimum())["mse"]
+    step = exact_step(Contestant(replace(track(), problem=problem, graph=graph, level=2 * best, optimum=best), UNIFORM))
+    (exact,) = fw.compare(problem, graph, [UNIFORM.with_step(step)], keep_steps=True, **options).rows
+    assert row.how == "search"
+    assert row.step > 1.2 * step
+    assert row.stayed
+    assert row.to_goal["rounds"].value < exact.to_goal["rounds"].low
+
+
+@pytest.mark.parametrize(("above", "stays"), [(0, True), (2, True), (5, False)])
+def test_a_mean_that_lingers_at_the_goal_does_not_stay(above: int, stays: bool) -> None:
+    """Of 60 checkpoints after the goal three may be above it, however low the mean of all is."""
+    contestant, times = Contestant(track(), UNIFORM), np.arange(80)
+    level = contestant.track.level
+    values = np.where(times < 20, 2 * level, 0.5 * level)
+    values[30 : 30 + above] = 1.01 * level
+    data = xarray.Dataset({"mse": (("walk", "step"), values[None])}, coords={"step": times})
+    assert contestant.stays(Record(data)) is stays
+
+
 def test_exact_steps_are_also_those_of_tokens_that_do_not_mix() -> None:
     one, two = (exact_step(Contestant(track(), fw.baselines.multi_walk_sgd(0.1, tokens))) for tokens in (1, 2))
     assert one is not None
@@ -104,7 +133,7 @@ def test_what_draws_nothing_has_no_interval_and_says_so(found: fw.comparing.Comp
     assert words.count("no draws") == 5
     assert "'no draws': nothing is random" in " ".join(words.split())
     assert max(map(len, words.splitlines())) <= 80
-    assert f"{found.rows[1].pilot_runs} runs" in " ".join(words.split())
+    assert f"spent {sum(row.pilot_runs for row in found.rows)} runs" in " ".join(words.split())
     assert found.record.data.walks.values.tolist() == [8, 1]
     assert str(found) == found.text()
 

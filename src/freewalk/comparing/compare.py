@@ -27,7 +27,7 @@ Progress = Callable[[str, int, int], None]
 
 _BEYOND = 1.5  # times the rounds to the goal: how long a run is
 _PATIENCE = 4  # times as many rounds as the pilots needed, after which a step from a search is made smaller
-_REDUCTIONS = 6
+_REDUCTIONS = 12
 _check = Checks(FreewalkError)
 
 
@@ -50,10 +50,10 @@ def compare(
 ) -> Comparison:
     """Count what each method needs until its mean error is within a factor of the optimum.
 
-    Steps are chosen by one rule for all. For least squares with `fw.SGD` it is the largest step with which the expected
-    loss settles at half of the goal's distance from the optimum, which is known exactly. Where no steady state is
-    known, or noise does not limit the step, steps on a geometric grid are tried in pilot runs with another seed, and
-    the one that reaches the goal in the fewest rounds is taken. Schedules, and rules without a step, stay as they are.
+    Steps are chosen by one rule for all: the one that reaches the goal in the fewest rounds, and stays there, in pilot
+    runs with another seed. For least squares with `fw.SGD` the pilots begin at the step whose expected loss settles at
+    half of the goal's distance from the optimum, which is known exactly, and go up; elsewhere they come down from the
+    largest step that could be stable. Schedules, and rules without a step, stay as they are.
 
     Parameters
     ----------
@@ -246,6 +246,7 @@ def _finish(one: Contestant, record: Record, choice: Choice) -> Finish:
         final=float(one.mean_of(record)[-1]),
         walks=len(values),
         draws=one.draws,
+        stayed=one.stays(record),
         diverged=int(data.diverged.values.sum()),
         pilot_runs=choice.runs,
         pilot_updates=choice.updates,

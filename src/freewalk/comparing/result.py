@@ -42,7 +42,8 @@ class Finish:
     step
         The step it was run with; None for a schedule, or a rule without a step.
     how
-        How that was chosen: "exact", by the exact steady state; "search", in pilot runs; or "given".
+        How that was chosen: "exact", by the exact steady state, where no larger one was quicker; "search", in pilot
+        runs; or "given".
     to_goal
         By axis ("updates", "messages", "bytes", "rounds"): what it took until the mean over the walks reached the goal,
         in the mean over the walks, with its 95 % confidence interval; None where it was not reached.
@@ -54,6 +55,8 @@ class Finish:
         How many walks there were, and how many of them have diverged.
     draws
         Whether anything in it is random; otherwise there is one walk and no interval.
+    stayed
+        Whether the mean stayed at the goal once it was there: at most one checkpoint in twenty was above it again.
     pilot_runs, pilot_updates
         What the search for its step has spent, of all walks and tokens together.
     """
@@ -66,6 +69,7 @@ class Finish:
     final: float
     walks: int
     draws: bool
+    stayed: bool = True
     diverged: int = 0
     pilot_runs: int = 0
     pilot_updates: int = 0
@@ -121,21 +125,25 @@ class Comparison:
             f"interval, by a bootstrap over {walks:,} walks"
         ]
         words[0] += "." if all(row.draws for row in self.rows) else "; 'no draws': nothing is random, one run."
-        if any(row.how == EXACT for row in self.rows):
-            words.append(
-                "Step 'exact': the largest whose expected loss settles at half of the goal's distance from the optimum."
-            )
-        searched = [row for row in self.rows if row.how == SEARCH]
+        searched = [row for row in self.rows if row.how in (EXACT, SEARCH)]
         if searched:
             runs, updates = sum(row.pilot_runs for row in searched), sum(row.pilot_updates for row in searched)
             budget = self.budget
             words.append(
-                "Step 'search': the one that took the fewest rounds in pilot runs with another seed; the budget for "
-                f"each method was {budget.runs} runs of {budget.walks} walks and {short(budget.updates)} updates, and "
-                f"{len(searched)} of them spent {runs} runs and {short(updates)} updates together."
+                "Steps are those that took the fewest rounds, and stayed at the goal, in pilot runs with another seed; "
+                f"the budget for each method was {budget.runs} runs of {budget.walks} walks and "
+                f"{short(budget.updates)} updates, and {len(searched)} of them spent {runs} runs and {short(updates)} "
+                "updates together."
+            )
+        if any(row.how == EXACT for row in self.rows):
+            words.append(
+                "Step 'exact': its expected loss settles at half of the goal's distance from the optimum, and no "
+                "larger one was quicker."
             )
         if any(row.how == GIVEN for row in self.rows):
             words.append("Step 'given': as the method had it.")
+        if any(row.reached and not row.stayed for row in self.rows):
+            words.append("'?': the mean was above the goal again later.")
         if not all(row.reached for row in self.rows):
             words.append(f"'>': not reached; a walk may make {short(self.most)} updates.")
         return " ".join(words)
@@ -250,9 +258,10 @@ def _count(row: Finish, axis: str) -> str:
     span = row.to_goal[axis]
     if span is None:
         return f"> {short(row.in_all[axis])}"
+    value = short(span.value) + " ?" * (not row.stayed)
     if not row.draws:
-        return f"{short(span.value)}\nno draws"
-    return short(span.value) if math.isnan(span.low) else f"{short(span.value)}\n{short_range(span.low, span.high)}"
+        return f"{value}\nno draws"
+    return value if math.isnan(span.low) else f"{value}\n{short_range(span.low, span.high)}"
 
 
 def short(number: float) -> str:

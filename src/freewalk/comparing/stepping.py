@@ -1,9 +1,10 @@
-"""The step of a contestant: from the exact steady state where there is one, else by a search with a budget."""
+"""The step of a contestant: by a search with a budget, which begins at the exact settling step where there is one."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +73,7 @@ class Choice:
     step
         The step; None: the rule as it was given.
     how
-        "exact", "search" or "given".
+        "exact", the settling step, than which no larger one was quicker; "search" or "given".
     rounds
         When the pilot runs reached the goal; infinite where they did not, or there were none.
     runs, updates
@@ -90,8 +91,7 @@ def choose(contestant: Contestant, budget: Budget, keep: bool) -> Choice:
     """The step of a contestant, by the rule that holds for all of them."""
     if keep or not contestant.has_a_step:
         return Choice(None, GIVEN)
-    exact = exact_step(contestant)
-    return _Search(contestant, budget).choice() if exact is None else Choice(exact, EXACT)
+    return _Search(contestant, budget, exact_step(contestant)).choice()
 
 
 def exact_step(contestant: Contestant) -> float | None:
@@ -132,13 +132,15 @@ class _OverBudget(Exception):
 
 @dataclass
 class _Search:
-    """Steps on a geometric grid, the largest first, in runs that get longer until one reaches the goal.
+    """Steps on a geometric grid in runs that get longer until one reaches the goal and stays there.
 
-    A step that diverges makes room for a smaller one, and so does one that a smaller step has overtaken.
+    From the settling step upwards where that is known exactly, else from the largest downwards. A step that diverges
+    makes room for a smaller one, and so does one that a smaller step has overtaken.
     """
 
     contestant: Contestant
     budget: Budget
+    exact: float | None = None
     runs: int = 0
     updates: int = 0
     best: tuple[float, _Pilot] | None = None  # a place on the grid and how it did
@@ -147,20 +149,38 @@ class _Search:
     def choice(self) -> Choice:
         """The step that reached the goal in the fewest rounds, or else the one that came nearest."""
         try:
-            self._climb_down()
+            if self.exact is None:
+                self._climb_down()
+            else:
+                self._begin_at(self._place(self.exact))
             self._refine()
         except _OverBudget:
             pass
         spent = {"how": SEARCH, "runs": self.runs, "updates": self.updates}
+        if self.exact is not None and (self.best is None or self.best[0] == self._place(self.exact)):
+            rounds = np.inf if self.best is None else self.best[1].rounds
+            return Choice(self.exact, rounds=rounds, **spent | {"how": EXACT})  # type: ignore[arg-type]
         if self.best is not None:
             return Choice(self._step(self.best[0]), rounds=self.best[1].rounds, **spent)  # type: ignore[arg-type]
         nearest = min(self.lowest, key=lambda place: (self.lowest[place], place), default=float(_WINDOW))
         return Choice(self._step(nearest), **spent)  # type: ignore[arg-type]
 
-    def _step(self, place: float) -> float:
+    @cached_property
+    def _first(self) -> float:
+        """The step at place 0."""
         kernel, problem = self.contestant.kernel, self.contestant.track.problem
-        mean = float((kernel.weights * problem.smoothness).mean())
-        return float(f"{_LARGEST / mean * 0.5**place:.3g}")
+        return _LARGEST / float((kernel.weights * problem.smoothness).mean())
+
+    def _step(self, place: float) -> float:
+        return float(f"{self._first * 0.5**place:.3g}")
+
+    def _place(self, step: float) -> float:
+        return float(np.log2(self._first / step))
+
+    def _begin_at(self, place: float) -> None:
+        rounds, most = self.contestant.first_rounds, self.contestant.most_rounds
+        while self._pilot(place, rounds).rounds == np.inf and rounds < most:
+            rounds = min(4 * rounds, most)
 
     def _climb_down(self) -> None:
         window, smaller = [float(place) for place in range(_WINDOW)], _WINDOW
@@ -186,12 +206,15 @@ class _Search:
 
     def _refine(self) -> None:
         """Larger steps where the largest was the best, then those between the best and its neighbours."""
-        while self.best is not None and self.best[0] <= 0 and self._betters(self.best[0] - 1):
+        while self.best is not None and self._is_largest(self.best[0]) and self._betters(self.best[0] - 1):
             pass
         for apart in (0.5, 0.25):
             middle = self.best
             for place in () if middle is None else (middle[0] - apart, middle[0] + apart):
                 self._betters(place)
+
+    def _is_largest(self, place: float) -> bool:
+        return place <= (0 if self.exact is None else self._place(self.exact))
 
     def _betters(self, place: float) -> bool:
         before = self.best
@@ -222,5 +245,6 @@ class _Search:
 
 def reduced(choice: Choice) -> Choice:
     """The same choice with a smaller step, where all walks together do not do what the pilots did."""
-    factor = np.sqrt(2.0)
-    return replace(choice, step=None if choice.step is None else choice.step / factor, rounds=factor * choice.rounds)
+    factor = 2.0**0.5
+    step = None if choice.step is None else choice.step / factor
+    return replace(choice, step=step, rounds=factor * choice.rounds, how=SEARCH)

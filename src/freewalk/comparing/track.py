@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 #: How many checkpoints a run has: a goal that is reached in its last three quarters is known to 1 % or better.
 CHECKPOINTS = 400
+_RELAPSES = (
+    0.05  # the share of the checkpoints after the goal that may be above it: a curve that lingers there has more
+)
 
 
 class Interrupted(Exception):
@@ -146,7 +149,9 @@ class Contestant:
         """Whether it stays at the goal once it is there: others are there by chance, or as they swing."""
         mean, level = self.mean_of(record), self.track.level
         after = mean[record.data.step.values >= self.rounds_to_goal(record)]
-        return bool(after.size and max(after.mean(), tail_of(mean).mean()) <= level)
+        if not after.size or (after > level).mean() > _RELAPSES:
+            return False
+        return bool(max(after.mean(), tail_of(mean).mean()) <= level)
 
 
 def tail_of(mean: Floats) -> Floats:
