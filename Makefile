@@ -1,16 +1,22 @@
-# Two commands: `make demo` runs the main job, `make test` checks everything. Both install what they need into .venv.
+# Two commands: `make demo` runs the main job, `make test` checks nearly everything. Both install what they need into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-cuda lint bench bench-check clean
+.PHONY: demo test test-long test-cuda lint bench bench-check clean
 
 demo: .venv/ready
 	@$(BIN)/freewalk demo
 
 # A file of tests stays with one worker, which makes what they share once. One thread for linear algebra in each worker: more
 # of them wait for each other.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
+
 test: lint
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
+	@$(PYTEST) -m "not long"
+
+# What takes longer: the paper reproduced, the kernels of a card in a simulator, edits of every function. CI runs it too.
+test-long: .venv/ready-test
+	@$(PYTEST) -m long
 
 # The contract tests on a graphics card, where there is one.
 test-cuda: .venv/ready-cuda

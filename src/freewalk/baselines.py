@@ -218,7 +218,7 @@ def multi_walk_sgd(
     >>> multi_walk_sgd(0.01, tokens=4, meet=True).exchange
     Meet(every=1)
     """
-    _check.whole("multi_walk_sgd", "tokens", tokens, 2, remedy="one walk is a Method of its own")
+    _check.whole("multi_walk_sgd", "tokens", tokens, 1)
     _check.flag("multi_walk_sgd", "meet", meet)
     label = f"{tokens} walks" + ", meeting" * meet
     chosen = Metropolis() if design is None else design

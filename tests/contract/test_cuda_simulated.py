@@ -18,9 +18,11 @@ TESTS = {
     "test_paths.py": "every_design_on_every_runtime and random and 15",
     "test_lessons.py": "every_design or in_phases",
     "test_node_weights.py": "runtimes_agree and relays and float64 or divides",
+    "test_tokens.py": "phases_have_exchanges or one_token",
 }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.environ.get("FREEWALK_TEST_RUNTIME") == "CUDA", reason="is what it would start")
 @pytest.mark.parametrize("name", TESTS)
 def test_the_contract_in_the_simulator(name):

@@ -126,6 +126,7 @@ def run(folder, text):
     return results, {path.name.partition("-")[0] for path in (folder / "cache").iterdir()}
 
 
+@pytest.mark.long
 def test_no_edit_meets_a_stale_cache(tmp_path):
     """A helper, a slope and an update are edited at once; each has a compiled function in which it is alone."""
     first, modules = run(tmp_path, MODULE)

@@ -21,6 +21,8 @@ from freewalk.studies.files import fit_path
 from freewalk.studies.published import FIGURES
 from freewalk.studies.registry import COMPUTED, name_of, variants_of
 
+pytestmark = pytest.mark.long
+
 EVERY = [(key, variant) for key in KEYS for variant in variants_of(key)]
 #: How many tests of a study quote no sentence of the paper.
 OURS = {"3": 1, "4a": 1, "4b": 2, "5a": 3, "5b": 3, "3-logistic": 1, "5b-logistic": 4, "6-decay": 1, "section-4": 2}
