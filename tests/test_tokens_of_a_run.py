@@ -165,7 +165,7 @@ def test_records_of_different_tokens_side_by_side():
         ({"start": [1, 2, 3]}, "start has shape"),
         ({"initial": np.zeros((1, 4, 2))}, r"expected \(3,\).*for each token, \(1, 4, 3\)"),
         ({"tokens": 10**8}, "models of 1 × 100,000,000 tokens|models of 1 walks × 100,000,000 tokens"),
-        ({"tokens": 2**32}, "walks × tokens"),
+        ({"tokens": 2**32}, "the models of 1 walks × 4,294,967,296 tokens would take"),
         ({"exchange": Next(share=2.0), "paths": 5}, "paths"),
         ({"kernel": [fw.Phase(None, WALK, RULE)], "rule": None, "exchange": Meet()}, "each phase names its own"),
         ({"rule": fw.rules.SAG(0.01), "tokens": 4 * 10**6}, "what stays at the nodes .1 walks × 4,000,000 tokens"),
