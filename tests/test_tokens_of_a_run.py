@@ -32,6 +32,16 @@ class Next(fw.Exchange):
         return (1 - self.share) * np.eye(tokens) + self.share * np.roll(np.eye(tokens), 1, axis=1)
 
 
+@dataclass(frozen=True)
+class Equal(fw.Exchange):
+    """A user's exchange: all tokens average, by their weights."""
+
+    every: int = 2
+
+    def weights(self, gathering):
+        return Average().weights(gathering)
+
+
 CASES = {
     "apart": {"kernel": WALK, "rule": RULE, "tokens": 4},
     "Meet": {"kernel": WALK, "rule": RULE, "tokens": 4, "exchange": Meet()},
@@ -155,7 +165,7 @@ def test_records_of_different_tokens_side_by_side():
         ({"start": [1, 2, 3]}, "start has shape"),
         ({"initial": np.zeros((1, 4, 2))}, r"expected \(3,\).*for each token, \(1, 4, 3\)"),
         ({"tokens": 10**8}, "models of 1 × 100,000,000 tokens|models of 1 walks × 100,000,000 tokens"),
-        ({"tokens": 2**32}, "walks × 4,294,967,296 tokens"),
+        ({"tokens": 2**32}, "the models of 1 walks × 4,294,967,296 tokens would take"),
         ({"exchange": Next(share=2.0), "paths": 5}, "paths"),
         ({"kernel": [fw.Phase(None, WALK, RULE)], "rule": None, "exchange": Meet()}, "each phase names its own"),
         ({"rule": fw.rules.SAG(0.01), "tokens": 4 * 10**6}, "what stays at the nodes .1 walks × 4,000,000 tokens"),
@@ -235,3 +245,45 @@ def test_own_exchanges_count_what_they_send():
     moved = fw.walk(WALK, steps=30, tokens=4).data.messages.values[0]
     sent = np.cumsum((nodes != np.roll(nodes, -1, axis=0)).sum(axis=0))
     assert np.array_equal(record.data.messages.values[0, 1:] - moved[1:], sent)
+
+
+def test_gossip_after_tokens_have_moved():
+    """It is refused before the run: by then nobody stands where it started."""
+    phases = [fw.Phase(5, WALK, RULE), fw.Phase(None, PARKED, RULE, Gossip())]
+    with pytest.raises(fw.FreewalkError, match="Gossip: an earlier phase moves the tokens, expected one parked"):
+        fw.learn(PROBLEM, phases, steps=10, tokens="nodes")
+    parked = [fw.Phase(5, PARKED, RULE), fw.Phase(None, PARKED, RULE, Gossip())]
+    assert fw.learn(PROBLEM, parked, steps=10, tokens="nodes").data.messages[0, -1] == 5 * 24
+
+
+def test_tokens_start_at_nodes_given_by_name():
+    kernel = Stay().kernel(fw.graphs.from_edges([("a", "b"), ("b", "c"), ("c", "a")]))
+    record = fw.walk(kernel, steps=2, walks=2, tokens=2, start=[["a", "b"], ["c", "c"]])
+    assert np.array_equal(record.data["at"], [[0, 1], [2, 2]])
+    assert np.array_equal(fw.walk(kernel, steps=2, tokens=2, start=["c", "b"]).data["at"], [[2, 1]])
+    for start in ([["a", "b"], ["c"]], [["a", "b"], "c"], [["a", "x"], ["b", "c"]]):
+        with pytest.raises(fw.FreewalkError, match=r"start|no node"):
+            fw.walk(kernel, steps=2, walks=2, tokens=2, start=start)
+
+
+def test_an_average_of_many_needs_no_pairs(monkeypatch):
+    """Its weights would be tokens² numbers, also on the reference runtime; they say the same."""
+
+    def refuse(self, gathering):
+        raise AssertionError("asked for all pairs")
+
+    run = {"steps": 6, "walks": 2, "tokens": 5, "exchange": Average(every=2), "runtime": "reference"}
+    equal = fw.learn(PROBLEM, WALK, RULE, **run | {"exchange": Equal()})
+    monkeypatch.setattr(Average, "weights", refuse)
+    record = fw.learn(PROBLEM, WALK, RULE, **run)
+    np.testing.assert_allclose(record.data.final, equal.data.final, rtol=1e-12)
+    np.testing.assert_allclose(record.data.consensus, equal.data.consensus, atol=1e-25)
+
+
+def test_the_mean_of_many_models_in_single_precision():
+    """Summed in double precision: 0.1 in single precision, added up a million times in it, is 1 % off."""
+    graph, tokens = fw.graphs.ring(3), 10**6
+    problem = fw.objectives.LeastSquares(np.ones((3, 2)), np.ones(3))
+    run = {"steps": 1, "tokens": tokens, "start": 0, "initial": [0.1, 0.3], "precision": "float32"}
+    record = fw.learn(problem, Stay().kernel(graph), fw.SGD(1e-30), **run)
+    np.testing.assert_allclose(record.data.final[0], [0.1, 0.3], rtol=1e-6)

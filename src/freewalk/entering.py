@@ -16,7 +16,7 @@ from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import AnalysisError, FreewalkError, KernelError, ProblemError, TargetWarning
 from freewalk.exchanges import Exchange
 from freewalk.exchanges.exchange import checked as checked_exchange
-from freewalk.exchanges.exchange import gathering_of, weights_of
+from freewalk.exchanges.exchange import gathering_of, is_parked, weights_of
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
@@ -144,14 +144,17 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
 
 def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) -> None:
     """Refuse an exchange that these tokens cannot make; `nodes` is where the tokens of all walks start."""
-    for phase in (phase for phase in listed if phase.exchange is not None):
-        exchange = phase.exchange
+    parked = True  # so far
+    for phase in listed:
+        exchange, stayed = phase.exchange, parked
+        parked = parked and is_parked(phase.kernel)
         if exchange is None:
             continue
         who = type(exchange).__name__
         if tokens < 2:
             raise FreewalkError(f"{who}: there is one token, expected at least two that can mix; pass tokens=8")
-        for own in np.unique(nodes.reshape(-1, tokens), axis=0):
+        starts = {own.tobytes(): own for own in nodes.reshape(-1, tokens)}  # np.unique is slow where rows are long
+        for own in starts.values() if stayed else (None,):
             exchange.admit(phase.kernel, own)
         first = gathering_of(0, 0, exchange.every, nodes[:tokens], phase.kernel.graph)
         if not exchange.means:
@@ -361,12 +364,14 @@ def start(
 def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
     """Nodes as numbers: given as such, or by their names where the graph has some."""
     given = value.tolist() if hasattr(value, "tolist") else value  # arrays and columns of a table
-    words = [given] if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else []
+    rows = given if isinstance(given, (list, tuple)) else [given]
+    words = [word for row in rows for word in (row if isinstance(row, (list, tuple)) else [row])]
     if words and all(isinstance(word, str) for word in words):
         if graph.node_names is None:
             raise check.fail(who, name, value, expected, f"{graph.name} has no names")
-        numbers = [graph.node(word) for word in words]
-        return np.array(numbers[0] if isinstance(given, str) else numbers, dtype=np.int64)
+        if len({len(row) if isinstance(row, (list, tuple)) else 0 for row in rows}) > 1:
+            raise check.fail(who, name, value, expected, "all rows have one length")
+        return np.array([graph.node(word) for word in words], dtype=np.int64).reshape(np.shape(given))
     return check.integers(who, name, value, None, low=0, high=graph.n - 1, remedy=f"give {expected}")
 
 

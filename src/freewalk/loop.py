@@ -18,6 +18,7 @@ from freewalk.checks import Checks
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import measured
+from freewalk.phases import label_of
 from freewalk.record import Record, described
 from freewalk.rules.rule import PROBE_BYTES
 from freewalk.runtimes import Engine, Job, Runtime, State
@@ -219,12 +220,13 @@ def _data(run: Continuation) -> "xarray.Dataset":
     several = state.tokens > 1
     nodes = own(state.nodes)
     variables["at"] = (("walk", "token"), _by_walk(state, nodes)) if several else ("walk", nodes)
-    attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": label_of(job)}
+    attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": label_of(job.phases, job.tokens)}
     objective = job.objective
     if objective is not None:
         models, best = state.reported(job.rule_at(state.step)), _optimal(job, objective)
         by_walk = _by_walk(state, models)
-        variables["final"] = (("walk", "coordinate"), own(by_walk.mean(axis=1) if several else models))
+        mean = by_walk.mean(axis=1, dtype=np.float64).astype(models.dtype) if several else models
+        variables["final"] = (("walk", "coordinate"), own(mean))
         variables["diverged"] = ("walk", _diverged(objective, by_walk, variables["loss"][1], best))
         variables["updates"] = ("step", job.updates_at(run.marks))
         variables["smoothness"] = ("node", objective.smoothness)
@@ -275,13 +277,6 @@ def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:
 def _by_walk(state: State, values: NDArray[Any]) -> NDArray[Any]:
     """What is known by row, by walk and token."""
     return values.reshape(state.walks, state.tokens, *values.shape[1:])
-
-
-def label_of(job: Job) -> str:
-    """What a run is called: its kernels, its tokens and its exchanges."""
-    label = " → ".join(phase.kernel.label for phase in job.phases)
-    exchanges = dict.fromkeys(repr(phase.exchange) for phase in job.phases if phase.exchange is not None)
-    return ", ".join([label, *([f"{job.tokens} tokens"] if job.tokens > 1 else []), *exchanges])
 
 
 def _optimal(job: Job, objective: Objective) -> dict[str, float]:

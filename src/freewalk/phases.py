@@ -83,6 +83,13 @@ def updates_at(phases: Sequence[Phase], steps: NDArray[np.int64], tokens: int = 
     return made
 
 
+def label_of(phases: Sequence[Phase], tokens: int = 1) -> str:
+    """What a run is called: its kernels, its tokens and its exchanges."""
+    label = " → ".join(phase.kernel.label for phase in phases)
+    exchanges = dict.fromkeys(repr(phase.exchange) for phase in phases if phase.exchange is not None)
+    return ", ".join([label, *([f"{tokens} tokens"] if tokens > 1 else []), *exchanges])
+
+
 def _same(one: Rule | None, other: Rule | None) -> bool:
     """Whether two rules are the same; those that cannot be compared, such as some with arrays, are not."""
     try:

@@ -17,6 +17,7 @@ TESTS = {
     "test_cuda_kernels.py": "",
     "test_paths.py": "every_design_on_every_runtime and random and 15",
     "test_lessons.py": "every_design or in_phases",
+    "test_tokens.py": "one_coordinate",
     "test_node_weights.py": "runtimes_agree and relays and float64 or divides",
     "test_tokens.py": "phases_have_exchanges or one_token",
 }

@@ -132,6 +132,18 @@ def test_parts_of_a_card(setting):
     assert_identical(learned(CUDA(walks_at_once=2).engine(job), 9, [7, 20]), whole)
 
 
+def test_what_models_of_one_coordinate_carry_is_mixed():
+    graph = fw.graphs.ring(6)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=1, seed=1)
+    run = {"steps": 12, "every": 4, "walks": 2, "tokens": 3, "exchange": Average(every=3)}
+    expected, result = (
+        fw.learn(problem, fw.designs.SimpleWalk().kernel(graph), RULES["Momentum"], runtime=runtime, **run)
+        for runtime in (Reference(), COMPILED[0])
+    )
+    for name in ("loss", "consensus", "messages", "final"):
+        np.testing.assert_allclose(result.data[name], expected.data[name], rtol=1e-9, atol=1e-12, err_msg=name)
+
+
 @pytest.mark.parametrize("setting", ON_CARDS if ON_CARD else ["Meet", "Average", "Gossip"])
 def test_single_precision(setting):
     job = job_of(setting, "SGD", "float32")

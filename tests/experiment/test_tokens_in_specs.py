@@ -135,7 +135,7 @@ def test_a_method_may_take_a_design_and_a_label() -> None:
         ),
         (PHASES.replace("tokens = 2", 'method = { kind = "fedavg", step = 1 }'), r"has phases as well as a method"),
         (PHASES.replace("tokens = 2", ""), r"'phases': Average: there is one token"),
-        (MEETING.replace("= 3", "= 10_000_000_000"), r"\[run\]: .*walks × 10,000,000,000 tokens"),
+        (MEETING.replace("= 3", "= 10_000_000_000"), r"\[run\]: the models of 2 walks × 10,000,000,000 tokens"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_runs(walks: str, message: str) -> None:

@@ -17,7 +17,7 @@ from freewalk.analysis.moments import Floats, Tally
 from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel
 from freewalk.objectives import LeastSquares
-from freewalk.phases import Phase, phase_at, updates_at
+from freewalk.phases import Phase, label_of, phase_at, updates_at
 from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES, message_bytes
 
@@ -197,10 +197,8 @@ def _dataset(
     variables: dict[str, Any] = {name: ("step", values) for name, values in measures.items()}
     variables["updates"] = ("step", updates_at(phases, marks, tokens))
     best = problem.optimum()
-    label = " → ".join(phase.kernel.label for phase in phases)
-    exchanges = dict.fromkeys(repr(phase.exchange) for phase in phases if phase.exchange is not None)
     attrs = {
-        "label": ", ".join([label, *([f"{tokens} tokens"] if tokens > 1 else []), *exchanges]),
+        "label": label_of(phases, tokens),
         "optimal_loss": float(problem.loss(best)),
         "optimal_mse": float(problem.mse(best)),
     }

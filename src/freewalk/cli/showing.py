@@ -44,7 +44,7 @@ Against = Annotated[
     typer.Option(
         "--against",
         metavar="NAME",
-        help="A horizontal axis: updates, or what never decreases, such as messages or bytes; may be repeated.",
+        help="A horizontal axis: updates, rounds, or what never decreases, such as messages or bytes; may be repeated.",
     ),
 ]
 Around = Annotated[

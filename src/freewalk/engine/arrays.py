@@ -146,7 +146,7 @@ class Place(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """The walks first..last-1 from step `start` to `stop`; `mark` is the number of the first mark to write down."""
+    """The rows first..last-1 from step `start` to `stop`; `mark` is the number of the first mark to write down."""
 
     first: Any
     last: Any
@@ -156,7 +156,7 @@ class Stretch(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Walks that take turns: `count` steps from `now` on, found in the path from (row, column) on."""
+    """Rows that take turns: `count` steps from `now` on, found in the path from (row, column) on."""
 
     base: Any
     lanes: Any

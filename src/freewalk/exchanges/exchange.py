@@ -84,8 +84,8 @@ class Exchange(ABC):
         away = gathering.nodes[takers] != gathering.nodes[givers]
         return np.bincount(givers[away], minlength=gathering.nodes.size).astype(np.int64)
 
-    def admit(self, kernel: Kernel, nodes: NDArray[np.int32]) -> None:  # noqa: B027 (most have nothing to refuse)
-        """Refuse a kernel, or the nodes where the tokens of a replica start.
+    def admit(self, kernel: Kernel, nodes: NDArray[np.int32] | None) -> None:  # noqa: B027 (most have nothing to refuse)
+        """Refuse a kernel, or the nodes where the tokens of a replica start; None where an earlier phase moves them.
 
         Raises
         ------
@@ -134,7 +134,8 @@ def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
 
 def is_parked(kernel: Kernel) -> bool:
     """Whether a walk by this kernel never leaves its node."""
-    return all(move.hops == 0 and move.law is None for move in kernel.moves if move.probability > 0)
+    first = kernel.moves[0] if kernel.fade is not None else None  # to which the others may leave their share
+    return all(move.hops == 0 and move.law is None for move in kernel.moves if move.probability > 0 or move is first)
 
 
 def checked(exchange: Exchange) -> Exchange:

@@ -89,12 +89,16 @@ class Gossip(Exchange):
         found: csr_array = self.on(gathering.graph)[nodes][:, nodes]
         return found
 
-    def admit(self, kernel: Kernel, nodes: NDArray[np.int32]) -> None:
+    def admit(self, kernel: Kernel, nodes: NDArray[np.int32] | None) -> None:
         """Only one parked token on each node."""
         if not is_parked(kernel):
             raise FreewalkError(
                 f"Gossip: tokens move by {kernel.label}, expected parked ones: fw.designs.Stay(); exchanges of tokens "
                 "that move are fw.exchanges.Meet and Average"
+            )
+        if nodes is None:
+            raise FreewalkError(
+                "Gossip: an earlier phase moves the tokens, expected one parked on each node from the first step on"
             )
         if nodes.size != kernel.graph.n or np.unique(nodes).size != nodes.size:
             raise FreewalkError(

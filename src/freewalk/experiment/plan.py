@@ -18,7 +18,7 @@ from freewalk.experiment.tables import Run, Tables, Walk, place
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
-from freewalk.phases import Phase
+from freewalk.phases import Phase, label_of
 from freewalk.rules import Rule
 from freewalk.runtimes import Job
 
@@ -220,7 +220,7 @@ def _made(walk: Walk, parts: list[Part], importer: Importer) -> _Made:
 
 def _add(plan: Plan, label: str | None, made: _Made, graph: Graph, steps: int) -> str:
     """Put a walk into the plan; returns its label."""
-    from freewalk import entering, loop
+    from freewalk import entering
 
     label = label or made.label
     kernels = [
@@ -230,7 +230,7 @@ def _add(plan: Plan, label: str | None, made: _Made, graph: Graph, steps: int) -
     entering.phases_cover(entering.phases(phases, None, plan.problem), steps)
     entering.schedules(tuple(phases), steps)
     count = entering.tokens(made.tokens, graph)
-    name = label or loop.label_of(Job(plan.problem, tuple(phases), 0, tokens=count))
+    name = label or label_of(phases, count)
     if name in plan.walks:
         raise SpecError(f"another [[walk]] is called {name!r} as well; give each a label of its own")
     plan.walks[name], plan.designs[name], plan.tokens[name] = phases, made.designs, made.tokens

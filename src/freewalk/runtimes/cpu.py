@@ -290,7 +290,9 @@ class Learning(Course):
         for walk in range(here.first // tokens, here.last // tokens):
             if self.own:
                 with np.errstate(all="ignore"):  # a walk may have diverged
-                    model = models[walk * tokens : (walk + 1) * tokens].mean(axis=0) if tokens > 1 else models[walk]
+                    model = models[walk]
+                    if tokens > 1:
+                        model = models[walk * tokens : (walk + 1) * tokens].mean(axis=0, dtype=np.float64)
                     values = measured(self.objective, model)
                 for name, column in self.own.items():
                     column[walk, here.mark] = values[name]

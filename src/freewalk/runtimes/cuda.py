@@ -311,9 +311,9 @@ class Together:
 
     def exchange(self) -> None:
         """All tokens of a walk become their mean, and so does whatever they carry."""
-        vectors = self.here.vectors
-        carried = () if self.exchange_by is None else range(vectors.carried.shape[0])
-        for rows in (vectors.models, *(vectors.carried[index] for index in carried if vectors.carried.shape[2] > 1)):
+        models, carried = self.here.vectors.models, self.here.vectors.carried
+        count = carried.shape[0] if carried.shape[1] == models.shape[0] else 0  # else it stands in for nothing
+        for rows in (models, *(carried[index] for index in range(count))):
             self._launch("average", rows.shape[1], rows, self.tokens)
 
     def measured(self, number: int) -> tuple[Any, Any]:

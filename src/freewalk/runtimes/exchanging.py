@@ -14,17 +14,21 @@ def exchange_by(
     exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
 ) -> None:
     """Mix the tokens of each walk of a stretch, which stand on these nodes after update number `step`."""
+    from scipy.sparse import csr_array
+
     tokens = state.tokens
     for walk in range(stretch.first // tokens, stretch.last // tokens):
         rows = slice(walk * tokens, (walk + 1) * tokens)
-        own = nodes[rows.start - stretch.first : rows.stop - stretch.first]
-        gathering = gathering_of(job.seed, state.first // tokens + walk, step, own, job.kernel.graph)
-        weights = weights_of(exchange, gathering)
+        at = nodes[rows.start - stretch.first : rows.stop - stretch.first]
+        gathering = gathering_of(job.seed, state.first // tokens + walk, step, at, job.kernel.graph)
+        everyone = exchange.means == "all"  # whose weights would be as many as there are pairs of tokens
+        weights = csr_array((tokens, tokens)) if everyone else weights_of(exchange, gathering)
         if weights is None:
             continue
         for vectors in (state.models, *state.carried):
+            own = vectors[rows].astype(np.float64)
             with np.errstate(all="ignore"):  # one may have diverged
-                vectors[rows] = weights @ vectors[rows].astype(np.float64)
+                vectors[rows] = own.mean(axis=0) if everyone else weights @ own
         state.exchanged[walk] += exchange.sent(gathering, weights).sum()
 
 

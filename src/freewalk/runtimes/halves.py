@@ -22,7 +22,7 @@ from freewalk.runtimes.state import Job, Measures, State
 
 _TASKS_PER_THREAD = 4  # smaller tasks even out cores that are not equally free
 _STRETCH = 2**16  # nodes that are walked before they are learned at: they stay in the cache
-_NARROW, _WIDEST = 2**6, 2**12  # walks in a stretch
+_NARROW, _WIDEST = 2**6, 2**12  # rows in a stretch
 
 Path = NDArray[np.int32]
 
@@ -34,7 +34,7 @@ class Course(ABC):
 
     @abstractmethod
     def do(self, stretch: Stretch, path: Path) -> None:
-        """Walk a stretch, writing path[t, w], where walk first + w is at step start + t; or learn along that path."""
+        """Walk a stretch, writing path[t, r], where row first + r is at step start + t; or learn along that path."""
 
 
 class Walker(ABC):
@@ -123,7 +123,7 @@ class _Task:
 
 
 def _ranges(rows: int, steps: int, threads: int, tokens: int = 1) -> list[tuple[int, int]]:
-    """The rows in ranges of whole blocks: narrow, since what belongs to a walk should stay in the cache for long.
+    """The rows in ranges of whole blocks: narrow, since what belongs to a row should stay in the cache for long.
 
     But not so narrow that a few steps make a stretch of next to nothing, and enough of them for all threads. Tokens of
     one walk stay together.
