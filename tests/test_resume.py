@@ -130,9 +130,9 @@ def test_a_second_ctrl_c_interrupts_at_once():
 def test_a_ctrl_c_that_comes_too_late_costs_nothing_and_is_noted(monkeypatch):
     make_label = loop.label_of
 
-    def press(job):
+    def press(*given):
         os.kill(os.getpid(), signal.SIGINT)
-        return make_label(job)
+        return make_label(*given)
 
     whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
     monkeypatch.setattr(loop, "label_of", press)
