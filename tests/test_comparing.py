@@ -303,3 +303,12 @@ def test_a_spec_that_cannot_be_compared_says_why(tmp_path, old: str, new: str, m
     assert result.exit_code == 2
     assert message in result.output.replace("\n", "")
     assert not (tmp_path / "out").exists()
+
+
+def test_starts_and_models_of_single_walks_are_refused_before_anything_runs() -> None:
+    graph, methods = fw.graphs.ring(6), [fw.baselines.fedavg(0.1)]
+    problem = fw.objectives.LeastSquares.synthetic(6, dim=3, noise=0.5, seed=1)
+    with pytest.raises(fw.FreewalkError, match=r"compare: start = .*, expected one node, 'uniform' or 'heaviest'"):
+        fw.compare(problem, graph, methods, walks=2, start=[0, 1])
+    with pytest.raises(fw.FreewalkError, match="compare: initial"):
+        fw.compare(problem, graph, methods, walks=2, initial=np.zeros((2, 3)))

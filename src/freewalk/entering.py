@@ -16,7 +16,7 @@ from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import AnalysisError, FreewalkError, KernelError, ProblemError, TargetWarning
 from freewalk.exchanges import Exchange
 from freewalk.exchanges.exchange import checked as checked_exchange
-from freewalk.exchanges.exchange import gathering_of, is_parked, weights_of
+from freewalk.exchanges.exchange import gathering_of, is_parked, sent_by, weights_of
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
@@ -160,7 +160,7 @@ def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) 
         if not exchange.means:
             weights = weights_of(exchange, first)
             if weights is not None:
-                check.integers(who, "sent()", exchange.sent(first, weights), (tokens,), low=0)
+                sent_by(exchange, first, weights)
 
 
 def tokens(value: int | str, graph: Graph) -> int:

@@ -19,7 +19,6 @@ TESTS = {
     "test_lessons.py": "every_design or in_phases",
     "test_tokens.py": "one_coordinate",
     "test_node_weights.py": "runtimes_agree and relays and float64 or divides",
-    "test_tokens.py": "phases_have_exchanges or one_token",
 }
 
 

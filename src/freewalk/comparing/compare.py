@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,7 +72,8 @@ def compare(
     most
         The updates, of all tokens of a walk together, after which a contestant has not reached the goal.
     start, initial
-        As in `fw.learn`; tokens="nodes" start at their own nodes.
+        As in `fw.learn`, the same for all walks and tokens: a node, "uniform" or "heaviest", and a model of (dim,).
+        Tokens of tokens="nodes" start at their own nodes.
     keep_steps
         Take the steps of the methods as they are.
     budget
@@ -119,6 +119,11 @@ def compare(
         if progress is not None:
             progress(words, done, len(methods))
 
+    if np.ndim(start) > 0:  # type: ignore[arg-type]
+        expected = "one node, 'uniform' or 'heaviest'"
+        raise _check.fail(who, "start", start, expected, "contestants have different numbers of tokens")
+    if initial is not None:
+        initial = _check.floats(who, "initial", initial, (problem.dim,), remedy="all walks begin with one model")
     options = {"start": start, "initial": initial, "runtime": runtime_named(runtime), "precision": precision}
     size = _check.whole(who, "walks", walks, 1), _check.whole(who, "most", most, 1)
     track = Track(problem, graph, goal * optimum, optimum, _check.seed(who, seed), *size, options, tell)
@@ -179,10 +184,7 @@ def _optimum(problem: Objective) -> float:
 def _check_first(track: Track) -> None:
     """Object to a goal that all are at already."""
     problem, initial = track.problem, track.options["initial"]
-    models: Any = (
-        entering.models(initial, problem, track.walks, track.seed, "float64")[:1] if np.ndim(initial) < 2 else []
-    )
-    for first in models:
+    for first in entering.models(initial, problem, 1, track.seed, "float64"):
         value = float(measured(problem, first)[problem.primary])
         if value <= track.level:
             raise FreewalkError(

@@ -132,6 +132,18 @@ def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
     return found
 
 
+def sent_by(exchange: Exchange, gathering: Gathering, weights: csr_array) -> int:
+    """How many messages the tokens of a walk send in an exchange, all together.
+
+    Raises
+    ------
+    FreewalkError
+        If `sent` gives no counts.
+    """
+    who = type(exchange).__name__
+    return int(check.integers(who, "sent()", exchange.sent(gathering, weights), gathering.nodes.shape, low=0).sum())
+
+
 def is_parked(kernel: Kernel) -> bool:
     """Whether a walk by this kernel never leaves its node."""
     first = kernel.moves[0] if kernel.fade is not None else None  # to which the others may leave their share

@@ -245,7 +245,7 @@ def _try_runtime(spec: Spec, plan: Plan) -> None:
     from freewalk.runtimes import runtime_named
 
     jobs = list(plan.jobs.values())
-    several = [job for job in jobs if job.tokens > 1][:1]  # what not every runtime can do
+    several = [job for job in jobs if job.tokens > 1]  # what not every runtime can do
     try:
         for job in dict.fromkeys([jobs[0], *several]):
             runtime_named(plan.options["runtime"]).engine(job)

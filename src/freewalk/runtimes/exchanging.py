@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from freewalk.engine.arrays import Mixing, Stretch
 from freewalk.exchanges import Exchange
-from freewalk.exchanges.exchange import exchanges_in, gathering_of, is_parked, weights_of
+from freewalk.exchanges.exchange import exchanges_in, gathering_of, is_parked, sent_by, weights_of
 from freewalk.phases import Passage
 from freewalk.runtimes.state import Job, State
 
@@ -29,7 +29,7 @@ def exchange_by(
             own = vectors[rows].astype(np.float64)
             with np.errstate(all="ignore"):  # one may have diverged
                 vectors[rows] = own.mean(axis=0) if everyone else weights @ own
-        state.exchanged[walk] += exchange.sent(gathering, weights).sum()
+        state.exchanged[walk] += sent_by(exchange, gathering, weights)
 
 
 class Mixer:
@@ -59,7 +59,7 @@ class Mixer:
             gathering = gathering_of(job.seed, 0, exchange.every, first, kernel.graph)
             weights = csr_array((state.tokens,) * 2) if exchange.means else weights_of(exchange, gathering)
             if weights is not None:
-                sent = int(exchange.sent(gathering, weights).sum())
+                sent = sent_by(exchange, gathering, weights)
                 self.mixing = build.mixing(exchange, weights, job.precision)
         self.exchanged = state.exchanged[:, None] + sent * exchanges_in(exchange, passage.start, passage.marks)
         state.exchanged += sent * exchanges_in(exchange, passage.start, passage.until)
