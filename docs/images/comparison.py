@@ -11,7 +11,6 @@ python docs/images/comparison.py --draw               # nothing is measured: fig
 
 import argparse
 import json
-import re
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
+import writing
 
 import freewalk as fw
 from freewalk.baselines import Method
@@ -606,13 +606,7 @@ def draw() -> None:
         tables["control"] = control_table(found, json.loads(CONTROL.read_text("utf-8"))["rows"])
     if OWN.is_file():
         tables["own"] = own_table(found, json.loads(OWN.read_text("utf-8"))["rows"])
-    page = PAGE.read_text(encoding="utf-8")
-    for name, text in tables.items():
-        place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page, times_found = place.subn(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page)
-        if times_found != 1:
-            raise SystemExit(f"{PAGE}: has {times_found} places for the table {name!r}, expected 1")
-    PAGE.write_text(page, encoding="utf-8")
+    writing.fill(PAGE, tables)
 
 
 def main() -> None:

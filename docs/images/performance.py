@@ -4,11 +4,11 @@ Reads docs/images/performance/growth.json, which `python benchmarks/growth.py --
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import writing
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from freewalk.report.figures import COLOURS, STYLE, new_figure, save
@@ -191,13 +191,7 @@ def main() -> None:
     with matplotlib.rc_context(STYLE):
         for curve in AXES:
             draw(rows, curve)
-    page = PAGE.read_text(encoding="utf-8")
-    for name, text in tables.items():
-        marks = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        page, count = re.subn(marks, lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page, flags=re.DOTALL)
-        if count != 1:
-            raise SystemExit(f"{PAGE}: has {count} places for the table {name!r}, expected 1")
-    PAGE.write_text(page, encoding="utf-8")
+    writing.fill(PAGE, tables)
     print(f"{found['machine']}, {found['versions']}: wrote {len(AXES)} figures and {len(tables)} tables")
 
 

@@ -5,11 +5,6 @@ python docs/images/tokens.py --only variance   # one part: variance, meetings, s
 python docs/images/tokens.py --draw            # nothing is measured: figures and tables from docs/images/tokens/*.json
 """
 
-import argparse
-import json
-import re
-import time
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -17,6 +12,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import writing
 
 import freewalk as fw
 from freewalk.analysis import stability_limit, steady_state
@@ -379,41 +375,14 @@ TABLES: dict[str, Callable[[Rows], str]] = {
 
 
 def draw() -> None:
-    found = {part: json.loads(file.read_text("utf-8")) for part in PARTS if (file := HERE / f"{part}.json").is_file()}
+    found = writing.read_parts(HERE, PARTS)
     with matplotlib.rc_context(STYLE):
         if "variance" in found:
-            draw_variance(found["variance"]["rows"])
+            draw_variance(found["variance"])
         if "steady" in found:
-            draw_steady(found["steady"]["rows"])
-    page = PAGE.read_text(encoding="utf-8")
-    for name, words in TABLES.items():
-        if name in found:
-            text = words(found[name]["rows"])
-            place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-            page, count = place.subn(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page)
-            if count != 1:
-                raise SystemExit(f"{PAGE}: has {count} places for the table {name!r}, expected 1")
-    PAGE.write_text(page, encoding="utf-8")
-
-
-def main() -> None:
-    words = (__doc__ or "").split("\n\n")
-    parser = argparse.ArgumentParser(description=words[0], formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=list(PARTS), action="append", help="measure this part only (may be repeated)")
-    parser.add_argument("--draw", action="store_true", help="measure nothing")
-    options = parser.parse_args()
-    warnings.filterwarnings("ignore", module="freewalk")  # that plain MHLJ is biased, which is what is shown
-    for part in [] if options.draw else options.only or list(PARTS):
-        began = time.perf_counter()
-        rows = PARTS[part]()
-        seconds = round(time.perf_counter() - began)
-        lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        command = f"python docs/images/tokens.py --only {part}"
-        head = json.dumps({"command": command, "version": fw.__version__, "seconds": seconds})[1:-1]
-        (HERE / f"{part}.json").write_text(f'{{{head}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
-        print(f"{part}: {seconds} s", flush=True)
-    draw()
+            draw_steady(found["steady"])
+    writing.fill(PAGE, {name: words(found[name]) for name, words in TABLES.items() if name in found})
 
 
 if __name__ == "__main__":
-    main()
+    writing.main("tokens.py", __doc__, PARTS, HERE, draw)
