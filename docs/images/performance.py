@@ -20,7 +20,7 @@ AXES = {
     "coordinates": "coordinates d",
     "degree": "mean degree",
     "walks": "walks",
-    "samples": "samples a node",
+    "samples": "samples per node",
     "threads": "threads",
     "checkpoints": "checkpoints in 4000 steps",
 }
