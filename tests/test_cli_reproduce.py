@@ -91,6 +91,7 @@ def test_a_figure_leaves_its_folders_and_a_page(whole: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_after_ctrl_c_the_same_command_goes_on_to_the_same_bytes(
     here: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

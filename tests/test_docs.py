@@ -25,7 +25,14 @@ def runs(page: Path) -> list[tuple[str, str, str, int]]:
     return [block for block in found if block[0] == "python" or block[1] or (block[0] == "console")]
 
 
-@pytest.mark.parametrize("page", with_code(PAGES), ids=lambda page: str(page.relative_to(ROOT)))
+LONG = ("afternoon.md",)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.long] if page.name in LONG else []) for page in with_code(PAGES)],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_code_in_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

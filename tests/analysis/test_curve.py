@@ -127,6 +127,7 @@ def test_phases_switch_kernel_and_rule_and_blocks_do_not_matter():
     assert split.messages.values == pytest.approx(before.messages.values, rel=1e-13)
 
 
+@pytest.mark.long
 def test_visits_messages_and_probes_are_those_of_many_walks():
     """A probability of failing of about 1e-4 with new seeds: each number has five standard errors."""
     problem = problem_with()

@@ -119,6 +119,7 @@ def test_the_numbers_of_a_trap_are_those_of_the_chain(seed, exponent, kind):
     assert all(trap.factor >= 10 and trap.lost >= 40 for trap in traps)
 
 
+@pytest.mark.long
 def test_a_large_graph_takes_seconds():
     graph = fw.graphs.grid(150, 150)
     kernel = Metropolis(1.0).kernel(graph, heavy(graph.n, (5000, 5001, 12_345), 500.0))
@@ -214,6 +215,7 @@ def most_lost(kernel):
     return float(np.where(meant & (memory >= 10 * plain) & (memory - plain >= n), memory - plain, 0.0).max())
 
 
+@pytest.mark.long
 def test_the_search_finds_a_trap_where_there_is_one_mostly_and_never_where_there_is_none():
     """Among all sets, connected or not: found for at least 80 % of the chains with one, nearly as bad as the worst."""
     found = []

@@ -140,6 +140,7 @@ def test_what_is_varied_for_a_stated_figure() -> None:
     assert stored.settings[0] == {"seed": spec.tables.problem["seed"], "fraction": 0.5, "start": spec.tables.run.start}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("figure", "variant", "number"), [("4b", "stated", 5), ("5b", "published", 7)])
 def test_one_stored_setting_comes_out_again(figure: str, variant: str, number: int) -> None:
     """Paths are the same to the bit on every machine, models up to rounding: no value moves in its fifth digit."""
