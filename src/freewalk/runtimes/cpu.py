@@ -19,7 +19,7 @@ from freewalk.exchanges.exchange import is_parked
 from freewalk.objectives import Objective, Predictor
 from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
-from freewalk.runtimes.exchanging import Mixer, exchange_by
+from freewalk.runtimes.exchanging import Kept, Mixer, exchange_by
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime, not_compiled
 from freewalk.runtimes.state import Job, State
@@ -193,6 +193,7 @@ class CPULearner(Learner):
         self.job = job
         self.objective = objective
         self.ready: dict[int, tuple[Compiled, arrays.Data]] = {}
+        self.kept: Kept = {}
         for phase in job.phases:
             if phase.rule is not None:
                 data = build.samples(objective, phase.kernel, phase.rule, job.optimum, job.precision)
@@ -222,7 +223,7 @@ class Learning(Course):
         self.lesson = build.lesson(passage, job.seed, state.first, job.precision, state.tokens)._replace(**found)
         self.own = {name: np.empty_like(found["fit"]) for name in measured_in_python(objective)}
         exchange = passage.phase.exchange
-        self.mixer = None if exchange is None else Mixer(job, state, passage, exchange)
+        self.mixer = None if exchange is None else Mixer(job, state, passage, exchange, learner.kept)
         if state.tokens == 1:
             self.learn: Callable[..., None] = partial(run, data)
         else:

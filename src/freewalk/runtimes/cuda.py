@@ -175,7 +175,7 @@ class CUDAEngine(Engine):
         route = self._upload(build.route(bare, launch.network, self.job.seed, state.first, state.tokens))
         lesson = self._upload(build.lesson(bare, self.job.seed, state.first, self.job.precision, state.tokens))
         exchange = passage.phase.exchange
-        mixer = None if exchange is None else Mixer(self.job, state, passage, exchange)
+        mixer = None if exchange is None else Mixer(self.job, state, passage, exchange, {})
         size = passage.marks.size, state.walks
         found = {name: self.cuda.device_array(size) for name in ("fit", "penalty", "distance")}
         try:

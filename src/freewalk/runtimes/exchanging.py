@@ -32,6 +32,10 @@ def exchange_by(
         state.exchanged[walk] += sent_by(exchange, gathering, weights)
 
 
+#: What compiled code is told, and how many messages one exchange sends, by phase and nodes of the tokens.
+Kept = dict[tuple[int, bytes], tuple[Mixing, int]]
+
+
 class Mixer:
     """The exchanges of a passage: in compiled code, where means or constant weights are all there is to it.
 
@@ -40,26 +44,38 @@ class Mixer:
     compiled
         Whether compiled code makes them; else `exchange_by` has to be called where one is due.
     mixing
-        What compiled code is told.
+        What compiled code is told; it is made once for each phase, and kept.
     exchanged
         By walk and mark: the messages of exchanges so far.
     """
 
-    def __init__(self, job: Job, state: State, passage: Passage, exchange: Exchange) -> None:
-        from scipy.sparse import csr_array
-
+    def __init__(self, job: Job, state: State, passage: Passage, exchange: Exchange, kept: Kept) -> None:
         from freewalk.engine import build
 
         self.exchange, kernel, first = exchange, passage.phase.kernel, state.nodes[: state.tokens]
         alike = is_parked(kernel) and bool((state.nodes.reshape(-1, state.tokens) == first).all())
         self.compiled = bool(exchange.means) or (exchange.constant and alike)
-        sent = 0
-        self.mixing: Mixing = build.mixing(None, None, job.precision)
+        self.mixing, sent = build.mixing(None, None, job.precision), 0
         if self.compiled:
-            gathering = gathering_of(job.seed, 0, exchange.every, first, kernel.graph)
-            weights = csr_array((state.tokens,) * 2) if exchange.means else weights_of(exchange, gathering)
-            if weights is not None:
-                sent = sent_by(exchange, gathering, weights)
-                self.mixing = build.mixing(exchange, weights, job.precision)
+            key = (
+                id(passage.phase),
+                b"" if exchange.means else first.tobytes(),
+            )  # means are the same wherever tokens are
+            if key not in kept:
+                kept[key] = _constant(exchange, job, passage, first)
+            self.mixing, sent = kept[key]
         self.exchanged = state.exchanged[:, None] + sent * exchanges_in(exchange, passage.start, passage.marks)
         state.exchanged += sent * exchanges_in(exchange, passage.start, passage.until)
+
+
+def _constant(exchange: Exchange, job: Job, passage: Passage, nodes: NDArray[np.int32]) -> tuple[Mixing, int]:
+    """What an exchange does and sends each time, for tokens on these nodes."""
+    from scipy.sparse import csr_array
+
+    from freewalk.engine import build
+
+    gathering = gathering_of(job.seed, 0, exchange.every, nodes, passage.phase.kernel.graph)
+    weights = csr_array((nodes.size,) * 2) if exchange.means else weights_of(exchange, gathering)
+    if weights is None:
+        return build.mixing(None, None, job.precision), 0
+    return build.mixing(exchange, weights, job.precision), sent_by(exchange, gathering, weights)
