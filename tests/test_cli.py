@@ -1,6 +1,5 @@
 """The command line, as a user meets it."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -128,7 +127,7 @@ def test_errors_are_one_line_each(here: Path, arguments: list[str], message: str
 def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(label: str, done: int, total: int, walks: int) -> None:
         if label == "MHLJ":
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     @contextmanager
     def bar(quiet: bool) -> Iterator[object]:

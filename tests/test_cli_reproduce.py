@@ -1,6 +1,5 @@
 """`freewalk reproduce` and `freewalk report`, as a user meets them."""
 
-import os
 import re
 import signal
 import sys
@@ -121,7 +120,7 @@ def test_after_ctrl_c_the_same_command_goes_on_to_the_same_bytes(
 
 def test_a_run_that_ctrl_c_ended_in_the_middle_is_not_kept(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(label: str, done: int, total: int, walks: int) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     command = ["reproduce", "4a", "--quick", "--variant", "stated", "--out", "out"]
     with monkeypatch.context() as context:
@@ -135,7 +134,7 @@ def test_a_run_that_ctrl_c_ended_in_the_middle_is_not_kept(here: Path, monkeypat
 def test_ctrl_c_in_the_last_moment_of_a_study_is_not_overlooked(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(label: str, done: int, total: int, walks: int) -> None:
         if done == total:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     ran = counted(monkeypatch, at=1, progress=stop)
     result = call("reproduce", "4a", "--quick", "--out", "out")

@@ -31,7 +31,7 @@ def interrupted(**changes):
     def progress(step, steps):
         if not pressed:
             pressed.append(step)
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     return learn(progress=progress, **({"steps": 200} | changes))
 

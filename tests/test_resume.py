@@ -1,7 +1,6 @@
 """Ctrl-C returns what was computed; `fw.resume` goes on to the same result as without it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -44,7 +43,7 @@ def interrupt_at(*steps, number=signal.SIGINT):
     def progress(step, total):
         if waiting and step >= waiting[0]:
             waiting.pop(0)
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
 
     return progress
 
@@ -98,7 +97,7 @@ def test_an_interruption_before_the_second_checkpoint(runtime):
 
 def test_ctrl_c_while_threads_compute():
     def press():
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     timers = []
 
@@ -120,8 +119,8 @@ def test_ctrl_c_while_threads_compute():
 
 def test_a_second_ctrl_c_interrupts_at_once():
     def progress(step, total):
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), progress=progress, **RUN)
@@ -131,7 +130,7 @@ def test_a_ctrl_c_that_comes_too_late_costs_nothing_and_is_noted(monkeypatch):
     make_label = loop.label_of
 
     def press(*given):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         return make_label(*given)
 
     whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
@@ -157,7 +156,7 @@ class Pressed(fw.runtimes.Reference):
     """Presses Ctrl-C while the engine is made, as one does when the compiler takes long."""
 
     def engine(self, job):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         return super().engine(job)
 
 
@@ -583,7 +582,7 @@ def test_an_own_class_never_stands_for_one_of_the_package(tmp_path):
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(6))
     problem = fw.objectives.LeastSquares.synthetic(6, dim=2, seed=1)
     partial = fw.learn(
-        problem, kernel, own(), steps=50, every=10, progress=lambda *_: os.kill(os.getpid(), signal.SIGINT)
+        problem, kernel, own(), steps=50, every=10, progress=lambda *_: signal.raise_signal(signal.SIGINT)
     )
     assert partial.partial
     loaded = fw.load(partial.save(tmp_path / "own"))
@@ -596,7 +595,7 @@ def test_an_own_class_never_stands_for_one_of_the_package(tmp_path):
 def test_it_goes_on_with_the_runtime_it_began_with(tmp_path):
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(6))
     runtime = fw.runtimes.CPU(threads=1)
-    partial = fw.walk(kernel, steps=50, runtime=runtime, progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    partial = fw.walk(kernel, steps=50, runtime=runtime, progress=lambda *_: signal.raise_signal(signal.SIGINT))
     loaded = fw.load(partial.save(tmp_path / "run"))
     for record in (partial, loaded):
         assert fw.resume(record).provenance["runtime"] == "CPU(threads=1)"

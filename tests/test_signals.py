@@ -25,7 +25,7 @@ def _handlers_are_restored():
 def test_the_first_is_noted(number):
     with held() as stop:
         assert not stop
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         assert stop
         assert stop.name == number.name
 
@@ -40,23 +40,23 @@ def test_none_is_none():
 
 def test_acting_is_what_it_would_have_done():
     with held() as stop:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         stop.act()
 
 
 def test_the_second_acts_at_once():
     with held() as stop:
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
     assert stop.name == "SIGTERM"
 
 
 def test_one_inside_another_hands_it_on():
     with held() as outer:
         with held() as inner:
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
         assert inner
         assert not outer
         inner.act()
@@ -69,7 +69,7 @@ def test_what_is_ignored(number, noted):
     before = signal.signal(number, signal.SIG_IGN)
     try:
         with held() as stop:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
             assert bool(stop) == noted
         stop.act()  # does what the process does about it: nothing
     finally:
@@ -105,7 +105,7 @@ write = np.lib.format.write_array
 def interrupted(file, array, **options):
     if array.dtype == float:
         for number in numbers:
-            os.kill(os.getpid(), int(number))
+            signal.raise_signal(int(number))
     write(file, array, **options)
 
 np.lib.format.write_array = interrupted

@@ -1,6 +1,5 @@
 """Several tokens from the call to the record: what is counted, resuming, and input that does not fit."""
 
-import os
 import signal
 from dataclasses import dataclass, replace
 
@@ -59,7 +58,7 @@ CASES = {
 
 def interrupted(step, steps):
     if step >= 12:  # chunks grow from 1 step to 16 at most, so that this is far from the end
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("runtime", ["cpu", "reference"])

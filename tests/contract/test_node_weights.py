@@ -155,12 +155,11 @@ def test_pooled_walks_reach_the_pooled_optimum_and_equal_walks_the_other():
 @pytest.mark.parametrize("runtime", ["cpu", "reference"])
 @pytest.mark.parametrize("problem", ["LeastSquares, pooled, relays", "Logistic, pooled, relays"])
 def test_a_saved_run_goes_on_to_the_same_result(problem, runtime, tmp_path):
-    import os
     import signal
 
     def interrupt(step, steps):
         if step < 300:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     problem = PROBLEMS[problem]
     kernel = MHLJ(0.3, 0.5, 3).kernel(GRAPH, problem.smoothness)

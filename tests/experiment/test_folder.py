@@ -1,6 +1,5 @@
 """The folder of a run: made once, complete or resumable, never overwritten by accident."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def interrupt_second(label: str, done: int, total: int, walks: int) -> None:
     if label == "MHLJ":
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 
 def names(path: Path) -> set[str]:
@@ -185,7 +184,7 @@ def test_ctrl_c_while_a_part_is_saved_keeps_it(tmp_path: Path, spec: Spec, monke
 
     def interrupted(self: fw.Record, path: Path) -> Path:
         if path.name == "00.npz":
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         return save(self, path)
 
     folder = RunFolder.create(tmp_path / "run", spec)
@@ -206,7 +205,7 @@ def test_ctrl_c_while_the_figure_is_drawn_comes_after_it(
     curves = report.curves
 
     def interrupted(*arguments: object) -> Path:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         return curves(*arguments)
 
     folder = RunFolder.create(tmp_path / "run", spec)
@@ -245,7 +244,7 @@ def test_a_run_finds_its_data_again(tmp_path: Path, on_data: Spec, monkeypatch: 
 
 def interrupt_last(label: str, done: int, total: int, walks: int) -> None:
     if label == "central":
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.usefixtures("sketched")

@@ -148,7 +148,7 @@ def test_a_run_imports_announces_and_uses_them(module: str) -> None:
 
 def interrupt(label: str, done: int, total: int, walks: int) -> None:
     if done >= 100:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_to_resume_takes_consent_and_nothing_else_imports(module: str, monkeypatch: pytest.MonkeyPatch) -> None:

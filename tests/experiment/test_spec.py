@@ -1,6 +1,5 @@
 """A spec says what to run, and a bad one says what is wrong before anything runs."""
 
-import os
 import signal
 
 import numpy as np
@@ -209,7 +208,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(last: int) -> None:
 
     def interrupt(label: str, done: int, total: int, walks: int) -> None:
         if label == "MHLJ" and done >= 300 + last:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     part = spec.run(interrupt, keep=kept.__setitem__)
     assert part.partial
@@ -228,7 +227,7 @@ def test_paths_of_an_interrupted_run_fit_side_by_side() -> None:
 
     def interrupt(label: str, done: int, total: int, walks: int) -> None:
         if label == "MHLJ":
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     part = spec.run(interrupt)
     assert part.partial

@@ -1,6 +1,5 @@
 """Every rule goes on from a file as if nothing had happened, and the bytes that it sends are counted."""
 
-import os
 import signal
 
 import numpy as np
@@ -34,7 +33,7 @@ RUN = {"steps": 120, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
 
 def interrupted(step, steps):
     if step >= 12:  # chunks grow from 1 step to 16 at most, so that this is far from the end
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 
 def same_bytes(record, whole):
