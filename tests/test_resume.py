@@ -30,6 +30,12 @@ def _handlers_are_restored():
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
+@pytest.fixture(autouse=True)
+def _short_chunks(monkeypatch):
+    """So that a run is interrupted soon after the step that is meant, however fast or busy the machine is."""
+    monkeypatch.setattr(loop, "_CHUNK_STEPS", 16)
+
+
 GRAPH = fw.graphs.ring(30)
 PROBLEM = fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, ridge=0.01, seed=2)
 KERNEL = fw.designs.MHLJ(jump=0.3, stop=0.5, hops=3).kernel(GRAPH, PROBLEM.smoothness)

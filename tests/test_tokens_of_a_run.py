@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk import checks
+from freewalk import checks, loop
 from freewalk.designs import MHLJ, SimpleWalk, Stay
 from freewalk.errors import RecordError
 from freewalk.exchanges import Average, Gossip, Meet
@@ -56,8 +56,14 @@ CASES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _short_chunks(monkeypatch):
+    """So that a run is interrupted soon after the step that is meant, however fast or busy the machine is."""
+    monkeypatch.setattr(loop, "_CHUNK_STEPS", 16)
+
+
 def interrupted(step, steps):
-    if step >= 12:  # chunks grow from 1 step to 16 at most, so that this is far from the end
+    if step >= 12:
         signal.raise_signal(signal.SIGINT)
 
 

@@ -8,6 +8,7 @@ from test_rule import EXAMPLES
 from written_out import KERNEL, PROBLEM
 
 import freewalk as fw
+from freewalk import loop
 from freewalk.rules import SAG, AdaGrad, Momentum
 
 SMALL = 0.003  # a step that suits all of them
@@ -31,8 +32,14 @@ EVERY_RULE = pytest.mark.parametrize(("name", "runtime", "precision"), CASES, id
 RUN = {"steps": 120, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
 
 
+@pytest.fixture(autouse=True)
+def _short_chunks(monkeypatch):
+    """So that a run is interrupted soon after the step that is meant, however fast or busy the machine is."""
+    monkeypatch.setattr(loop, "_CHUNK_STEPS", 16)
+
+
 def interrupted(step, steps):
-    if step >= 12:  # chunks grow from 1 step to 16 at most, so that this is far from the end
+    if step >= 12:
         signal.raise_signal(signal.SIGINT)
 
 
