@@ -310,5 +310,7 @@ def test_starts_and_models_of_single_walks_are_refused_before_anything_runs() ->
     problem = fw.objectives.LeastSquares.synthetic(6, dim=3, noise=0.5, seed=1)
     with pytest.raises(fw.FreewalkError, match=r"compare: start = .*, expected one node, 'uniform' or 'heaviest'"):
         fw.compare(problem, graph, methods, walks=2, start=[0, 1])
+    with pytest.raises(fw.FreewalkError, match="compare: start"):
+        fw.compare(problem, graph, methods, walks=2, start=[[0], [1, 2]])
     with pytest.raises(fw.FreewalkError, match="compare: initial"):
         fw.compare(problem, graph, methods, walks=2, initial=np.zeros((2, 3)))

@@ -2,6 +2,7 @@
 
 import signal
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -235,6 +236,21 @@ class Wrong(fw.Exchange):
 def test_an_exchange_of_the_users_that_gives_no_weights(given, message):
     with pytest.raises(fw.FreewalkError, match=message):
         fw.learn(PROBLEM, WALK, RULE, steps=10, tokens=4, exchange=Wrong(given))
+
+
+@dataclass(frozen=True)
+class Silent(fw.Exchange):
+    """Averages all tokens, and does not say what that sends."""
+
+    means: ClassVar[str] = "all"
+
+    def weights(self, gathering):
+        return np.full((gathering.nodes.size,) * 2, 1 / gathering.nodes.size)
+
+
+def test_an_exchange_without_weights_says_what_it_sends():
+    with pytest.raises(fw.FreewalkError, match=r"Silent: averages without weights \(means = 'all'\), expected .*sent"):
+        fw.learn(PROBLEM, WALK, RULE, steps=10, tokens=4, exchange=Silent())
 
 
 def test_bad_options():

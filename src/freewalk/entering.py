@@ -157,10 +157,9 @@ def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) 
         for own in starts.values() if stayed else (None,):
             exchange.admit(phase.kernel, own)
         first = gathering_of(0, 0, exchange.every, nodes[:tokens], phase.kernel.graph)
-        if not exchange.means:
-            weights = weights_of(exchange, first)
-            if weights is not None:
-                sent_by(exchange, first, weights)
+        weights = None if exchange.means else weights_of(exchange, first)
+        if exchange.means or weights is not None:
+            sent_by(exchange, first, weights)
 
 
 def tokens(value: int | str, graph: Graph) -> int:

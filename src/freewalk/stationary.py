@@ -57,7 +57,7 @@ _SWEEPS = 25
 _ROUNDS = 12
 _ACCURACY = 1e-5  # of one correction
 _CORRECTED = 1e-7  # a correction this small, and this accurate, is the last
-_REBUILT = 0.5  # a larger one changes the flows so much that the hierarchy is made anew
+_REBUILT = 0.5  # a larger one changes the flows so much that the hierarchy is rebuilt
 
 
 def stationary_law(matrix: "csr_array", who: str, guess: Floats | None = None) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from freewalk.analysis import model
 from freewalk.analysis.moments import Floats, Spread, Tally
 from freewalk.exchanges import Average, Exchange
-from freewalk.exchanges.exchange import gathering_of, weights_of
+from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
 from freewalk.graphs import Graph
 from freewalk.phases import Phase
 from freewalk.rules import SGD
@@ -132,7 +132,7 @@ class _Parked(Group):
             # All pairs of tokens would be many, and Average knows what it sends without them.
             weights = None if isinstance(exchange, Average) else weights_of(exchange, gathering)
             idle = weights is None and not isinstance(exchange, Average)
-            sent = 0.0 if idle else float(exchange.sent(gathering, weights).sum())  # type: ignore[arg-type]
+            sent = 0.0 if idle else float(sent_by(exchange, gathering, weights))
             self._exchange = exchange, weights, sent
         self.messages += self._exchange[2]
         return self._exchange[1]
@@ -251,7 +251,7 @@ class Drawn(Group):
         """All take the mean model."""
         # What Average sends depends on the number of tokens alone.
         gathering = gathering_of(0, 0, step, np.zeros(self.tokens, dtype=np.int32), self._graph)
-        self.messages += float(exchange.sent(gathering, None).sum())  # type: ignore[arg-type]
+        self.messages += float(sent_by(exchange, gathering, None))
         self._own = self.moments()[0]
         self._pair = model.unpacked(self._own, self._quadratic.dim + 1)
 

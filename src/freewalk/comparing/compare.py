@@ -119,7 +119,7 @@ def compare(
         if progress is not None:
             progress(words, done, len(methods))
 
-    if np.ndim(start) > 0:  # type: ignore[arg-type]
+    if np.asarray(start, dtype=object).ndim > 0:
         expected = "one node, 'uniform' or 'heaviest'"
         raise _check.fail(who, "start", start, expected, "contestants have different numbers of tokens")
     if initial is not None:

@@ -156,14 +156,14 @@ class _Search:
             self._refine()
         except _OverBudget:
             pass
-        spent = {"how": SEARCH, "runs": self.runs, "updates": self.updates}
+        spent = self.runs, self.updates
         if self.exact is not None and (self.best is None or self.best[0] == self._place(self.exact)):
             rounds = np.inf if self.best is None else self.best[1].rounds
-            return Choice(self.exact, rounds=rounds, **spent | {"how": EXACT})  # type: ignore[arg-type]
+            return Choice(self.exact, EXACT, rounds, *spent)
         if self.best is not None:
-            return Choice(self._step(self.best[0]), rounds=self.best[1].rounds, **spent)  # type: ignore[arg-type]
+            return Choice(self._step(self.best[0]), SEARCH, self.best[1].rounds, *spent)
         nearest = min(self.lowest, key=lambda place: (self.lowest[place], place), default=float(_WINDOW))
-        return Choice(self._step(nearest), **spent)  # type: ignore[arg-type]
+        return Choice(self._step(nearest), SEARCH, np.inf, *spent)
 
     @cached_property
     def _first(self) -> float:

@@ -56,6 +56,6 @@ class Average(Exchange):
         tokens = gathering.nodes.size
         return np.full((tokens, tokens), 1.0 / tokens)
 
-    def sent(self, gathering: Gathering, weights: csr_array) -> NDArray[np.int64]:
+    def sent(self, gathering: Gathering, weights: csr_array | None) -> NDArray[np.int64]:
         """One up and, unless it moves on by itself, one down for each token."""
         return np.full(gathering.nodes.size, 2 if self.down else 1, dtype=np.int64)

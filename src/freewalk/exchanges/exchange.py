@@ -70,16 +70,21 @@ class Exchange(ABC):
     every: int = 1
     #: Whether tokens that do not move mix with the same weights, and send the same, at each exchange.
     constant: bool = False
-    #: What compiled code can do without weights: "all" averages all tokens, "node" those that stand on one node. `sent`
-    #: then gets no weights, and must be the same at each exchange.
+    #: What compiled code can do without weights: "all" averages all tokens, "node" those that stand on one node. Such
+    #: an exchange says itself what is `sent`, the same each time, and is given None for the weights.
     means: str = ""
 
     @abstractmethod
     def weights(self, gathering: Gathering) -> Any:
         """W, tokens × tokens, dense or sparse, whose rows add up to 1; None leaves all tokens as they are."""
 
-    def sent(self, gathering: Gathering, weights: csr_array) -> NDArray[np.int64]:
+    def sent(self, gathering: Gathering, weights: csr_array | None) -> NDArray[np.int64]:
         """By token: the messages that it sends, one to each token on another node that takes something of it."""
+        if weights is None:
+            raise FreewalkError(
+                f"{type(self).__name__}: averages without weights (means = {self.means!r}), expected a method "
+                "sent(gathering, weights) that says how many messages each token sends"
+            )
         takers, givers = weights.nonzero()
         away = gathering.nodes[takers] != gathering.nodes[givers]
         return np.bincount(givers[away], minlength=gathering.nodes.size).astype(np.int64)
@@ -132,7 +137,7 @@ def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
     return found
 
 
-def sent_by(exchange: Exchange, gathering: Gathering, weights: csr_array) -> int:
+def sent_by(exchange: Exchange, gathering: Gathering, weights: csr_array | None) -> int:
     """How many messages the tokens of a walk send in an exchange, all together.
 
     Raises

@@ -50,6 +50,6 @@ class Meet(Exchange):
         at = csr_array((np.ones(tokens), (np.arange(tokens), place)), shape=(tokens, counts.size))
         return csr_array((at / counts) @ at.T)
 
-    def sent(self, gathering: Gathering, weights: csr_array) -> NDArray[np.int64]:
+    def sent(self, gathering: Gathering, weights: csr_array | None) -> NDArray[np.int64]:
         """Nothing: they are at the same node."""
         return np.zeros(gathering.nodes.size, dtype=np.int64)

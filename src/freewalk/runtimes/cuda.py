@@ -215,13 +215,13 @@ class CUDAEngine(Engine):
         together = Together(self.cuda, passage, here, self.job.tokens)
         stops = [passage.start, *(int(mark) for mark in passage.marks), passage.until]
         for number, (now, stop) in enumerate(pairwise(stops)):
-            begin, due = now, together.exchanges(now, stop)
-            for end in (*due, *([stop] if stop not in due else [])):
-                if end > begin:
-                    advance(network, route, here.walkers, data, lesson, here.vectors, (begin, end))
-                if end in due:
-                    together.exchange()
-                begin = end
+            due = together.exchanges(now, stop)
+            for begin, end in pairwise([now, *due]):
+                advance(network, route, here.walkers, data, lesson, here.vectors, (begin, end))
+                together.exchange()
+            last = due[-1] if due else now
+            if stop > last:
+                advance(network, route, here.walkers, data, lesson, here.vectors, (last, stop))
             if number < passage.marks.size:
                 walkers, vectors = together.measured(number)
                 launch.measure[grid](data, lesson, walkers, vectors, here.differences, counts, number)

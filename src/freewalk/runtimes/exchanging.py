@@ -14,21 +14,19 @@ def exchange_by(
     exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
 ) -> None:
     """Mix the tokens of each walk of a stretch, which stand on these nodes after update number `step`."""
-    from scipy.sparse import csr_array
-
     tokens = state.tokens
     for walk in range(stretch.first // tokens, stretch.last // tokens):
         rows = slice(walk * tokens, (walk + 1) * tokens)
         at = nodes[rows.start - stretch.first : rows.stop - stretch.first]
         gathering = gathering_of(job.seed, state.first // tokens + walk, step, at, job.kernel.graph)
         everyone = exchange.means == "all"  # whose weights would be as many as there are pairs of tokens
-        weights = csr_array((tokens, tokens)) if everyone else weights_of(exchange, gathering)
-        if weights is None:
+        weights = None if everyone else weights_of(exchange, gathering)
+        if weights is None and not everyone:
             continue
         for vectors in (state.models, *state.carried):
             own = vectors[rows].astype(np.float64)
             with np.errstate(all="ignore"):  # one may have diverged
-                vectors[rows] = own.mean(axis=0) if everyone else weights @ own
+                vectors[rows] = own.mean(axis=0) if weights is None else weights @ own
         state.exchanged[walk] += sent_by(exchange, gathering, weights)
 
 
@@ -70,12 +68,10 @@ class Mixer:
 
 def _constant(exchange: Exchange, job: Job, passage: Passage, nodes: NDArray[np.int32]) -> tuple[Mixing, int]:
     """What an exchange does and sends each time, for tokens on these nodes."""
-    from scipy.sparse import csr_array
-
     from freewalk.engine import build
 
     gathering = gathering_of(job.seed, 0, exchange.every, nodes, passage.phase.kernel.graph)
-    weights = csr_array((nodes.size,) * 2) if exchange.means else weights_of(exchange, gathering)
-    if weights is None:
+    weights = None if exchange.means else weights_of(exchange, gathering)
+    if weights is None and not exchange.means:
         return build.mixing(None, None, job.precision), 0
     return build.mixing(exchange, weights, job.precision), sent_by(exchange, gathering, weights)

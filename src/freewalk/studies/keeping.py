@@ -27,7 +27,7 @@ def stored(path: Path, spec: str) -> Record | None:
         return None
     try:
         record = read(path)
-    except RecordError:  # half a file, or something else: made anew
+    except RecordError:  # half a file, or something else: rebuilt
         return None
     story = record.provenance
     return record if story.get("spec") == spec and story.get("versions") == versions() and not record.partial else None
