@@ -1,6 +1,11 @@
 # Two commands: `make demo` runs the main job, `make test` checks nearly everything. Both install what they need into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+comma := ,
+# `make test TORCH=0` neither installs PyTorch nor tests what needs it, and says so.
+TORCH ?= 1
+TESTS := test$(if $(filter 0,$(TORCH)),,$(comma)test-torch)
+READY := .venv/ready-test$(if $(filter 0,$(TORCH)),,-torch)
 
 .PHONY: demo test test-long test-cuda lint bench bench-check clean
 
@@ -9,20 +14,20 @@ demo: .venv/ready
 
 # A file of tests stays with one worker, which makes what they share once. One thread for linear algebra in each worker: more
 # of them wait for each other.
-PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
+PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 FREEWALK_TEST_TORCH=$(TORCH) $(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
 
 test: lint
 	@$(PYTEST) -m "not long"
 
 # What takes longer: the paper reproduced, the kernels of a card in a simulator, edits of every function. CI runs it too.
-test-long: .venv/ready-test
+test-long: $(READY)
 	@$(PYTEST) -m long
 
 # The contract tests on a graphics card, where there is one.
 test-cuda: .venv/ready-cuda
 	@FREEWALK_TEST_RUNTIME=CUDA $(BIN)/python -m pytest tests/contract
 
-lint: .venv/ready-test
+lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -42,14 +47,14 @@ bench-check: .venv/ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-.venv/ready-test: pyproject.toml
+.venv/ready-test .venv/ready-test-torch: pyproject.toml
 	@test -d .venv || $(PYTHON) -m venv .venv
 	@echo "Installing freewalk and what its tests need into .venv (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(TESTS)]'
 	@touch .venv/ready $@
 
-.venv/ready-cuda: .venv/ready-test
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,cuda]'
+.venv/ready-cuda: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(TESTS),cuda]'
 	@touch $@
 
 clean:
