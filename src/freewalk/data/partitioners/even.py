@@ -1,5 +1,7 @@
 """Samples at random: as many at each node, or very different numbers."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

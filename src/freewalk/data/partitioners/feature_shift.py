@@ -1,5 +1,7 @@
 """Nodes whose features differ."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Nodes that see some classes more than others."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
