@@ -120,6 +120,20 @@ def test_a_partition_is_what_objectives_take():
     assert fw.objectives.LeastSquares(samples.features, samples.targets, nodes=halves.nodes, graph=graph).n == 8
 
 
+def test_numbers_of_nodes_go_with_a_graph_that_has_names():
+    graph = fw.graphs.from_edges([("Bonn", "Kiel"), ("Kiel", "Ulm")])
+    samples = data.wine().standardized()
+    found = IID().partition(samples, graph.n)
+    problem = fw.objectives.LeastSquares(samples.features, samples.targets, nodes=found.nodes, graph=graph)
+    # An objective keeps its samples by node, in the order in which they came.
+    assert np.array_equal(problem.features[-problem.samples(2) :], samples.features[found.samples(2)])
+    with pytest.raises(ProblemError, match=r"nodes holds 3, expected .* 0 to 2; .* give their names, such as 'Bonn'"):
+        fw.objectives.LeastSquares(samples.features, samples.targets, nodes=found.nodes + 1, graph=graph)
+    numbered = fw.graphs.from_edges([("1", "2"), ("2", "3")])
+    named = fw.objectives.LeastSquares([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0], nodes=[3, 1, 2], graph=numbered)
+    assert named.features.ravel().tolist() == [2.0, 3.0, 1.0]
+
+
 def test_targets_alone_are_enough():
     texts = np.array(["no", "yes", "yes", "no"])
     assert Shards(1).partition(texts, 2).classes == ("no", "yes")
