@@ -122,7 +122,7 @@ class Objective(ABC):
         raise ProblemError(f"{type(self).__name__}: does not say the loss of each node; give it a method losses(x)")
 
     def zero_loss(self) -> float:
-        """Return the loss of the zero model, one of those that tell whether a walk has diverged; NaN if it says nothing."""
+        """Return the loss of the zero model, beside which a walk is judged to diverge; NaN if that says nothing."""
         return self.loss(np.zeros(self.dim))
 
     def admit(self, model: NDArray[np.floating[Any]]) -> None:  # noqa: B027 (most have nothing to object to)

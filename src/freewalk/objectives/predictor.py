@@ -114,7 +114,7 @@ class Predictor(Objective):
     relays: tuple[int, ...] = ()
     graph: InitVar[Graph | Sequence[str] | None] = None
 
-    runtime: ClassVar[str] = "cpu"
+    runtime: ClassVar[str] = "cpu"  # type: ignore[misc]
     curvature: ClassVar[float]
     """The largest derivative of the slope: the smoothness of value in the prediction."""
 
