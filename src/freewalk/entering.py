@@ -308,7 +308,7 @@ def models(
         )
     with np.errstate(over="ignore"):
         rounded = np.array(np.broadcast_to(values.astype(kind, copy=False), (walks, dim)), order="C")
-    if not np.isfinite(rounded).all():
+    if not (np.isfinite(rounded.min()) and np.isfinite(rounded.max())):
         check.floats(who, name, values)  # which says where
         worst, most = float(np.abs(values).max()), float(np.finfo(kind).max)
         raise FreewalkError(

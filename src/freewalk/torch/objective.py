@@ -364,6 +364,11 @@ class TorchObjective(Objective):
         array = np.ascontiguousarray(array, dtype=kind)
         return torch.from_numpy(array if array.flags.writeable else array.copy())
 
+    def _views(self, row: torch.Tensor) -> list[torch.Tensor]:
+        """The tensors of a row, with copies of the buffers, which a gradient may change."""
+        views, count = self.layout.views(row), len(self.layout.parameters)
+        return [*views[:count], *(view.clone() for view in views[count:])]
+
     def measure(self, x: ArrayLike) -> Mapping[str, float]:
         """Return all measures of a model, by name."""
         row = self._row(x)
@@ -384,12 +389,12 @@ class TorchObjective(Objective):
 
     def gradient(self, node: int, x: ArrayLike, sample: int | NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Return ∇f_v(x), with zeros for the buffers; of some samples alone where they are given by number."""
-        row = self._row(x).clone()
+        row = self._row(x)
         first = int(self.offsets[node])
         places = np.arange(self.samples(node)) if sample is None else np.atleast_1d(np.asarray(sample))
         looped = Looped(self, row.dtype, _CPU)
         scale = float(self.node_weights[node])
-        parts = looped.gradient(self.layout.views(row), torch.as_tensor(first + places), scale, 0)
+        parts = looped.gradient(self._views(row), torch.as_tensor(first + places), scale, 0)
         result = np.zeros(self.dim)
         result[: self.trained] = torch.cat([part.reshape(-1) for part in parts]).double().numpy()
         return result
@@ -426,7 +431,7 @@ class TorchObjective(Objective):
             size = self.samples(node) if self.batch is None else min(self.samples(node), self.batch)
             numbers = int(self.offsets[node]) + torch.arange(size)
             try:
-                looped.gradient(self.layout.views(row.clone()), numbers, 1.0, 0)
+                looped.gradient(self._views(row), numbers, 1.0, 0)
             except Exception as error:
                 raise self._misfit(
                     f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},", error
