@@ -198,7 +198,7 @@ def _advance(run: Continuation, engine: Engine, watch: Watch, stop: Stop, clock:
         length, spent = state.step - first, time.perf_counter() - began
         # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
         chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
-        watch.tell(state.step, run.steps, run.latest)
+        watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
         if not run.over and not stop:  # what there is at the end is kept by others
             watch.checkpoint(lambda: _checkpoint(run, engine, clock))
     engine.settle(state)

@@ -27,8 +27,8 @@ _LARGE = 200e6  # bytes of a record, of which a third or so reach the disk
 class RunFolder:
     """A folder with `spec.toml`, `record.npz`, `curves.png` and `table.txt`.
 
-    While a run is under way or interrupted there is also `parts/`, with the record of each walk so far. That of the walk
-    under way is brought up to date as often as the spec says, and whenever the process is killed, the folder can be
+    While a run is under way or interrupted there is also `parts/`, with the record of each walk so far. That of the
+    walk under way is brought up to date as often as the spec says; whenever the process is killed, the folder can be
     resumed. A run that replaces another is made in `new/`, within the folder, and takes its place when it is complete.
     If the spec names files or classes, `inputs.json` says where they are and holds the SHA-256 of the files.
     """

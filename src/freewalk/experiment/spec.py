@@ -233,7 +233,7 @@ class Spec:
 
         def tell(step: int, steps: int, /, *, measures: Mapping[str, float]) -> None:
             more = {MEASURES: {name: measures[name] for name in names}} if takes(progress, MEASURES) else {}
-            progress(walk.label, done + step, total, run.walks * tokens, **more)
+            progress(walk.label, done + step, total - run.steps + steps, run.walks * tokens, **more)
 
         return tell
 
