@@ -10,7 +10,8 @@ import freewalk as fw
 from freewalk import experiment, report
 from freewalk.analysis import theory
 
-MODULES = (fw, fw.analysis, fw.designs, fw.graphs, fw.objectives, fw.runtimes, fw.schedules, experiment, report, theory)
+MODULES = (fw, fw.analysis, fw.data, fw.designs, fw.graphs, fw.objectives, fw.runtimes, fw.schedules)
+MODULES = (*MODULES, experiment, report, theory)
 
 
 def public() -> Iterator[tuple[str, Any]]:

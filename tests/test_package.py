@@ -13,8 +13,8 @@ import pytest
 
 import freewalk as fw
 
-HEAVY = ("numba", "scipy", "xarray", "networkx", "matplotlib", "pydantic", "typer", "rich")
-FAMILIES = ("designs", "graphs", "objectives", "runtimes", "schedules", "rules")
+HEAVY = ("numba", "scipy", "xarray", "networkx", "matplotlib", "pydantic", "typer", "rich", "sklearn", "topohub")
+FAMILIES = ("designs", "graphs", "objectives", "runtimes", "schedules", "rules", "data")
 
 
 def in_a_fresh_process(code):

@@ -1,6 +1,6 @@
 """Decentralized learning by random walks: design a walk, run it, learn with it."""
 
-from freewalk import analysis, baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
+from freewalk import analysis, baselines, data, designs, exchanges, graphs, objectives, rules, runtimes, schedules
 from freewalk._version import __version__
 from freewalk.analysis import diagnose
 from freewalk.comparing import compare
@@ -33,6 +33,7 @@ __all__ = [
     "baselines",
     "compare",
     "concat",
+    "data",
     "designs",
     "diagnose",
     "exchanges",

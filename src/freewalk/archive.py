@@ -197,7 +197,7 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
         if "csr" in item:
             return _matrix([array(name) for name in item["csr"]], item.get("shape"))
         if "given" in item:
-            return packed.given[item["given"]]
+            return _given(packed, item["given"])
         if "type" in item:
             return make(item["type"], item.get("fields"))
         return {name: visit(part) for name, part in item.items()}
@@ -210,6 +210,14 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
         raise RecordError(f"record: {error}") from error
     except Exception as error:  # classes of the user's, missing fields, trees that are too deep
         raise RecordError(f"record: it does not fit together ({type(error).__name__}: {show(str(error))})") from error
+
+
+def _given(packed: Packed, name: Any) -> Any:
+    """What the tree does not hold: it was left out since it is code, or is elsewhere in the record."""
+    if name not in packed.given:
+        word = "rule" if str(name).startswith("rule ") else "objective"
+        raise RecordError(f"record: it does not hold the {word}, which is code; pass it: fw.resume(record, {word}=...)")
+    return packed.given[name]
 
 
 def _matrix(parts: list[NDArray[Any]], shape: Any) -> Any:

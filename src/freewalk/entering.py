@@ -35,6 +35,7 @@ _TAKEN = {
 }
 _CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
 _SAME = 1e-9  # a rounding
+_TRIED = 1000  # coordinates on which a rule is tried: a model may have a hundred million
 
 
 def objective(who: str, value: Objective) -> Objective:
@@ -78,7 +79,7 @@ def optimum(found: Objective) -> NDArray[np.float64]:
     except (ProblemError, NotImplementedError, np.linalg.LinAlgError):
         best = None
     if best is None or np.isnan(best).any():
-        return np.full(found.dim, np.nan)
+        return np.broadcast_to(np.nan, found.dim)
     return check.floats(type(found).__name__, "optimum()", best, (found.dim,), finite=False)
 
 
@@ -149,7 +150,7 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
     if phase.rule is None:
         return None
     rule = checked(phase.rule.fitted(objective, phase.kernel))
-    begun(rule, np.zeros((2, objective.dim)))
+    begun(rule, np.zeros((2, min(objective.dim, _TRIED))))
     if rule.proximal:
         zeros = [np.zeros(objective.dim) for _ in ("x", *rule.carries, *rule.stores)]
         try:
@@ -315,21 +316,24 @@ def models(
         return np.zeros((walks, dim), dtype=kind)
     given = objective.initial(walks, seed) if initial is None else initial
     who, name = ("learn", "initial") if initial is not None else (type(objective).__name__, "initial()")
-    values = check.floats(who, name, given)
+    # A model may be large: one that has the right type already is copied no more than once.
+    plain = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray) and given.dtype == kind
+    values: NDArray[Any] = np.asarray(given) if plain else check.floats(who, name, given)
     if values.shape not in ((dim,), (walks, dim)):
         raise FreewalkError(
             f"{who}: {name} has shape {values.shape}, expected ({dim},) or, with a model for each walk, "
             f"({walks}, {dim})"
         )
     with np.errstate(over="ignore"):
-        rounded = values.astype(kind)
+        rounded = np.array(np.broadcast_to(values.astype(kind, copy=False), (walks, dim)), order="C")
     if not np.isfinite(rounded).all():
+        check.floats(who, name, values)  # which says where
         worst, most = float(np.abs(values).max()), float(np.finfo(kind).max)
         raise FreewalkError(
             f"learn: initial holds numbers up to {worst:.2g} in size, expected at most the {most:.2g} of {kind}; "
             "take precision='float64'"
         )
-    return np.array(np.broadcast_to(rounded, (walks, dim)), order="C")
+    return rounded
 
 
 def _models_of_tokens(

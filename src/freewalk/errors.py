@@ -57,5 +57,9 @@ class TargetWarning(FreewalkWarning):
     """A walk does not sample the distribution from which its weights come."""
 
 
+class LoopWarning(FreewalkWarning):
+    """Many walks are learned one after the other, since their module does not allow a batch: right, but slower."""
+
+
 class CacheWarning(FreewalkWarning):
     """Compiled code cannot be kept where it was meant to be: others could change it there, or it cannot be written."""

@@ -51,8 +51,20 @@ class Continuation:
     interruptions: int = 0
     measures: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
     goal: dict[str, float] = field(default_factory=dict)  # levels of measures at which it ends, all of them
+    fingerprint: str = ""  # of an objective that a record does not hold
 
     formerly: ClassVar = {"marks": None}
+
+    def outside(self) -> dict[str, Any]:
+        """What a record does not hold, by name: an objective or rules that are code."""
+        objective, found = self.job.objective, dict[str, Any]()
+        if objective is not None and not objective.stored:
+            self.fingerprint = self.fingerprint or objective.fingerprint
+            found["objective"] = objective
+        for place, phase in enumerate(self.job.phases):
+            if phase.rule is not None and not phase.rule.stored:
+                found[f"rule {place}"] = phase.rule
+        return found
 
     @property
     def marks(self) -> NDArray[np.int64]:
@@ -106,7 +118,13 @@ class Continuation:
             _check.real("record", "seconds", self.seconds, 0.0),
             _check.whole("record", "interruptions", self.interruptions),
             goal=entering.goal(self.goal or None, job.objective, job.tokens, "record"),
+            fingerprint=_check.instance("record", "fingerprint", self.fingerprint, str, "a text"),
         )
+        if self.fingerprint and job.objective is not None and job.objective.fingerprint != self.fingerprint:
+            raise RecordError(
+                f"record: it was made with another objective than {job.objective!r}, expected the same module, data "
+                "and measures; pass the one that it began with"
+            )
         _check.instance("record", "measures", self.measures, dict, "a mapping")
         known = job.measured
         if "bytes" in known and "bytes" not in self.measures and len(self.measures) == len(known) - 1:
@@ -184,7 +202,7 @@ def run_to_end(run: Continuation, watch: Watch) -> Record:
         data = _data(run)
     run.seconds += time.perf_counter() - clock
     run.interruptions += bool(stop)  # also in the last chunk: whoever runs more must know
-    story = _provenance(run) | ({"interrupted_by": stop.name} if stop else {})
+    story = _provenance(run) | engine.story | ({"interrupted_by": stop.name} if stop else {})
     record = Record(data, story, None if run.over else run, run.job.kernel.graph)
     watch.end(record)
     return record
@@ -218,9 +236,10 @@ def _proceed(run: Continuation, engine: Engine, until: int) -> None:
 def _checkpoint(run: Continuation, engine: Engine, clock: float) -> Record:
     """A run under way as a partial record: whoever resumes from it was interrupted."""
     engine.settle(run.state)
+    run.outside()  # it keeps the fingerprint, so that this is computed once
     spent = run.seconds + time.perf_counter() - clock
     now = replace(run, seconds=spent, interruptions=run.interruptions + 1)
-    return Record(_data(now), _provenance(now), now, run.job.kernel.graph)
+    return Record(_data(now), _provenance(now) | engine.story, now, run.job.kernel.graph)
 
 
 def _marks(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
@@ -276,7 +295,8 @@ def _data(run: Continuation) -> "xarray.Dataset":
         variables["final"] = (("walk", "coordinate"), own(mean))
         variables["diverged"] = ("walk", _diverged(objective, by_walk, variables["loss"][1], best))
         variables["updates"] = ("step", job.updates_at(run.marks))
-        variables["smoothness"] = ("node", objective.smoothness)
+        if objective.known_smoothness is not None:
+            variables["smoothness"] = ("node", objective.known_smoothness)
         attrs |= {"primary": objective.primary, "heavy": list(objective.heavy), **best}
     if state.paths.shape[0]:
         kept = np.flatnonzero(state.path_of >= 0)
@@ -305,7 +325,7 @@ def _diverged(
     """By walk: whether something is not finite, or the last loss is beyond all that was ever reasonable."""
     try:
         with np.errstate(all="ignore"):
-            zero = float(objective.loss(np.zeros(objective.dim)))
+            zero = float(objective.zero_loss())
     except Exception:  # an objective of the user's that has no value there must not cost the run
         zero = np.nan
     scale = np.fmax(np.abs(loss[:, 0]), np.fmax(abs(zero), abs(best.get("optimal_loss", 0.0))))
@@ -365,4 +385,5 @@ def _provenance(run: Continuation) -> dict[str, Any]:
         "interruptions": run.interruptions,
         "versions": dict(versions()),
         "platform": platform.platform(),
+        **({} if job.objective is None else job.objective.story()),
     }

@@ -191,7 +191,8 @@ class Record:
             arrays |= {f"graph/{name}": array for name, array in packed.arrays.items()}
         if self.continuation is not None:
             try:
-                packed = loaded or pack(self.continuation, {} if graph is None else {"graph": graph})
+                outside = {} if loaded is not None else self.continuation.outside()
+                packed = loaded or pack(self.continuation, outside | ({} if graph is None else {"graph": graph}))
                 if packed.given.get("graph", graph) != graph:
                     raise RecordError("record: its graph was replaced; keep the one that was walked")
                 header["continuation"] = packed.tree

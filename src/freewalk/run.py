@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.record import Record
 from freewalk.rules import Rule
-from freewalk.runtimes import Job, Runtime, State, runtime_named
+from freewalk.runtimes import Job, Runtime, State, runtime_for, runtime_named
 from freewalk.watching import Keep, Progress, Watch
 
 check = entering.check
@@ -39,8 +40,8 @@ def learn(
     start: str | ArrayLike | None = None,
     initial: ArrayLike | None = None,
     seed: int = 0,
-    runtime: str | Runtime = "cpu",
-    precision: str = "float64",
+    runtime: str | Runtime | None = None,
+    precision: str | None = None,
     paths: int | Sequence[int] = 0,
     progress: Progress | None = None,
     problem: Objective | None = None,
@@ -77,9 +78,11 @@ def learn(
         Determines every draw: walk number w of a seed takes the same path whatever the number of walks. Token t of
         walk w takes the path of walk number w · tokens + t.
     runtime
-        "cpu", "cuda" or "reference", or a runtime such as `fw.runtimes.CPU(threads=1)`; all visit the same nodes.
+        "cpu", "cuda", "torch" or "reference", or a runtime such as `fw.runtimes.CPU(threads=1)`; all visit the same
+        nodes. None takes the one that suits the objective: "cpu" for linear predictions, "torch" for modules, else
+        "reference".
     precision
-        "float64" or "float32", for the models.
+        "float64" or "float32", for the models; None: that of the module's parameters, else "float64".
     paths
         How many walks keep their whole path, or which; of several tokens, those with these numbers.
     progress
@@ -133,11 +136,13 @@ def learn(
         raise FreewalkError("learn: got both `objective` and `problem`, expected one: they are two names for the same")
     found = entering.objective("learn", objective if problem is None else problem)  # type: ignore[arg-type]
     phases = entering.phases(kernel, rule, found, exchange=exchange)  # type: ignore[arg-type]
+    precision = found.precision if precision is None else precision
     precision = check.choice("learn", "precision", precision, entering.PRECISIONS)
     count = entering.tokens(tokens, phases[0].kernel.graph)
     job = Job(found, phases, check.seed("learn", seed), precision, count)
     size = _size("learn", job, steps, walks, every, tokens)
     models = entering.models(initial, found, size.walks, job.seed, precision, count)
+    found.admit(models[0])
     levels = entering.goal(goal, found, count)
     watch = Watch.of("run", progress, checkpoint, checkpoint_every)
     return _begin(job, models, size, start, runtime, paths, watch, levels)
@@ -151,7 +156,7 @@ def walk(
     every: int = 1,
     start: str | ArrayLike | None = None,
     seed: int = 0,
-    runtime: str | Runtime = "cpu",
+    runtime: str | Runtime | None = None,
     paths: int | Sequence[int] = 0,
     progress: Progress | None = None,
     tokens: int | str = 1,
@@ -187,6 +192,8 @@ def resume(
     runtime: str | Runtime | None = None,
     types: Sequence[type] = (),
     progress: Progress | None = None,
+    objective: Objective | None = None,
+    rule: Rule | Sequence[Rule] | None = None,
     checkpoint: str | os.PathLike[str] | Keep | None = None,
     checkpoint_every: float = 60.0,
 ) -> Record:
@@ -205,6 +212,12 @@ def resume(
         choice is ever run.
     progress, checkpoint, checkpoint_every
         As in `learn`; the file from which the record was loaded may be the one to write to.
+    objective
+        The objective that it began with, where a loaded record cannot hold it: a torch module is code. It is refused if
+        its data or its structure differ.
+    rule
+        The rule that it began with, where a loaded record cannot hold it: an `Optimizer` with a function of your own.
+        With phases, a list with one for each.
 
     Returns
     -------
@@ -225,7 +238,12 @@ def resume(
     chosen = None if runtime is None else runtime_named(runtime)
     known = _known_types(types)
     try:
-        run = unpack(record.continuation, known) if isinstance(record.continuation, Packed) else record.continuation
+        run = record.continuation
+        if isinstance(run, Packed):
+            rules = rule if isinstance(rule, (list, tuple)) else [rule]
+            given = {"objective": objective} | {f"rule {place}": one for place, one in enumerate(rules)}
+            known_parts = {name: one for name, one in given.items() if one is not None}
+            run = unpack(Packed(run.tree, run.arrays, {**run.given, **known_parts}), known)
         run = _check.instance("record", "continuation", run, Continuation, "what record.save wrote").checked()
     except RecordError:
         raise
@@ -255,7 +273,7 @@ def _begin(
     models: NDArray[Any],
     size: _Size,
     start: str | ArrayLike | None,
-    runtime: str | Runtime,
+    runtime: str | Runtime | None,
     paths: int | Sequence[int],
     watch: Watch,
     goal: dict[str, float] | None = None,
@@ -263,7 +281,7 @@ def _begin(
     steps, walks, every, tokens = size
     entering.phases_cover(job.phases, steps)
     entering.schedules(job.phases, steps)
-    chosen = runtime_named(runtime)
+    chosen = runtime_for(runtime, job.objective, job.phases)
     path_of = entering.paths(paths, walks * job.tokens, job.tokens)
     heaviest = isinstance(start, str) and start == "heaviest"  # else nobody asks, and it may take long to compute
     importance = job.objective.smoothness if heaviest and job.objective is not None else job.kernel.target
@@ -285,6 +303,10 @@ def _known_types(more: Sequence[type]) -> dict[str, type]:
     for kind in more:
         if not isinstance(kind, type) or not is_dataclass(kind):
             raise _check.fail("resume", "types", kind, "a list of dataclasses")
+    if "torch" in sys.modules:  # else no rule of a record can need it
+        from freewalk.torch import optimizer
+
+        more = [*more, optimizer.Optimizer, optimizer.Slot]
     modules = (exchanges, graphs, objectives, rules, runtimes, schedules)
     listed = [getattr(module, name) for module in modules for name in module.__all__]
     known = [kind for kind in listed if isinstance(kind, type)]

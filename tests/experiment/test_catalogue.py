@@ -5,11 +5,15 @@ import inspect
 import pytest
 
 from freewalk import designs, graphs, objectives, rules, runtimes, schedules
+from freewalk.data import Dataset, Partitioner, partitioners, shipped
 from freewalk.errors import SpecError
 from freewalk.experiment.catalogue import build, check, families
+from freewalk.experiment.signatures import Signature, parameters_of
 
 MODULES = {
     "graph": graphs,
+    "dataset": shipped,
+    "partition": partitioners,
     "problem": objectives,
     "design": designs,
     "rule": rules,
@@ -32,6 +36,26 @@ def test_nested_kinds_are_built() -> None:
     table = {"kind": "Decaying", "design": inner, "schedule": {"kind": "Inverse", "initial": 1, "scale": 10}}
     made = build("design", table, "here")
     assert made == designs.Decaying(designs.MHLJ(0.1, 0.5, 3), schedules.Inverse(1, 10))
+
+
+def test_data_sets_and_partitions_are_built() -> None:
+    assert len(build("dataset", {"kind": "wine"}, "here")) == 178
+    table = {"kind": "Dirichlet", "alpha": 0.1}
+    assert build("partition", table, "here") == partitioners.Dirichlet(0.1, least=1)
+    with pytest.raises(SpecError, match=r"^here: Dirichlet: alpha = 0\.0, expected a finite number"):
+        build("partition", table | {"alpha": 0.0}, "here")
+    with pytest.raises(SpecError, match="has no kind 'Dirichle'; did you mean 'Dirichlet'"):
+        check("partition", {"kind": "Dirichle"}, "here")
+
+
+def test_data_sets_and_partitions_stand_in_place_of_parameters() -> None:
+    def make(data: Dataset, partition: Partitioner = partitioners.IID()) -> None:  # noqa: B008
+        """Make nothing."""
+
+    signature = Signature("make", parameters_of(make))
+    tables = {"data": {"kind": "wine"}, "partition": {"kind": "Shards"}}
+    found = signature.read(tables, "here", lambda *nested: build(*nested))
+    assert (found["data"].name, found["partition"]) == ("wine", partitioners.Shards())
 
 
 def test_other_errors_name_the_place() -> None:

@@ -137,6 +137,7 @@ def surface(folder):
     from freewalk import (
         analysis,
         baselines,
+        data,
         designs,
         exchanges,
         experiment,
@@ -173,14 +174,43 @@ def surface(folder):
     shown = {"measure": "loss", "axes": ["updates", "messages"]}
     (folder / "spec.toml").write_text(experiment.shipped("example.toml").read_text())
     features, targets, nodes = np.arange(12.0).reshape(6, 2) + np.eye(6, 2), np.arange(6.0), np.arange(6)
-    data = {"features": features, "targets": targets, "nodes": nodes, "ridge": 0.1, "heavy": (1,)}
-    data |= {"weight_by": "node", "relays": (), "graph": ring}
+    samples = {"features": features, "targets": targets, "nodes": nodes, "ridge": 0.1, "heavy": (1,)}
+    samples |= {"weight_by": "node", "relays": (), "graph": ring}
     drawn = {"n": 6, "dim": 2, "heavy": 1, "heavy_probability": None, "adjacent": True, "light_variance": 1.0}
     drawn |= {"heavy_variance": 10.0, "constant": False, "distance": 1.0, "shift": 0.0}
     drawn |= {"shifted": "heavy", "samples": 1, "ridge": 0.0, "seed": 1}
     options = {"weighted": True, "local_steps": 1, "sampled": False}
     curve = {"problem": problem, "kernel": kernel, "rule": rule, "steps": 6, "every": 2, "start": 0, "progress": None}
+    labelled = data.Dataset(features, [0, 1, 0, 1, 0, 1], classes=("no", "yes"))
+    halves = data.IID().partition(labelled, 2)
+    shared = {"data": labelled, "n": 2, "seed": 1}
     calls = {
+        "Dataset": (
+            data.Dataset,
+            {"features": features, "targets": nodes, "name": "a", "classes": tuple("abcdef"), "shape": (1, 1, 2)},
+        ),
+        "Dataset.source": (data.Dataset, {"features": features, "targets": targets, "source": "a", "licence": "b"}),
+        "Dataset.take": (labelled.take, {"indices": [0, 1]}),
+        "Dataset.split": (labelled.split, {"test": 0.5, "seed": 1}),
+        "Dataset.standardized": (labelled.standardized, {"by": labelled, "targets": False}),
+        "Dataset.by_node": (labelled.by_node, {"partition": halves}),
+        "Partition": (
+            data.Partition,
+            {"nodes": nodes, "n": 6, "targets": nodes, "classes": tuple("abcdef"), "made_by": "a"},
+        ),
+        "Partition.samples": (halves.samples, {"node": 1}),
+        "Dirichlet": (data.Dirichlet, {"alpha": 0.1, "least": 1}),
+        "Quantity": (data.Quantity, {"alpha": 0.1, "least": 1}),
+        "Shards": (data.Shards, {"classes": 2}),
+        "FeatureShift": (data.FeatureShift, {"strength": 0.5}),
+        "IID.partition": (data.IID().partition, shared),
+        "Dirichlet.partition": (data.Dirichlet(0.5).partition, shared),
+        "Quantity.partition": (data.Quantity(0.5).partition, shared),
+        "Shards.partition": (data.Shards().partition, shared),
+        "FeatureShift.partition": (data.FeatureShift().partition, shared),
+        "partition_figure": (report.partition_figure, {"partition": halves, "path": folder / "f.png"}),
+        "graphs.topology": (graphs.topology, {"name": "topozoo/Abilene"}),
+        "graphs.topologies": (graphs.topologies, {"collection": "sndlib"}),
         "graphs.ring": (graphs.ring, {"n": 6}),
         "graphs.path": (graphs.path, {"n": 6}),
         "graphs.grid": (graphs.grid, {"rows": 2, "cols": 3}),
@@ -306,8 +336,8 @@ def surface(folder):
         ),
         "CPU": (runtimes.CPU, {"threads": 1}),
         "CUDA": (runtimes.CUDA, dict.fromkeys(inspect.signature(runtimes.CUDA).parameters)),
-        "LeastSquares": (objectives.LeastSquares, data),
-        "Logistic": (objectives.Logistic, data | {"targets": np.array([0, 1, 0, 1, 0, 1])}),
+        "LeastSquares": (objectives.LeastSquares, samples),
+        "Logistic": (objectives.Logistic, samples | {"targets": np.array([0, 1, 0, 1, 0, 1])}),
         "LeastSquares.synthetic": (objectives.LeastSquares.synthetic, drawn | {"noise": 0.1}),
         "Logistic.synthetic": (objectives.Logistic.synthetic, drawn),
         "LeastSquares.loss": (problem.loss, {"x": [0.0, 1.0]}),
@@ -443,6 +473,7 @@ OUTCOMES |= {
     "Trap",
 }
 OUTCOMES |= {"AccumulatedError", "Assumptions", "BiasIdentity", "Contraction", "ErrorBound", "ImportanceRates"}
+OUTCOMES |= {"IID", "Partitioner", "breast_cancer", "diabetes", "digits", "wine"}
 OUTCOMES |= {"Overhead", "SmallestConstants", "Terms"}
 
 
@@ -452,6 +483,7 @@ def missing(calls):
     from freewalk import (
         analysis,
         baselines,
+        data,
         designs,
         exchanges,
         experiment,
@@ -464,7 +496,7 @@ def missing(calls):
     )
 
     modules = (fw, analysis, analysis.theory, baselines, designs, exchanges, experiment, graphs, objectives, report)
-    modules = (*modules, rules, runtimes)
+    modules = (*modules, rules, runtimes, data)
     public = {name for module in (*modules, schedules) for name in module.__all__ if callable(getattr(module, name))}
     return public - OUTCOMES - {name.rpartition(".")[2] for name in calls}
 

@@ -224,7 +224,7 @@ def test_the_public_names():
     assert graphs.__all__ == [
         "Graph",
         *["barabasi_albert", "complete", "erdos_renyi", "from_edges", "from_networkx", "from_scipy", "grid"],
-        *["path", "read", "ring", "star", "watts_strogatz"],
+        *["path", "read", "ring", "star", "topologies", "topology", "watts_strogatz"],
     ]
     assert all(callable(getattr(graphs, name)) for name in graphs.__all__)
 

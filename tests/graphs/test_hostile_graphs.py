@@ -78,6 +78,8 @@ FINE = {
     "read": {"path": "/dev/null"},
     "ring": {"n": 4},
     "star": {"n": 4},
+    "topologies": {"collection": "sndlib"},
+    "topology": {"name": "topozoo/Abilene"},
     "watts_strogatz": {"n": 10, "k": 4, "p": 0.1, "seed": 0},
 }
 
@@ -95,6 +97,7 @@ ACCEPTED = {
     ("from_edges", "names", "None"),
     ("from_edges", "names", "True"),
     ("from_networkx", "graph", "a networkx graph"),
+    ("topologies", "collection", "None"),
 }
 
 

@@ -75,6 +75,7 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
         report.curves: {"record": record, "path": image, "scale": "log", "band": "confidence"} | shown,
         report.escape: {"record": record, "path": image, "designs": ["walk"], "updates": 10},
         report.occupancy: {"record": record, "path": image, "around": 3},
+        report.partition_figure: {"partition": fw.data.IID().partition([0, 1], 2), "path": image},
         report.section_of: section | {"band": "none"} | shown,
         report.summarize: {"record": record, "goal": 0.1} | shown,
         report.table: {"record": record, "goal": 0.1} | shown,

@@ -93,6 +93,7 @@ app = typer.Typer(
         "freewalk demo                  six walks on a ring, one of them entrapped",
         "freewalk example my.toml       write a commented spec to start from",
         "freewalk list MHLJ             explain the parameters of a design, an objective, a graph, a rule",
+        "freewalk data digits           a data set, and how a partition distributes it over nodes",
         "freewalk diagnose my.toml      say before a run whether importance sampling would be entrapped",
         "freewalk run my.toml           write record, table and figure to runs/<name>",
         "freewalk compare my.toml       what each walk needs to reach a goal, each at a fair step",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from freewalk.experiment.catalogue import Kind
 
 _HEADINGS = {
+    "dataset": 'Data sets: data = { kind = "…" }',
+    "partition": 'Partitions of data over the nodes: partition = { kind = "…", … }',
     "design": 'Designs: design = { kind = "…", … }',
     "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = a file",
     "graph": "Graphs: [graph] kind = …",
@@ -28,35 +30,42 @@ _HEADINGS = {
     "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
     "runtime": "Runtimes: [run] runtime = …, in lower case",
 }
-_ALIASES = {"objective": "problem"}
+_ALIASES = {"objective": "problem", "data": "dataset", "partitioner": "partition"}
 
 
 def _names(incomplete: str) -> list[str]:
     """What a shell may complete KIND to."""
     from freewalk.experiment.catalogue import families
+    from freewalk.graphs.real import COLLECTIONS
 
-    names = [*_HEADINGS, *(name for kinds in families().values() for name in kinds)]
+    names = [*_HEADINGS, *COLLECTIONS, *(name for kinds in families().values() for name in kinds)]
     return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 
-@app.command("list", epilog=examples("freewalk list", "freewalk list MHLJ", "freewalk list design"))
+@app.command(
+    "list", epilog=examples("freewalk list", "freewalk list MHLJ", "freewalk list design", "freewalk list topozoo")
+)
 def list_(
     kind: Annotated[
         str | None,
         typer.Argument(
             metavar="KIND",
-            help="A name, such as MHLJ, or design, problem, graph, rule, exchange, method, schedule, runtime: explain "
-            "its parameters.",
+            help="A name, such as MHLJ, or design, problem, dataset, partition, graph, rule, exchange, method, "
+            "schedule, runtime: explain its parameters; or a collection of topologies, such as topozoo: list them.",
             autocompletion=_names,
         ),
     ] = None,
 ) -> None:
-    """List graphs, objectives, designs, rules, exchanges, methods, schedules, runtimes, or explain some of them."""
+    """List graphs, objectives, data sets, designs, rules, methods and so on, or explain some of them."""
     from rich.text import Text
 
     from freewalk.experiment.catalogue import families
+    from freewalk.graphs.real import COLLECTIONS
 
     console, kinds = terminal.console(), families()
+    if kind in COLLECTIONS:
+        _collection(console, kind)
+        return
     if kind is not None:
         for family, name in _chosen(kind):
             _explain(console, family, kinds[family][name])
@@ -66,6 +75,21 @@ def list_(
         for one in kinds[family].values():
             _head(console, one)
         console.print()
+
+
+def _collection(console: "Console", name: str) -> None:
+    """The topologies of a collection, with its source and its terms."""
+    from rich.text import Text
+
+    from freewalk.graphs.real import COLLECTIONS, topologies
+
+    found, about = topologies(name), COLLECTIONS[name]
+    console.print(Text(f'{name}, {len(found)} graphs: [graph] kind = "topology", name = "…"', style="bold"))
+    for key in ("about", "source", "licence"):
+        words = f"{'terms' if key == 'licence' else key}: {getattr(about, key)}"
+        console.print(Text(fill(words, console.width, initial_indent="  ", subsequent_indent="    ")), soft_wrap=True)
+    names = fill(" ".join(found), console.width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    console.print(Text(names, style="cyan"), soft_wrap=True)
 
 
 def _chosen(word: str) -> list[tuple[str, str]]:

@@ -15,7 +15,12 @@ from freewalk.experiment.own import Importer, blame, is_own
 from freewalk.experiment.signatures import Signature, explanations, parameters_of
 from freewalk.objectives import LeastSquares
 
-_NOT_IN_SPECS = ("Graph", "from_networkx", "from_pandas")  # they take what a text cannot hold
+_NOT_IN_SPECS = (
+    "Graph",
+    "from_networkx",
+    "from_pandas",
+    "topologies",
+)  # they take what a text cannot hold, or are no graphs
 _SAMPLES = ("features", "targets", "nodes", "graph")  # what an objective gets from a file of data
 
 
@@ -63,10 +68,13 @@ def families() -> dict[str, dict[str, Kind]]:
     'jump, stop, hops, power=1.0, corrected=False'
     """
     from freewalk import baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
+    from freewalk.data import partitioners, shipped
 
     modules: dict[str, ModuleType] = {
         "graph": graphs,
         "problem": objectives,
+        "dataset": shipped,
+        "partition": partitioners,
         "design": designs,
         "rule": rules,
         "exchange": exchanges,

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from freewalk.checks import show, suggestion
+from freewalk.data import Partitioner
 from freewalk.designs import Design
 from freewalk.errors import SpecError
 from freewalk.exchanges import Exchange
@@ -22,6 +23,7 @@ from freewalk.schedules import Schedule
 BASES: dict[str, type] = {
     "design": Design,
     "exchange": Exchange,
+    "partition": Partitioner,
     "problem": Objective,
     "rule": Rule,
     "schedule": Schedule,
@@ -116,7 +118,8 @@ class Importer:
                 raise SpecError(f"{where}: {module} has no class {attribute!r}; {hint}")
             self.classes[name] = found
         if not issubclass(self.classes[name], BASES[family]):
-            base = "fw.schedules.Schedule" if family == "schedule" else f"fw.{BASES[family].__name__}"
+            room = {"partition": "data.", "schedule": "schedules."}.get(family, "")
+            base = f"fw.{room}{BASES[family].__name__}"
             raise SpecError(f"{where}: {name} is not {_a(family)}, expected a subclass of {base}")
         return self.classes[name]
 

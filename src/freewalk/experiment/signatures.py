@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 from typing_extensions import TypedDict
 
 from freewalk.checks import show, suggestion
+from freewalk.data import Dataset, Partitioner
 from freewalk.designs import Design
 from freewalk.errors import SpecError
 from freewalk.experiment.tables import Whole, as_toml
@@ -23,10 +24,13 @@ from freewalk.schedules import Schedule
 #: Makes what a table asks for that stands in place of a parameter: called with its family, the table and its place.
 Nested = Callable[[str, Mapping[str, Any], str], Any]
 
-FAMILIES: dict[str, type] = {"schedule": Schedule, "design": Design}  # what may stand in place of a parameter
+# What may stand in place of a parameter.
+FAMILIES: dict[str, type] = {"schedule": Schedule, "design": Design, "dataset": Dataset, "partition": Partitioner}
 _EXAMPLES = {
     "schedule": 'a schedule such as { kind = "Inverse", initial = 1e-2, scale = 1000 }',
     "design": 'a design such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }',
+    "dataset": 'a data set such as { kind = "digits" }',
+    "partition": 'a partition such as { kind = "Dirichlet", alpha = 0.1 }',
 }
 _WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
 _PLURALS = {float: "numbers", int: "whole numbers", bool: "true or false", str: "texts"}
@@ -198,7 +202,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def family_of(annotation: Any) -> str | None:
-    """The family of things of which a parameter takes one: "schedule", "design" or None."""
+    """The family of things of which a parameter takes one: "schedule", "design", "dataset", "partition" or None."""
     if not isinstance(annotation, type):
         return None
     return next((family for family, base in FAMILIES.items() if issubclass(annotation, base)), None)

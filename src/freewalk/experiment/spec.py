@@ -200,8 +200,12 @@ class Spec:
         from freewalk.run import learn, resume
 
         if walk.earlier is not None:
-            types = () if plan is None else plan.classes
-            record = resume(walk.earlier, types=types, **watch) if walk.earlier.partial else walk.earlier
+            record = walk.earlier
+            if record.partial and plan is None:
+                record = resume(record, **watch)
+            elif record.partial and plan is not None:  # what the record does not hold, the plan has made again
+                rules = [phase.rule for phase in plan.walks[walk.label] if phase.rule is not None]
+                record = resume(record, types=plan.classes, objective=plan.problem, rule=rules, **watch)
         elif plan is None:
             raise SpecError(f"{self.source}: nothing was planned for {walk.label!r}")
         else:

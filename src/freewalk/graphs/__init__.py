@@ -7,6 +7,7 @@ from freewalk.graphs.lattices import complete, grid, path, ring, star
 from freewalk.graphs.preferential import barabasi_albert
 from freewalk.graphs.random_graphs import erdos_renyi, watts_strogatz
 from freewalk.graphs.reading import read
+from freewalk.graphs.real import topologies, topology
 
 __all__ = [
     "Graph",
@@ -21,5 +22,7 @@ __all__ = [
     "read",
     "ring",
     "star",
+    "topologies",
+    "topology",
     "watts_strogatz",
 ]

@@ -32,8 +32,8 @@ class LeastSquares(Predictor):
     targets
         One number per sample.
     nodes
-        The node of each sample: its number, or its name together with `graph`. Without it every sample is a node, in
-        order.
+        The node of each sample: its number, or its name together with `graph` (where names are numbers themselves, only
+        names are taken). Without it every sample is a node, in order.
     ridge
         Strength of the ridge term.
     heavy

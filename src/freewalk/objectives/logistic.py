@@ -34,8 +34,8 @@ class Logistic(Predictor):
     targets
         The label of each sample, 0 or 1.
     nodes
-        The node of each sample: its number, or its name together with `graph`. Without it every sample is a node, in
-        order.
+        The node of each sample: its number, or its name together with `graph` (where names are numbers themselves, only
+        names are taken). Without it every sample is a node, in order.
     ridge
         Strength of the ridge term. Without it, labels that a plane separates have no optimum.
     heavy

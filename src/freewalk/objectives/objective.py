@@ -65,6 +65,13 @@ class Objective(ABC):
     #: Those of the measures for which higher is better, such as an accuracy.
     rising: tuple[str, ...] = ()
     heavy: tuple[int, ...] = ()
+    #: The runtime that suits it, and the precision of its models, where none is asked for.
+    runtime: str = "reference"
+    precision: str = "float64"
+    #: Whether a record can hold it; one that is code has a `fingerprint` instead, and is handed to `fw.resume` again.
+    stored: bool = True
+    #: How many samples of a node a gradient is taken from, drawn anew at each visit; None: all of them.
+    batch: int | None = None
     #: What the nodes were called when the data were given to them, or None; a kernel on a graph with others is refused.
     node_names: tuple[str, ...] | None = None
 
@@ -79,17 +86,56 @@ class Objective(ABC):
         """The number of parameters of the model."""
 
     @property
+    def trained(self) -> int:
+        """How many of the parameters rules update; those behind them only travel, such as the buffers of a module."""
+        return self.dim
+
+    @property
     @abstractmethod
     def smoothness(self) -> NDArray[np.float64]:
         """L_v, the smallest constant with ‖∇f_v(x) − ∇f_v(x')‖ ≤ L_v ‖x − x'‖, by node."""
+
+    @property
+    def known_smoothness(self) -> NDArray[np.float64] | None:
+        """`smoothness`, or None where it would have to be estimated first and nobody has asked for it."""
+        return self.smoothness
 
     @abstractmethod
     def loss(self, x: ArrayLike) -> float:
         """Return f(x), the mean over the nodes."""
 
     @abstractmethod
-    def gradient(self, node: int, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
-        """Return ∇f_v(x) at a node, or the gradient of its sample number `sample` alone (with ridge)."""
+    def gradient(self, node: int, x: ArrayLike, sample: Any = None) -> NDArray[np.float64]:
+        """Return ∇f_v(x) at a node, or the gradient of its sample number `sample` alone (with ridge).
+
+        An objective with a `batch` is handed the numbers of several samples.
+        """
+
+    def losses(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return f_v(x) by node.
+
+        Raises
+        ------
+        ProblemError
+            If the objective does not offer it.
+        """
+        raise ProblemError(f"{type(self).__name__}: does not say the loss of each node; give it a method losses(x)")
+
+    def zero_loss(self) -> float:
+        """Return the loss of the zero model, beside which a walk is judged to diverge; NaN if that says nothing."""
+        return self.loss(np.zeros(self.dim))
+
+    def admit(self, model: NDArray[np.floating[Any]]) -> None:  # noqa: B027 (most have nothing to object to)
+        """Refuse, with a ProblemError, a first model on which something cannot be computed."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What an objective that is handed to `fw.resume` must have in common with the one that began."""
+        return ""
+
+    def story(self) -> dict[str, Any]:
+        """Return what a record should say about it beside its `repr`, as plain values."""
+        return {}
 
     def measure(self, x: ArrayLike) -> Mapping[str, float]:
         """Return all `measures` of a model, by name."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.graphs import Graph
 from freewalk.objectives.objective import Objective, Share
-from freewalk.objectives.samples import Nodes, check, read_only, table
+from freewalk.objectives.samples import Nodes, by_node, check, read_only, table
 from freewalk.objectives.spectra import largest_eigenvalues
 
 Floats = NDArray[np.float64]
@@ -114,6 +114,7 @@ class Predictor(Objective):
     relays: tuple[int, ...] = ()
     graph: InitVar[Graph | Sequence[str] | None] = None
 
+    runtime: ClassVar[str] = "cpu"  # type: ignore[misc]
     curvature: ClassVar[float]
     """The largest derivative of the slope: the smoothness of value in the prediction."""
 
@@ -233,6 +234,14 @@ class Predictor(Objective):
         with np.errstate(over="ignore", invalid="ignore"):
             values = self._values(self.features @ model)
             return float(self.sample_weights @ values + 0.5 * self.ridge * (model @ model))
+
+    def losses(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return f_v(x) by node; 0 at a relay."""
+        model = self._model(x)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.n * self.sample_weights * self._values(self.features @ model)
+            penalty = 0.5 * self.ridge * (model @ model) * self.node_weights
+            return np.asarray(by_node(values[:, None], self.offsets)[:, 0] + penalty)
 
     def gradient(self, node: int, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
         """Return the gradient of f_v at x.

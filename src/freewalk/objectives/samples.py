@@ -78,10 +78,11 @@ class Nodes:
         return cls(who, len(names), names)
 
     def numbers(self, name: str, values: Any) -> Ints:
-        """The numbers of nodes that are given by their names, or by their numbers where they have no names."""
+        """The numbers of nodes that are given by their names; or by their numbers, where no name is a number."""
         given = _listed(self.who, name, values, "a list of nodes")
-        if self.names is None:
+        if self.names is None or self._by_number(given):
             others = "or name them together with graph=" if self.n is None else "they have no names here"
+            others = others if self.names is None else f"or give their names, such as {self.names[0]!r}"
             remedy = f"number the nodes from 0, {others}"
             high = LARGEST if self.n is None else self.n - 1
             return check.integers(self.who, name, given, (None,), low=0, high=high, remedy=remedy)
@@ -93,6 +94,14 @@ class Nodes:
             remedy = close if close.startswith("did") else f"such as {self.names[0]!r}"
             raise check.fail(self.who, f"{name}[{place}]", given[place], f"one of {self.n} names of nodes", remedy)
         return np.array(found, dtype=np.int64)
+
+    def _by_number(self, given: Any) -> bool:
+        """Whether whole numbers are given where they cannot be meant as names."""
+        if isinstance(given, np.ndarray):
+            whole = given.dtype.kind in "iu"
+        else:
+            whole = all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) for one in given)
+        return whole and len(given) > 0 and not any(map(_is_number, self.names or ()))
 
     def members(self, name: str, values: Any) -> tuple[int, ...]:
         """Some of the nodes, in order and each once."""
@@ -146,6 +155,14 @@ class Nodes:
 
     def _called(self, node: Any) -> str:
         return str(int(node)) if self.names is None else self.names[int(node)]
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _whole(node: Any) -> str:

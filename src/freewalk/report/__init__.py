@@ -1,10 +1,11 @@
-"""Tables, figures and pages; they read records and diagnoses and nothing else."""
+"""Tables, figures and pages; they read records, diagnoses and partitions, and nothing else."""
 
 from typing import Any
 
 from freewalk.report.diagnosis import diagnosis_figure
 from freewalk.report.figures import curves
 from freewalk.report.page import Chart, Page, Section, Series, Table, Verdict, Walks, section_of, write_page
+from freewalk.report.partitions import partition_figure
 from freewalk.report.summary import Row, summarize, table, text
 from freewalk.report.visits import escape, occupancy
 
@@ -21,6 +22,7 @@ __all__ = [
     "diagnosis_figure",
     "escape",
     "occupancy",
+    "partition_figure",
     "section_of",
     "summarize",
     "table",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,6 +100,10 @@ class Rule(ABC):
     needs_every_node: bool = False
     #: Whether a gradient at node v is multiplied by the kernel's weight 1 / (n · target_v).
     weighted: bool = True
+    #: The one runtime that knows this rule, which then has no `update`; None: all of them.
+    runs_on: str | None = None
+    #: Whether a record can hold it; one that is code is handed to `fw.resume` again.
+    stored: bool = True
     #: Updates at a node before the model moves on.
     local_steps: int = 1
     #: Whether a gradient is that of one random local sample instead of all of them.
@@ -145,6 +149,10 @@ class Rule(ABC):
         """
         return {}
 
+    def sent(self, objective: Objective) -> int:
+        """How many numbers travel with a model: those of the vectors that the rule carries."""
+        return len(self.carries) * objective.trained
+
     def fitted(self, objective: Objective, kernel: Kernel) -> Rule:
         """The rule with all that follows from the objective and the kernel filled in; itself where nothing does."""
         return self
@@ -160,6 +168,15 @@ def message_bytes(rule: Rule | None, dim: int, precision: str = "float64") -> in
     (80, 80)
     """
     return (0 if rule is None else 1 + len(rule.carries)) * dim * np.dtype(precision).itemsize
+
+
+def check_runs_on(rules: Iterable[Rule | None], runtime: str) -> None:
+    """Refuse a rule that only another runtime knows."""
+    for rule in rules:
+        if rule is not None and rule.runs_on not in (None, runtime):
+            raise FreewalkError(
+                f"{runtime}: {type(rule).__name__} runs on runtime={rule.runs_on!r} only; leave `runtime` out"
+            )
 
 
 def check_options(rule: Rule) -> None:
@@ -207,7 +224,8 @@ def checked(rule: Rule) -> Rule:
     for name in ("shared", "counts_visits", "proximal", "needs_every_node"):
         check.flag(who, name, getattr(rule, name))
     check_options(rule)
-    _check_update(who, rule, len(vectors))
+    if rule.runs_on is None:
+        _check_update(who, rule, len(vectors))
     return rule
 
 

@@ -1,7 +1,11 @@
 """Where walks run: one file per runtime, all of them visiting the same nodes."""
 
+from collections.abc import Sequence
+
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
+from freewalk.objectives import Objective
+from freewalk.phases import Phase
 from freewalk.runtimes.cpu import CPU
 from freewalk.runtimes.cuda import CUDA
 from freewalk.runtimes.reference import Reference
@@ -9,8 +13,19 @@ from freewalk.runtimes.runtime import Engine as Engine
 from freewalk.runtimes.runtime import Runtime as Runtime
 from freewalk.runtimes.state import Job as Job
 from freewalk.runtimes.state import State as State
+from freewalk.runtimes.torch import Torch
 
-__all__ = ["CPU", "CUDA", "Reference"]
+__all__ = ["CPU", "CUDA", "Reference", "Torch"]
+
+
+def runtime_for(runtime: str | Runtime | None, objective: Objective | None, phases: Sequence[Phase]) -> Runtime:
+    """The runtime that was asked for or, where none was, the one that suits what is run."""
+    if runtime is not None:
+        return runtime_named(runtime)
+    if objective is None:
+        return CPU()
+    solves = any(phase.rule is not None and phase.rule.proximal for phase in phases)
+    return runtime_named("reference" if solves else objective.runtime)
 
 
 def runtime_named(runtime: str | Runtime) -> Runtime:

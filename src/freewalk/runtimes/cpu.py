@@ -19,6 +19,7 @@ from freewalk.exchanges.exchange import is_parked
 from freewalk.objectives import Objective, Predictor
 from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
+from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.exchanging import Kept, Mixer, exchange_by
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime, not_compiled
@@ -75,10 +76,11 @@ def predictor(who: str, job: Job) -> Predictor | None:
     objective: Objective | None = job.objective
     if objective is None:
         return None
+    check_runs_on((phase.rule for phase in job.phases), who)
     if not isinstance(objective, Predictor):
         raise FreewalkError(
             f"{who}: {type(objective).__name__} gives a gradient but no slope, so it cannot be compiled; "
-            "pass runtime='reference'"
+            f"pass runtime={objective.runtime!r}"
         )
     for phase in job.phases:
         if phase.rule is not None and phase.rule.proximal:

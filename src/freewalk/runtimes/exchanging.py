@@ -1,5 +1,8 @@
 """The exchanges of a run: what one does to a state, and how compiled code is told to do it."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,10 +13,14 @@ from freewalk.phases import Passage
 from freewalk.runtimes.state import Job, State
 
 
-def exchange_by(
+def mixtures(
     exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
-) -> None:
-    """Mix the tokens of each walk of a stretch, which stand on these nodes after update number `step`."""
+) -> Iterator[tuple[slice, Any]]:
+    """By walk of a stretch: the rows of its tokens, which stand on these nodes after update number `step`, and weights.
+
+    Weights that are None stand for the mean of all. Walks whose tokens do not mix are left out; what the others send is
+    counted.
+    """
     tokens = state.tokens
     for walk in range(stretch.first // tokens, stretch.last // tokens):
         rows = slice(walk * tokens, (walk + 1) * tokens)
@@ -21,13 +28,20 @@ def exchange_by(
         gathering = gathering_of(job.seed, state.first // tokens + walk, step, at, job.kernel.graph)
         everyone = exchange.means == "all"  # whose weights would be as many as there are pairs of tokens
         weights = None if everyone else weights_of(exchange, gathering)
-        if weights is None and not everyone:
-            continue
+        if weights is not None or everyone:
+            yield rows, weights
+            state.exchanged[walk] += sent_by(exchange, gathering, weights)
+
+
+def exchange_by(
+    exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
+) -> None:
+    """Mix the tokens of each walk of a stretch, which stand on these nodes after update number `step`."""
+    for rows, weights in mixtures(exchange, job, state, stretch, step, nodes):
         for vectors in (state.models, *state.carried):
             own = vectors[rows].astype(np.float64)
             with np.errstate(all="ignore"):  # one may have diverged
                 vectors[rows] = own.mean(axis=0) if weights is None else weights @ own
-        state.exchanged[walk] += sent_by(exchange, gathering, weights)
 
 
 #: What compiled code is told, and how many messages one exchange sends, by phase and nodes of the tokens.

@@ -51,9 +51,19 @@ class Walker(ABC):
 class Learner(ABC):
     """The other half: it learns along a path, and measures at the marks. It knows no graph."""
 
+    together: bool = False  #: Whether it is to be handed all rows at once.
+
     @abstractmethod
     def along(self, state: State, passage: Passage) -> Course:
         """Get ready to learn along a passage."""
+
+    def settle(self, state: State) -> None:  # noqa: B027
+        """Bring the models of a state up to date."""
+
+    @property
+    def story(self) -> dict[str, str]:
+        """What a record says about how it learned."""
+        return {}
 
 
 class HalvesEngine(Engine):
@@ -68,11 +78,20 @@ class HalvesEngine(Engine):
     def settle(self, state: State) -> None:
         """Bring a state up to date; see `Engine.settle`."""
         self.walker.settle(state)
+        if self.learner is not None:
+            self.learner.settle(state)
+
+    @property
+    def story(self) -> dict[str, str]:
+        """What the learner says."""
+        return {} if self.learner is None else self.learner.story
 
     def _run(self, state: State, passage: Passage) -> Measures:
         walking = self.walker.along(state, passage)
         learning = None if self.learner is None else self.learner.along(state, passage)
-        ranges = _ranges(state.rows, passage.until - passage.start, self.threads, state.tokens)
+        ranges = [(0, state.rows)]
+        if self.learner is None or not self.learner.together:
+            ranges = _ranges(state.rows, passage.until - passage.start, self.threads, state.tokens)
         tasks = [_Task(walking, learning, passage, *walks) for walks in ranges]
         if len(tasks) == 1 and self.threads > 1 and learning is not None:
             with ThreadPoolExecutor(1) as ahead:  # a walk does not wait for what is learned: it goes ahead

@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.engine.arrays import Stretch
+from freewalk.engine.batches import draw_batch
+from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel, Move
 from freewalk.local import choose, outcome
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import measured
 from freewalk.phases import Passage
 from freewalk.rules import Rule
-from freewalk.rules.rule import Visit
+from freewalk.rules.rule import Visit, check_runs_on
 from freewalk.runtimes.exchanging import exchange_by
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime
@@ -27,7 +29,13 @@ class Reference(Runtime):
     """One walk after the other, one step after the other, in Python and NumPy; any objective that has a gradient."""
 
     def engine(self, job: Job) -> HalvesEngine:
-        """Make a job ready; this runtime runs them all."""
+        """Make a job ready; this runtime runs them all, but for what only another one knows."""
+        if job.objective is not None:
+            check_runs_on((phase.rule for phase in job.phases), "reference")
+            if job.objective.trained < job.dim:
+                raise FreewalkError(
+                    f"reference: {job.objective!r} has buffers that change as it learns; leave `runtime` out"
+                )
         learner = None if job.objective is None else ReferenceLearner(job, job.objective)
         return HalvesEngine(job, ReferenceWalker(job), learner, threads=1)
 
@@ -204,12 +212,23 @@ class Learning(Course):
             if rule.proximal:
                 point, penalty = rule.point(visit, self.numbers, *vectors.values())
                 return self.objective.proximal(node, point, penalty)
-            if not rule.sampled:  # only a rule that samples needs an objective that can
+            if not rule.sampled and self.objective.batch is None:  # only what samples needs an objective that can
                 return self.objective.gradient(node, vectors[rule.evaluates])
+            if not rule.sampled:
+                return self.objective.gradient(node, vectors[rule.evaluates], self._batch(row, node, now, local))
             key = (self.job.seed, rng.SAMPLE, self.state.first + row, now, local)
             draw = rng.word(*(np.uint64(number) for number in key))
             sample = int(rng.pick(draw, np.uint64(self.objective.samples(node))))
             return self.objective.gradient(node, vectors[rule.evaluates], sample)
+
+    def _batch(self, row: int, node: int, now: int, local: int) -> NDArray[np.int64]:
+        """The samples of a minibatch: all of the node where it has no more."""
+        size = self.objective.samples(node)
+        chosen = np.arange(min(size, self.objective.batch or size))
+        if chosen.size < size:
+            seed, number, step = np.uint64(self.job.seed), np.uint64(self.state.first + row), np.uint64(now)
+            draw_batch(seed, number, step, local, size, chosen)
+        return chosen
 
     def _update(self, visit: Visit, row: int, node: int, gradient: NDArray[np.float64]) -> None:
         """Update every coordinate by the rule's function, as compiled runtimes do."""

@@ -66,6 +66,11 @@ class Engine(ABC):
         Messages of exchanges are counted apart, as "exchanged", where there is an exchange.
         """
 
+    @property
+    def story(self) -> dict[str, str]:
+        """What a record says about how this engine worked, where there is something to say."""
+        return {}
+
     def settle(self, state: State) -> None:  # noqa: B027 (most engines have nothing to do)
         """Bring a state up to date; until then `advance` may keep its walks elsewhere, all but `state.step`."""
 

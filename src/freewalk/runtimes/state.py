@@ -17,7 +17,7 @@ from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.phases import Passage, Phase, passage, phase_at, updates_at
 from freewalk.rules import Rule
-from freewalk.rules.rule import PROBE_BYTES, begun, message_bytes
+from freewalk.rules.rule import PROBE_BYTES, begun
 
 _check = Checks(RecordError)
 _VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
@@ -75,7 +75,9 @@ class Job:
 
     def message_bytes(self, rule: Rule | None) -> int:
         """The bytes of one message: the model and what the rule carries."""
-        return message_bytes(rule, self.dim, self.precision)
+        if rule is None or self.objective is None:
+            return 0
+        return (self.dim + rule.sent(self.objective)) * np.dtype(self.precision).itemsize
 
     def checked(self, steps: int) -> Job:
         """The same job, of which everything is known to fit together; it may come from a file.

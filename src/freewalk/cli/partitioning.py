@@ -1,0 +1,85 @@
+"""Look at a data set, and at how a partition distributes it over the nodes of a graph."""
+
+from pathlib import Path
+from textwrap import fill
+from typing import Annotated
+
+import typer
+
+from freewalk import terminal
+from freewalk.cli.application import Quiet, app, examples
+from freewalk.errors import SpecError
+
+
+def _names(family: str, incomplete: str) -> list[str]:
+    from freewalk.experiment.catalogue import families
+
+    return [name for name in families()[family] if name.lower().startswith(incomplete.lower())]
+
+
+def _datasets(incomplete: str) -> list[str]:
+    """What a shell may complete DATASET to."""
+    return _names("dataset", incomplete)
+
+
+def _partitions(incomplete: str) -> list[str]:
+    """What a shell may complete the value of --partition to."""
+    return _names("partition", incomplete)
+
+
+@app.command(
+    epilog=examples(
+        "freewalk data digits",
+        "freewalk data digits --partition Dirichlet --alpha 0.1 --nodes 100",
+        "freewalk data digits --partition Shards --classes 2 --nodes 20 --out shards.pdf",
+    )
+)
+def data(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET", help="Its name; `freewalk list dataset` prints all.", autocompletion=_datasets
+        ),
+    ],
+    partition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="How to distribute it; `freewalk list partition` prints all.",
+            autocompletion=_partitions,
+        ),
+    ] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="The number of nodes.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the partition.")] = 0,
+    alpha: Annotated[float | None, typer.Option(help="For Dirichlet and Quantity: small is unequal.")] = None,
+    least: Annotated[int | None, typer.Option(help="For Dirichlet and Quantity: the fewest samples of a node.")] = None,
+    classes: Annotated[int | None, typer.Option(help="For Shards: the most classes of a node.")] = None,
+    strength: Annotated[float | None, typer.Option(help="For FeatureShift: from 0, iid, to 1, sorted.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The image to write; DATASET-KIND.png in runs/ if not given.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Describe a data set; with --partition, how that distributes it over nodes, with a figure."""
+    from freewalk.experiment.catalogue import build
+
+    parameters = {"alpha": alpha, "least": least, "classes": classes, "strength": strength}
+    given = {key: value for key, value in parameters.items() if value is not None}
+    if partition is None and (given or out is not None):
+        option = next(iter(given), "out")
+        raise SpecError(f"data: --{option} goes with --partition, expected one of {', '.join(_partitions(''))}")
+    found = build("dataset", {"kind": dataset}, "data")
+    console = terminal.console(quiet)
+    if partition is None:
+        lines = [repr(found), f"  source: {found.source}", f"  licence: {found.licence}"]
+        text = "\n".join(fill(line, console.width, subsequent_indent="    ") for line in lines)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        return
+    from freewalk.report import partition_figure
+    from freewalk.report.figures import check_format
+
+    out = Path("runs") / f"{dataset}-{partition}.png" if out is None else out
+    check_format(out)
+    made = build("partition", {"kind": partition, **given}, "--partition").partition(found, nodes, seed)
+    partition_figure(made, out)
+    console.print(f"{made}\nfigure  {out}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,240 @@
+"""A data set: features, targets, and where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk.data.sharing import apportion, check, class_names
+from freewalk.errors import ProblemError
+from freewalk.rng import generator
+
+if TYPE_CHECKING:
+    from freewalk.data.partition import Partition
+
+_SPLIT = 0x73706C6974  # the purpose of the draws of `split`
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples with targets: numbers of classes, or real numbers to predict. The arrays are copied, and are read-only.
+
+    Parameters
+    ----------
+    features
+        One row per sample; a row may itself have several dimensions.
+    targets
+        One per sample: the number of its class, from 0, where there are `classes`; otherwise a real number.
+    name
+        What messages, tables and figures call the data.
+    classes
+        The names of the classes in the order of their numbers, or None for regression.
+    shape
+        The shape of one sample as a picture, (channels, height, width), or None if it is not one.
+    source, licence
+        Where the data come from, and under which terms.
+
+    Raises
+    ------
+    ProblemError
+        If the arrays do not belong together, or a target is not the number of a class.
+
+    Examples
+    --------
+    >>> data = Dataset([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], name="steps", classes=("low", "high"))
+    >>> data
+    Dataset(steps: 4 samples, 1 feature, 2 classes)
+    >>> train, test = data.split(test=0.5, seed=1)
+    >>> len(train), test.targets
+    (2, array([0, 1]))
+    """
+
+    features: NDArray[np.float64]
+    targets: NDArray[Any]
+    name: str = "data"
+    classes: tuple[str, ...] | None = None
+    shape: tuple[int, ...] | None = None
+    source: str = ""
+    licence: str = ""
+
+    def __post_init__(self) -> None:
+        name = check.text("Dataset", "name", self.name)
+        features = check.floats(name, "features", self.features)
+        if features.ndim < 2 or not features.size:
+            raise ProblemError(
+                f"{name}: features has shape {features.shape}, expected one row per sample, at least one; "
+                "features.reshape(-1, 1) makes rows of a single feature"
+            )
+        count = (len(features),)
+        classes = None if self.classes is None else class_names(name, self.classes)
+        if classes is None:
+            targets: NDArray[Any] = check.floats(name, "targets", self.targets, count)
+        else:
+            remedy = "number the classes from 0: classes, targets = numpy.unique(labels, return_inverse=True)"
+            high = len(classes) - 1
+            targets = check.integers(name, "targets", self.targets, count, low=0, high=high, remedy=remedy)
+        shape = None if self.shape is None else _shape(name, self.shape, features)
+        for field in ("source", "licence"):
+            check.instance(name, field, getattr(self, field), str, "a text")
+        for array in (features, targets):
+            array.flags.writeable = False
+        for key, value in (("features", features), ("targets", targets), ("classes", classes), ("shape", shape)):
+            object.__setattr__(self, key, value)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __repr__(self) -> str:
+        width = self.features[0].size
+        kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
+        return f"Dataset({self.name}: {len(self):,} samples, {width:,} feature{'s' * (width > 1)}, {kind})"
+
+    @property
+    def pictures(self) -> NDArray[np.float64]:
+        """The features as pictures: samples × channels × height × width.
+
+        Raises
+        ------
+        ProblemError
+            If the samples are no pictures.
+        """
+        if self.shape is None:
+            raise ProblemError(f"{self.name}: the samples are no pictures; expected a Dataset with a shape")
+        return self.features.reshape(len(self), *self.shape)
+
+    def take(self, indices: ArrayLike) -> Dataset:
+        """Return some of the samples, in the given order.
+
+        Parameters
+        ----------
+        indices
+            Their numbers, at least one.
+
+        Raises
+        ------
+        ProblemError
+            If there are no such samples.
+
+        Examples
+        --------
+        >>> Dataset([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]).take([2, 0]).targets
+        array([3., 1.])
+        """
+        remedy = "numpy.flatnonzero(mask) gives the numbers of a mask"
+        chosen = check.integers(self.name, "indices", indices, low=0, high=len(self) - 1, remedy=remedy)
+        if not chosen.size:
+            raise ProblemError(f"{self.name}: indices is empty, expected at least one sample")
+        return replace(self, features=self.features[chosen], targets=self.targets[chosen])
+
+    def split(self, test: float = 0.2, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """Split the samples into a part to train on and a part to test on.
+
+        Where there are classes, each is divided in the same proportion, as far as whole samples allow, and keeps at
+        least one sample to train on. Both parts keep the order of the samples.
+
+        Parameters
+        ----------
+        test
+            The share of the samples to test on, between 0 and 1.
+        seed
+            Seed of the choice.
+
+        Raises
+        ------
+        ProblemError
+            If a part would be empty.
+        """
+        share = check.real(self.name, "test", test, 0.0, 1.0)
+        check.seed(self.name, seed)
+        count = round(share * len(self))
+        labels = self.targets if self.classes is not None else np.zeros(len(self), dtype=np.int64)
+        sizes = np.bincount(labels)
+        most = np.maximum(sizes - 1, 0)
+        if not 0 < count <= most.sum():
+            raise ProblemError(
+                f"{self.name}: test = {share:g} of {len(self):,} samples is {count}, expected from 1 to {most.sum()}, "
+                f"so that there is something to train on{' in every class' if self.classes is not None else ''}"
+            )
+        wanted = apportion(count, sizes.astype(np.float64), most)
+        random = generator(seed, _SPLIT)
+        order = random.permutation(len(self))
+        tested = np.zeros(len(self), dtype=np.bool_)
+        for label, number in enumerate(wanted):
+            tested[order[labels[order] == label][:number]] = True
+        return self.take(np.flatnonzero(~tested)), self.take(np.flatnonzero(tested))
+
+    def standardized(self, by: Dataset | None = None, targets: bool = False) -> Dataset:
+        """Shift and scale each feature to mean 0 and standard deviation 1; a constant one is shifted only.
+
+        Parameters
+        ----------
+        by
+            The data whose means and deviations are used; None: these. Standardize test data by the training data.
+        targets
+            Whether to do the same with the targets; for regression only.
+
+        Raises
+        ------
+        ProblemError
+            If `by` has other features, or the targets are classes.
+
+        Examples
+        --------
+        >>> train = Dataset([[1.0], [3.0]], [0.0, 1.0])
+        >>> test = Dataset([[5.0]], [1.0])
+        >>> test.standardized(by=train).features
+        array([[3.]])
+        """
+        base = self if by is None else check.instance(self.name, "by", by, Dataset, "a Dataset")
+        if base.features.shape[1:] != self.features.shape[1:]:
+            raise ProblemError(
+                f"{self.name}: by has features of shape {base.features.shape[1:]}, expected {self.features.shape[1:]}"
+            )
+        if check.flag(self.name, "targets", targets) and self.classes is not None:
+            raise ProblemError(f"{self.name}: targets = True, expected False, since the targets are classes")
+        changed: dict[str, Any] = {"features": _scaled(self.features, base.features)}
+        if targets:
+            changed["targets"] = _scaled(self.targets, base.targets)
+        return replace(self, **changed)
+
+    def by_node(self, partition: Partition) -> list[Dataset]:
+        """Return the samples of each node.
+
+        Parameters
+        ----------
+        partition
+            Of as many samples.
+
+        Raises
+        ------
+        ProblemError
+            If it is of another number of samples, or leaves a node without any.
+        """
+        from freewalk.data.partition import Partition
+
+        found: Partition = check.instance(self.name, "partition", partition, Partition, "a Partition")
+        if len(found.nodes) != len(self):
+            raise ProblemError(
+                f"{self.name}: the partition is of {len(found.nodes):,} samples, expected {len(self):,}; make it from "
+                "these data"
+            )
+        return [self.take(found.samples(node)) for node in range(found.n)]
+
+
+def _shape(name: str, given: Any, features: NDArray[np.float64]) -> tuple[int, ...]:
+    sides = tuple(int(side) for side in check.integers(name, "shape", given, low=1))
+    size = features[0].size
+    if float(np.prod(np.array(sides, dtype=np.float64))) != size:
+        raise check.fail(name, "shape", given, f"a shape that holds the {size} features of a sample")
+    return sides
+
+
+def _scaled(values: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
+    deviations = base.std(axis=0)
+    # Rounding leaves a constant column a deviation that is not quite 0.
+    constant = deviations <= 1e-12 * np.abs(base).max(axis=0)
+    scaled: NDArray[np.float64] = (values - base.mean(axis=0)) / np.where(constant, 1.0, deviations)
+    return scaled

@@ -1,0 +1,193 @@
+"""Real networks, from the collections in the package topohub."""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from freewalk.checks import show, suggestion
+from freewalk.errors import GraphError, MissingExtra
+from freewalk.graphs.graph import Graph
+from freewalk.graphs.pairs import from_pairs
+from freewalk.graphs.structure import check
+
+_DEPTH = 3  # of "caida/2024-08/1103"
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Where networks come from, and under which terms.
+
+    Attributes
+    ----------
+    about
+        What they are.
+    source
+        Who made them.
+    licence
+        What is known about their terms of use. topohub itself is under the MIT licence.
+    """
+
+    about: str
+    source: str
+    licence: str
+
+
+COLLECTIONS = {
+    "topozoo": Collection(
+        "networks of operators and research networks, as they publish them",
+        "Knight, Nguyen, Falkner, Bowden, Roughan, The Internet Topology Zoo, IEEE JSAC 29 (2011), "
+        "https://topology-zoo.org",
+        "topohub names no licence of the collection; cite the paper",
+    ),
+    "sndlib": Collection(
+        "networks of the Survivable Network Design Library",
+        "Orlowski, Wessäly, Pióro, Tomaszewski, SNDlib 1.0, Networks 55 (2010), https://sndlib.put.poznan.pl",
+        "topohub names no licence of the collection; cite the paper",
+    ),
+    "caida": Collection(
+        "networks of single providers, by the number of the autonomous system, measured with traceroute in 2024",
+        "CAIDA, Macroscopic Internet Topology Data Kit, release 2024-08, "
+        "https://www.caida.org/catalog/datasets/internet-topology-data-kit",
+        "CAIDA asks for its Acceptable Use Agreement to be accepted: cite the kit and report publications",
+    ),
+    "backbone": Collection(
+        "synthetic backbones between real cities, with sea cables (those ending in _nosc: without)",
+        "topohub's authors, after https://doi.org/10.1109/ICC.2015.7249292",
+        "MIT, as part of topohub; it names no licence of the map they are made from",
+    ),
+    "gabriel": Collection(
+        "synthetic Gabriel graphs, gabriel/NODES/NUMBER, which resemble long-haul networks",
+        "Jurkiewicz, TopoHub, SoftwareX 24 (2023), https://www.topohub.org",
+        "MIT, as part of topohub",
+    ),
+}
+
+
+def topology(name: str) -> Graph:
+    """Return a real network by its name, such as "topozoo/Abilene", with the names and places of its nodes.
+
+    Networks come with the package topohub: pip install "freewalk[topologies]". `topologies` lists them; the collections
+    are the Internet Topology Zoo ("topozoo"), SNDlib ("sndlib"), providers as measured by CAIDA ("caida"), and
+    synthetic "backbone" and "gabriel" graphs. topohub is under the MIT licence and states no licence of its own for
+    what it took from the first three: cite their sources, and for "caida" accept CAIDA's Acceptable Use Agreement.
+    `freewalk list topozoo` shows source and terms.
+
+    Nodes are numbered in the order of the file. Positions are longitude and latitude where the collection has them
+    (all but "gabriel" and some of "sndlib"). A name that appears again gets a number, "London (2)", and a node without
+    a name is called by its own, "node 17". Directions are ignored, parallel links merged and links from a node to
+    itself dropped. What topohub 1.5 holds is connected; a network that is not would be refused.
+
+    Parameters
+    ----------
+    name
+        The collection and the name of the network in it. It becomes the name of the graph, which records keep.
+
+    Raises
+    ------
+    GraphError
+        If there is no such network.
+    MissingExtra
+        If topohub is not installed.
+
+    Examples
+    --------
+    >>> graph = topology("topozoo/Abilene")
+    >>> graph
+    Graph(topozoo/Abilene: 11 nodes, 14 edges)
+    >>> [graph.node_name(node) for node in graph.neighbours(graph.node("New York"))]
+    ['Chicago', 'Washington DC']
+    """
+    known = topologies()
+    asked = check.text("topology", "name", name)
+    if asked not in known:
+        raise GraphError(f"topology: there is no {show(asked)}; {_hint(asked, known)}")
+    content = _folder().joinpath(*f"{asked}.json".split("/")).read_text(encoding="utf-8")
+    found = json.loads(content)
+    nodes, edges = found["nodes"], found["edges"]
+    number = {node["id"]: place for place, node in enumerate(nodes)}
+    ends = np.array([(number[edge["source"]], number[edge["target"]]) for edge in edges], dtype=np.int64)
+    names = _different([node.get("name") for node in nodes])
+    positions = np.array([node["pos"] for node in nodes], dtype=np.float64)
+    return from_pairs(ends[:, 0], ends[:, 1], len(nodes), asked, names, positions)
+
+
+def topologies(collection: str | None = None) -> list[str]:
+    """List the names that `topology` knows.
+
+    Parameters
+    ----------
+    collection
+        "topozoo", "sndlib", "caida", "backbone" or "gabriel"; None: all of them.
+
+    Raises
+    ------
+    GraphError
+        If there is no such collection.
+    MissingExtra
+        If topohub is not installed.
+
+    Examples
+    --------
+    >>> topologies("sndlib")[:3]
+    ['sndlib/abilene', 'sndlib/atlanta', 'sndlib/brain']
+    """
+    wanted = list(COLLECTIONS)
+    if collection is not None:
+        wanted = [check.choice("topologies", "collection", collection, wanted)]
+    return [name for one in wanted for name in _listed(_folder() / one, one)]
+
+
+def _folder() -> Any:
+    try:
+        return files("topohub") / "data"
+    except ImportError:
+        raise MissingExtra("topohub", "topologies") from None
+
+
+def _listed(folder: Any, prefix: str) -> list[str]:
+    """The files below a folder without their endings, numbers in the order of their size."""
+    if prefix.count("/") > _DEPTH or not folder.is_dir():
+        return []
+    found: list[str] = []
+    for entry in sorted(folder.iterdir(), key=lambda entry: (len(entry.name) * entry.name[0].isdigit(), entry.name)):
+        if entry.is_dir():
+            found += _listed(entry, f"{prefix}/{entry.name}")
+        elif entry.name.endswith(".json"):
+            found.append(f"{prefix}/{entry.name.removesuffix('.json')}")
+    return found
+
+
+def _hint(asked: str, known: list[str]) -> str:
+    """What was probably meant; a name without its collection is found too."""
+    last = asked.rpartition("/")[2].lower()
+    same = [name for name in known if name.rpartition("/")[2].lower() == last][:3]
+    if same:
+        return f"did you mean {' or '.join(map(repr, same))}?"
+    close = suggestion(asked, known, "")
+    if close.startswith("did"):
+        return close
+    return f"topologies() lists all {len(known)}, topologies('topozoo') those of a collection: {', '.join(COLLECTIONS)}"
+
+
+def _different(names: list[Any]) -> tuple[str, ...]:
+    """Different names for all nodes.
+
+    Examples
+    --------
+    >>> _different(["London", None, "London", "London (2)"])
+    ('London', 'node 1', 'London (3)', 'London (2)')
+    """
+    taken = {name for name in names if name}
+    used: set[str] = set()
+    for place, name in enumerate(names):
+        called = name or f"node {place}"
+        count = 1
+        while called in used or (called in taken and (not name or count > 1)):
+            count += 1
+            called = f"{name or f'node {place}'} ({count})"
+        used.add(called)
+        names[place] = called
+    return tuple(names)

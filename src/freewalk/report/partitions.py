@@ -1,0 +1,152 @@
+"""The figure of a partition: which classes each node holds, and how many samples."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from freewalk.checks import Checks
+from freewalk.data import Partition
+from freewalk.errors import RecordError
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_DOTS = 40  # nodes or classes; beyond, dots would touch, and cells are drawn instead
+_LABELS = 16  # of classes, beyond which some are left out
+_LETTERS = 18
+
+
+def partition_figure(partition: Partition, path: Where) -> Path:
+    """Draw how many samples of each class each node holds, and the sizes of the nodes above.
+
+    Up to 40 nodes and classes are drawn as dots, whose area is the number of samples; more of them as cells, whose
+    colour is. The targets of a regression are shown by quarters.
+
+    Parameters
+    ----------
+    partition
+        What to draw.
+    path
+        The image to write; its suffix is the format.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    RecordError
+        If that is no partition, or the file cannot be written.
+    """
+    import matplotlib
+
+    target = check_format(path)
+    found: Partition = Checks(RecordError).instance(
+        "partition_figure", "partition", partition, Partition, "a Partition"
+    )
+    nodes, classes = found.counts.shape
+    with matplotlib.rc_context({**STYLE, "figure.constrained_layout.h_pad": 0.02}):
+        width = float(np.clip(2.4 + 0.32 * nodes, 5.6, 9.6))
+        height = float(np.clip(0.3 * classes, 1.5, 4.8))
+        figure = new_figure(width, height + 1.9)
+        sizes, grid = figure.subplots(2, 1, sharex=True, height_ratios=[0.9, height])
+        _draw_sizes(sizes, found)
+        if max(nodes, classes) <= _MOST_DOTS:
+            room = min((width - 1.6) / nodes, height / classes) * 72  # points between two dots
+            _draw_dots(grid, found, room)
+        else:
+            _draw_cells(figure, grid, found)
+        _label(grid, found)
+        likely = f"heterogeneity {found.heterogeneity:.2f} (by chance {found.heterogeneity_by_chance:.2f})"
+        footnote(figure, f"{found.made_by}; {likely}")
+    return save(figure, target)
+
+
+def _draw_sizes(axes: "Axes", found: Partition) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    few = found.n <= _MOST_DOTS
+    where = np.arange(found.n)
+    if few:
+        axes.bar(where, found.sizes, width=0.62, color="#9aa7b1", zorder=3)
+    else:
+        edges = np.arange(found.n + 1) - 0.5
+        axes.stairs(found.sizes, edges, fill=True, color="#9aa7b1", zorder=3)
+    axes.set_ylim(0, 1.05 * found.sizes.max())
+    axes.set_ylabel("samples")
+    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=[1, 2, 5, 10]))
+    axes.tick_params(axis="x", length=0, labelbottom=False)
+    axes.grid(False, axis="x")
+    axes.set_title(f"{len(found.nodes):,} samples at {found.n:,} node{'s' * (found.n > 1)}", loc="left")
+
+
+def _draw_dots(axes: "Axes", found: Partition, room: float) -> None:
+    node, label = np.nonzero(found.counts)
+    counts = found.counts[node, label]
+    largest = int(counts.max())
+    area = min(0.92 * room, 26.0) ** 2 / largest  # square points per sample
+    axes.scatter(node, label, s=np.maximum(area * counts, 2.5), color=COLOURS[0], linewidth=0, zorder=3)
+    shown = sorted({_rounded(largest * share) for share in (0.1, 0.4, 1.0)})
+    dots: list[Any] = [
+        axes.scatter([], [], s=area * count, color=COLOURS[0], linewidth=0, label=f"{count:,}") for count in shown
+    ]
+    figure = axes.get_figure(root=True)
+    if figure is not None:
+        figure.legend(
+            handles=dots,
+            loc="outside upper right",
+            ncols=len(dots),
+            fontsize=9,
+            handletextpad=0.3,
+            columnspacing=1.2,
+            title="samples",
+            title_fontsize=9,
+        )
+
+
+def _rounded(value: float) -> int:
+    """A count near another one that reads well."""
+    scale = 10 ** max(int(np.floor(np.log10(max(value, 1.0)))), 0)
+    return int(max(value // scale * scale, 1))
+
+
+def _draw_cells(figure: Any, axes: "Axes", found: Partition) -> None:
+    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+
+    colours = LinearSegmentedColormap.from_list("samples", ["#bfdcec", "#56a3d0", COLOURS[0], "#002f4d"])
+    shown = np.ma.masked_equal(found.counts.T, 0)
+    # A square root, as a dot's width is: else a few large counts leave the others alike.
+    norm = PowerNorm(0.5, vmin=1, vmax=max(float(found.counts.max()), 2.0))
+    image = axes.imshow(shown, aspect="auto", cmap=colours, norm=norm, interpolation="nearest", zorder=3)
+    axes.set_facecolor("#f5f6f7")
+    axes.grid(False)
+    axes.set_yticks(np.arange(1, len(found.groups)) - 0.5, minor=True)
+    axes.grid(True, axis="y", which="minor", color="white", linewidth=1.2, zorder=4)
+    bar = figure.colorbar(image, ax=axes, pad=0.015, fraction=0.05, aspect=22)
+    bar.outline.set_visible(False)
+    bar.set_label("samples")
+    most = int(found.counts.max())
+    bar.set_ticks(sorted({1, _rounded(most / 10), _rounded(most / 3), most}) if most > 3 else range(1, most + 1))
+    bar.ax.minorticks_off()
+
+
+def _label(axes: "Axes", found: Partition) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    names = [name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…" for name in found.groups]
+    every = -(-len(names) // _LABELS)
+    axes.set_yticks(range(0, len(names), every), names[::every])
+    for entry in axes.get_yticklabels():
+        entry.set_parse_math(False)  # a dollar sign in a name is a dollar sign
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlim(-0.7, found.n - 0.3)
+    if found.n <= 20:
+        axes.set_xticks(range(found.n))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, steps=[1, 2, 5, 10]))
+    axes.set_xlabel("node")
+    axes.set_ylabel("target" if found.classes is None else "class", color=INK)
+    axes.tick_params(which="both", length=0)

@@ -1,0 +1,164 @@
+"""What is measured of a model: its loss over the nodes, and its loss and metrics on a test set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freewalk import rng
+from freewalk.torch.gradients import Batched
+from freewalk.torch.layout import Worker
+
+if TYPE_CHECKING:
+    from freewalk.torch.objective import TorchObjective
+
+_AT_ONCE = 512  # samples in one call of the module
+_ROWS = 64  # rows in one call of the module
+_SUBSET = 17  # the purpose of the draws that choose a subset
+
+Metric = Callable[[torch.Tensor, torch.Tensor], Any]
+
+
+def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The share of samples whose largest output is that of their class; of one output, whether its sign is right.
+
+    Examples
+    --------
+    >>> float(accuracy(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1])))
+    0.5
+    """
+    if outputs.ndim < 2 or outputs.shape[1] == 1:
+        return ((outputs.reshape(-1) > 0) == (targets.reshape(-1) > 0)).double().mean()
+    return (outputs.argmax(dim=1) == targets).double().mean()
+
+
+def chosen(sizes: NDArray[np.int64], most: int) -> list[NDArray[np.int64]]:
+    """By node: the numbers of the samples that are measured, all or a fixed subset of about `most` in all.
+
+    Examples
+    --------
+    >>> [numbers.size for numbers in chosen(np.array([100, 10]), 11)]
+    [10, 1]
+    """
+    offsets, total = np.concatenate([[0], np.cumsum(sizes)]), int(sizes.sum())
+    if total <= most:
+        return [np.arange(first, last) for first, last in pairwise(offsets)]
+    draws = rng.generator(0, _SUBSET)
+    kept = [max(1, round(size * most / total)) if size else 0 for size in sizes.tolist()]
+    return [
+        np.sort(first + draws.choice(size, keep, replace=False)) if size else np.empty(0, dtype=np.int64)
+        for first, size, keep in zip(offsets[:-1], sizes.tolist(), kept, strict=True)
+    ]
+
+
+class Evaluation:
+    """Measures rows of models, in one batch where the module allows it."""
+
+    def __init__(self, objective: TorchObjective, dtype: torch.dtype, device: torch.device) -> None:
+        self.objective, self.device = objective, device
+        self.worker = Worker(objective.module, objective.layout, dtype, device)
+        self.worker.module.eval()
+        self.samples = objective.samples_on(dtype, device)
+        self.test = None if objective.test is None else objective.test.to(dtype, device)
+        self.numbers = torch.as_tensor(np.concatenate(objective.measured_samples))
+        sizes = [numbers.size for numbers in objective.measured_samples]
+        self.ends = np.concatenate([[0], np.cumsum(sizes)]).astype(int).tolist()
+        counts = np.repeat(np.maximum(sizes, 1), sizes)
+        shares = np.repeat(objective.node_weights, sizes) / counts / objective.n
+        self.shares = torch.as_tensor(shares, dtype=dtype, device=device)
+
+    def of_row(self, row: torch.Tensor) -> dict[str, float]:
+        """All measures of one model."""
+        objective, loss = self.objective, self.objective.loss_function
+        with torch.no_grad():
+            self.worker.point(objective.layout.views(row))
+            outputs, targets = self._outputs(self.samples, self.numbers)
+            found = {"loss": self._mean_loss(outputs, targets)}
+            if self.test is not None:
+                outputs, targets = self._outputs(self.test, objective.test_numbers)
+                found["test_loss"] = float(loss(outputs, targets))
+            return found | {name: float(metric(outputs, targets)) for name, metric in objective.metrics.items()}
+
+    def losses(self, row: torch.Tensor) -> NDArray[np.float64]:
+        """The loss of one model by node, on the samples that are measured; 0 at a relay."""
+        with torch.no_grad():
+            self.worker.point(self.objective.layout.views(row))
+            outputs, targets = self._outputs(self.samples, self.numbers)
+            return self._losses(outputs, targets)
+
+    def _losses(self, outputs: Any, targets: Any) -> NDArray[np.float64]:
+        loss, found = self.objective.loss_function, np.zeros(self.objective.n)
+        for node, (first, last) in enumerate(zip(self.ends[:-1], self.ends[1:], strict=True)):
+            if last > first:
+                found[node] = float(loss(_part(outputs, first, last), _part(targets, first, last)))
+        return found * self.objective.node_weights
+
+    def _mean_loss(self, outputs: Any, targets: Any) -> float:
+        return float(self._losses(outputs, targets).mean())
+
+    def _outputs(self, samples: Any, numbers: torch.Tensor) -> tuple[Any, Any]:
+        parts = []
+        for some in numbers.split(_AT_ONCE):
+            inputs, targets = samples.fetch(some)
+            parts.append((self.worker.call(inputs), targets))
+        return tuple(_joined(list(part)) for part in zip(*parts, strict=True))
+
+    def of_rows(self, rows: torch.Tensor, batch: Batched | None) -> dict[str, NDArray[np.float64]]:
+        """All measures of many models, by name."""
+        if batch is None or self.samples.tensors is None or (self.test is not None and self.test.tensors is None):
+            found = [self.of_row(row) for row in rows]
+            return {name: np.array([one[name] for one in found]) for name in self.objective.measures}
+        parts = [self._of_some(some, batch) for some in rows.split(_ROWS)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in self.objective.measures}
+
+    def _of_some(self, rows: torch.Tensor, batch: Batched) -> dict[str, NDArray[np.float64]]:
+        objective = self.objective
+        views = objective.layout.views(rows)
+
+        def call(parts: list[torch.Tensor], inputs: torch.Tensor) -> Any:
+            named = dict(zip(objective.layout.names, parts, strict=True))
+            return torch.func.functional_call(self.worker.module, named, (inputs,))
+
+        def outputs_of(samples: Any, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            parts = []
+            for some in numbers.split(_AT_ONCE):
+                inputs, targets = samples.fetch(some)
+                parts.append((torch.func.vmap(call, in_dims=(0, None))(views, inputs), targets))
+            return torch.cat([one for one, _ in parts], dim=1), torch.cat([one for _, one in parts])
+
+        with torch.no_grad():
+            outputs, targets = outputs_of(self.samples, self.numbers)
+            losses = torch.func.vmap(batch.losses, in_dims=(0, None))(outputs, targets)
+            found = {"loss": (losses * self.shares).sum(dim=1).double().cpu().numpy()}
+            if self.test is not None:
+                outputs, targets = outputs_of(self.test, objective.test_numbers)
+                found["test_loss"] = _each(objective.loss_function, outputs, targets)
+            for name, metric in objective.metrics.items():
+                found[name] = _each(metric, outputs, targets)
+        return found
+
+
+def _each(function: Metric, outputs: torch.Tensor, targets: torch.Tensor) -> NDArray[np.float64]:
+    return np.array([float(function(one, targets)) for one in outputs])
+
+
+def _part(values: Any, first: int, last: int) -> Any:
+    if isinstance(values, torch.Tensor):
+        return values[first:last]
+    if isinstance(values, dict):
+        return {name: _part(value, first, last) for name, value in values.items()}
+    return tuple(_part(value, first, last) for value in values)
+
+
+def _joined(parts: list[Any]) -> Any:
+    first = parts[0]
+    if isinstance(first, torch.Tensor):
+        return torch.cat(parts)
+    if isinstance(first, dict):
+        return {name: _joined([part[name] for part in parts]) for name in first}
+    return tuple(_joined(list(each)) for each in zip(*parts, strict=True))

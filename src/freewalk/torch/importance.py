@@ -1,0 +1,140 @@
+"""How important nodes are, estimated at a model: where no closed form says so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freewalk.checks import Checks
+from freewalk.errors import ProblemError
+from freewalk.objectives.samples import read_only
+from freewalk.torch.gradients import Looped
+
+if TYPE_CHECKING:
+    from freewalk.torch.objective import TorchObjective
+
+KINDS = ("smoothness", "gradient", "size")
+_PER_PRODUCT = 2  # gradients that a product with the Hessian costs: one forwards, one backwards through it
+_SEED = 11
+check = Checks(ProblemError)
+
+
+@dataclass(frozen=True)
+class Importance:
+    """One number per node, how it was found, and what that cost.
+
+    Attributes
+    ----------
+    kind
+        "smoothness", "gradient", "size" or "given".
+    values
+        By node, all positive; a relay has the smallest of the others.
+    gradients
+        How many gradients of single nodes it took; a product with a Hessian counts as two.
+    """
+
+    kind: str
+    values: NDArray[np.float64] = field(repr=False)
+    gradients: int
+
+
+def estimate(
+    objective: TorchObjective, kind: str, row: torch.Tensor, *, tolerance: float = 1e-3, most: int = 200
+) -> Importance:
+    """Estimate the importance of all nodes at a model.
+
+    Parameters
+    ----------
+    objective
+        Whose nodes.
+    kind
+        "smoothness": the largest absolute eigenvalue of the Hessian of f_v, by power iteration; "gradient": ‖∇f_v‖;
+        "size": the number of samples times c_v.
+    row
+        The model.
+    tolerance
+        Power iteration stops where a step changes the eigenvalue by less than this share; the error that is left is
+        usually several times that.
+    most
+        The most steps of it for each node.
+
+    Raises
+    ------
+    ProblemError
+        If an estimate is not finite, or all are zero.
+    """
+    check.real("estimate", "tolerance", tolerance, above=0.0)
+    check.whole("estimate", "most", most, 1)
+    owning = np.flatnonzero(objective.sizes)
+    values, cost = np.zeros(objective.n), 0
+    if kind == "size":
+        values = objective.sizes.astype(np.float64)
+    else:
+        looped = Looped(objective, row.dtype, torch.device("cpu"))
+        looped.worker.module.eval()  # dropout and batches would make it noisy
+        for node in owning:
+            values[node], spent = (
+                (_gradient_norm(looped, row, int(node)), 1)
+                if kind == "gradient"
+                else _curvature(looped, row, int(node), tolerance, most)
+            )
+            cost += spent
+    found = values[owning]
+    if not np.isfinite(found).all() or not (found > 0).any():
+        bad = int(owning[int(np.argmin(np.isfinite(found)))])
+        raise ProblemError(
+            f"estimate: {kind} at node {bad} is {values[bad]}, expected finite numbers that are not all 0; give "
+            "importance= one number per node, or estimate it at another model"
+        )
+    smallest = found[found > 0].min()
+    values[values <= 0] = smallest  # a node without data, or one where the model is perfect: never left out altogether
+    return Importance(kind, read_only(values), cost)
+
+
+def _loss_at(looped: Looped, row: torch.Tensor, node: int) -> torch.Tensor:
+    """f_v as a tensor that can be differentiated by the worker's parameters."""
+    objective = looped.objective
+    looped.worker.point(objective.layout.views(row))
+    first, last = int(objective.offsets[node]), int(objective.offsets[node + 1])
+    inputs, targets = looped.samples.fetch(torch.arange(first, last))
+    loss = objective.loss_function(looped.worker.call(inputs), targets)
+    return float(objective.node_weights[node]) * loss
+
+
+def _gradient_norm(looped: Looped, row: torch.Tensor, node: int) -> float:
+    loss = _loss_at(looped, row, node)
+    parts = torch.autograd.grad(loss, looped.worker.parameters, allow_unused=True, materialize_grads=True)
+    return _norm(parts)
+
+
+def _curvature(looped: Looped, row: torch.Tensor, node: int, tolerance: float, most: int) -> tuple[float, int]:
+    """The largest absolute eigenvalue of the Hessian at a node, and how many gradients it took."""
+    parameters = looped.worker.parameters
+    loss = _loss_at(looped, row, node)
+    slopes = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True, materialize_grads=True)
+    if not any(slope.requires_grad for slope in slopes):  # a loss that is linear in all of them
+        return 0.0, 1
+    draws = torch.Generator().manual_seed(_SEED)
+    vector = [torch.randn(part.shape, generator=draws, dtype=part.dtype) for part in parameters]
+    before, cost = 0.0, 1
+    for _ in range(most):
+        norm = _norm(vector)
+        vector = [part / norm for part in vector]
+        product = torch.autograd.grad(
+            slopes, parameters, vector, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        cost += _PER_PRODUCT
+        now = _norm(product)
+        if not np.isfinite(now) or now == 0.0 or abs(now - before) <= tolerance * now:
+            return now, cost
+        vector, before = list(product), now
+    return before, cost
+
+
+def _norm(parts: list[torch.Tensor] | tuple[torch.Tensor, ...]) -> float:
+    return math.sqrt(sum(float((part.double() ** 2).sum()) for part in parts))

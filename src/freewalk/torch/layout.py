@@ -1,0 +1,154 @@
+"""A module as one row of numbers: where each of its parameters and buffers lies in it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freewalk.checks import Checks
+from freewalk.errors import ProblemError
+
+check = Checks(ProblemError)
+TYPES = {"float64": torch.float64, "float32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order of what travels: the parameters that are trained, then the buffers.
+
+    Parameters with `requires_grad=False` and buffers that are not in the state_dict are the same everywhere, so they do
+    not travel. Buffers of whole numbers, such as the count of batches in a batch norm, travel as real ones.
+    """
+
+    parameters: tuple[str, ...]
+    buffers: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    whole: tuple[str, ...]  # those of the buffers that hold whole numbers
+
+    @classmethod
+    def of(cls, who: str, module: Any) -> Layout:
+        """The layout of a module.
+
+        Raises
+        ------
+        ProblemError
+            If it is none, or has nothing to train.
+        """
+        check.instance(who, "module", module, torch.nn.Module, "a torch.nn.Module")
+        trained = {name: part for name, part in module.named_parameters() if part.requires_grad}
+        lazy = [name for name, part in module.named_parameters() if torch.nn.parameter.is_lazy(part)]
+        if lazy:
+            raise ProblemError(f"{who}: {lazy[0]} has no shape yet, expected a module that has seen an input; call it")
+        if not trained:
+            raise ProblemError(f"{who}: {type(module).__name__} has no parameter to train")
+        kept = module.state_dict(keep_vars=True)
+        buffers = {name: part for name, part in module.named_buffers() if name in kept}
+        kinds = {part.dtype for part in trained.values()}
+        if not all(kind.is_floating_point for kind in kinds):
+            raise ProblemError(f"{who}: the parameters are {', '.join(map(str, kinds))}, expected real numbers")
+        shapes = tuple(tuple(part.shape) for part in (*trained.values(), *buffers.values()))
+        whole = tuple(name for name, part in buffers.items() if not part.is_floating_point())
+        return cls(tuple(trained), tuple(buffers), shapes, whole)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What travels, by name."""
+        return self.parameters + self.buffers
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where each of them ends in a row."""
+        return [int(end) for end in np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in self.shapes])]
+
+    @property
+    def trained(self) -> int:
+        """How many numbers are trained: the first of a row."""
+        return self.ends[len(self.parameters) - 1]
+
+    @property
+    def size(self) -> int:
+        """How many numbers travel."""
+        return self.ends[-1]
+
+    def views(self, rows: torch.Tensor, count: int | None = None) -> list[torch.Tensor]:
+        """The first `count` tensors (all, if None) that lie in a row, or in each of some rows; nothing is copied."""
+        ends, before = self.ends[:count], rows.shape[:-1]
+        starts = [0, *ends[:-1]]
+        return [
+            rows[..., start:end].view((*before, *shape))
+            for start, end, shape in zip(starts, ends, self.shapes, strict=False)
+        ]
+
+    def flat(self, tensors: Mapping[str, Any], dtype: str) -> NDArray[np.floating[Any]]:
+        """One row from tensors or arrays by name."""
+        row = np.empty(self.size, dtype=dtype)
+        for name, start, end, shape in zip(self.names, [0, *self.ends[:-1]], self.ends, self.shapes, strict=True):
+            part = tensors[name]
+            values = part.detach().cpu().numpy() if isinstance(part, torch.Tensor) else np.asarray(part)
+            if values.shape != shape:
+                raise ProblemError(f"model: {name} has shape {values.shape}, expected {shape}")
+            row[start:end] = values.reshape(-1)
+        return row
+
+    def named(self, row: NDArray[np.floating[Any]]) -> dict[str, NDArray[Any]]:
+        """The arrays that lie in a row, by name; those of real numbers are views."""
+        parts = {}
+        for name, start, end, shape in zip(self.names, [0, *self.ends[:-1]], self.ends, self.shapes, strict=True):
+            values = row[start:end].reshape(shape)
+            parts[name] = np.rint(values).astype(np.int64) if name in self.whole else values
+        return parts
+
+
+class Worker:
+    """A copy of a module whose parameters and buffers are views of whatever row it works on."""
+
+    def __init__(self, module: Any, layout: Layout, dtype: torch.dtype, device: torch.device) -> None:
+        self.layout, self.dtype, self.device = layout, dtype, device
+        travelling = set(layout.names)
+        memo: dict[int, Any] = {}  # what travels is not copied: it will be pointed to
+        for name, part in module.named_parameters():
+            if name in travelling:
+                memo[id(part)] = torch.nn.Parameter(torch.empty(0, dtype=dtype, device=device))
+        for name, part in module.named_buffers():
+            if name in travelling:
+                kind = part.dtype if name in layout.whole else dtype
+                memo[id(part)] = torch.empty(part.shape, dtype=kind, device=device)
+        self.module = copy.deepcopy(module, memo).to(device=device, dtype=dtype)
+        found = dict(self.module.named_parameters())
+        self.parameters = [found[name] for name in layout.parameters]
+        owners = {name: name.rpartition(".") for name in layout.buffers}
+        self._buffers = [(self.module.get_submodule(path), key) for path, _, key in owners.values()]
+        self._whole = [place for place, name in enumerate(layout.buffers) if name in layout.whole]
+        self._own = [owner._buffers[key] for owner, key in self._buffers]
+
+    def point(self, views: Sequence[torch.Tensor]) -> None:
+        """Work on these tensors: those of a row, in the order of the layout."""
+        for parameter, view in zip(self.parameters, views, strict=False):
+            parameter.data = view
+        if self._buffers:
+            rest = views[len(self.parameters) :]
+            for place, (owner, key) in enumerate(self._buffers):
+                owner._buffers[key] = rest[place]
+            for place in self._whole:
+                owner, key = self._buffers[place]
+                owner._buffers[key] = self._own[place].copy_(rest[place].round())
+
+    def leave(self, views: Sequence[torch.Tensor]) -> None:
+        """Write what is no view back to the row."""
+        rest = views[len(self.parameters) :]
+        for place, (owner, key) in enumerate(self._buffers):
+            if owner._buffers[key] is not rest[place]:
+                rest[place].copy_(owner._buffers[key])
+
+    def call(self, inputs: Any) -> Any:
+        """The output of the module; several inputs are several arguments."""
+        if isinstance(inputs, dict):
+            return self.module(**inputs)
+        return self.module(*inputs) if isinstance(inputs, (tuple, list)) else self.module(inputs)

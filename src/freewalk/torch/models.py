@@ -1,0 +1,92 @@
+"""Small modules to begin with: what studies and specs name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from freewalk.checks import Checks
+from freewalk.errors import ProblemError
+
+__all__ = ["convolutional", "perceptron", "softmax"]
+
+check = Checks(ProblemError)
+
+
+def softmax(inputs: int, outputs: int, seed: int = 0) -> nn.Module:
+    """Softmax regression: one linear layer.
+
+    Examples
+    --------
+    >>> sum(part.numel() for part in softmax(64, 10).parameters())
+    650
+    """
+    inputs, outputs = _sizes("softmax", inputs, outputs)
+    with _seeded(seed):
+        return nn.Sequential(nn.Flatten(), nn.Linear(inputs, outputs))
+
+
+def perceptron(inputs: int, outputs: int, hidden: Sequence[int] = (32,), seed: int = 0) -> nn.Module:
+    """A multilayer perceptron with hidden layers of these widths, each followed by a rectifier.
+
+    Examples
+    --------
+    >>> sum(part.numel() for part in perceptron(64, 10, (32,)).parameters())
+    2410
+    """
+    inputs, outputs = _sizes("perceptron", inputs, outputs)
+    widths = check.integers("perceptron", "hidden", hidden, (None,), low=1).tolist()
+    with _seeded(seed):
+        layers: list[nn.Module] = [nn.Flatten()]
+        for before, after in zip([inputs, *widths[:-1]], widths, strict=True):
+            layers += [nn.Linear(before, after), nn.ReLU()]
+        return nn.Sequential(*layers, nn.Linear(widths[-1] if widths else inputs, outputs))
+
+
+def convolutional(
+    shape: Sequence[int], outputs: int, channels: Sequence[int] = (8, 16), dropout: float = 0.0, seed: int = 0
+) -> nn.Module:
+    """A convolutional network for pictures of a shape (channels, height, width): 3 × 3 filters, halved after each.
+
+    Inputs may be flat: they are given their shape.
+
+    Examples
+    --------
+    >>> net = convolutional((1, 8, 8), 10)
+    >>> net(torch.zeros(5, 64)).shape, sum(part.numel() for part in net.parameters())
+    (torch.Size([5, 10]), 1898)
+    """
+    depth, height, width = check.integers("convolutional", "shape", shape, (3,), low=1).tolist()
+    outputs = check.whole("convolutional", "outputs", outputs, 1)
+    filters = check.integers("convolutional", "channels", channels, (None,), low=1).tolist()
+    rate = check.real("convolutional", "dropout", dropout, 0.0, 0.99)
+    with _seeded(seed):
+        layers: list[nn.Module] = [nn.Flatten(), nn.Unflatten(1, (depth, height, width))]
+        for before, after in zip([depth, *filters[:-1]], filters, strict=True):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
+            if min(height, width) >= 2:
+                layers.append(nn.MaxPool2d(2))
+                height, width = height // 2, width // 2
+        layers += [nn.Flatten()] + [nn.Dropout(rate)] * (rate > 0)
+        last = filters[-1] if filters else depth
+        return nn.Sequential(*layers, nn.Linear(last * height * width, outputs))
+
+
+def _sizes(who: str, inputs: int, outputs: int) -> tuple[int, int]:
+    return check.whole(who, "inputs", inputs, 1), check.whole(who, "outputs", outputs, 1)
+
+
+class _seeded:
+    """Draw parameters from a seed, and leave torch's own generator as it was."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.fork = check.seed("model", seed), torch.random.fork_rng(devices=[])
+
+    def __enter__(self) -> None:
+        self.fork.__enter__()
+        torch.manual_seed(self.seed % 2**63)
+
+    def __exit__(self, *error: object) -> None:
+        self.fork.__exit__(None, None, None)

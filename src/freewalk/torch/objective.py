@@ -1,0 +1,483 @@
+"""Any module, any loss and one dataset per node, as what a walk minimises."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk import rng
+from freewalk.errors import ProblemError
+from freewalk.graphs import Graph
+from freewalk.objectives import Objective
+from freewalk.objectives.objective import Share
+from freewalk.objectives.samples import Nodes, read_only
+from freewalk.torch.evaluation import Evaluation, Metric, accuracy, chosen
+from freewalk.torch.gradients import Looped
+from freewalk.torch.importance import KINDS, Importance, estimate
+from freewalk.torch.layout import TYPES, Layout, Worker
+from freewalk.torch.samples import Samples, check, gathered
+
+Loss = Callable[[Any, Any], torch.Tensor]
+_MOST_DRAWS = 2**24  # words of one use at one step
+_CPU = torch.device("cpu")
+
+
+class TorchObjective(Objective):
+    """f(x) = (1/n) Σ_v c_v · loss(module(inputs of v), targets of v), where x are the parameters of a torch module.
+
+    The module and the datasets stay as they are: walks work on copies of the parameters. What travels are the
+    parameters that are trained (`requires_grad`) and the buffers of the state_dict, such as the statistics of a batch
+    norm: a visit changes them by the node's own data, exchanges average them, and messages include them.
+
+    Parameters
+    ----------
+    module
+        Any `torch.nn.Module`. First models are its parameters as they are, for every walk and every design, unless
+        `redraw` is set.
+    loss
+        A function loss(outputs, targets) → a scalar tensor, usually a mean over samples: a function or module of torch,
+        one of your own, or the name of one in `torch.nn.functional`, such as "cross_entropy".
+    datasets
+        One dataset per node: a pair (inputs, targets) of arrays or tensors, a `TensorDataset`, a `freewalk.data`
+        dataset, or any dataset of pairs that has a length, whose samples are then fetched when they are needed. None,
+        or one without samples, is a node without data, which must be named in `relays`.
+    test
+        A dataset on which to measure `test_loss` and the metrics; without it metrics are those of the nodes' samples.
+    metrics
+        Functions metric(outputs, targets) → a number, by name. None: "accuracy" where targets are classes, that is,
+        whole numbers.
+    batch
+        How many samples of a node a gradient is taken from, drawn without replacement for each visit; None: all.
+    importance
+        What `smoothness` is, and hence by what designs visit nodes: "smoothness" (the largest curvature of f_v, by
+        power iteration), "gradient" (the norm of ∇f_v), "size" (its number of samples), all at the first model, or one
+        number per node. Estimated when it is first asked for; `importance.gradients` counts what that cost.
+    weight_by, relays, graph
+        As for `Predictor`: whether nodes or samples count the same, the nodes without data, and the graph or the names
+        of its nodes.
+    measure_on
+        The most samples on which the loss, and on which the test measures are computed: of more, a fixed subset of
+        about so many, in proportion at every node. `measured_on` says how many.
+    redraw
+        Draw a first model for each walk by the layers' own `reset_parameters`, from the seed of the run and the number
+        of the walk.
+    rising
+        Those of your own metrics for which higher is better; "accuracy" always is.
+    primary
+        The measure that reports show; None: the first metric, else the loss.
+    heavy
+        The nodes known to be heavy, if any.
+
+    Raises
+    ------
+    ProblemError
+        If something does not fit together; the message names the node.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> from freewalk.torch import TorchObjective
+    >>> inputs, targets = torch.randn(40, 3), torch.arange(40) % 2
+    >>> nodes = [(inputs[v : v + 10], targets[v : v + 10]) for v in range(0, 40, 10)]
+    >>> objective = TorchObjective(torch.nn.Linear(3, 2), "cross_entropy", nodes, batch=5)
+    >>> objective
+    TorchObjective(Linear, n=4, parameters=8, samples=40, batch=5)
+    >>> kernel = fw.designs.Metropolis(power=1).kernel(fw.graphs.ring(4), objective.smoothness)
+    >>> record = fw.learn(objective, kernel, fw.SGD(step=0.1), steps=100, every=50)
+    >>> sorted(set(record.data) & {"loss", "accuracy"}), record.provenance["runtime"]
+    (['accuracy', 'loss'], "Torch(device='cpu', vectorize=None)")
+    """
+
+    runtime = "torch"
+    stored = False
+
+    def __init__(
+        self,
+        module: Any,
+        loss: Loss | str,
+        datasets: Sequence[Any],
+        *,
+        test: Any = None,
+        metrics: Mapping[str, Metric] | None = None,
+        batch: int | None = None,
+        importance: str | ArrayLike = "smoothness",
+        weight_by: Literal["node", "sample"] = "node",
+        relays: Any = (),
+        graph: Graph | Sequence[str] | None = None,
+        measure_on: int = 10_000,
+        redraw: bool = False,
+        rising: Sequence[str] = (),
+        primary: str | None = None,
+        heavy: Sequence[int] = (),
+    ) -> None:
+        who = "TorchObjective"
+        self.layout = Layout.of(who, module)
+        self.module = module
+        self.loss_function = _loss(who, loss)
+        listed = check.items(who, "datasets", datasets, "a list with one dataset per node")
+        nodes = Nodes.of(who, graph)
+        if nodes.n is not None and len(listed) != nodes.n:
+            raise ProblemError(f"{who}: got {len(listed)} datasets for {nodes.n} nodes, expected one for each")
+        self._samples = gathered(who, listed)
+        if not self._samples.count:
+            raise ProblemError(f"{who}: no node has data, expected at least one sample")
+        owners = np.repeat(np.arange(len(listed)), self.sizes)
+        known, self.relays = Nodes(who, len(listed), nodes.names).relays(relays, owners)
+        self.node_names, self.heavy = nodes.names, known.members("heavy", heavy)
+        self.weight_by = check.choice(who, "weight_by", weight_by, ("node", "sample"))
+        self.batch = None if batch is None else check.whole(who, "batch", batch, 1, _MOST_DRAWS - 1)
+        self.redraw = check.flag(who, "redraw", redraw)
+        self.measure_on = check.whole(who, "measure_on", measure_on, 1)
+        self.test = None if test is None else gathered(who, [test])
+        if self.test is not None and not self.test.count:
+            raise ProblemError(f"{who}: test has no samples, expected some; leave it out to measure on the nodes' own")
+        self.metrics = self._checked_metrics(who, metrics)
+        extra = () if self.test is None else ("test_loss",)
+        self.measures = ("loss", *extra, *self.metrics)
+        self.rising = tuple(name for name in self.metrics if name == "accuracy" or name in tuple(rising))
+        first = next(iter(self.metrics), "loss")
+        self.primary = first if primary is None else check.choice(who, "primary", primary, self.measures)
+        self.precision = "float64" if next(module.parameters()).dtype == torch.float64 else "float32"
+        self._importance = self._checked_importance(who, importance)
+        self._cast: dict[tuple[torch.dtype, torch.device], Samples] = {}
+
+    def _checked_metrics(self, who: str, metrics: Mapping[str, Metric] | None) -> dict[str, Metric]:
+        if metrics is None:
+            targets = None if self._samples.tensors is None else self._samples.tensors[1]
+            classes = targets is not None and not targets.is_floating_point() and targets.ndim == 1
+            return {"accuracy": accuracy} if classes else {}
+        check.instance(who, "metrics", metrics, Mapping, "functions metric(outputs, targets) by name")
+        for name, metric in metrics.items():
+            if not isinstance(name, str) or not name.isidentifier() or name in ("loss", "test_loss"):
+                raise check.fail(who, "metrics", name, "names of your own, such as 'accuracy'")
+            if not callable(metric):
+                raise check.fail(who, f"metrics[{name!r}]", metric, "a function metric(outputs, targets)")
+        return dict(metrics)
+
+    def _checked_importance(self, who: str, importance: Any) -> str | Importance:
+        if isinstance(importance, str):
+            return check.choice(who, "importance", importance, KINDS)
+        remedy = f"or one of {', '.join(KINDS)}"
+        values = check.floats(who, "importance", importance, (self.n,), positive=True, remedy=remedy)
+        return Importance("given", read_only(values), 0)
+
+    def __repr__(self) -> str:
+        """A line on the module and its data."""
+        buffers = self.layout.size - self.layout.trained
+        parts = [type(self.module).__name__, f"n={self.n}", f"parameters={self.layout.trained}"]
+        parts += [f"buffers={buffers}"] * bool(buffers) + [f"samples={self.count}"]
+        parts += [f"batch={self.batch}"] * (self.batch is not None)
+        parts += [f"weight_by={self.weight_by!r}"] * (self.weight_by != "node") + [f"relays={self.relays}"] * bool(
+            self.relays
+        )
+        return f"TorchObjective({', '.join(parts)})"
+
+    # What it is made of.
+
+    @property
+    def n(self) -> int:
+        """The number of nodes."""
+        return len(self.sizes)
+
+    @property
+    def dim(self) -> int:
+        """How many numbers travel: the parameters that are trained, then the buffers."""
+        return self.layout.size
+
+    @property
+    def trained(self) -> int:
+        """How many of them are parameters."""
+        return self.layout.trained
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many samples each node has."""
+        return self._samples.sizes
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The samples of node v are those with the numbers offsets[v] to offsets[v + 1] − 1."""
+        return self._samples.offsets
+
+    @property
+    def count(self) -> int:
+        """How many samples there are in all."""
+        return self._samples.count
+
+    def samples(self, node: int) -> int:
+        """Return how many samples a node has; 0 at a relay."""
+        return int(self.sizes[node])
+
+    def samples_on(self, dtype: torch.dtype, device: torch.device) -> Samples:
+        """The samples on a device, in a type; they are moved once."""
+        key = dtype, device
+        if key not in self._cast:
+            self._cast[key] = self._samples.to(dtype, device)
+        return self._cast[key]
+
+    @cached_property
+    def node_weights(self) -> NDArray[np.float64]:
+        """c_v, by node: how much each counts; they add up to n, and are 0 at relays."""
+        if self.weight_by == "sample":
+            return read_only(self.n * self.sizes / self.count)
+        owning = self.sizes > 0
+        return read_only(np.where(owning, self.n / owning.sum(), 0.0))
+
+    @cached_property
+    def measured_samples(self) -> list[NDArray[np.int64]]:
+        """By node: the samples on which the loss is measured."""
+        return chosen(self.sizes, self.measure_on)
+
+    @cached_property
+    def test_numbers(self) -> torch.Tensor:
+        """The samples of the test set on which is measured."""
+        sizes = np.zeros(1, dtype=np.int64) if self.test is None else self.test.sizes
+        return torch.as_tensor(chosen(sizes, self.measure_on)[0])
+
+    @property
+    def measured_on(self) -> dict[str, str]:
+        """By measure: on how many of how many samples it is computed."""
+        own = f"{sum(map(len, self.measured_samples)):,} of {self.count:,} samples of the nodes"
+        other = own if self.test is None else f"{len(self.test_numbers):,} of {self.test.count:,} samples of a test set"
+        return {name: own if name == "loss" else other for name in self.measures}
+
+    @property
+    def fingerprint(self) -> str:
+        """What a run that is resumed must have in common with the one that began: a SHA-256 of structure and data."""
+        parts = [repr(self), repr(self.layout), self._samples.digest(), repr(self.measures), str(self.measure_on)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def story(self) -> dict[str, Any]:
+        """Return on how many samples is measured, what the importance is and cost, and the version of torch."""
+        found: dict[str, Any] = {"measured_on": self.measured_on, "torch": torch.__version__}
+        if isinstance(self._importance, Importance):  # else nobody has asked for it
+            found["importance"] = {"kind": self._importance.kind, "gradients": self._importance.gradients}
+        return found
+
+    # Importance.
+
+    @property
+    def importance(self) -> Importance:
+        """The importance of the nodes at the first model, how it was found, and what that cost."""
+        if isinstance(self._importance, str):
+            self._importance = self.estimate(self._importance)
+        return self._importance
+
+    @property
+    def smoothness(self) -> NDArray[np.float64]:
+        """What designs visit nodes by: the constants L_v, or whatever `importance` says."""
+        return self.importance.values
+
+    @property
+    def known_smoothness(self) -> NDArray[np.float64] | None:
+        """`smoothness`, if it was estimated already or given."""
+        return self._importance.values if isinstance(self._importance, Importance) else None
+
+    def estimate(self, kind: str, model: ArrayLike | None = None, **options: Any) -> Importance:
+        """Estimate the importance of all nodes at a model; None: the first one.
+
+        Between the phases of a run this gives the importance for the next kernel, which then stays as it is.
+        """
+        check.choice("estimate", "kind", kind, KINDS)
+        row = self._row(self.first_model() if model is None else model)
+        return estimate(self, kind, row, **options)
+
+    # Models.
+
+    def first_model(self) -> NDArray[np.floating[Any]]:
+        """The parameters and buffers of the module as one row."""
+        return self.layout.flat(dict(self.module.state_dict(keep_vars=True)), self.precision)
+
+    def initial(self, walks: int, seed: int) -> NDArray[np.floating[Any]]:
+        """Return the first models: the module's own parameters or, with `redraw`, drawn for each walk."""
+        if not self.redraw:
+            return self.first_model()
+        return np.stack([self._redrawn(seed, walk) for walk in range(walks)])
+
+    def _redrawn(self, seed: int, walk: int) -> NDArray[np.floating[Any]]:
+        row = torch.as_tensor(self.first_model())
+        worker = Worker(self.module, self.layout, TYPES[self.precision], _CPU)
+        views = self.layout.views(row)
+        worker.point(views)
+        word = rng.words_of_use(seed, rng.INITIAL, walk, 0, 1)[0]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(word >> np.uint64(1)))
+            for part in worker.module.modules():
+                if callable(reset := getattr(part, "reset_parameters", None)):
+                    reset()
+        worker.leave(views)
+        return np.asarray(row.numpy())
+
+    def named(self, model: ArrayLike) -> dict[str, NDArray[Any]]:
+        """The parameters and buffers of a model as arrays, by the names that they have in the state_dict."""
+        return self.layout.named(self._row(model).numpy())
+
+    def state_dict(self, model: ArrayLike) -> dict[str, torch.Tensor]:
+        """The whole state_dict of the module for a model, also with what does not travel."""
+        own = {name: part.detach().clone() for name, part in self.module.state_dict().items()}
+        tied = {
+            name: part for name, part in self.module.state_dict(keep_vars=True).items() if name not in self.layout.names
+        }
+        found = {name: torch.as_tensor(part.copy()) for name, part in self.named(model).items()}
+        first = {id(part): name for name, part in self.module.named_parameters()}
+        shared = {name: found[first[id(part)]] for name, part in tied.items() if first.get(id(part)) in found}
+        return own | {name: part.to(own[name].dtype) for name, part in (found | shared).items()}
+
+    def module_with(self, model: ArrayLike) -> Any:
+        """A copy of the module with the parameters of a model, in evaluation mode."""
+        import copy
+
+        module = copy.deepcopy(self.module)
+        module.load_state_dict(self.state_dict(model))
+        return module.eval()
+
+    def save_model(self, model: ArrayLike, path: str | Path) -> Path:
+        """Write a model to a file: named arrays as safetensors, or where it ends in .pt a state_dict of torch."""
+        from freewalk.torch.saving import save_state
+
+        return save_state(self.state_dict(model), path)
+
+    # What an objective offers.
+
+    @cached_property
+    def _evaluations(self) -> dict[torch.dtype, Evaluation]:
+        return {}
+
+    def _evaluation(self, dtype: torch.dtype) -> Evaluation:
+        if dtype not in self._evaluations:
+            self._evaluations[dtype] = Evaluation(self, dtype, _CPU)
+        return self._evaluations[dtype]
+
+    def _row(self, x: ArrayLike) -> torch.Tensor:
+        """A model as a tensor, of the type that it has."""
+        array = np.asarray(x)
+        kind = array.dtype if array.dtype in (np.dtype("float32"), np.dtype("float64")) else np.dtype("float64")
+        if array.shape != (self.dim,):
+            raise ProblemError(f"TorchObjective: the model has shape {array.shape}, expected ({self.dim},)")
+        array = np.ascontiguousarray(array, dtype=kind)
+        return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+    def measure(self, x: ArrayLike) -> Mapping[str, float]:
+        """Return all measures of a model, by name."""
+        row = self._row(x)
+        return self._evaluation(row.dtype).of_row(row)
+
+    def loss(self, x: ArrayLike) -> float:
+        """Return f(x) on the samples that are measured."""
+        return float(self.losses(x).mean())
+
+    def losses(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return f_v(x) by node, on the samples that are measured."""
+        row = self._row(x)
+        return self._evaluation(row.dtype).losses(row)
+
+    def zero_loss(self) -> float:
+        """Return NaN: nothing is known of the model whose parameters are all zero."""
+        return float("nan")
+
+    def gradient(self, node: int, x: ArrayLike, sample: int | NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return ∇f_v(x), with zeros for the buffers; of some samples alone where they are given by number."""
+        row = self._row(x).clone()
+        first = int(self.offsets[node])
+        places = np.arange(self.samples(node)) if sample is None else np.atleast_1d(np.asarray(sample))
+        looped = Looped(self, row.dtype, _CPU)
+        scale = float(self.node_weights[node])
+        parts = looped.gradient(self.layout.views(row), torch.as_tensor(first + places), scale, 0)
+        result = np.zeros(self.dim)
+        result[: self.trained] = torch.cat([part.reshape(-1) for part in parts]).double().numpy()
+        return result
+
+    def local(self, node: int) -> Share:
+        """Return the share of one node: an objective with its samples alone."""
+        samples = self._samples
+        numbers = torch.arange(int(self.offsets[node]), int(self.offsets[node + 1]))
+        if not len(numbers):
+            return Share(self, node, node, 0.0)
+        alone = TorchObjective(
+            self.module,
+            self.loss_function,
+            [samples.fetch(numbers)],
+            metrics=self.metrics,
+            batch=self.batch,
+            importance=np.ones(1),
+        )
+        return Share(alone, node, 0, float(self.node_weights[node]))
+
+    def admit(self, model: NDArray[np.floating[Any]]) -> None:
+        """Refuse a module, a loss or metrics that do not fit the data: try them on a first model.
+
+        Raises
+        ------
+        ProblemError
+            If one fails, or the loss is not finite.
+        """
+        row = self._row(model)
+        smallest, largest = (int(node) for node in _extremes(self.sizes))
+        looped = Looped(self, row.dtype, _CPU)
+        state = looped.generator.get_state()
+        for node in dict.fromkeys((smallest, largest)):
+            size = self.samples(node) if self.batch is None else min(self.samples(node), self.batch)
+            numbers = int(self.offsets[node]) + torch.arange(size)
+            try:
+                looped.gradient(self.layout.views(row.clone()), numbers, 1.0, 0)
+            except Exception as error:
+                raise self._misfit(
+                    f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},", error
+                ) from error
+            finally:
+                looped.generator.set_state(state)
+        try:
+            losses = self._evaluation(row.dtype).losses(row)
+        except Exception as error:
+            raise self._misfit("the loss", error) from error
+        if not np.isfinite(losses).all():
+            bad = int(np.argmin(np.isfinite(losses)))
+            raise ProblemError(
+                f"TorchObjective: the loss of the first model at node {bad} is {losses[bad]}, expected a finite "
+                "number; look at its data, or scale them"
+            )
+        try:
+            self.measure(model)
+        except Exception as error:
+            raise self._misfit("a measure", error) from error
+
+    def _misfit(self, what: str, error: Exception) -> ProblemError:
+        said = " ".join(str(error).split())[:200]
+        name, samples = type(self.module).__name__, self._samples
+        inputs, targets = samples.fetch(torch.arange(1))
+        shapes = [
+            f"{str(p.dtype).removeprefix('torch.')} {tuple(p.shape[1:])}"
+            for p in (inputs, targets)
+            if isinstance(p, torch.Tensor)
+        ]
+        seen = f" (one sample is {' → '.join(shapes)})" if shapes else ""
+        return ProblemError(
+            f"TorchObjective: {what} of {name} cannot be computed: {type(error).__name__}: {said}{seen}; "
+            "expected a module and a loss that fit the datasets"
+        )
+
+
+def _extremes(sizes: NDArray[np.int64]) -> tuple[int, int]:
+    """The nodes with the fewest and the most samples, of those that have some."""
+    owning = np.flatnonzero(sizes)
+    return owning[np.argmin(sizes[owning])], owning[np.argmax(sizes[owning])]
+
+
+def _loss(who: str, loss: Any) -> Loss:
+    if isinstance(loss, str):
+        known = [
+            name for name in vars(torch.nn.functional) if name.endswith(("_loss", "cross_entropy", "_with_logits"))
+        ]
+        check.choice(who, "loss", loss, known)
+        found: Loss = getattr(torch.nn.functional, loss)
+        return found
+    if not callable(loss):
+        raise check.fail(who, "loss", loss, "a function loss(outputs, targets), or the name of one of torch")
+    return loss  # type: ignore[no-any-return]

@@ -1,0 +1,246 @@
+"""Any optimizer of torch as a rule: the learner calls it, and its state travels, stays at the nodes or is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from freewalk.errors import FreewalkError
+from freewalk.kernel import Kernel
+from freewalk.objectives import Objective
+from freewalk.rules.rule import Rule, check, check_options
+from freewalk.schedules import Schedule
+
+OTHERS = "others"  # the vector of what has not the shape of a parameter: counts of steps
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one tensor of the state of an optimizer lies: in which vector, from where to where, in which shape."""
+
+    parameter: int
+    key: str
+    vector: int
+    start: int
+    shape: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """Behind its last number."""
+        return self.start + int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Optimizer(Rule):
+    """A step of a torch optimizer at each visit, with the gradient of the node times its weight.
+
+    Parameters
+    ----------
+    factory
+        The name of a class in `torch.optim`, such as "Adam", or a function that makes an optimizer from a list of
+        parameters, such as `functools.partial(torch.optim.Adam, lr=1e-3)`.
+    options
+        What the factory takes beside the parameters, such as {"lr": 1e-3}.
+    state
+        What becomes of momenta, squares and the like. "travels": they go with the model, and are counted in its bytes.
+        "stays": each node keeps those of each token. "resets": each visit begins without.
+    step
+        By what learning rates are multiplied: a number or a schedule.
+    weighted
+        Whether gradients are multiplied by the weights 1 / (n · target_v) of the kernel. An optimizer that normalises
+        gradients, such as Adam, undoes part of that.
+    local_steps
+        Steps at a node before the model moves on.
+
+    Notes
+    -----
+    It runs on the runtime `torch` only. A record can be resumed from a file if the factory is a name; else pass the
+    rule to `fw.resume` again.
+
+    Examples
+    --------
+    >>> Optimizer("Adam", {"lr": 1e-3}, state="stays").state
+    'stays'
+    """
+
+    runs_on: ClassVar[str] = "torch"  # type: ignore[misc]
+
+    factory: str | Callable[[list[Any]], Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    state: Literal["travels", "stays", "resets"] = "travels"
+    step: float | Schedule = 1.0
+    weighted: bool = True
+    local_steps: int = 1
+    slots: tuple[Slot, ...] = field(default=(), repr=False)  # filled in by `fitted`
+    sizes: tuple[int, int] = field(
+        default=(0, 0), repr=False
+    )  # numbers of a vector shaped as parameters; of all others
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        check.choice("Optimizer", "state", self.state, ("travels", "stays", "resets"))
+        check.instance("Optimizer", "options", self.options, Mapping, 'a mapping such as {"lr": 1e-3}')
+        if isinstance(self.factory, str):
+            names = [name for name, kind in vars(torch.optim).items() if _is_optimizer(kind)]
+            check.choice("Optimizer", "factory", self.factory, names)
+        elif not callable(self.factory):
+            expected = 'the name of a class in torch.optim, such as "Adam", or a function of a list of parameters'
+            raise check.fail("Optimizer", "factory", self.factory, expected)
+        self.make([torch.nn.Parameter(torch.zeros(1))])
+        object.__setattr__(self, "slots", tuple(s if isinstance(s, Slot) else Slot(**s) for s in self.slots))
+        object.__setattr__(self, "sizes", tuple(self.sizes))
+
+    def make(self, parameters: list[Any]) -> Any:
+        """An optimizer of these parameters.
+
+        Raises
+        ------
+        FreewalkError
+            If the factory fails, or makes something else.
+        """
+        maker = getattr(torch.optim, self.factory) if isinstance(self.factory, str) else self.factory
+        try:
+            made = maker(parameters, **self.options)
+        except Exception as error:
+            raise FreewalkError(f"Optimizer: {self.factory} cannot be made: {type(error).__name__}: {error}") from error
+        if not isinstance(made, torch.optim.Optimizer) or isinstance(made, torch.optim.LBFGS):
+            raise check.fail("Optimizer", "factory", made, "a torch.optim.Optimizer that takes one gradient per step")
+        return made
+
+    @property
+    def stored(self) -> bool:  # type: ignore[override]
+        """Whether a record can hold it: where the factory is a name."""
+        return isinstance(self.factory, str)
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """The vectors of its state, by name."""
+        shaped = dict.fromkeys(slot.key for slot in self.slots if slot.vector >= 0)
+        return (*shaped, OTHERS) if self.slots else ()
+
+    @property
+    def carries(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The vectors of its state, where they travel."""
+        return self.vectors if self.state == "travels" else ()
+
+    @property
+    def stores(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The vectors of its state, where they stay."""
+        return self.vectors if self.state == "stays" else ()
+
+    @property
+    def update(self) -> Callable[..., Any]:
+        """None of its own: the learner calls the optimizer."""
+        raise NotImplementedError("an Optimizer has no update: the runtime 'torch' calls it")
+
+    def sent(self, objective: Objective) -> int:
+        """How many numbers travel with the model: those of its state, and whether there is one."""
+        if self.state != "travels" or not self.slots:
+            return 0
+        shaped = {slot.key for slot in self.slots if slot.vector >= 0}
+        return len(shaped) * self.sizes[0] + self.sizes[1]
+
+    def fitted(self, objective: Objective, kernel: Kernel) -> Optimizer:
+        """The rule that knows which vectors the state of its optimizer has: one step is tried."""
+        from freewalk.torch.objective import TorchObjective
+
+        if not isinstance(objective, TorchObjective):
+            raise FreewalkError(
+                f"Optimizer: {type(objective).__name__} has no torch module, expected a freewalk.torch.TorchObjective; "
+                "take one of fw.rules"
+            )
+        if self.state == "resets" or self.slots:
+            return self
+        layout = objective.layout
+        shapes = layout.shapes[: len(layout.parameters)]
+        parameters = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
+        for parameter in parameters:
+            parameter.grad = torch.ones_like(parameter)
+        optimizer = self.make(parameters)
+        try:
+            optimizer.step()
+        except Exception as error:
+            raise FreewalkError(
+                f"Optimizer: {self.factory} fails in a step: {type(error).__name__}: {error}"
+            ) from error
+        starts = [0, *layout.ends]
+        keys: list[str] = []
+        slots, others = [], 1  # the first of them: whether there is a state
+        for place, parameter in enumerate(parameters):
+            for key, value in optimizer.state.get(parameter, {}).items():
+                if value is None:
+                    continue
+                if not isinstance(value, (torch.Tensor, int, float)):
+                    raise FreewalkError(
+                        f"Optimizer: {self.factory} keeps a {type(value).__name__} {key!r}, expected tensors and "
+                        'numbers; take state="resets"'
+                    )
+                shape = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+                if shape == shapes[place]:
+                    keys += [key] * (key not in keys)
+                    slots.append(Slot(place, key, keys.index(key), starts[place], shape))
+                else:
+                    slots.append(Slot(place, key, -1, others, shape))
+                    others = slots[-1].end
+        if not slots:
+            return self
+        if others > objective.dim:
+            raise FreewalkError(
+                f"Optimizer: {self.factory} keeps {others} numbers that are shaped like no parameter, expected at most "
+                f'{objective.dim}; take state="resets"'
+            )
+        return replace(self, slots=tuple(slots), sizes=(layout.trained, others))
+
+
+def _is_optimizer(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and kind is not torch.optim.Optimizer
+
+
+class Stepper:
+    """One optimizer, whose state is put into place for each row that it works on."""
+
+    def __init__(self, rule: Optimizer, parameters: list[Any]) -> None:
+        self.rule, self.parameters = rule, parameters
+        self.optimizer = rule.make(parameters)
+        self.rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.places = {name: index for index, name in enumerate(rule.vectors)}
+
+    def step(self, gradients: tuple[torch.Tensor, ...], rate: float) -> None:
+        """One step; the learning rates are multiplied by `rate`."""
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient
+        for group, own in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = own * rate
+        self.optimizer.step()
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def load(self, vectors: torch.Tensor | None) -> None:
+        """Take up the state that lies in these vectors (vectors × dim); None, or one that is not there: begin anew."""
+        self.optimizer.state.clear()
+        if vectors is None or not self.rule.slots:
+            return
+        others = self.places[OTHERS]
+        if float(vectors[others, 0]) == 0.0:
+            return
+        for slot in self.rule.slots:
+            vector = others if slot.vector < 0 else self.places[slot.key]
+            view = vectors[vector, slot.start : slot.end].view(slot.shape)
+            self.optimizer.state[self.parameters[slot.parameter]][slot.key] = view
+
+    def save(self, vectors: torch.Tensor | None) -> None:
+        """Write the state into these vectors, as far as it is not there already."""
+        if vectors is None or not self.rule.slots:
+            return
+        others = self.places[OTHERS]
+        for slot in self.rule.slots:
+            vector = others if slot.vector < 0 else self.places[slot.key]
+            view = vectors[vector, slot.start : slot.end].view(slot.shape)
+            value = self.optimizer.state[self.parameters[slot.parameter]].get(slot.key)
+            if value is not None and not (isinstance(value, torch.Tensor) and value.data_ptr() == view.data_ptr()):
+                view.copy_(torch.as_tensor(value))
+        vectors[others, 0] = 1.0

@@ -1,0 +1,179 @@
+"""The samples of all nodes: as tensors side by side where that can be, else fetched one by one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freewalk.checks import Checks
+from freewalk.errors import ProblemError
+
+check = Checks(ProblemError)
+_PAIR = "a pair (inputs, targets) of arrays, a TensorDataset, or another dataset of such pairs with a length"
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples of one node after the other.
+
+    Attributes
+    ----------
+    offsets
+        The samples of node v are those with the numbers offsets[v] to offsets[v + 1] − 1.
+    tensors
+        Inputs and targets of all samples; None where a dataset gives them one by one.
+    fetch
+        Inputs and targets of the samples with some numbers.
+    """
+
+    offsets: NDArray[np.int64]
+    tensors: tuple[torch.Tensor, torch.Tensor] | None
+    fetch: Callable[[Sequence[int] | torch.Tensor], tuple[Any, Any]]
+
+    @property
+    def count(self) -> int:
+        """How many samples there are."""
+        return int(self.offsets[-1])
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many samples each node has."""
+        return np.diff(self.offsets)
+
+    def to(self, dtype: torch.dtype, device: torch.device) -> Samples:
+        """The same samples on a device; real numbers have this type."""
+        if self.tensors is None:
+            fetch = self.fetch
+            return Samples(self.offsets, None, lambda numbers: _moved(fetch(numbers), dtype, device))
+        return of_tensors(self.offsets, *_moved(self.tensors, dtype, device))
+
+    def digest(self) -> str:
+        """The SHA-256 of the samples, or of their number alone where a dataset gives them one by one."""
+        state = hashlib.sha256(self.offsets.tobytes())
+        for tensor in self.tensors or ():
+            state.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+            state.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return state.hexdigest()
+
+
+def of_tensors(offsets: NDArray[np.int64], inputs: torch.Tensor, targets: torch.Tensor) -> Samples:
+    """Samples that are rows of two tensors."""
+
+    def fetch(numbers: Sequence[int] | torch.Tensor) -> tuple[Any, Any]:
+        if isinstance(numbers, range):
+            return inputs[numbers.start : numbers.stop], targets[numbers.start : numbers.stop]
+        rows = torch.as_tensor(numbers, device=inputs.device)
+        return inputs[rows], targets[rows]
+
+    return Samples(offsets, (inputs, targets), fetch)
+
+
+def _moved(values: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    if isinstance(values, torch.Tensor):
+        return values.to(device, dtype) if values.is_floating_point() else values.to(device)
+    if isinstance(values, dict):
+        return {name: _moved(value, dtype, device) for name, value in values.items()}
+    return tuple(_moved(value, dtype, device) for value in values) if isinstance(values, (tuple, list)) else values
+
+
+def gathered(who: str, datasets: Sequence[Any]) -> Samples:
+    """The samples of one dataset per node; None, or a dataset without samples, is a node without data.
+
+    Raises
+    ------
+    ProblemError
+        If one is no dataset, its inputs and targets differ in length, or nodes do not fit together.
+    """
+    pairs = [_pair(who, f"datasets[{node}]", dataset) for node, dataset in enumerate(datasets)]
+    sizes = [0 if pair is None else len(pair[1]) if isinstance(pair, tuple) else len(pair) for pair in pairs]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    owning = {node: pair for node, (pair, size) in enumerate(zip(pairs, sizes, strict=True)) if size}
+    if not all(isinstance(pair, tuple) for pair in owning.values()):
+        return _one_by_one(offsets, pairs)
+    for name, place in (("inputs", 0), ("targets", 1)):
+        kinds: dict[Any, int] = {}
+        for node, pair in owning.items():
+            kinds.setdefault((tuple(pair[place].shape[1:]), pair[place].dtype), node)
+        if len(kinds) > 1:
+            (one, first), (other, second) = list(kinds.items())[:2]
+            raise ProblemError(
+                f"{who}: one of the {name} of node {first} is {_words(one)}, and of node {second} {_words(other)}, "
+                "expected the same at every node"
+            )
+    if not owning:
+        return Samples(offsets, None, lambda numbers: (None, None))
+    inputs, targets = (torch.cat([pair[place] for pair in owning.values()]) for place in (0, 1))
+    if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
+        bad = int(torch.nonzero(~torch.isfinite(inputs.flatten(1)).all(dim=1))[0])
+        node = int(np.searchsorted(offsets, bad, side="right")) - 1
+        raise ProblemError(
+            f"{who}: inputs {bad - int(offsets[node])} of node {node} hold NaN or infinity, expected finite numbers; "
+            "drop or fill them"
+        )
+    return of_tensors(offsets, inputs, targets)
+
+
+def _words(kind: tuple[tuple[int, ...], torch.dtype]) -> str:
+    return f"{str(kind[1]).removeprefix('torch.')} of shape {kind[0]}"
+
+
+def _pair(who: str, name: str, dataset: Any) -> Any:
+    """Inputs and targets as tensors; a dataset of items stays what it is; None where there is nothing."""
+    from torch.utils.data import Subset, TensorDataset
+
+    if dataset is None:
+        return None
+    if isinstance(dataset, Subset) and isinstance(dataset.dataset, TensorDataset):
+        numbers = torch.as_tensor(dataset.indices, dtype=torch.int64)
+        return _pair(who, name, tuple(tensor[numbers] for tensor in dataset.dataset.tensors))
+    if isinstance(dataset, TensorDataset):
+        return _pair(who, name, dataset.tensors)
+    if hasattr(dataset, "features") and hasattr(dataset, "targets"):
+        return _pair(who, name, (dataset.features, dataset.targets))
+    if isinstance(dataset, (tuple, list)) and len(dataset) == 2 and not isinstance(dataset[0], (tuple, list)):
+        try:
+            inputs, targets = (_tensor(part) for part in dataset)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise check.fail(who, name, dataset, f"{_PAIR} ({error})") from error
+        if not inputs.ndim or not targets.ndim or len(inputs) != len(targets):
+            raise ProblemError(
+                f"{who}: {name} has inputs of shape {tuple(inputs.shape)} and targets of shape {tuple(targets.shape)}, "
+                "expected the same length"
+            )
+        return inputs, targets
+    if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, (str, bytes, dict)):
+        if not len(dataset):
+            return None
+        item = dataset[0]
+        if isinstance(item, (tuple, list)) and len(item) == 2:
+            return dataset
+    raise check.fail(who, name, dataset, _PAIR)
+
+
+def _tensor(values: Any) -> torch.Tensor:
+    tensor = values.detach() if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        return tensor
+    return tensor.to(torch.int64) if tensor.dtype != torch.uint8 or tensor.ndim == 1 else tensor
+
+
+def _one_by_one(offsets: NDArray[np.int64], datasets: list[Any]) -> Samples:
+    """Samples that datasets give one by one: each is fetched when it is needed."""
+    from torch.utils.data import default_collate
+
+    def item(number: int) -> Any:
+        node = int(np.searchsorted(offsets, number, side="right")) - 1
+        dataset, place = datasets[node], number - int(offsets[node])
+        return (dataset[0][place], dataset[1][place]) if isinstance(dataset, tuple) else dataset[place]
+
+    def fetch(numbers: Sequence[int] | torch.Tensor) -> tuple[Any, Any]:
+        inputs, targets = default_collate([item(int(number)) for number in numbers])
+        return inputs, targets
+
+    return Samples(offsets, None, fetch)
