@@ -62,13 +62,26 @@ def test_a_bar_of_parts_names_what_is_next_after_a_while(monkeypatch, patience, 
     assert [part in text for part in ("updates of MHLJ [x]", "3/14")] == [appears] * 2
 
 
+MEASURED = {"loss": 0.21345, "accuracy": 0.91}
+
+
+def test_a_progress_bar_shows_what_was_measured_last(monkeypatch):
+    def use():
+        with terminal.progress_bar() as tell:
+            tell("MHLJ", 100, 400, 1000, MEASURED)
+
+    assert "loss 0.213, accuracy 0.91" in shown(monkeypatch, 0.0, use)
+
+
 BARS = {
     "progress": (terminal.progress_bar, [("MHLJ [x]", 100, 400, 1000), ("MHLJ [x]", 160, 400, 1000)]),
+    "measured": (terminal.progress_bar, [("MHLJ [x]", 100, 400, 9, MEASURED), ("MHLJ [x]", 172, 400, 9, MEASURED)]),
     "parts": (terminal.parts_bar, [("updates of MHLJ [x]", 3, 14)]),
     "status": (lambda quiet=False: terminal.status_line("reproducing", quiet), [("MHLJ [x]",)]),
 }
 LINES = {
     "progress": r"MHLJ \[x\]: 40 %, [\d.]+ [kMG] updates/s, about \d+ (s|min) left",
+    "measured": r"MHLJ \[x\]: 43 %, loss 0.213, accuracy 0.91, [\d.]+ [kMG] updates/s, about \d+ (s|min) left",
     "parts": r"updates of MHLJ \[x\]: part 4 of 14",
     "status": r"reproducing MHLJ \[x\]",
 }

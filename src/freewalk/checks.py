@@ -71,6 +71,21 @@ def suggestion(given: Any, names: Iterable[str], otherwise: str) -> str:
     return f"did you mean {lowered[close[0]]!r}?" if close else f"{otherwise} {', '.join(known)}"
 
 
+def takes(function: Any, name: str) -> bool:
+    """Whether a function has a parameter that can be given by this name.
+
+    Examples
+    --------
+    >>> takes(lambda step, steps, measures: None, "measures"), takes(lambda *args, **more: None, "measures")
+    (True, False)
+    """
+    try:
+        found = inspect.signature(function).parameters.get(name)
+    except (TypeError, ValueError):  # no function, or a builtin without a signature
+        return False
+    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
+
+
 @dataclass(frozen=True)
 class Checks:
     """Checks that raise one kind of error.
@@ -172,13 +187,16 @@ class Checks:
             raise self.fail(who, name, value, "the path of a file")
         return Path(words)
 
-    def function(self, who: str, name: str, value: Any, arguments: Sequence[str]) -> Callable[..., Any] | None:
-        """A function that can be called with these arguments, or None."""
+    def function(
+        self, who: str, name: str, value: Any, arguments: Sequence[str], optional: Sequence[str] = ()
+    ) -> Callable[..., Any] | None:
+        """A function that can be called with these arguments, or None; it may ask for `optional` ones by name."""
         try:
             if value is not None:
-                inspect.signature(value).bind(*arguments)
+                inspect.signature(value).bind(*arguments, **{one: one for one in optional if takes(value, one)})
         except TypeError:
-            raise self.fail(who, name, value, f"a function {name}({', '.join(arguments)})") from None
+            forms = [f"{name}({', '.join([*arguments, *more])})" for more in ((), optional)[: 1 + bool(optional)]]
+            raise self.fail(who, name, value, f"a function {' or '.join(forms)}") from None
         except ValueError:  # a builtin without a signature: calling it will tell
             pass
         found: Callable[..., Any] | None = value

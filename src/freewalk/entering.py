@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from types import NoneType
@@ -52,6 +52,24 @@ def objective(who: str, value: Objective) -> Objective:
     for rising in check.instance(name, "rising", found.rising, tuple, "a tuple of names"):
         check.choice(name, "rising", rising, measures)
     return found
+
+
+def goal(value: Any, found: Objective | None, tokens: int = 1, who: str = "learn") -> dict[str, float]:
+    """The levels at which a run ends, by measure: those of the objective, `distance`, and `consensus` of tokens."""
+    if value is None:
+        return {}
+    expected = "levels of measures such as {'loss': 0.1}"
+    given = check.instance(who, "goal", value, Mapping, expected)
+    if not given or found is None:
+        raise check.fail(who, "goal", value, expected if found is not None else "None: nothing is learned")
+    known = [*found.measures, "distance", *(["consensus"] if tokens > 1 else [])]
+    if "distance" in given and np.isnan(optimum(found)).any():
+        raise FreewalkError(f"{who}: goal has 'distance', and the optimum of {type(found).__name__} is not known")
+    for name in given:
+        if name not in known:
+            remedy = suggestion(name, known, "there are")
+            raise FreewalkError(f"{who}: goal has {show(name)}, expected something that is measured; {remedy}")
+    return {name: check.real(who, f"goal[{name!r}]", level) for name, level in given.items()}
 
 
 def optimum(found: Objective) -> NDArray[np.float64]:

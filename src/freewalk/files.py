@@ -50,15 +50,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['words.txt']
     """
     given = _check.path("files", "path", path)
-    try:
-        target = Path(os.path.realpath(given))
-        if target.exists() and not target.is_file():
-            raise OSError("this is a folder or a device, expected a file")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _clean(target)
-        temporary, handle = _beside(target)
-    except (OSError, UnicodeEncodeError) as error:
-        raise RecordError(f"{given}: cannot be written ({_reason(error)}); give another path") from error
+    target, temporary, handle = _opened(given)
     try:
         yield temporary
         if handle is not None:
@@ -77,6 +69,34 @@ def write(path: str | os.PathLike[str], text: str) -> None:
     """Write a text to a file that is complete or absent, in UTF-8."""
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode())
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Find out now whether `replacing` will be able to write a file; folders are made, and the file stays as it is.
+
+    Raises
+    ------
+    RecordError
+        If it will not.
+    """
+    _, temporary, handle = _opened(_check.path("files", "path", path))
+    if handle is not None:
+        os.close(handle)
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
+
+
+def _opened(given: Path) -> tuple[Path, Path, int | None]:
+    """The file that a path names, and a new one beside it with the handle that locks it."""
+    try:
+        target = Path(os.path.realpath(given))
+        if target.exists() and not target.is_file():
+            raise OSError("this is a folder or a device, expected a file")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clean(target)
+        return target, *_beside(target)
+    except (OSError, UnicodeEncodeError) as error:
+        raise RecordError(f"{given}: cannot be written ({_reason(error)}); give another path") from error
 
 
 def _beside(target: Path) -> tuple[Path, int | None]:

@@ -2,8 +2,8 @@
 
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk import entering
 from freewalk._version import __version__
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError, RecordError
@@ -23,11 +24,10 @@ from freewalk.record import Record, described
 from freewalk.rules.rule import PROBE_BYTES
 from freewalk.runtimes import Engine, Job, Runtime, State
 from freewalk.signals import Stop, held
+from freewalk.watching import Watch
 
 if TYPE_CHECKING:
     import xarray
-
-Progress = Callable[[int, int], None]
 
 MOST_STEPS = 2**62  # sums of two such numbers fit into 64 bits
 _MOST_ROWS = 2**32 - 1  # draws number them by 32 bits
@@ -50,6 +50,7 @@ class Continuation:
     seconds: float = 0.0
     interruptions: int = 0
     measures: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
+    goal: dict[str, float] = field(default_factory=dict)  # levels of measures at which it ends, all of them
     fingerprint: str = ""  # of an objective that a record does not hold
 
     formerly: ClassVar = {"marks": None}
@@ -69,6 +70,29 @@ class Continuation:
     def marks(self) -> NDArray[np.int64]:
         """The steps at which it was measured."""
         return _marks(-1, self.state.step, self.every, self.steps) if self.measures else np.zeros(0, dtype=np.int64)
+
+    @property
+    def reached(self) -> bool:
+        """Whether it stands at a mark at which the means over the walks have reached the goal."""
+        at_mark = self.state.step % self.every == 0 or self.state.step == self.steps
+        if not self.goal or not self.measures or not at_mark or self.job.objective is None:
+            return False
+        rising, found = self.job.objective.rising, self.latest(self.goal)
+        return all(found[name] >= to if name in rising else found[name] <= to for name, to in self.goal.items())
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self.state.step >= self.steps or self.reached
+
+    def latest(self, names: Iterable[str] | None = None) -> dict[str, float]:
+        """The means over the walks at the last mark, of all measures or those with these names."""
+        with np.errstate(all="ignore"):  # a walk may have diverged
+            # Contiguous: the order of a sum, and with it the last bit, must not depend on how a chunk was laid out.
+            return {
+                name: float(np.ascontiguousarray(self.measures[name][-1][:, -1]).mean())
+                for name in (self.measures if names is None else names)
+            }
 
     def checked(self) -> "Continuation":
         """A copy of which everything is known to fit together: engines trust what they are given, files may lie.
@@ -93,6 +117,7 @@ class Continuation:
             _check.text("record", "started", self.started),
             _check.real("record", "seconds", self.seconds, 0.0),
             _check.whole("record", "interruptions", self.interruptions),
+            goal=entering.goal(self.goal or None, job.objective, job.tokens, "record"),
             fingerprint=_check.instance("record", "fingerprint", self.fingerprint, str, "a text"),
         )
         if self.fingerprint and job.objective is not None and job.objective.fingerprint != self.fingerprint:
@@ -109,7 +134,8 @@ class Continuation:
         count = _count_marks(state.step, every, steps)
         for name, kind in known.items():
             values = _check.instance("record", name, self.measures[name], list, "a list of arrays")
-            run.measures[name] = [_measured(name, part, kind, state.walks) for part in values]
+            parts = [_measured(name, part, kind, state.walks) for part in values]
+            run.measures[name] = [part for part in parts if part.shape[1]]
             if sum(part.shape[1] for part in run.measures[name]) != count:
                 raise RecordError(f"record: {name} was not measured {count} times, as every and step demand")
         if "bytes" in job.measured and "bytes" not in known and run.measures:
@@ -164,34 +190,56 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     check.room("run", "models, measurements, paths and what stays at the nodes", sum(sizes) + most, "run fewer walks")
 
 
-def run_to_end(run: Continuation, progress: Progress | None) -> Record:
+def run_to_end(run: Continuation, watch: Watch) -> Record:
     """Advance a run to its end, or to the first Ctrl-C or SIGTERM: whatever there is by then is in the record."""
+    watch.begin()
     clock = time.perf_counter()
     with held() as stop:  # also while code is compiled and the record is made: nothing is lost, whenever it comes
         engine = run.runtime.engine(run.job)
         if not run.measures:
             _append(run, np.array([0]), engine.measure(run.state))
-        _advance(run, engine, progress, stop)
+        _advance(run, engine, watch, stop, clock)
         data = _data(run)
     run.seconds += time.perf_counter() - clock
     run.interruptions += bool(stop)  # also in the last chunk: whoever runs more must know
     story = _provenance(run) | engine.story | ({"interrupted_by": stop.name} if stop else {})
-    return Record(data, story, run if run.state.step < run.steps else None, run.job.kernel.graph)
+    record = Record(data, story, None if run.over else run, run.job.kernel.graph)
+    watch.end(record)
+    return record
 
 
-def _advance(run: Continuation, engine: Engine, progress: Progress | None, stop: Stop) -> None:
+def _advance(run: Continuation, engine: Engine, watch: Watch, stop: Stop, clock: float) -> None:
     state, chunk = run.state, 1.0
-    while state.step < run.steps and not stop:
-        until = min(state.step + min(int(chunk), _CHUNK_STEPS), run.steps)
-        marks = _marks(state.step, until, run.every, run.steps)
-        length, began = until - state.step, time.perf_counter()
-        _append(run, marks, engine.advance(state, until, marks))
-        spent = time.perf_counter() - began
+    while not run.over and not stop:
+        first, began = state.step, time.perf_counter()
+        _proceed(run, engine, min(first + min(int(chunk), _CHUNK_STEPS), run.steps))
+        length, spent = state.step - first, time.perf_counter() - began
         # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
         chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
-        if progress is not None:
-            progress(state.step, run.steps)
+        watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
+        if not run.over and not stop:  # what there is at the end is kept by others
+            watch.checkpoint(lambda: _checkpoint(run, engine, clock))
     engine.settle(state)
+
+
+def _proceed(run: Continuation, engine: Engine, until: int) -> None:
+    """Advance up to a step or, mark by mark, to the first mark at which the goal is reached, if there is one."""
+    state, every = run.state, run.every
+    while True:
+        end = min(until, (state.step // every + 1) * every) if run.goal else until
+        marks = _marks(state.step, end, every, run.steps)
+        _append(run, marks, engine.advance(state, end, marks))
+        if end == until or run.reached:
+            return
+
+
+def _checkpoint(run: Continuation, engine: Engine, clock: float) -> Record:
+    """A run under way as a partial record: whoever resumes from it was interrupted."""
+    engine.settle(run.state)
+    run.outside()  # it keeps the fingerprint, so that this is computed once
+    spent = run.seconds + time.perf_counter() - clock
+    now = replace(run, seconds=spent, interruptions=run.interruptions + 1)
+    return Record(_data(now), _provenance(now) | engine.story, now, run.job.kernel.graph)
 
 
 def _marks(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
@@ -231,14 +279,14 @@ def _data(run: Continuation) -> "xarray.Dataset":
     for name, values in run.measures.items():  # one after the other: two copies of all of them need not fit
         run.measures[name] = [_side_by_side(values)]
     variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
-    own = np.array if state.step < run.steps else np.asarray  # a run that may resume shares nothing with its record
+    own = np.asarray if run.over else np.array  # a run that may resume shares nothing with its record
     alone = not state.visits_are_summed or state.walks == 1
     visits = own(state.visits if state.visits_are_summed else state.summed(state.visits))
     variables["visits"] = (("walk", "node"), visits) if alone else ("node", visits[0])
     several = state.tokens > 1
     nodes = own(state.nodes)
     variables["at"] = (("walk", "token"), _by_walk(state, nodes)) if several else ("walk", nodes)
-    attrs: dict[str, Any] = {"partial": int(state.step < run.steps), "label": label_of(job.phases, job.tokens)}
+    attrs: dict[str, Any] = {"partial": int(not run.over), "label": label_of(job.phases, job.tokens)}
     objective = job.objective
     if objective is not None:
         models, best = state.reported(job.rule_at(state.step)), _optimal(job, objective)
@@ -328,6 +376,7 @@ def _provenance(run: Continuation) -> dict[str, Any]:
         "walks": run.state.walks,
         **({"tokens": job.tokens} if job.tokens > 1 else {}),
         "every": run.every,
+        **({"goal": dict(run.goal), "reached": run.state.step if run.reached else None} if run.goal else {}),
         "seed": job.seed,
         "precision": job.precision,
         "runtime": repr(run.runtime),

@@ -155,7 +155,7 @@ class Record:
         RecordError
             If the file cannot be written.
         """
-        target = _with_suffix("save", path)
+        target = with_suffix("save", path)
         header, arrays = self._parts()
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         if text.size > _LONGEST_HEADER:
@@ -228,7 +228,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     RecordError
         If the file is missing or nothing that was written so.
     """
-    source = _with_suffix("load", path)
+    source = with_suffix("load", path)
     try:
         with npz.reading(source) as file:
             return _assembled(file, source)
@@ -411,8 +411,9 @@ def _common_graph(records: Sequence[Record]) -> Graph | None:
     return first if all(same) else None
 
 
-def _with_suffix(who: str, path: str | os.PathLike[str]) -> Path:
-    given = _check.path(who, "path", path)
+def with_suffix(who: str, path: str | os.PathLike[str], name: str = "path") -> Path:
+    """The file of a record: `.npz` is added where it has no suffix."""
+    given = _check.path(who, name, path)
     if not given.name:
-        raise _check.fail(who, "path", path, "the path of a file")
+        raise _check.fail(who, name, path, "the path of a file")
     return given if given.suffix else given.with_suffix(".npz")

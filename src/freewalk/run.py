@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
@@ -16,12 +17,13 @@ from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel, Move
-from freewalk.loop import MOST_STEPS, Continuation, Progress, check_room, run_to_end
+from freewalk.loop import MOST_STEPS, Continuation, check_room, run_to_end
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.record import Record
 from freewalk.rules import Rule
 from freewalk.runtimes import Job, Runtime, State, runtime_for, runtime_named
+from freewalk.watching import Keep, Progress, Watch
 
 check = entering.check
 _check = Checks(RecordError)
@@ -45,6 +47,9 @@ def learn(
     problem: Objective | None = None,
     tokens: int | str = 1,
     exchange: Exchange | None = None,
+    goal: Mapping[str, float] | None = None,
+    checkpoint: str | os.PathLike[str] | Keep | None = None,
+    checkpoint_every: float = 60.0,
 ) -> Record:
     """Learn a model that walks: at each step the node updates it, then it moves on.
 
@@ -81,7 +86,8 @@ def learn(
     paths
         How many walks keep their whole path, or which; of several tokens, those with these numbers.
     progress
-        Called with the step reached and the number of steps, a few times a second.
+        Called with the step reached and the number of steps, a few times a second. If it has a parameter `measures`, it
+        also gets the means over the walks of what was last measured, by name: `progress(step, steps, measures)`.
     problem
         Another name for `objective`.
     tokens
@@ -89,13 +95,27 @@ def learn(
         is measured is their mean model, and `consensus`, their mean squared distance from it; counts are summed.
     exchange
         How the tokens of a walk mix after an update, such as `fw.exchanges.Meet()`; None: they do not.
+    goal
+        Levels of measures, such as {"loss": 0.1} or {"accuracy": 0.95}: the run ends at the first step of those at
+        which it measures (see `every`) where the mean over the walks is at most the level, or at least for measures of
+        which more is better; of several, all must hold. Also "distance" and, for several tokens, "consensus".
+    checkpoint
+        A file that always holds the latest state of the run, so that it survives a crash or `kill -9`: the partial
+        record from time to time, and in the end the record that is returned. `fw.resume(fw.load(path))` completes it to
+        the same result. An existing file is replaced. Or a function, called with each partial record, which it may
+        save.
+    checkpoint_every
+        The seconds between two checkpoints. They are further apart where it takes more than a twentieth of that time
+        to write one.
 
     Returns
     -------
     Record
         The measurements. After Ctrl-C or SIGTERM (which clusters send before they end a job) it holds what there is so
         far and is marked as partial: save it, and `fw.resume` goes on. Your script goes on too, also after SIGTERM:
-        `record.provenance["interrupted_by"]` names the signal. A second one acts at once.
+        `record.provenance["interrupted_by"]` names the signal. A second one acts at once. With a goal,
+        `record.provenance["reached"]` is the step at which it was reached, or None; the record ends there and is
+        complete.
 
     Raises
     ------
@@ -123,7 +143,9 @@ def learn(
     size = _size("learn", job, steps, walks, every, tokens)
     models = entering.models(initial, found, size.walks, job.seed, precision, count)
     found.admit(models[0])
-    return _begin(job, models, size, start, runtime, paths, progress)
+    levels = entering.goal(goal, found, count)
+    watch = Watch.of("run", progress, checkpoint, checkpoint_every)
+    return _begin(job, models, size, start, runtime, paths, watch, levels)
 
 
 def walk(
@@ -138,6 +160,8 @@ def walk(
     paths: int | Sequence[int] = 0,
     progress: Progress | None = None,
     tokens: int | str = 1,
+    checkpoint: str | os.PathLike[str] | Keep | None = None,
+    checkpoint_every: float = 60.0,
 ) -> Record:
     """Walk without learning: the parameters are those of `learn`.
 
@@ -158,7 +182,8 @@ def walk(
     count = entering.tokens(tokens, phases[0].kernel.graph)
     job = Job(None, phases, check.seed("walk", seed), tokens=count)
     size = _size("walk", job, steps, walks, every, tokens)
-    return _begin(job, np.zeros((size.walks * count, 0)), size, start, runtime, paths, progress)
+    watch = Watch.of("run", progress, checkpoint, checkpoint_every)
+    return _begin(job, np.zeros((size.walks * count, 0)), size, start, runtime, paths, watch)
 
 
 def resume(
@@ -169,6 +194,8 @@ def resume(
     progress: Progress | None = None,
     objective: Objective | None = None,
     rule: Rule | Sequence[Rule] | None = None,
+    checkpoint: str | os.PathLike[str] | Keep | None = None,
+    checkpoint_every: float = 60.0,
 ) -> Record:
     """Go on with a partial record, to the same result as without the interruption.
 
@@ -183,8 +210,8 @@ def resume(
     types
         Your own objective, rule or schedule classes, where a loaded record uses any; no other code of the record's
         choice is ever run.
-    progress
-        As in `learn`.
+    progress, checkpoint, checkpoint_every
+        As in `learn`; the file from which the record was loaded may be the one to write to.
     objective
         The objective that it began with, where a loaded record cannot hold it: a torch module is code. It is refused if
         its data or its structure differ.
@@ -195,7 +222,7 @@ def resume(
     Returns
     -------
     Record
-        The whole record.
+        The whole record; it ends where a goal is reached with which the run began.
 
     Raises
     ------
@@ -207,7 +234,7 @@ def resume(
         lost = record.provenance.get("not_resumable", "it has several records side by side; resume each of them")
         why = lost if record.partial else "the run is complete"
         raise RecordError(f"resume: cannot go on with {show(record.label)}: {why}")
-    check.function("resume", "progress", progress, ("step", "steps"))
+    watch = Watch.of("resume", progress, checkpoint, checkpoint_every)
     chosen = None if runtime is None else runtime_named(runtime)
     known = _known_types(types)
     try:
@@ -223,7 +250,7 @@ def resume(
     except Exception as error:  # what the record holds does not fit together, or a class of the user's objects
         raise RecordError(f"resume: cannot go on with {show(record.label)}: {error}") from error
     run.runtime = run.runtime if chosen is None else chosen
-    return run_to_end(run, progress)
+    return run_to_end(run, watch)
 
 
 class _Size(NamedTuple):
@@ -248,12 +275,12 @@ def _begin(
     start: str | ArrayLike | None,
     runtime: str | Runtime | None,
     paths: int | Sequence[int],
-    progress: Progress | None,
+    watch: Watch,
+    goal: dict[str, float] | None = None,
 ) -> Record:
     steps, walks, every, tokens = size
     entering.phases_cover(job.phases, steps)
     entering.schedules(job.phases, steps)
-    check.function("run", "progress", progress, ("step", "steps"))
     chosen = runtime_for(runtime, job.objective, job.phases)
     path_of = entering.paths(paths, walks * job.tokens, job.tokens)
     heaviest = isinstance(start, str) and start == "heaviest"  # else nobody asks, and it may take long to compute
@@ -265,7 +292,7 @@ def _begin(
         entering.visits_everywhere(job.phases, nodes)
         entering.targets(job.phases)  # the last of all: it computes something
     state = State.begin(job, nodes, models, steps, path_of)
-    return run_to_end(Continuation(job, state, steps, every, chosen), progress)
+    return run_to_end(Continuation(job, state, steps, every, chosen, goal=goal or {}), watch)
 
 
 def _known_types(more: Sequence[type]) -> dict[str, type]:

@@ -2,9 +2,10 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Event, Thread, Timer
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0  # seconds before anything appears on a terminal
 INTERVAL = 10.0  # seconds between two lines in a log
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @contextmanager
@@ -36,6 +38,7 @@ def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
+        TextColumn("{task.fields[measured]}", markup=False),
         TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
         TextColumn("left"),
@@ -44,14 +47,15 @@ def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
     )
     began = time.monotonic()
 
-    def tell(label: str, done: int, total: int, walks: int) -> None:
+    def tell(label: str, done: int, total: int, walks: int, measures: Mapping[str, float] = _NOTHING) -> None:
         if time.monotonic() - began < PATIENCE:
             return
-        pace.tell(label, done, total, walks)
+        pace.tell(label, done, total, walks, measures)
         if not bar.task_ids:
-            bar.add_task(label, total=total, completed=done, rate="")
+            bar.add_task(label, total=total, completed=done, rate="", measured="")
             bar.start()
-        bar.update(bar.task_ids[0], description=label, completed=done, rate=pace.rate())
+        measured = ", ".join(pace.measured())
+        bar.update(bar.task_ids[0], description=label, completed=done, total=total, rate=pace.rate(), measured=measured)
 
     try:
         yield tell
@@ -66,11 +70,13 @@ class _Pace:
     def __init__(self) -> None:
         self.first: tuple[float, int] | None = None
         self.last: tuple[float, str, int, int, int] = (0.0, "", 0, 1, 1)
+        self.measures: Mapping[str, float] = _NOTHING
 
-    def tell(self, label: str, done: int, total: int, walks: int) -> None:
+    def tell(self, label: str, done: int, total: int, walks: int, measures: Mapping[str, float] = _NOTHING) -> None:
         now = time.monotonic()
         self.first = self.first or (now, done)
         self.last = now, label, done, total, walks
+        self.measures = measures
 
     def speed(self) -> float:
         """Steps a second; 0 where that is not known yet."""
@@ -80,12 +86,15 @@ class _Pace:
     def rate(self) -> str:
         return f"{_short(self.speed() * self.last[-1])} updates/s" if self.speed() > 0 else ""
 
+    def measured(self) -> list[str]:
+        return [f"{name} {value:.3g}" for name, value in self.measures.items()]
+
     def words(self) -> str:
         _, label, done, total, _ = self.last
         if not label or done >= total:
             return ""
         left = f"about {_duration((total - done) / self.speed())} left" if self.speed() > 0 else ""
-        return ", ".join(filter(None, [f"{label}: {100 * done // total} %", self.rate(), left]))
+        return ", ".join(filter(None, [f"{label}: {100 * done // total} %", *self.measured(), self.rate(), left]))
 
 
 @contextmanager

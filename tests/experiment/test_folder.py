@@ -279,6 +279,56 @@ def test_a_large_record_is_announced(tmp_path: Path, spec: Spec, monkeypatch: py
     assert len(told) == 3  # two parts before it
 
 
+@pytest.mark.usefixtures("sketched")
+def test_checkpoints_of_a_large_record_are_announced_once(
+    tmp_path: Path, spec: Spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freewalk.experiment.folder._LARGE", 1.0)
+    monkeypatch.setattr("freewalk.watching._SHARE", 0)
+    monkeypatch.setattr("freewalk.loop._CHUNK_STEPS", 16)
+    often = parse(TEXT.replace("every = 50", "every = 50\ncheckpoint = 1e-9"), "my.toml")
+    told: list[str] = []
+    folder = RunFolder.create(tmp_path / "run", often, tell=told.append)
+    found = folder.run()
+    files = [line.rpartition(" ")[2] for line in told]
+    assert files == [str(folder.path / name) for name in ("parts/00.npz", "parts/01.npz", "parts/02.npz", "record.npz")]
+    np.testing.assert_array_equal(found.data.loss, spec.run().data.loss)
+
+
+@pytest.mark.usefixtures("sketched")
+@pytest.mark.parametrize(("checkpoint", "kept"), [("0", 0), ("1e-9", 1)])
+def test_a_part_is_there_while_its_walk_is_under_way_if_the_spec_wants_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: str, kept: int
+) -> None:
+    monkeypatch.setattr("freewalk.watching._SHARE", 0)
+    monkeypatch.setattr("freewalk.loop._CHUNK_STEPS", 16)
+    often = parse(TEXT.replace("every = 50", f"every = 50\ncheckpoint = {checkpoint}"), "my.toml")
+    folder = RunFolder.create(tmp_path / "run", often)
+
+    def crash(label: str, done: int, total: int, walks: int) -> None:
+        if done > 100:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        RunFolder.open(folder.path).run(crash)
+    assert len(list(folder.path.glob("parts/*.npz"))) == kept
+    np.testing.assert_array_equal(RunFolder.open(folder.path).run().data.loss, often.run().data.loss)
+
+
+@pytest.mark.usefixtures("sketched")
+def test_a_walk_that_cannot_be_resumed_starts_again(tmp_path: Path, spec: Spec) -> None:
+    folder = RunFolder.create(tmp_path / "run", spec)
+    folder.run(interrupt_second)
+    file = folder.path / "parts" / "01.npz"
+    part = fw.load(file)
+    part.continuation = None  # as where an objective of the user's own cannot be saved
+    part.save(file)
+    told: list[str] = []
+    found = RunFolder.open(folder.path, tell=told.append).run()
+    assert told == [f"{file}: cannot be resumed (it lacks what that takes); this walk starts again"]
+    np.testing.assert_array_equal(found.data.loss, spec.run().data.loss)
+
+
 def test_a_spec_that_cannot_run_makes_no_folder_and_clears_none(tmp_path: Path, spec: Spec) -> None:
     bad = parse(TEXT.replace("jump = 0.1", "jump = 7"), "my.toml")
     with pytest.raises(SpecError, match="jump = 7"):

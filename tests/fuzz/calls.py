@@ -159,6 +159,7 @@ def surface(folder):
     rule = fw.SGD(step=1e-3)
     run = {"kernel": kernel, "steps": 6, "walks": 2, "every": 2, "start": 0, "seed": 1, "runtime": "reference"}
     run |= {"paths": 1, "progress": None, "tokens": 2}
+    saved = {"checkpoint": folder / "checkpoint.npz", "checkpoint_every": 60.0}
     record = fw.learn(problem, rule=rule, **run)
     stopped = {**run, "steps": 60, "progress": lambda step, steps: signal.raise_signal(signal.SIGINT)}
     partial = fw.learn(problem, rule=rule, **stopped)
@@ -354,11 +355,13 @@ def surface(folder):
                 "initial": [0.0, 0.0],
                 "precision": "float64",
                 "exchange": None,
+                "goal": {"loss": 0.1},
                 **run,
+                **saved,
             },
         ),
-        "walk": (fw.walk, run),
-        "resume": (fw.resume, {"record": partial, "runtime": None, "types": (), "progress": None}),
+        "walk": (fw.walk, run | saved),
+        "resume": (fw.resume, {"record": partial, "runtime": None, "types": (), "progress": None, **saved}),
         "load": (fw.load, {"path": file}),
         "concat": (fw.concat, {"records": [record, other], "labels": ["a", "b"], "pad": False}),
         "Record.save": (record.save, {"path": folder / "new.npz"}),

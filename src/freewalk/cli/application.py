@@ -97,7 +97,7 @@ app = typer.Typer(
         "freewalk diagnose my.toml      say before a run whether importance sampling would be entrapped",
         "freewalk run my.toml           write record, table and figure to runs/<name>",
         "freewalk compare my.toml       what each walk needs to reach a goal, each at a fair step",
-        "freewalk resume runs/example   resume after Ctrl-C, to the same result",
+        "freewalk resume runs/example   resume after Ctrl-C or a crash, to the same result",
         "freewalk plot runs/example     draw its figure again",
         "freewalk report runs/example   make one HTML page of it",
         "freewalk reproduce             the paper's figures and claims, with verdicts",

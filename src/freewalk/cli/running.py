@@ -46,7 +46,7 @@ def resume(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Resume a run that Ctrl-C or SIGTERM has stopped, to the same result as without."""
+    """Resume a run that was interrupted, terminated or killed, to the same result as without."""
     from freewalk.experiment import RunFolder
 
     _finish(RunFolder.open(folder, allow_code=allow_code, tell=_teller(quiet)), quiet)

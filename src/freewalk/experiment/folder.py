@@ -1,5 +1,6 @@
 """The folder of a run: the spec, the record, the figure, the table, and what it takes to resume after Ctrl-C."""
 
+import filecmp
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from freewalk.errors import FreewalkError, RecordError, SpecError
 from freewalk.experiment.own import Tell
 from freewalk.experiment.plan import Plan, digest
 from freewalk.experiment.spec import INPUTS, SPEC, Progress, Spec, load, provenance_of
-from freewalk.files import replacing
+from freewalk.files import replacing, write
 from freewalk.record import Record
 from freewalk.signals import held
 
@@ -26,9 +27,10 @@ _LARGE = 200e6  # bytes of a record, of which a third or so reach the disk
 class RunFolder:
     """A folder with `spec.toml`, `record.npz`, `curves.png` and `table.txt`.
 
-    While a run is under way or interrupted there is also `parts/`, with the record of each walk so far. A run that
-    replaces another is made in `new/`, within the folder, and takes its place when it is complete. If the spec names
-    files or classes, `inputs.json` says where they are and holds the SHA-256 of the files.
+    While a run is under way or interrupted there is also `parts/`, with the record of each walk so far. That of the
+    walk under way is brought up to date as often as the spec says; whenever the process is killed, the folder can be
+    resumed. A run that replaces another is made in `new/`, within the folder, and takes its place when it is complete.
+    If the spec names files or classes, `inputs.json` says where they are and holds the SHA-256 of the files.
     """
 
     path: Path
@@ -70,6 +72,8 @@ class RunFolder:
         plan = spec.plan(tell)
         _try_runtime(spec, plan)
         exists = path.exists() or path.is_symlink()
+        if force and _is_bare(path):  # killed before there was a spec in it
+            exists = False
         if exists and not force:
             begun = (path / PARTS).is_dir() or (path / NEW / SPEC).is_file()
             other = f"resume it with: freewalk resume {path}; or choose" if begun else "choose"
@@ -77,7 +81,7 @@ class RunFolder:
         if exists and (path.is_symlink() or not (path / SPEC).is_file()):
             raise SpecError(f"{path} is not the folder of a run, so it is not replaced; choose another with --out")
         work = path / NEW if exists else path
-        if work.exists() and not (work / SPEC).is_file():
+        if work.exists() and not (work / SPEC).is_file() and not _is_bare(work, path):
             raise SpecError(f"{work} is in the way of the new run and is not one itself; move it elsewhere")
         try:
             with unbroken():
@@ -86,8 +90,8 @@ class RunFolder:
                 if spec.files or spec.code:
                     inputs = {"folder": str(spec.folder.resolve()), "files": plan.files}
                     text = json.dumps(inputs, indent=2, ensure_ascii=False)
-                    (work / INPUTS).write_text(f"{text}\n", encoding="utf-8")
-                (work / SPEC).write_bytes(spec.text.encode())
+                    write(work / INPUTS, f"{text}\n")
+                write(work / SPEC, spec.text)
         except BaseException:
             _clear_if_empty(work)
             raise
@@ -127,7 +131,8 @@ class RunFolder:
         """Run what is missing, and write record, figure and table.
 
         Walks that are complete are not run again and one that was interrupted is resumed, so that the result is the
-        same as without the interruption. Ctrl-C and SIGTERM wait while a file is written.
+        same as without the interruption, be it by Ctrl-C, SIGTERM, a crash or `kill -9`. Ctrl-C and SIGTERM wait while
+        a file is written.
 
         Returns
         -------
@@ -151,6 +156,7 @@ class RunFolder:
         if plan is None and (len(done) < len(self.spec.tables.walk) or self.spec.code):
             plan = self._plan_again()
         last = len(self.spec.tables.walk) - 1
+        announced: set[int] = set()
 
         def keep(number: int, part: Record) -> None:
             if part.partial or number < last:  # the last one comes with the record at once
@@ -158,7 +164,9 @@ class RunFolder:
                     part.data, {**part.provenance, "spec": self.spec.text}, part.continuation, part.graph
                 )
                 with unbroken():
-                    self._save(with_spec, self.work / PARTS / f"{number:02d}.npz")
+                    file = self.work / PARTS / f"{number:02d}.npz"
+                    if self._save(with_spec, file, announce=number not in announced):
+                        announced.add(number)
 
         try:
             record = self.spec.run(progress, plan=plan, done=done, keep=keep)
@@ -185,17 +193,24 @@ class RunFolder:
         if not record.partial and self.work != self.path:
             new = self.work
             shutil.rmtree(self.path / PARTS, ignore_errors=True)
+            # Whoever is killed here does it all again: the new run is whole until its spec has moved, the last of all.
             for name in _FILES:
-                if (new / name).is_file():
+                if not (new / name).is_file():
+                    (self.path / name).unlink(missing_ok=True)
+                elif name == SPEC:
                     os.replace(new / name, self.path / name)
                 else:
-                    (self.path / name).unlink(missing_ok=True)
+                    _share(new / name, self.path / name)
+            _clear(new)
             _remove_if_empty(new)
 
-    def _save(self, record: Record, path: Path) -> None:
-        if self.tell is not None and record.nbytes > _LARGE:
+    def _save(self, record: Record, path: Path, *, announce: bool = True) -> bool:
+        """Write a record; whether it is large, which the user is told."""
+        large = self.tell is not None and record.nbytes > _LARGE
+        if self.tell is not None and large and announce:
             self.tell(f"writing a record of {in_bytes(record.nbytes)}, before compression, to {path}")
         record.save(path)
+        return large
 
     def _missing(self) -> list[str]:
         return [name for name in (SPEC, RECORD, TABLE, CURVES) if not (self.path / name).is_file()]
@@ -237,6 +252,10 @@ class RunFolder:
                 f"{self.work / SPEC}: was changed since the run began, so the walks would not fit together; run it "
                 "again with --force"
             )
+        if parts and parts[-1].partial and parts[-1].continuation is None:
+            why = parts.pop().provenance.get("not_resumable", "it lacks what that takes")
+            if self.tell is not None:
+                self.tell(f"{files[len(parts)]}: cannot be resumed ({why}); this walk starts again")
         return parts
 
 
@@ -254,10 +273,37 @@ def _try_runtime(spec: Spec, plan: Plan) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what a run writes, and nothing else."""
+    """Remove what a run writes, and nothing else, in an order in which what is left can be resumed at any moment."""
+    for file in sorted((folder / PARTS).glob("*.npz"), reverse=True):
+        file.unlink(missing_ok=True)
     shutil.rmtree(folder / PARTS, ignore_errors=True)
-    for name in _FILES:
+    for name in (TABLE, CURVES, RECORD, SPEC, INPUTS):
         (folder / name).unlink(missing_ok=True)
+
+
+def _is_bare(folder: Path, run: Path | None = None) -> bool:
+    """Whether a killed process left a folder: before a spec was in it, or once all files were those of a `run`."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+
+    def is_ours(file: Path) -> bool:
+        if file.name == INPUTS or file.name.startswith((f".{INPUTS}.", f".{SPEC}.")):
+            return file.is_file()
+        there = None if run is None else run / file.name
+        moved = file.name in _FILES and there is not None and there.is_file() and file.is_file()
+        return moved and filecmp.cmp(file, str(there), shallow=False)
+
+    return all(is_ours(file) for file in folder.iterdir())
+
+
+def _share(file: Path, place: Path) -> None:
+    """Put a file in another place as well, without copying it where the file system can do that."""
+    with replacing(place) as temporary:
+        try:
+            temporary.unlink()
+            os.link(file, temporary)
+        except OSError:
+            shutil.copyfile(file, temporary)
 
 
 def _clear_if_empty(folder: Path) -> None:

@@ -168,7 +168,7 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
     graph = catalogue.build("graph", tables.graph, f"{source}: [graph]", importer)
     problem = catalogue.build("problem", tables.problem, f"{source}: [problem]", importer, n=graph.n, graph=graph)
     files = {name: digest(importer.folder / name) for name in files_of(tables)}
-    plan = Plan(problem, {}, tables.run.model_dump(), {}, files)
+    plan = Plan(problem, {}, tables.run.model_dump(exclude={"checkpoint"}), {}, files)
     places = {}
     for walk, (where, parts) in zip(tables.walk, parts_of(tables, source), strict=True):
         made = _made(walk, parts, importer)
@@ -265,6 +265,7 @@ def _check_run(run: Run, plan: Plan) -> None:
         remedy = 'leave it out: with tokens = "nodes" each token starts at its own node'
         raise entering.check.fail("run", "start", run.start, "nothing", remedy)
     for job in plan.jobs.values():
+        entering.goal(run.goal, plan.problem, job.tokens, "run")
         loop.check_room(job, run.walks, run.steps, run.every)
         kept = int((entering.paths(run.paths, run.walks * job.tokens, job.tokens) >= 0).sum())
         loop.check_room(job, run.walks, run.steps, run.every, kept)

@@ -6,20 +6,22 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from freewalk.checks import Checks
+from freewalk.checks import Checks, takes
 from freewalk.errors import SpecError
 from freewalk.experiment import catalogue, own
 from freewalk.experiment.plan import Plan as Plan
 from freewalk.experiment.plan import files_of, make_plan, parts_of
 from freewalk.experiment.tables import Tables, read_tables
 from freewalk.record import Record, concat
+from freewalk.watching import MEASURES, Measuring
 
 #: Called with the label of the design under way, the steps done so far and the steps of all designs, and how many
-#: tokens of all walks make each step.
-Progress = Callable[[str, int, int, int], None]
-#: Called with the number of a walk and its record, as soon as there is one.
+#: tokens of all walks make each step. A parameter `measures` gets what was last measured, by name: the primary measure
+#: and those of which more is better, as means over the walks.
+Progress = Callable[..., None]
+#: Called with the number of a walk and its record: as soon as there is one, and with partial ones before that.
 Keep = Callable[[int, Record], None]
 
 #: The copy of a spec in the folder of a run, and beside it where the files are that it names.
@@ -27,6 +29,14 @@ SPEC, INPUTS = "spec.toml", "inputs.json"
 _LARGEST = 10_000_000  # bytes of a spec
 
 check = Checks(SpecError)
+
+
+class _Walk(NamedTuple):
+    """A walk of a spec, and what there is of it already."""
+
+    number: int
+    label: str
+    earlier: Record | None
 
 
 @dataclass(frozen=True)
@@ -138,7 +148,8 @@ class Spec:
         done
             Records of the first walks from an earlier run; the last of them may be partial.
         keep
-            Called with each record as soon as there is one.
+            Called with each record as soon as there is one, and while a walk is under way with its partial record as
+            often as `[run] checkpoint` says.
 
         Returns
         -------
@@ -160,7 +171,9 @@ class Spec:
         for number, label in enumerate(labels):
             earlier = done[number] if number < len(done) else None
             try:
-                record = self._part(plan, number, label, earlier, progress)
+                walk = _Walk(number, label, earlier)
+                teller = self._teller(progress, plan, walk, records)
+                record = self._part(plan, walk, {"progress": teller, **self._checkpoints(walk, keep)})
                 records.append(record)
                 if keep is not None and record is not earlier:
                     keep(number, record)
@@ -183,27 +196,63 @@ class Spec:
             record.provenance["interrupted_by"] = stopped
         return record
 
-    def _part(
-        self, plan: Plan | None, number: int, label: str, earlier: Record | None, progress: Progress | None
-    ) -> Record:
+    def _part(self, plan: Plan | None, walk: _Walk, watch: Mapping[str, Any]) -> Record:
         from freewalk.run import learn, resume
 
-        run, walks = self.tables.run, len(self.tables.walk)
-        tokens = 1 if plan is None else plan.jobs[label].tokens
-
-        def tell(step: int, _: int) -> None:
-            if progress is not None:
-                progress(label, number * run.steps + step, walks * run.steps, run.walks * tokens)
-
-        if earlier is not None:
-            types = () if plan is None else plan.classes
-            record = resume(earlier, types=types, progress=tell) if earlier.partial else earlier
+        if walk.earlier is not None:
+            record = walk.earlier
+            if record.partial and plan is None:
+                record = resume(record, **watch)
+            elif record.partial and plan is not None:  # what the record does not hold, the plan has made again
+                rules = [phase.rule for phase in plan.walks[walk.label] if phase.rule is not None]
+                record = resume(record, types=plan.classes, objective=plan.problem, rule=rules, **watch)
         elif plan is None:
-            raise SpecError(f"{self.source}: nothing was planned for {label!r}")
+            raise SpecError(f"{self.source}: nothing was planned for {walk.label!r}")
         else:
-            record = learn(plan.problem, plan.walks[label], **plan.options_of(label), progress=tell)
-        record.data.attrs["label"] = label
+            record = learn(plan.problem, plan.walks[walk.label], **plan.options_of(walk.label), **watch)
+        record.data.attrs["label"] = walk.label
         return record
+
+    def _checkpoints(self, walk: _Walk, keep: Keep | None) -> dict[str, Any]:
+        """How `learn` is told to keep what it has from time to time."""
+        if keep is None or self.tables.run.checkpoint == 0:
+            return {}
+
+        def save(record: Record) -> None:
+            record.data.attrs["label"] = walk.label
+            keep(walk.number, record)
+
+        return {"checkpoint": save, "checkpoint_every": self.tables.run.checkpoint}
+
+    def _teller(
+        self, progress: Progress | None, plan: Plan | None, walk: _Walk, records: Sequence[Record]
+    ) -> Measuring | None:
+        """What tells of one walk how far all of them are, given the records of those before."""
+        if progress is None:
+            return None
+        run = self.tables.run
+        done = sum(int(record.data.step.values[-1]) for record in records)  # with a goal some may have ended early
+        total = done + (len(self.tables.walk) - len(records)) * run.steps
+        tokens, names = _tokens_and_shown(plan, walk)
+
+        def tell(step: int, steps: int, /, *, measures: Mapping[str, float]) -> None:
+            more = {MEASURES: {name: measures[name] for name in names}} if takes(progress, MEASURES) else {}
+            progress(walk.label, done + step, total - run.steps + steps, run.walks * tokens, **more)
+
+        return tell
+
+
+def _tokens_and_shown(plan: Plan | None, walk: _Walk) -> tuple[int, list[str]]:
+    """The tokens of a walk, and the names of the measures to show: the primary one first."""
+    if plan is not None:
+        problem = plan.problem
+        return plan.jobs[walk.label].tokens, list(dict.fromkeys((problem.primary, *problem.rising)))
+    if walk.earlier is None:
+        return 1, []
+    data = walk.earlier.data
+    rising = [str(name) for name, values in data.data_vars.items() if values.attrs.get("better") == "higher"]
+    first = [data.attrs["primary"]] if data.attrs.get("primary") in data.data_vars else []
+    return data.sizes.get("token", 1), list(dict.fromkeys((*first, *rising)))
 
 
 def _labels(tables: Tables, done: Sequence[Record]) -> list[str]:

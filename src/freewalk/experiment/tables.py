@@ -38,7 +38,7 @@ class Table(BaseModel):
 
 # In every table below the description of a field is what an error says was expected.
 class Run(Table):
-    """How long, how often and where: the arguments of `learn`."""
+    """How long, how often and where: the arguments of `learn`, and how often a run is saved meanwhile."""
 
     steps: Count = Field(description=_A_COUNT)
     walks: Count = Field(1, description=_A_COUNT)
@@ -50,6 +50,10 @@ class Run(Table):
     runtime: str = Field("cpu", description="the name of a runtime")
     precision: str = Field("float64", description='"float64" or "float32"')
     paths: Whole | list[Whole] = Field(0, description="how many walks keep their path, or a list of which")
+    goal: dict[str, float] | None = Field(None, description="a table such as { accuracy = 0.95 }")
+    checkpoint: float = Field(
+        60.0, ge=0, allow_inf_nan=False, description="the seconds between two checkpoints, or 0: none"
+    )
 
 
 class Phase(Table):
