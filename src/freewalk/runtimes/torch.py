@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk import rng
+from freewalk import entering, rng
 from freewalk.checks import Checks
 from freewalk.engine import batches
 from freewalk.engine.arrays import Stretch
 from freewalk.errors import FreewalkError, LoopWarning, MissingExtra
 from freewalk.phases import Passage
-from freewalk.rules.rule import Visit
+from freewalk.rules.rule import Rule, Visit
 from freewalk.runtimes.cpu import CPUWalker
 from freewalk.runtimes.exchanging import mixtures
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path
@@ -87,13 +87,33 @@ class Torch(Runtime):
             raise _check.fail(
                 "Torch", "device", self.device, f'a device that is there, such as "cpu" ({said})'
             ) from error
-        for phase in job.phases:
-            if phase.rule is not None and phase.rule.proximal:
+        for rule in (phase.rule for phase in job.phases if phase.rule is not None):
+            if rule.proximal:
                 raise FreewalkError(
-                    f"torch: {type(phase.rule).__name__} solves a problem at each node, which a module does not offer; "
+                    f"torch: {type(rule).__name__} solves a problem at each node, which a module does not offer; "
                     "take a rule that uses gradients"
                 )
+            if rule.runs_on is None:
+                _try_on_tensors(rule)
+            if rule.sampled:
+                job.objective.admit_single(job.precision)
         return TorchLearner(job, job.objective, device, self.vectorize)
+
+
+def _try_on_tensors(rule: Rule) -> None:
+    """Call a rule's function on tensors: what is plain arithmetic for numbers alone must not fail at the first step."""
+    import torch
+
+    vectors = [torch.full((2,), 0.5) for _ in ("x", *rule.carries, *rule.stores)]
+    try:
+        rule.update(Visit(0.1, 1.0, 0, 2, 1), rule.numbers, vectors[0], torch.full((2,), 0.5), *vectors[1:])
+    except ArithmeticError:
+        return
+    except Exception as error:
+        raise FreewalkError(
+            f"torch: update of {type(rule).__name__} fails on tensors ({type(error).__name__}: {error}), expected "
+            "arithmetic that is right for numbers and tensors alike; x**0.5 in place of math.sqrt(x), for example"
+        ) from error
 
 
 @dataclass(eq=False)
@@ -171,6 +191,9 @@ class TorchLearner(Learner):
         row = self.held.models[0]  # type: ignore[union-attr]
         found = batched(self.looped, row)
         if not isinstance(found, str):
+            with self.looped.undisturbed():
+                found = self.evaluation.why_not(row, found) or found
+        if not isinstance(found, str):
             self.batch, self.how = found, f"{rows} in one batch"
             return
         name = type(self.objective.module).__name__
@@ -181,12 +204,13 @@ class TorchLearner(Learner):
             f"torch: {name} runs one row after the other, not all {state.rows:,} in one batch: {found}; if that is "
             "fine, say so with runtime=fw.runtimes.Torch(vectorize=False)",
             LoopWarning,
-            stacklevel=2,
+            stacklevel=entering.outside(),
         )
 
     def settle(self, state: State) -> None:
         """Bring the models of a state up to date."""
-        if self.held is not None and self.held.state is state:
+        if self.held is not None and self.held.is_of(state):
+            reported_by(self.job.rule_of(state), self.held, self.objective.trained)
             self.held.write()
 
     @property
@@ -229,10 +253,8 @@ class Learning(Course):
 
     def do(self, stretch: Stretch, path: Path) -> None:
         """Learn along a stretch."""
-        generator = self.learner.looped.generator
-        state = generator.get_state()  # what is random in a module is drawn from seeds of ours
-        try:
-            block = max(1, _DRAWN // max(1, (stretch.last - stretch.first) * self.rule.local_steps * self._batch()))
+        with self.learner.looped.undisturbed():  # what is random in a module is drawn from seeds of ours
+            block = max(1, _DRAWN // ((stretch.last - stretch.first) * self.rule.local_steps * max(1, self._batch())))
             for start in range(stretch.start, max(stretch.stop, stretch.start + 1), block):
                 stop = min(start + block, stretch.stop)
                 mark = (
@@ -240,12 +262,10 @@ class Learning(Course):
                 )
                 part = stretch._replace(start=start, stop=stop, mark=mark)
                 self._do(part, path[start - stretch.start :])
-        finally:
-            generator.set_state(state)
 
     def _batch(self) -> int:
         """How many samples are drawn for an update; 0: all of them are taken."""
-        return 1 if self.rule.sampled else self.objective.batch or 0
+        return 1 if self.rule.sampled else min(self.objective.batch or 0, int(self.objective.sizes.max()))
 
     def _do(self, stretch: Stretch, path: Path) -> None:
         drawn = self._drawn(stretch, path)
@@ -410,7 +430,7 @@ class Learning(Course):
             values[0] = self.torch.where(keep, vectors[0], values[0])
         for vector, value in zip(vectors, values, strict=True):
             if value is not vector:
-                vector.copy_(value)
+                vector.copy_(self.torch.as_tensor(value))
 
     # All rows in one batch.
 
@@ -486,12 +506,7 @@ class Learning(Course):
 
     def _reported(self) -> Any:
         """By row: the models to report, buffers included."""
-        rule, held, trained = self.rule, self.held, self.objective.trained
-        if rule.reports == "x":
-            return held.models
-        reported = held.carried[list(rule.carries).index(rule.reports)]
-        reported[:, trained:] = held.models[:, trained:]
-        return reported
+        return reported_by(self.rule, self.held, self.objective.trained)
 
     def _measure(self, stretch: Stretch, mark: int) -> None:
         tokens, trained = self.state.tokens, self.objective.trained
@@ -503,6 +518,7 @@ class Learning(Course):
             apart = ((own - mean[:, None])[..., :trained].double() ** 2).sum(dim=2).mean(dim=1)
             self.measures["consensus"][walks, mark] = apart.cpu().numpy()
             rows = mean
+        self.learner.looped.generator.manual_seed(0)  # a dataset may draw too
         for name, values in self.learner.evaluation.of_rows(rows, self.learner.batch).items():
             self.measures[name][walks, mark] = values
         if "exchanged" in self.measures:
@@ -520,6 +536,15 @@ class Learning(Course):
                 else:
                     mixed = torch.as_tensor(weights.toarray(), device=own.device) @ own
                 vectors[rows] = mixed.to(vectors.dtype)
+
+
+def reported_by(rule: Any, held: _Held, trained: int) -> torch.Tensor:
+    """By row: the models that a rule reports, with the buffers that belong to them."""
+    if rule is None or rule.reports == "x":
+        return held.models
+    reported = held.carried[list(rule.carries).index(rule.reports)]
+    reported[:, trained:] = held.models[:, trained:]
+    return reported
 
 
 def _is_optimizer(rule: Any) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from freewalk.torch.samples import Samples
 if TYPE_CHECKING:
     from freewalk.torch.objective import TorchObjective
 
-_SAME = 1e-3  # relative difference of gradients that are the same but for rounding
+SAME = 1e-3  # relative difference of gradients or losses that are the same but for rounding
+NO_MEAN = "its loss at a node is not the mean of the losses of single samples"
 _PROBED = 4  # nodes on which a batch is compared with a loop
 
 
@@ -32,6 +34,15 @@ class Looped:
         self.generator: torch.Generator = (
             torch.cuda.default_generators[index] if device.type == "cuda" else torch.default_generator
         )
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Leave torch's own generator as it was, whatever is drawn from seeds meanwhile."""
+        state = self.generator.get_state()
+        try:
+            yield
+        finally:
+            self.generator.set_state(state)
 
     def gradient(
         self, views: Sequence[torch.Tensor], numbers: Sequence[int] | torch.Tensor, scale: float, seed: int
@@ -100,7 +111,7 @@ class Batched:
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The loss of each sample."""
-        return torch.func.vmap(lambda output, target: self.loss(output[None], target[None]))(outputs, targets)
+        return torch.func.vmap(lambda one, target: self.loss(one[None], target[None]).reshape(()))(outputs, targets)
 
 
 def _traced(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> Callable[..., torch.Tensor]:
@@ -132,41 +143,37 @@ def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
     sizes = objective.sizes
     nodes = _unequal(sizes)
     rows = row.detach().clone().expand(len(nodes), -1).clone()
-    state = looped.generator.get_state()
     try:
-        expected = torch.stack(
-            [
-                torch.cat(
-                    [
-                        part.reshape(-1)
-                        for part in looped.gradient(
-                            objective.layout.views(rows[place]), _numbers(objective, node), 1.0, 0
-                        )
-                    ]
-                )
-                for place, node in enumerate(nodes)
-            ]
-        )
-        if not torch.equal(rows, row.expand_as(rows)):
-            return "its buffers change while it learns, as those of a batch norm do"
-        numbers, weights = padded(objective, np.array(nodes), int(sizes[nodes].max()))
-        batch = Batched(looped)
-        found = batch.gradients(
-            rows,
-            torch.as_tensor(numbers, device=rows.device),
-            torch.as_tensor(weights / objective.node_weights[nodes][:, None], dtype=rows.dtype, device=rows.device),
-        )
+        with looped.undisturbed():
+            expected = torch.stack(
+                [
+                    torch.cat([part.reshape(-1) for part in looped.gradient(views, _numbers(objective, node), 1.0, 0)])
+                    for views, node in zip(map(objective.layout.views, rows), nodes, strict=True)
+                ]
+            )
+            if not torch.equal(rows, row.expand_as(rows)):
+                return "its buffers change while it learns, as those of a batch norm do"
+            numbers, weights = padded(objective, np.array(nodes), int(sizes[nodes].max()))
+            batch = Batched(looped)
+            found = batch.gradients(
+                rows,
+                torch.as_tensor(numbers, device=rows.device),
+                torch.as_tensor(weights / objective.node_weights[nodes][:, None], dtype=rows.dtype, device=rows.device),
+            )
     except Exception as error:
-        words = " ".join(str(error).split())
-        if "randomness" in words:
-            return "it draws random numbers while it learns, as dropout does"
-        return f"it cannot be vectorized ({type(error).__name__}: {words[:120]})"
-    finally:
-        looped.generator.set_state(state)
+        return why_not(error)
     scale = float(expected.abs().max())
-    if not float((found - expected).abs().max()) <= _SAME * max(scale, 1e-12):
-        return "its loss at a node is not the mean of the losses of single samples"
+    if not float((found - expected).abs().max()) <= SAME * max(scale, 1e-12):
+        return NO_MEAN
     return batch
+
+
+def why_not(error: Exception) -> str:
+    """What an error says about a module that cannot be run in one batch."""
+    words = " ".join(str(error).split())
+    if "randomness" in words:
+        return "it draws random numbers while it learns, as dropout does"
+    return f"it cannot be vectorized ({type(error).__name__}: {words[:120]})"
 
 
 def _unequal(sizes: NDArray[np.int64]) -> list[int]:
