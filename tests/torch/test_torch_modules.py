@@ -414,13 +414,13 @@ def test_first_models_that_are_drawn_belong_to_seed_and_walk():
     assert not np.allclose(models[0], models[1])
     assert not np.allclose(models[0], objective.initial(1, 6)[0])
     assert not np.allclose(models[0], objective.first_model())
+
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3))
+
     with pytest.raises(ProblemError, match="no layer of Scale has a method reset_parameters"):
-
-        class Scale(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.scale = nn.Parameter(torch.ones(3))
-
         objective_of(Scale(), DATA, redraw=True)
 
 
