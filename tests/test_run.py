@@ -557,7 +557,8 @@ def test_an_objective_with_a_gradient_only_runs_on_the_reference():
     np.testing.assert_allclose(record.data.final[0], [0.5, 1.0])
     np.testing.assert_allclose(record.data.distance[0], [5.0, 0.0, 1.25])
     with pytest.raises(fw.FreewalkError, match=r"cpu: Centres .* runtime='reference'"):
-        fw.learn(problem, kernel, fw.SGD(0.5), steps=2)
+        fw.learn(problem, kernel, fw.SGD(0.5), steps=2, runtime="cpu")
+    assert fw.learn(problem, kernel, fw.SGD(0.5), steps=2).provenance["runtime"] == "Reference()"
 
 
 def test_a_phase_that_would_never_run_is_an_error():
@@ -616,8 +617,11 @@ def test_measures_keep_the_order_in_which_they_came():
         ({"steps": 10**30}, r"run: steps = 10+, expected a whole number >= 1 \(and below 2\^63\)"),
         ({"steps": 2**62 + 1}, r"run: steps = .*, expected a whole number from 1 to 4611686018427387904"),
         ({"every": 10**30}, r"run: every = 10+, expected a whole number >= 1 \(and below 2\^63\)"),
-        ({"runtime": "cpus"}, r"run: runtime = 'cpus', expected 'cpu', 'cuda' or 'reference'; did you mean 'cpu'\?"),
-        ({"runtime": 3}, r"run: runtime = 3, expected 'cpu', 'cuda' or 'reference'$"),
+        (
+            {"runtime": "cpus"},
+            r"run: runtime = 'cpus', expected 'cpu', 'cuda', 'reference' or 'torch'; did you .* 'cpu'\?",
+        ),
+        ({"runtime": 3}, r"run: runtime = 3, expected 'cpu', 'cuda', 'reference' or 'torch'$"),
     ],
     ids=str,
 )

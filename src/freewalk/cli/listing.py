@@ -22,13 +22,15 @@ _HEADINGS = {
     "dataset": 'Data sets: data = { kind = "…" }',
     "partition": 'Partitions of data over the nodes: partition = { kind = "…", … }',
     "design": 'Designs: design = { kind = "…", … }',
-    "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = a file",
+    "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = a file or a "
+    "data set",
+    "model": 'Models of PyTorch, for the objective torch: model = { kind = "…", … }',
     "graph": "Graphs: [graph] kind = …",
     "rule": 'Rules: rule = { kind = "…", … }',
     "exchange": 'Exchanges between the tokens of a walk: exchange = { kind = "…", … }, beside tokens = …',
     "method": 'Methods, in place of design, rule, tokens and exchange: method = { kind = "…", … }',
     "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
-    "runtime": "Runtimes: [run] runtime = …, in lower case",
+    "runtime": "Runtimes: [run] runtime = …, in lower case, or a table with kind and parameters",
 }
 _ALIASES = {"objective": "problem", "data": "dataset", "partitioner": "partition"}
 
@@ -50,7 +52,7 @@ def list_(
         str | None,
         typer.Argument(
             metavar="KIND",
-            help="A name, such as MHLJ, or design, problem, dataset, partition, graph, rule, exchange, method, "
+            help="A name, such as MHLJ, or design, problem, model, dataset, partition, graph, rule, exchange, method, "
             "schedule, runtime: explain its parameters; or a collection of topologies, such as topozoo: list them.",
             autocompletion=_names,
         ),
@@ -123,9 +125,11 @@ def _head(console: "Console", kind: "Kind") -> None:
 def _explain(console: "Console", family: str, kind: "Kind") -> None:
     """A kind, and what each of its parameters means."""
     from freewalk import objectives
-    from freewalk.experiment.catalogue import on_data
+    from freewalk.experiment.catalogue import on_data, on_dataset
 
-    for one in [kind, *([on_data(kind.name, getattr(objectives, kind.name))] if family == "problem" else [])]:
+    linear = getattr(objectives, kind.name, None) if family == "problem" else None
+    others = [] if linear is None else [make(kind.name, linear) for make in (on_data, on_dataset)]
+    for one in [kind, *others]:
         _head(console, one)
         _parameters(console, one)
 
@@ -140,7 +144,9 @@ def _parameters(console: "Console", kind: "Kind") -> None:
         if parameter.default is parameter.empty:
             words.append("required")
         elif parameter.default not in (None, ()):
-            words.append(f"{json.dumps(parameter.default)} if not given")
+            default = parameter.default
+            plain = isinstance(default, (bool, int, float, str, list, tuple))
+            words.append(f"{json.dumps(default) if plain else default} if not given")
         about = ", ".join(filter(None, words))
         console.print(
             Text(f"      {name}", style="bold").append(f" ({about})" if about else "", style="dim"), soft_wrap=True

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from freewalk.checks import in_bytes
 from freewalk.errors import FreewalkError, RecordError, SpecError
 from freewalk.experiment.own import Tell
@@ -153,7 +155,7 @@ class RunFolder:
             return made
         done = self._parts()
         plan = self.plan
-        if plan is None and (len(done) < len(self.spec.tables.walk) or self.spec.code):
+        if plan is None and (len(done) < len(self.spec.tables.walk) or self.spec.must_be_planned):
             plan = self._plan_again()
         last = len(self.spec.tables.walk) - 1
         announced: set[int] = set()
@@ -261,13 +263,17 @@ class RunFolder:
 
 def _try_runtime(spec: Spec, plan: Plan) -> None:
     """Make the first walks ready, so that a missing graphics card is found before anything is written."""
-    from freewalk.runtimes import runtime_named
+    from freewalk.runtimes import runtime_for
 
     jobs = list(plan.jobs.values())
+    try:
+        plan.problem.admit(np.atleast_2d(plan.problem.initial(1, plan.options["seed"]))[0])
+    except FreewalkError as error:
+        raise SpecError(f"{spec.source}: [problem]: {error}") from error
     several = [job for job in jobs if job.tokens > 1]  # what not every runtime can do
     try:
         for job in dict.fromkeys([jobs[0], *several]):
-            runtime_named(plan.options["runtime"]).engine(job)
+            runtime_for(plan.options["runtime"], job.objective, job.phases).engine(job)
     except FreewalkError as error:
         raise SpecError(f"{spec.source}: [run]: {error}") from error
 

@@ -75,6 +75,11 @@ class Spec:
         """The classes of the user's own that it names, as "module:Name"."""
         return own.names_in(self.tables.model_dump())
 
+    @property
+    def must_be_planned(self) -> bool:
+        """Whether also a run of which a record has every walk needs what the spec names: code, a data set."""
+        return bool(self.code) or isinstance(self.tables.problem.get("data"), dict)
+
     def replaced(self, **options: str | int) -> "Spec":
         """The same spec with other options in its table [run], also in its text, whose comments and layout stay.
 
@@ -124,6 +129,8 @@ class Spec:
         """
         catalogue.check("graph", self.tables.graph, f"{self.source}: [graph]")
         catalogue.check("problem", self.tables.problem, f"{self.source}: [problem]")
+        if isinstance(self.tables.run.runtime, dict):
+            catalogue.check("runtime", self.tables.run.runtime, f"{self.source}: [run]: runtime")
         for _, parts in parts_of(self.tables, self.source):
             for part in parts:
                 for family, table in part.tables.items():
@@ -163,7 +170,7 @@ class Spec:
         KeyboardInterrupt
             If there is nothing yet to return.
         """
-        if plan is None and (len(done) < len(self.tables.walk) or self.code):
+        if plan is None and (len(done) < len(self.tables.walk) or self.must_be_planned):
             plan = self.plan()
         labels = list(plan.walks) if plan is not None else _labels(self.tables, done)
         records: list[Record] = []
@@ -192,6 +199,8 @@ class Spec:
         record.provenance = {"spec": self.text, **record.provenance}
         if plan is not None and plan.files:
             record.provenance["files"] = provenance_of(self.folder, plan.files)
+        if plan is not None and plan.origin.story:
+            record.provenance["data"] = plan.origin.story
         if stopped:
             record.provenance["interrupted_by"] = stopped
         return record

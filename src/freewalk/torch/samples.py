@@ -157,7 +157,11 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
 
 
 def _tensor(values: Any) -> torch.Tensor:
-    tensor = values.detach() if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
+    if isinstance(values, torch.Tensor):
+        tensor = values.detach()
+    else:
+        array = np.asarray(values)  # torch warns of one that cannot be written to, such as those of `freewalk.data`
+        tensor = torch.as_tensor(array if array.flags.writeable else array.copy())
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         return tensor
     return tensor.to(torch.int64) if tensor.dtype != torch.uint8 or tensor.ndim == 1 else tensor
