@@ -95,7 +95,7 @@ def main():
         for walks in (32, 256):
             loop, batch, ratio = compare(
                 (walk(problem, walks, False, device), max(3, 640 // walks)),
-                (walk(problem, walks, True, device), 100),
+                (walk(problem, walks, True, device), 100 if device == "cpu" else 2000),
                 turns,
             )
             print(

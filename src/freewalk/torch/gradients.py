@@ -112,12 +112,17 @@ class Batched:
         return torch.func.vmap(lambda one, target: self.loss(one[None], target[None]).reshape(()))(outputs, targets)
 
 
-def _traced(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> Callable[..., torch.Tensor]:
+def _traced(
+    function: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor], *arguments: torch.Tensor
+) -> Callable[..., torch.Tensor]:
     """The operations of a function on tensors of these shapes; the function itself where they cannot be had."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
+    def plain(rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        return function(rows, numbers, weights)  # the tracer counts the arguments of a method wrongly
+
     try:
-        graph = make_fx(function)(*arguments)
+        graph = make_fx(plain)(*arguments)
         graph.graph.eliminate_dead_code()
         graph.recompile()
         return graph  # type: ignore[no-any-return]
