@@ -17,7 +17,7 @@ from freewalk import entering
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk, Stay
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.phases import Phase
-from freewalk.runtimes import CPU, CUDA, Job, Reference, State
+from freewalk.runtimes import CPU, CUDA, Job, Reference, State, Torch
 from freewalk.runtimes.runtime import side_by_side
 from freewalk.schedules import Exponential, Inverse
 
@@ -319,6 +319,7 @@ RUNTIMES = {
     "Reference": [Reference()],
     "CPU": [CPU(threads=1), CPU(threads=2)],
     "CUDA": [CUDA(), CUDA(walks_at_once=15)],
+    "Torch": [Torch()],  # it learns other objectives: tests/torch
 }
 #: Those that are tested: with $FREEWALK_TEST_RUNTIME = CUDA the card, or numba's simulator of one.
 COMPILED = RUNTIMES[os.environ.get("FREEWALK_TEST_RUNTIME", "CPU")]

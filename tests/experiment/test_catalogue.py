@@ -7,25 +7,27 @@ import pytest
 from freewalk import designs, graphs, objectives, rules, runtimes, schedules
 from freewalk.data import Dataset, Partitioner, partitioners, shipped
 from freewalk.errors import SpecError
+from freewalk.experiment import datasets, models, optimizers
 from freewalk.experiment.catalogue import build, check, families
 from freewalk.experiment.signatures import Signature, parameters_of
 
 MODULES = {
-    "graph": graphs,
-    "dataset": shipped,
-    "partition": partitioners,
-    "problem": objectives,
-    "design": designs,
-    "rule": rules,
-    "schedule": schedules,
-    "runtime": runtimes,
+    "graph": [graphs],
+    "dataset": [shipped],
+    "partition": [partitioners],
+    "problem": [objectives, datasets],
+    "model": [models],
+    "design": [designs],
+    "rule": [rules, optimizers],
+    "schedule": [schedules],
+    "runtime": [runtimes],
 }
 
 
 @pytest.mark.parametrize("family", MODULES)
 def test_every_listed_name_is_there_with_a_summary(family: str) -> None:
     kinds = families()[family]
-    assert list(kinds) == list(MODULES[family].__all__)
+    assert list(kinds) == [name for module in MODULES[family] for name in module.__all__]
     for kind in kinds.values():
         assert kind.summary.endswith("."), kind.name
         assert inspect.signature(kind.make)

@@ -48,7 +48,10 @@ BAD = [
     (text(run=RUN.replace('"heaviest"', "1.5")), r"start = 1.5, expected a node, a list"),
     (text(run=RUN.replace('"heaviest"', "99")), r"\[run\]: start = 99, expected a whole number from 0 to 9; give"),
     (text(run=RUN.replace("heaviest", "heavyest")), r"'heavyest', expected .*'uniform' or 'heaviest'"),
-    (text(run=RUN + 'runtime = "gpu"\n'), r"\[run\]: .*runtime = 'gpu', expected 'cpu', 'cuda' or 'reference'"),
+    (
+        text(run=RUN + 'runtime = "gpu"\n'),
+        r"\[run\]: .*runtime = 'gpu', expected 'cpu', 'cuda', 'reference' or 'torch'",
+    ),
     (text(run=RUN + 'precision = "double"\n'), r"\[run\]: .*precision = 'double'"),
     (text(run=RUN + "paths = 9\n"), r"\[run\]: paths = 9, expected a whole number from 0 to 4; give"),
     # [graph] and [problem]

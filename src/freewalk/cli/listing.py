@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from enum import StrEnum
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
@@ -22,14 +23,25 @@ _HEADINGS = {
     "dataset": 'Data sets: data = { kind = "…" }',
     "partition": 'Partitions of data over the nodes: partition = { kind = "…", … }',
     "design": 'Designs: design = { kind = "…", … }',
-    "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = a file",
+    "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = a file or a "
+    "data set",
+    "model": 'Models of PyTorch, for the objective torch: model = { kind = "…", … }',
     "graph": "Graphs: [graph] kind = …",
     "rule": 'Rules: rule = { kind = "…", … }',
     "exchange": 'Exchanges between the tokens of a walk: exchange = { kind = "…", … }, beside tokens = …',
     "method": 'Methods, in place of design, rule, tokens and exchange: method = { kind = "…", … }',
     "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
-    "runtime": "Runtimes: [run] runtime = …, in lower case",
+    "runtime": "Runtimes: [run] runtime = …, in lower case, or a table with kind and parameters",
 }
+
+
+class Example(StrEnum):
+    """A spec to start from."""
+
+    example = "example"
+    digits = "digits"
+
+
 _ALIASES = {"objective": "problem", "data": "dataset", "partitioner": "partition"}
 
 
@@ -50,7 +62,7 @@ def list_(
         str | None,
         typer.Argument(
             metavar="KIND",
-            help="A name, such as MHLJ, or design, problem, dataset, partition, graph, rule, exchange, method, "
+            help="A name, such as MHLJ, or design, problem, model, dataset, partition, graph, rule, exchange, method, "
             "schedule, runtime: explain its parameters; or a collection of topologies, such as topozoo: list them.",
             autocompletion=_names,
         ),
@@ -123,9 +135,11 @@ def _head(console: "Console", kind: "Kind") -> None:
 def _explain(console: "Console", family: str, kind: "Kind") -> None:
     """A kind, and what each of its parameters means."""
     from freewalk import objectives
-    from freewalk.experiment.catalogue import on_data
+    from freewalk.experiment.catalogue import on_data, on_dataset
 
-    for one in [kind, *([on_data(kind.name, getattr(objectives, kind.name))] if family == "problem" else [])]:
+    linear = getattr(objectives, kind.name, None) if family == "problem" else None
+    others = [] if linear is None else [make(kind.name, linear) for make in (on_data, on_dataset)]
+    for one in [kind, *others]:
         _head(console, one)
         _parameters(console, one)
 
@@ -140,7 +154,9 @@ def _parameters(console: "Console", kind: "Kind") -> None:
         if parameter.default is parameter.empty:
             words.append("required")
         elif parameter.default not in (None, ()):
-            words.append(f"{json.dumps(parameter.default)} if not given")
+            default = parameter.default
+            plain = isinstance(default, (bool, int, float, str, list, tuple))
+            words.append(f"{json.dumps(default) if plain else default} if not given")
         about = ", ".join(filter(None, words))
         console.print(
             Text(f"      {name}", style="bold").append(f" ({about})" if about else "", style="dim"), soft_wrap=True
@@ -151,25 +167,32 @@ def _parameters(console: "Console", kind: "Kind") -> None:
     console.print()
 
 
-@app.command(epilog=examples("freewalk example", "freewalk example my.toml"))
+@app.command(
+    epilog=examples("freewalk example", "freewalk example my.toml", "freewalk example --kind digits digits.toml")
+)
 def example(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="Where to write it; printed if not given.")
     ] = None,
+    kind: Annotated[
+        Example, typer.Option(help="A spec that shows everything, or a model of PyTorch on handwritten digits.")
+    ] = Example.example,
 ) -> None:
-    """Print or write a commented spec to start from."""
+    """Print or write a commented spec to start from; `freewalk example digits` prints that of PyTorch."""
     from freewalk.experiment import shipped
     from freewalk.files import replacing
 
-    text = shipped("example.toml").read_text(encoding="utf-8")
+    if file is not None and str(file) in list(Example):  # without a suffix: not where to write one, but which
+        kind, file = Example(str(file)), None
+    text, name = shipped(f"{kind.value}.toml").read_text(encoding="utf-8"), kind.value
     if file is None:
         typer.echo(text, nl=False)
         return
     if file.exists() or file.is_symlink():
         raise SpecError(f"{file} exists already; choose another name")
-    text = text.replace("freewalk run example.toml", f"freewalk run {file}")
-    text = text.replace('name = "example"', f"name = {json.dumps(file.stem)}").replace(
-        "runs/example/", f"runs/{file.stem}/"
+    text = text.replace(f"freewalk run {name}.toml", f"freewalk run {file}")
+    text = text.replace(f'name = "{name}"', f"name = {json.dumps(file.stem)}").replace(
+        f"runs/{name}", f"runs/{file.stem}"
     )
     with replacing(file) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -2,16 +2,19 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from freewalk.checks import show, suggestion
-from freewalk.errors import FreewalkError, SpecError
+from freewalk.data import Dataset
+from freewalk.errors import FreewalkError, MissingExtra, SpecError
+from freewalk.experiment import datasets, models, optimizers
 from freewalk.experiment.data import read_samples
-from freewalk.experiment.own import Importer, blame, is_own
+from freewalk.experiment.own import MADE, Importer, blame, is_own
 from freewalk.experiment.signatures import Signature, explanations, parameters_of
 from freewalk.objectives import LeastSquares
 
@@ -46,6 +49,8 @@ class Kind:
         Whether a spec can use it; the others are for Python.
     own
         Whether it is a class of the user's.
+    needs
+        The extra that it needs, and the module of that name; "": none.
     """
 
     name: str
@@ -56,6 +61,21 @@ class Kind:
     given: tuple[str, ...] = ()
     in_specs: bool = True
     own: bool = False
+    needs: str = ""
+
+    def demand(self) -> None:
+        """Object where the extra is missing, before anything else is made.
+
+        Raises
+        ------
+        MissingExtra
+            With the line that installs it.
+        """
+        try:
+            if self.needs:
+                import_module(self.needs)
+        except ImportError:
+            raise MissingExtra(self.needs, self.needs) from None
 
 
 @cache
@@ -70,21 +90,23 @@ def families() -> dict[str, dict[str, Kind]]:
     from freewalk import baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
     from freewalk.data import partitioners, shipped
 
-    modules: dict[str, ModuleType] = {
-        "graph": graphs,
-        "problem": objectives,
-        "dataset": shipped,
-        "partition": partitioners,
-        "design": designs,
-        "rule": rules,
-        "exchange": exchanges,
-        "method": baselines,
-        "schedule": schedules,
-        "runtime": runtimes,
+    # What needs PyTorch is described in modules of this package, so that a list does not import it.
+    modules: dict[str, tuple[ModuleType, ...]] = {
+        "graph": (graphs,),
+        "problem": (objectives, datasets),
+        "model": (models,),
+        "dataset": (shipped,),
+        "partition": (partitioners,),
+        "design": (designs,),
+        "rule": (rules, optimizers),
+        "exchange": (exchanges,),
+        "method": (baselines,),
+        "schedule": (schedules,),
+        "runtime": (runtimes,),
     }
     return {
-        family: {name: kind_of(family, name, getattr(module, name)) for name in module.__all__}
-        for family, module in modules.items()
+        family: {name: kind_of(family, name, getattr(module, name)) for module in several for name in module.__all__}
+        for family, several in modules.items()
     }
 
 
@@ -92,7 +114,10 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
     """Something that is listed, or a class of the user's, as a kind; a problem draws its data where it can."""
     make = getattr(listed, "synthetic", listed) if family == "problem" else listed
     parameters = parameters_of(make)
-    given = tuple(key for key in ("n", "graph") if key in parameters) if family == "problem" else ()
+    passed = {"problem": ("n", "graph", "origin"), "dataset": ("folder",)}.get(family, ())
+    given = tuple(key for key in passed if key in parameters)
+    if family == "model" and own:
+        parameters = models.own_parameters(parameters)
     explained = explanations(make)
     if any(words.startswith("As for `LeastSquares.synthetic`") for words in explained.values()):
         others = explanations(LeastSquares.synthetic)
@@ -106,6 +131,7 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
         given,
         name not in _NOT_IN_SPECS,
         own,
+        "torch" if listed in (datasets.torch, optimizers.Optimizer) else "",
     )
 
 
@@ -135,6 +161,22 @@ def on_data(name: str, listed: type, own: bool = False) -> Kind:
     words = {"data": explanations(read_samples)["path"], **explanations(listed), **explanations(read_samples)}
     signature = Signature(name, {"data": data, **reader, **others})
     return Kind(name, make, signature, "", words, ("graph", "folder"), True, own)
+
+
+def on_dataset(name: str, listed: type, own: bool = False) -> Kind:
+    """An objective as a kind that takes its samples from a data set, and their nodes from a partition.
+
+    Examples
+    --------
+    >>> from freewalk.objectives import LeastSquares
+    >>> str(on_dataset("LeastSquares", LeastSquares).signature)
+    "data, partition=IID(), test=0.0, intercept=True, standardize=None, seed=0, ridge=0.0, weight_by='node'"
+    """
+    make = datasets.linear(name, listed)
+    given = ("graph", "origin")
+    parameters = {key: value for key, value in parameters_of(make).items() if key not in given}
+    words = {**explanations(listed), **explanations(make)}
+    return Kind(name, make, Signature(name, parameters), "", words, given, True, own)
 
 
 def check(family: str, table: Mapping[str, Any], where: str) -> None:
@@ -177,7 +219,7 @@ def build(
     importer
         Imports classes of the user's, and says in which folder files are. Without one no code is imported.
     given
-        What there is to pass besides the parameters in the table: `n` and `graph`, for problems.
+        What there is to pass besides the parameters in the table: `n`, `graph` and `origin`, for problems.
 
     Raises
     ------
@@ -194,14 +236,24 @@ def build(
         return build(inner, part, place, importer)
 
     kind = _find(family, table, where, importer)
+    kind.demand()
     values = kind.signature.read(_values(table), where, nested)
     folder = Path() if importer is None else importer.folder
     if family == "graph" and kind.name == "read":
         values["path"] = folder / values["path"]
-    offered = {"folder": folder, **given}
+    if family == "model":
+        return _model(kind, values, where)
+    offered = {"folder": folder, "origin": datasets.Origin(), **given}
     try:
-        return kind.make(**{key: offered[key] for key in kind.given}, **values)
+        made = kind.make(**{key: offered[key] for key in kind.given}, **values)
+        if family == "dataset" and not isinstance(made, Dataset):
+            raise SpecError(f"{kind.name} returns a {type(made).__name__}, expected {MADE[family]}")
+        return made
+    except MissingExtra:
+        raise  # it says all there is to say
     except FreewalkError as error:
+        if str(error).startswith(where):
+            raise
         raise SpecError(f"{where}: {error}") from error
     except Exception as error:
         if not kind.own and not isinstance(error, (TypeError, ValueError, OverflowError, MemoryError)):
@@ -210,20 +262,34 @@ def build(
         raise SpecError(f"{where}: {kind.name} cannot use these values ({words})") from error
 
 
+def _model(kind: Kind, values: dict[str, Any], where: str) -> models.Model:
+    """A module that is made once the data are known."""
+    if not kind.own:
+        described: models.Model = kind.make(**values)
+        return replace(described, where=where)
+    takes = tuple(key for key in models.SIZES if key in kind.signature.parameters and key not in values)
+    return models.Model(kind.name, values, where, kind.make, takes)
+
+
 def _find(family: str, table: Mapping[str, Any], where: str, importer: Importer | None) -> Kind:
     kinds = {name: kind for name, kind in families()[family].items() if kind.in_specs}
     name = table.get("kind")
     if name is None:
         raise SpecError(f"{where} needs the key 'kind', one of {', '.join(kinds)}")
-    on_file = family == "problem" and "data" in table
+    data = table.get("data") if family == "problem" and name != "torch" else None
+    wrap = None if data is None else on_dataset if isinstance(data, Mapping) else on_data
     if is_own(family, name, where):
         if importer is None:
             raise SpecError(f"{where}: kind = {show(name)} is code of the user's, which is not imported here")
+        if family in MADE:
+            return kind_of(family, name, importer.find_maker(family, name, where), own=True)
         own = importer.find(family, name, where)
-        return on_data(name, own, own=True) if on_file else kind_of(family, name, own, own=True)
+        return kind_of(family, name, own, own=True) if wrap is None else wrap(name, own, own=True)
+    if family == "runtime" and isinstance(name, str):  # elsewhere they are written in lower case
+        name = {known.lower(): known for known in kinds}.get(name.lower(), name)
     if not isinstance(name, str) or name not in kinds:
         raise SpecError(f"{where} has no kind {show(name)}; {suggestion(name, kinds, 'there are')}")
-    return on_data(name, _listed(name)) if on_file else kinds[name]
+    return kinds[name] if wrap is None else wrap(name, _listed(name))
 
 
 def _listed(objective: str) -> type:

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from freewalk.checks import in_bytes
 from freewalk.errors import FreewalkError, RecordError, SpecError
 from freewalk.experiment.own import Tell
-from freewalk.experiment.plan import Plan, digest
+from freewalk.experiment.plan import Plan, Posed, digest
 from freewalk.experiment.spec import INPUTS, SPEC, Progress, Spec, load, provenance_of
 from freewalk.files import replacing, write
 from freewalk.record import Record
@@ -153,7 +155,7 @@ class RunFolder:
             return made
         done = self._parts()
         plan = self.plan
-        if plan is None and (len(done) < len(self.spec.tables.walk) or self.spec.code):
+        if plan is None and (len(done) < len(self.spec.tables.walk) or self.spec.must_be_planned):
             plan = self._plan_again()
         last = len(self.spec.tables.walk) - 1
         announced: set[int] = set()
@@ -215,8 +217,23 @@ class RunFolder:
     def _missing(self) -> list[str]:
         return [name for name in (SPEC, RECORD, TABLE, CURVES) if not (self.path / name).is_file()]
 
+    def pose_again(self) -> Posed:
+        """Make again what an earlier run has learned, from the same files as then.
+
+        Raises
+        ------
+        RecordError
+            If a file that the spec names was changed since.
+        """
+        self._check_files()
+        return self.spec.pose(self.tell)
+
     def _plan_again(self) -> Plan:
         """The plan of a run that began earlier, from the same files as then."""
+        self._check_files()
+        return self.spec.plan(self.tell)
+
+    def _check_files(self) -> None:
         then = self._inputs() if self.spec.files else {}
         for name in self.spec.files:
             file = self.spec.folder / name
@@ -231,7 +248,6 @@ class RunFolder:
                     f"{file}: was changed since the run began, so the walks would not fit together; restore it, or run "
                     "the spec again with --force"
                 )
-        return self.spec.plan(self.tell)
 
     def _inputs(self) -> dict[str, str]:
         """The SHA-256 of the files that the spec names, when the run began."""
@@ -261,13 +277,17 @@ class RunFolder:
 
 def _try_runtime(spec: Spec, plan: Plan) -> None:
     """Make the first walks ready, so that a missing graphics card is found before anything is written."""
-    from freewalk.runtimes import runtime_named
+    from freewalk.runtimes import runtime_for
 
     jobs = list(plan.jobs.values())
+    try:
+        plan.problem.admit(np.atleast_2d(plan.problem.initial(1, plan.options["seed"]))[0])
+    except FreewalkError as error:
+        raise SpecError(f"{spec.source}: [problem]: {error}") from error
     several = [job for job in jobs if job.tokens > 1]  # what not every runtime can do
     try:
         for job in dict.fromkeys([jobs[0], *several]):
-            runtime_named(plan.options["runtime"]).engine(job)
+            runtime_for(plan.options["runtime"], job.objective, job.phases).engine(job)
     except FreewalkError as error:
         raise SpecError(f"{spec.source}: [run]: {error}") from error
 

@@ -28,6 +28,8 @@ BASES: dict[str, type] = {
     "rule": Rule,
     "schedule": Schedule,
 }
+#: What functions make, of which a spec can name one of the user's.
+MADE: dict[str, str] = {"dataset": "a fw.data.Dataset", "model": "a torch.nn.Module"}
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 Tell = Callable[[str], None]
 
@@ -47,7 +49,7 @@ def is_own(family: str, name: Any, where: str) -> bool:
     """
     if not isinstance(name, str) or ":" not in name:
         return False
-    if family not in BASES:
+    if family not in BASES and family not in MADE:
         raise SpecError(
             f"{where}: kind = {show(name)}, expected a listed one; a {family} cannot be a class of your own"
         )
@@ -92,13 +94,16 @@ class Importer:
     Attributes
     ----------
     classes
-        What was imported.
+        The classes that were imported.
+    makers
+        The functions and classes that were imported for what they make.
     """
 
     folder: Path
     source: str
     tell: Tell | None = None
     classes: dict[str, type] = field(default_factory=dict)
+    makers: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
     def find(self, family: str, name: str, where: str) -> type:
         """The class "module:Name", which must be of a family.
@@ -122,6 +127,28 @@ class Importer:
             base = f"fw.{room}{BASES[family].__name__}"
             raise SpecError(f"{where}: {name} is not {_a(family)}, expected a subclass of {base}")
         return self.classes[name]
+
+    def find_maker(self, family: str, name: str, where: str) -> Callable[..., Any]:
+        """The function or class "module:name", which makes something of a family of `MADE`.
+
+        Raises
+        ------
+        SpecError
+            If there is none, or its module fails.
+        """
+        if name not in self.makers:
+            module, _, attribute = name.partition(":")
+            imported = self._import(module, where)
+            found = vars(imported).get(attribute)
+            if not callable(found):
+                known = [key for key, value in vars(imported).items() if callable(value) and key[0] != "_"]
+                hint = suggestion(attribute, known, "it has") if known else "it has none"
+                expected = f"one that makes {MADE[family]}"
+                raise SpecError(
+                    f"{where}: {module} has no function or class {attribute!r}, expected {expected}; {hint}"
+                )
+            self.makers[name] = found
+        return self.makers[name]
 
     def _import(self, module: str, where: str) -> ModuleType:
         parts = module.split(".")

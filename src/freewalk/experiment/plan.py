@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from freewalk.baselines import Method
 from freewalk.designs import Design
-from freewalk.errors import FreewalkError, SpecError
+from freewalk.errors import FreewalkError, KernelError, SpecError
 from freewalk.exchanges import Exchange
 from freewalk.experiment import catalogue
+from freewalk.experiment.datasets import Origin
 from freewalk.experiment.own import Importer, blame
 from freewalk.experiment.tables import Run, Tables, Walk, place
 from freewalk.graphs import Graph
@@ -43,6 +44,8 @@ class Plan:
         The classes of the user's own that were imported.
     tokens
         The tokens of each walk, by its label, as `learn` takes them.
+    origin
+        Where the data come from, and which samples are held out, if they are those of a data set.
     """
 
     problem: Objective
@@ -52,6 +55,7 @@ class Plan:
     files: dict[str, str] = field(default_factory=dict)
     classes: tuple[type, ...] = ()
     tokens: dict[str, int | str] = field(default_factory=dict)
+    origin: Origin = field(default_factory=Origin)
 
     @property
     def graph(self) -> Graph:
@@ -66,7 +70,8 @@ class Plan:
     def _job(self, label: str, phases: list[Phase]) -> Job:
         tokens = self.tokens.get(label, 1)
         count = self.graph.n if isinstance(tokens, str) else tokens
-        return Job(self.problem, tuple(phases), self.options["seed"], self.options["precision"], count)
+        precision = self.options["precision"] or self.problem.precision
+        return Job(self.problem, tuple(phases), self.options["seed"], precision, count)
 
     def options_of(self, label: str) -> dict[str, Any]:
         """What `learn` takes for one of the walks; tokens that have nodes of their own start there."""
@@ -165,10 +170,12 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
     SpecError
         If a value is out of its range; the message names the table.
     """
-    graph = catalogue.build("graph", tables.graph, f"{source}: [graph]", importer)
-    problem = catalogue.build("problem", tables.problem, f"{source}: [problem]", importer, n=graph.n, graph=graph)
+    graph, problem, origin = make_problem(tables, source, importer)
     files = {name: digest(importer.folder / name) for name in files_of(tables)}
-    plan = Plan(problem, {}, tables.run.model_dump(exclude={"checkpoint"}), {}, files)
+    options = tables.run.model_dump(exclude={"checkpoint"})
+    if isinstance(options["runtime"], dict):
+        options["runtime"] = catalogue.build("runtime", options["runtime"], f"{source}: [run]: runtime", importer)
+    plan = Plan(problem, {}, options, {}, files, origin=origin)
     places = {}
     for walk, (where, parts) in zip(tables.walk, parts_of(tables, source), strict=True):
         made = _made(walk, parts, importer)
@@ -188,6 +195,22 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
         except FreewalkError as error:
             raise SpecError(f"{where}: {error}") from error
     return plan
+
+
+class Posed(NamedTuple):
+    """What a spec asks to learn: the graph, the objective, and where its data come from."""
+
+    graph: Graph
+    problem: Objective
+    origin: Origin
+
+
+def make_problem(tables: Tables, source: str, importer: Importer) -> Posed:
+    """Make what is learned alone, without any walk; parameters and errors as for `make_plan`."""
+    graph = catalogue.build("graph", tables.graph, f"{source}: [graph]", importer)
+    origin = Origin()
+    given = {"n": graph.n, "graph": graph, "origin": origin}
+    return Posed(graph, catalogue.build("problem", tables.problem, f"{source}: [problem]", importer, **given), origin)
 
 
 class _Made(NamedTuple):
@@ -238,8 +261,14 @@ def _add(plan: Plan, label: str | None, made: _Made, graph: Graph, steps: int) -
 
 
 def _kernel(design: Design, graph: Graph, problem: Objective, label: str | None) -> Kernel:
+    known = problem.known_smoothness
     try:
-        return design.kernel(graph, problem.smoothness, label)
+        if known is None and not _is_foreign_within(design):  # to estimate it may take long: ask only who needs it
+            try:
+                return design.kernel(graph, None, label)
+            except KernelError:
+                pass
+        return design.kernel(graph, problem.smoothness if known is None else known, label)
     except FreewalkError:
         raise
     except Exception as error:
@@ -253,14 +282,21 @@ def _is_foreign(thing: Any) -> bool:
     return thing is not None and type(thing).__module__.partition(".")[0] != "freewalk"
 
 
+def _is_foreign_within(design: Design) -> bool:
+    """Whether a design, or one within it, is of the user's own class, of which nobody knows what it needs."""
+    inner = [part for part in vars(design).values() if isinstance(part, Design)]
+    return _is_foreign(design) or any(map(_is_foreign_within, inner))
+
+
 def _check_run(run: Run, plan: Plan) -> None:
     """What `learn` would object to, before any of the walks."""
     from freewalk import entering, loop
-    from freewalk.runtimes import runtime_named
+    from freewalk.runtimes import runtime_for
 
-    runtime_named(run.runtime)
+    runtime_for(plan.options["runtime"], plan.problem, ())
     entering.check.whole("run", "steps", run.steps, 1, loop.MOST_STEPS)
-    entering.check.choice("run", "precision", run.precision, entering.PRECISIONS)
+    if run.precision is not None:
+        entering.check.choice("run", "precision", run.precision, entering.PRECISIONS)
     if run.start is not None and all(isinstance(tokens, str) for tokens in plan.tokens.values()):
         remedy = 'leave it out: with tokens = "nodes" each token starts at its own node'
         raise entering.check.fail("run", "start", run.start, "nothing", remedy)
@@ -278,7 +314,8 @@ def _nodes(plan: Plan, label: str) -> NDArray[np.int32]:
     from freewalk import entering
 
     options = plan.options_of(label)
-    importance = plan.problem.smoothness
+    heaviest = isinstance(options["start"], str) and options["start"] == "heaviest"
+    importance = plan.problem.smoothness if heaviest else plan.walks[label][0].kernel.target
     return entering.start(
         options["start"], options["seed"], options["walks"], plan.graph, importance, options["tokens"]
     )

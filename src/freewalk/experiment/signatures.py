@@ -18,6 +18,7 @@ from freewalk.checks import show, suggestion
 from freewalk.data import Dataset, Partitioner
 from freewalk.designs import Design
 from freewalk.errors import SpecError
+from freewalk.experiment.models import Model
 from freewalk.experiment.tables import Whole, as_toml
 from freewalk.schedules import Schedule
 
@@ -25,12 +26,19 @@ from freewalk.schedules import Schedule
 Nested = Callable[[str, Mapping[str, Any], str], Any]
 
 # What may stand in place of a parameter.
-FAMILIES: dict[str, type] = {"schedule": Schedule, "design": Design, "dataset": Dataset, "partition": Partitioner}
+FAMILIES: dict[str, type] = {
+    "schedule": Schedule,
+    "design": Design,
+    "dataset": Dataset,
+    "partition": Partitioner,
+    "model": Model,
+}
 _EXAMPLES = {
     "schedule": 'a schedule such as { kind = "Inverse", initial = 1e-2, scale = 1000 }',
     "design": 'a design such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }',
     "dataset": 'a data set such as { kind = "digits" }',
     "partition": 'a partition such as { kind = "Dirichlet", alpha = 0.1 }',
+    "model": 'a model such as { kind = "perceptron", hidden = [32] }',
 }
 _WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
 _PLURALS = {float: "numbers", int: "whole numbers", bool: "true or false", str: "texts"}
@@ -171,6 +179,8 @@ def _type(annotation: Any) -> Any:
         return Annotated[float, Field(allow_inf_nan=False)]
     if annotation in (bool, str, types.NoneType) or origin is Literal:
         return annotation
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return dict[str, Any]
     if isinstance(origin, type) and issubclass(origin, Sequence) and origin is not tuple:
         return list[_type(arguments[0])]  # type: ignore[misc]
     family = family_of(annotation)
@@ -202,7 +212,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def family_of(annotation: Any) -> str | None:
-    """The family of things of which a parameter takes one: "schedule", "design", "dataset", "partition" or None."""
+    """The family of things of which a parameter takes one, such as "schedule" or "design", or None."""
     if not isinstance(annotation, type):
         return None
     return next((family for family, base in FAMILIES.items() if issubclass(annotation, base)), None)
@@ -229,6 +239,8 @@ def _one_in_words(annotation: Any) -> str:
         return " or ".join(map(repr, arguments))
     if origin is tuple:  # checked by those who take it, who may take more
         return "a list"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a table"
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return f"a list of {_PLURALS.get(arguments[0], 'values')}"
     if annotation is ArrayLike:

@@ -12,7 +12,7 @@ from freewalk.checks import Checks, takes
 from freewalk.errors import SpecError
 from freewalk.experiment import catalogue, own
 from freewalk.experiment.plan import Plan as Plan
-from freewalk.experiment.plan import files_of, make_plan, parts_of
+from freewalk.experiment.plan import Posed, files_of, make_plan, make_problem, parts_of
 from freewalk.experiment.tables import Tables, read_tables
 from freewalk.record import Record, concat
 from freewalk.watching import MEASURES, Measuring
@@ -75,6 +75,11 @@ class Spec:
         """The classes of the user's own that it names, as "module:Name"."""
         return own.names_in(self.tables.model_dump())
 
+    @property
+    def must_be_planned(self) -> bool:
+        """Whether also a run of which a record has every walk needs what the spec names: code, a data set."""
+        return bool(self.code) or isinstance(self.tables.problem.get("data"), dict)
+
     def replaced(self, **options: str | int) -> "Spec":
         """The same spec with other options in its table [run], also in its text, whose comments and layout stay.
 
@@ -114,6 +119,10 @@ class Spec:
         """
         return make_plan(self.tables, self.source, own.Importer(self.folder, self.source, tell))
 
+    def pose(self, tell: own.Tell | None = None) -> Posed:
+        """Make what is learned alone: the graph, the objective and its data; parameters and errors as for `plan`."""
+        return make_problem(self.tables, self.source, own.Importer(self.folder, self.source, tell))
+
     def check(self) -> None:
         """Check every name in the spec, without making or importing anything.
 
@@ -124,6 +133,8 @@ class Spec:
         """
         catalogue.check("graph", self.tables.graph, f"{self.source}: [graph]")
         catalogue.check("problem", self.tables.problem, f"{self.source}: [problem]")
+        if isinstance(self.tables.run.runtime, dict):
+            catalogue.check("runtime", self.tables.run.runtime, f"{self.source}: [run]: runtime")
         for _, parts in parts_of(self.tables, self.source):
             for part in parts:
                 for family, table in part.tables.items():
@@ -163,7 +174,7 @@ class Spec:
         KeyboardInterrupt
             If there is nothing yet to return.
         """
-        if plan is None and (len(done) < len(self.tables.walk) or self.code):
+        if plan is None and (len(done) < len(self.tables.walk) or self.must_be_planned):
             plan = self.plan()
         labels = list(plan.walks) if plan is not None else _labels(self.tables, done)
         records: list[Record] = []
@@ -192,6 +203,8 @@ class Spec:
         record.provenance = {"spec": self.text, **record.provenance}
         if plan is not None and plan.files:
             record.provenance["files"] = provenance_of(self.folder, plan.files)
+        if plan is not None and plan.origin.story:
+            record.provenance["data"] = plan.origin.story
         if stopped:
             record.provenance["interrupted_by"] = stopped
         return record
@@ -329,6 +342,6 @@ def _folder_of(file: Path) -> Path:
 
 
 def shipped(name: str) -> Path:
-    """The path of a spec that comes with the package: "demo.toml" or "example.toml"."""
+    """The path of a spec that comes with the package: "demo.toml", "digits.toml" or "example.toml"."""
     folder = Path(__file__).parent / "specs"
     return folder / check.choice("shipped", "name", name, sorted(file.name for file in folder.glob("*.toml")))

@@ -47,8 +47,10 @@ class Run(Table):
         None, description='a node, a list with one node per walk, "uniform" or "heaviest"'
     )
     seed: Whole = Field(0, ge=0, le=LAST_SEED, description="a whole number from 0 to 2^64 - 1")
-    runtime: str = Field("cpu", description="the name of a runtime")
-    precision: str = Field("float64", description='"float64" or "float32"')
+    runtime: str | Part | None = Field(
+        None, description='the name of a runtime, or a table such as { kind = "Torch", device = "cuda" }'
+    )
+    precision: str | None = Field(None, description='"float64" or "float32"')
     paths: Whole | list[Whole] = Field(0, description="how many walks keep their path, or a list of which")
     goal: dict[str, float] | None = Field(None, description="a table such as { accuracy = 0.95 }")
     checkpoint: float = Field(

@@ -108,7 +108,8 @@ class TorchLearner(Learner):
         self.how = f"{rows}, one after the other: {found}"
         warnings.warn(
             f"torch: {name} runs one row after the other, not all {state.rows:,} in one batch: {found}; if that is "
-            "fine, say so with runtime=fw.runtimes.Torch(vectorize=False)",
+            'fine, say so with runtime=fw.runtimes.Torch(vectorize=False), in a spec { kind = "Torch", vectorize = '
+            "false }",
             LoopWarning,
             stacklevel=entering.outside(),
         )

@@ -24,7 +24,7 @@ def softmax(inputs: int, outputs: int, seed: int = 0) -> nn.Module:
     650
     """
     inputs, outputs = _sizes("softmax", inputs, outputs)
-    with _seeded(seed):
+    with seeded(seed):
         return nn.Sequential(nn.Flatten(), nn.Linear(inputs, outputs))
 
 
@@ -38,7 +38,7 @@ def perceptron(inputs: int, outputs: int, hidden: Sequence[int] = (32,), seed: i
     """
     inputs, outputs = _sizes("perceptron", inputs, outputs)
     widths = check.integers("perceptron", "hidden", hidden, (None,), low=1).tolist()
-    with _seeded(seed):
+    with seeded(seed):
         layers: list[nn.Module] = [nn.Flatten()]
         for before, after in zip([inputs, *widths[:-1]], widths, strict=True):
             layers += [nn.Linear(before, after), nn.ReLU()]
@@ -62,7 +62,7 @@ def convolutional(
     outputs = check.whole("convolutional", "outputs", outputs, 1)
     filters = check.integers("convolutional", "channels", channels, (None,), low=1).tolist()
     rate = check.real("convolutional", "dropout", dropout, 0.0, 0.99)
-    with _seeded(seed):
+    with seeded(seed):
         layers: list[nn.Module] = [nn.Flatten(), nn.Unflatten(1, (depth, height, width))]
         for before, after in zip([depth, *filters[:-1]], filters, strict=True):
             layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
@@ -78,7 +78,7 @@ def _sizes(who: str, inputs: int, outputs: int) -> tuple[int, int]:
     return check.whole(who, "inputs", inputs, 1), check.whole(who, "outputs", outputs, 1)
 
 
-class _seeded:
+class seeded:
     """Draw parameters from a seed, and leave torch's own generator as it was."""
 
     def __init__(self, seed: int) -> None:

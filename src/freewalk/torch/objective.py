@@ -386,6 +386,23 @@ class TorchObjective(Objective):
         with self._evaluation(row.dtype).released() as evaluation:
             return evaluation.of_row(row)
 
+    def on(self, features: ArrayLike, targets: ArrayLike) -> TorchObjective:
+        """Return the same module and loss on other samples, which belong to one node; they are given its shapes."""
+        pair = [torch.as_tensor(np.array(part)) for part in (features, targets)]
+        for place, own in enumerate(self._samples.tensors or ()):
+            if pair[place][:1].numel() == own[:1].numel():
+                pair[place] = pair[place].reshape(-1, *own.shape[1:])
+            pair[place] = pair[place].to(own.dtype)
+        return TorchObjective(
+            self.module,
+            self.loss_function,
+            [tuple(pair)],
+            metrics=self.metrics,
+            importance=np.ones(1),
+            measure_on=self.measure_on,
+            rising=self.rising,
+        )
+
     def loss(self, x: ArrayLike) -> float:
         """Return f(x) on the samples that are measured."""
         return float(self.losses(x).mean())
