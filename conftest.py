@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent
 WITHOUT = os.environ.get("FREEWALK_TEST_TORCH") == "0"
 TORCH = not WITHOUT and find_spec("torch") is not None
 _NEEDING = [
-    "tests/torch",
+    "tests/modules",
     "src/freewalk/torch",
     *(f"src/freewalk/runtimes/torch_{name}.py" for name in ("learner", "visits")),
 ]
@@ -18,4 +18,4 @@ collect_ignore = [] if TORCH else _NEEDING
 def pytest_report_header() -> str:
     """Say what is left out."""
     why = "FREEWALK_TEST_TORCH=0" if WITHOUT else "it is not installed"
-    return "PyTorch: tested" if TORCH else f"PyTorch: tests/torch and all that needs it is left out ({why})"
+    return "PyTorch: tested" if TORCH else f"PyTorch: tests/modules and all that needs it is left out ({why})"

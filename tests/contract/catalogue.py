@@ -319,7 +319,7 @@ RUNTIMES = {
     "Reference": [Reference()],
     "CPU": [CPU(threads=1), CPU(threads=2)],
     "CUDA": [CUDA(), CUDA(walks_at_once=15)],
-    "Torch": [Torch()],  # it learns other objectives: tests/torch
+    "Torch": [Torch()],  # it learns other objectives: tests/modules
 }
 #: Those that are tested: with $FREEWALK_TEST_RUNTIME = CUDA the card, or numba's simulator of one.
 COMPILED = RUNTIMES[os.environ.get("FREEWALK_TEST_RUNTIME", "CPU")]

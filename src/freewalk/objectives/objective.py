@@ -70,6 +70,8 @@ class Objective(ABC):
     precision: str = "float64"
     #: Whether a record can hold it; one that is code has a `fingerprint` instead, and is handed to `fw.resume` again.
     stored: bool = True
+    #: Whether its gradients draw random numbers of their own, as dropout does.
+    random: bool = False
     #: How many samples of a node a gradient is taken from, drawn anew at each visit; None: all of them.
     batch: int | None = None
     #: What the nodes were called when the data were given to them, or None; a kernel on a graph with others is refused.

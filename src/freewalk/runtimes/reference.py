@@ -36,6 +36,11 @@ class Reference(Runtime):
                 raise FreewalkError(
                     f"reference: {job.objective!r} has buffers that change as it learns; leave `runtime` out"
                 )
+            if job.objective.random:
+                raise FreewalkError(
+                    f"reference: {job.objective!r} draws random numbers as it learns, as dropout does; leave `runtime` "
+                    "out"
+                )
         learner = None if job.objective is None else ReferenceLearner(job, job.objective)
         return HalvesEngine(job, ReferenceWalker(job), learner, threads=1)
 

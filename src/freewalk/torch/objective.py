@@ -475,6 +475,16 @@ class TorchObjective(Objective):
         with looped.undisturbed():
             self._try(looped, row, _extremes(self.sizes)[0], 1)
 
+    @cached_property
+    def random(self) -> bool:  # type: ignore[override]
+        """Whether the module draws random numbers while it learns: two seeds give two gradients."""
+        row, looped = self._row(self.first_model()), Looped(self, TYPES[self.precision], _CPU)
+        node = _extremes(self.sizes)[1]
+        numbers = torch.arange(int(self.offsets[node]), int(self.offsets[node + 1]))
+        with looped.undisturbed():
+            one, other = (looped.gradient(self._views(row), numbers, 1.0, seed) for seed in (0, 1))
+        return not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
     def _try(self, looped: Looped, row: torch.Tensor, node: int, size: int) -> None:
         try:
             looped.gradient(self._views(row), int(self.offsets[node]) + torch.arange(size), 1.0, 0)

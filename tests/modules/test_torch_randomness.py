@@ -321,3 +321,11 @@ def test_a_norm_that_is_nan_is_divergence_too():
     objective = objective_of(normed(), classes([4] * GRAPH.n), lambda o, t: nn.functional.cross_entropy(o * 1e30, t))
     record = fw.learn(objective, KERNEL, fw.SGD(1e30), steps=10, every=5, runtime=LOOP)
     assert record.data.diverged.all()
+
+
+def test_the_reference_refuses_what_it_cannot_draw():
+    dropout = objective_of(nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5), nn.Linear(8, 3)))
+    assert dropout.random
+    assert not objective_of(perceptron()).random
+    with pytest.raises(fw.FreewalkError, match="draws random numbers as it learns, as dropout does; leave `runtime`"):
+        fw.learn(dropout, uniform(), fw.SGD(step=0.1), steps=2, runtime="reference")
