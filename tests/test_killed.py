@@ -140,6 +140,7 @@ def check_kills(folder: Path, spec: str, after: str, delays: list[float], *more:
 CASES = {"cpu": (COMPILED,), "reference, own code": (OWN, "--allow-code")}
 
 
+@pytest.mark.long  # tests/modules/test_torch_commands.py does it once, in every run of the tests
 @pytest.mark.parametrize("case", CASES)
 def test_killed_while_a_walk_is_under_way(tmp_path: Path, case: str) -> None:
     spec, *more = CASES[case]
