@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from freewalk import rng
+from freewalk.torch.functions import Metric
 from freewalk.torch.gradients import NO_MEAN, SAME, Batched, why_not
 from freewalk.torch.layout import Worker
 
@@ -22,21 +23,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 512  # samples in one call of the module
 _ROWS = 64  # rows in one call of the module
 _SUBSET = 17  # the purpose of the draws that choose a subset
-
-Metric = Callable[[torch.Tensor, torch.Tensor], Any]
-
-
-def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The share of samples whose largest output is that of their class; of one output, whether its sign is right.
-
-    Examples
-    --------
-    >>> float(accuracy(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1])))
-    0.5
-    """
-    if outputs.ndim < 2 or outputs.shape[1] == 1:
-        return ((outputs.reshape(-1) > 0) == (targets.reshape(-1) > 0)).double().mean()
-    return (outputs.argmax(dim=1) == targets).double().mean()
 
 
 def chosen(sizes: NDArray[np.int64], most: int) -> list[NDArray[np.int64]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -206,3 +206,23 @@ class Worker:
         if isinstance(inputs, dict):
             return self.module(**inputs)
         return self.module(*inputs) if isinstance(inputs, (tuple, list)) else self.module(inputs)
+
+
+def redrawn(module: Any, layout: Layout, model: NDArray[np.floating[Any]], seed: int) -> NDArray[np.floating[Any]]:
+    """A model in which the parameters of a module are drawn by its layers, from a seed; the rest is as it was."""
+    row = torch.as_tensor(model)
+    worker, views = Worker(module, layout, row.dtype, torch.device("cpu")), layout.views(row)
+    worker.point(views)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for part in worker.module.modules():
+            if reset := reset_of(part):
+                reset()
+    worker.leave(views)
+    return np.asarray(row.numpy())
+
+
+def reset_of(part: Any) -> Callable[[], None] | None:
+    """What draws the parameters of a layer, if it has something."""
+    found = (getattr(part, name, None) for name in ("reset_parameters", "_reset_parameters"))
+    return next((reset for reset in found if callable(reset)), None)

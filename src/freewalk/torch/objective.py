@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -19,13 +19,14 @@ from freewalk.graphs import Graph
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share
 from freewalk.objectives.samples import Nodes, read_only
-from freewalk.torch.evaluation import Evaluation, Metric, accuracy, chosen
+from freewalk.torch import trying
+from freewalk.torch.evaluation import Evaluation, chosen
+from freewalk.torch.functions import Loss, Metric, checked_loss, checked_metrics, name_of
 from freewalk.torch.gradients import Looped
 from freewalk.torch.importance import KINDS, Importance, estimate
-from freewalk.torch.layout import TYPES, Layout, Worker
+from freewalk.torch.layout import Layout, redrawn, reset_of
 from freewalk.torch.samples import Samples, Some, check, digest_of, gathered
 
-Loss = Callable[[Any, Any], torch.Tensor]
 _CPU = torch.device("cpu")
 
 
@@ -120,7 +121,7 @@ class TorchObjective(Objective):
         who = "TorchObjective"
         self.layout = Layout.of(who, module)
         self.module = module
-        self.loss_function = _loss(who, loss)
+        self.loss_function = checked_loss(who, loss)
         listed = check.items(who, "datasets", datasets, "a list with one dataset per node")
         nodes = Nodes.of(who, graph)
         if nodes.n is not None and len(listed) != nodes.n:
@@ -138,7 +139,7 @@ class TorchObjective(Objective):
         self.test = None if test is None else gathered(who, [test])
         if self.test is not None and not self.test.count:
             raise ProblemError(f"{who}: test has no samples, expected some; leave it out to measure on the nodes' own")
-        self.metrics = self._checked_metrics(who, metrics)
+        self.metrics = checked_metrics(who, metrics, self.one_sample()[1])
         extra = () if self.test is None else ("test_loss",)
         self.measures = ("loss", *extra, *self.metrics)
         self.rising = tuple(name for name in self.metrics if name == "accuracy" or name in tuple(rising))
@@ -146,27 +147,13 @@ class TorchObjective(Objective):
         self.primary = first if primary is None else check.choice(who, "primary", primary, self.measures)
         kinds = {part.dtype for part in module.parameters() if part.requires_grad}
         self.precision = "float64" if torch.float64 in kinds else "float32"
-        if self.redraw and not any(map(_reset_of, module.modules())):
+        if self.redraw and not any(map(reset_of, module.modules())):
             raise ProblemError(
                 f"{who}: redraw=True, and no layer of {type(module).__name__} has a method reset_parameters; give it "
                 "one, or pass first models as initial="
             )
         self._importance = self._checked_importance(who, importance)
         self._cast: dict[tuple[torch.dtype, torch.device], Samples] = {}
-
-    def _checked_metrics(self, who: str, metrics: Mapping[str, Metric] | None) -> dict[str, Metric]:
-        if metrics is None:
-            targets = self._samples.fetch(torch.arange(1))[1]
-            whole = isinstance(targets, torch.Tensor) and not (targets.is_floating_point() or targets.is_complex())
-            classes = whole and targets.ndim == 1
-            return {"accuracy": accuracy} if classes else {}
-        check.instance(who, "metrics", metrics, Mapping, "functions metric(outputs, targets) by name")
-        for name, metric in metrics.items():
-            if not isinstance(name, str) or not name.isidentifier() or name in ("loss", "test_loss"):
-                raise check.fail(who, "metrics", name, "names of your own, such as 'accuracy'")
-            if not callable(metric):
-                raise check.fail(who, f"metrics[{name!r}]", metric, "a function metric(outputs, targets)")
-        return dict(metrics)
 
     def _checked_importance(self, who: str, importance: Any) -> str | Importance:
         if isinstance(importance, str):
@@ -221,6 +208,10 @@ class TorchObjective(Objective):
     def samples(self, node: int) -> int:
         """Return how many samples a node has; 0 at a relay."""
         return int(self.sizes[node])
+
+    def one_sample(self) -> tuple[Any, Any]:
+        """Inputs and targets of the first sample, as a batch of one."""
+        return self._samples.fetch(torch.arange(1))
 
     def samples_on(self, dtype: torch.dtype, device: torch.device) -> Samples:
         """The samples on a device, in a type; they are moved once."""
@@ -310,21 +301,8 @@ class TorchObjective(Objective):
         """Return the first models: the module's own parameters or, with `redraw`, drawn for each walk."""
         if not self.redraw:
             return self.first_model()
-        return np.stack([self._redrawn(seed, walk) for walk in range(walks)])
-
-    def _redrawn(self, seed: int, walk: int) -> NDArray[np.floating[Any]]:
-        row = torch.as_tensor(self.first_model())
-        worker = Worker(self.module, self.layout, TYPES[self.precision], _CPU)
-        views = self.layout.views(row)
-        worker.point(views)
-        word = rng.words_of_use(seed, rng.INITIAL, walk, 0, 1)[0]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(word >> np.uint64(1)))
-            for part in worker.module.modules():
-                if reset := _reset_of(part):
-                    reset()
-        worker.leave(views)
-        return np.asarray(row.numpy())
+        words = [rng.words_of_use(seed, rng.INITIAL, walk, 0, 1)[0] >> np.uint64(1) for walk in range(walks)]
+        return np.stack([redrawn(self.module, self.layout, self.first_model(), int(word)) for word in words])
 
     def named(self, model: ArrayLike) -> dict[str, NDArray[Any]]:
         """The parameters and buffers of a model as arrays, by the names that they have in the state_dict."""
@@ -375,7 +353,7 @@ class TorchObjective(Objective):
         array = np.ascontiguousarray(array, dtype=kind)
         return torch.from_numpy(array if array.flags.writeable else array.copy())
 
-    def _views(self, row: torch.Tensor) -> list[torch.Tensor]:
+    def views(self, row: torch.Tensor) -> list[torch.Tensor]:
         """The tensors of a row, with copies of the buffers, which a gradient may change."""
         views, count = self.layout.views(row), len(self.layout.parameters)
         return [*views[:count], *(view.clone() for view in views[count:])]
@@ -425,7 +403,7 @@ class TorchObjective(Objective):
         looped = Looped(self, row.dtype, _CPU)
         scale = float(self.node_weights[node])
         with looped.undisturbed():
-            parts = looped.gradient(self._views(row), torch.as_tensor(first + places), scale, 0)
+            parts = looped.gradient(self.views(row), torch.as_tensor(first + places), scale, 0)
         result = np.zeros(self.dim)
         result[: self.trained] = torch.cat([part.reshape(-1) for part in parts]).double().numpy()
         return result
@@ -447,112 +425,24 @@ class TorchObjective(Objective):
         return Share(alone, node, 0, float(self.node_weights[node]))
 
     def admit(self, model: NDArray[np.floating[Any]]) -> None:
-        """Refuse a module, a loss or metrics that do not fit the data: try them on a first model.
+        """Refuse a module, a loss or metrics that do not fit the data: they are tried on a first model.
 
         Raises
         ------
         ProblemError
             If one fails, or the loss is not finite.
         """
-        row = self._row(model)
-        looped = Looped(self, row.dtype, _CPU)
-        with looped.undisturbed():
-            for node in dict.fromkeys(_extremes(self.sizes)):
-                size = self.samples(node) if self.batch is None else min(self.samples(node), self.batch)
-                self._try(looped, row, node, size)
-            self._admit_measures(row)
-        if name := looped.worker.changed(self.module):
-            raise ProblemError(
-                f"TorchObjective: {name} changes while {type(self.module).__name__} learns and would not travel, since "
-                "it is no parameter that is trained and no buffer of the state_dict; register it as a buffer with "
-                "persistent=True"
-            )
+        trying.learn_and_measure(self, self._row(model))
 
     def admit_single(self, precision: str) -> None:
         """Refuse a module that cannot learn from one sample, as rules do that are `sampled`."""
-        row = self._row(self.first_model().astype(precision))
-        looped = Looped(self, row.dtype, _CPU)
-        with looped.undisturbed():
-            self._try(looped, row, _extremes(self.sizes)[0], 1)
+        trying.learn_from_one(self, self._row(self.first_model().astype(precision)))
 
     @cached_property
     def random(self) -> bool:  # type: ignore[override]
-        """Whether the module draws random numbers while it learns: two seeds give two gradients."""
-        row, looped = self._row(self.first_model()), Looped(self, TYPES[self.precision], _CPU)
-        node = _extremes(self.sizes)[1]
-        numbers = torch.arange(int(self.offsets[node]), int(self.offsets[node + 1]))
-        with looped.undisturbed():
-            one, other = (looped.gradient(self._views(row), numbers, 1.0, seed) for seed in (0, 1))
-        return not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
-
-    def _try(self, looped: Looped, row: torch.Tensor, node: int, size: int) -> None:
-        try:
-            looped.gradient(self._views(row), int(self.offsets[node]) + torch.arange(size), 1.0, 0)
-        except Exception as error:
-            raise self._misfit(f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},", error) from error
-
-    def _admit_measures(self, row: torch.Tensor) -> None:
-        model = row.numpy()
-        try:
-            losses = self.losses(model)
-        except Exception as error:
-            raise self._misfit("the loss", error) from error
-        if not np.isfinite(losses).all():
-            bad = int(np.argmin(np.isfinite(losses)))
-            raise ProblemError(
-                f"TorchObjective: the loss of the first model at node {bad} is {losses[bad]}, expected a finite "
-                "number; look at its data, or scale them"
-            )
-        try:
-            self.measure(model)
-        except Exception as error:
-            raise self._misfit("a measure", error) from error
-
-    def _misfit(self, what: str, error: Exception) -> ProblemError:
-        said = " ".join(str(error).split())[:200]
-        name, samples = type(self.module).__name__, self._samples
-        inputs, targets = samples.fetch(torch.arange(1))
-        shapes = [
-            f"{str(p.dtype).removeprefix('torch.')} {tuple(p.shape[1:])}"
-            for p in (inputs, targets)
-            if isinstance(p, torch.Tensor)
-        ]
-        seen = f" (one sample is {' → '.join(shapes)})" if shapes else ""
-        return ProblemError(
-            f"TorchObjective: {what} of {name} cannot be computed: {type(error).__name__}: {said}{seen}; "
-            "expected a module and a loss that fit the datasets"
-        )
-
-
-def _extremes(sizes: NDArray[np.int64]) -> tuple[int, int]:
-    """The nodes with the fewest and the most samples, of those that have some."""
-    owning = np.flatnonzero(sizes)
-    return int(owning[np.argmin(sizes[owning])]), int(owning[np.argmax(sizes[owning])])
-
-
-def _reset_of(part: Any) -> Callable[[], None] | None:
-    """What draws the parameters of a layer, if it has something."""
-    found = (getattr(part, name, None) for name in ("reset_parameters", "_reset_parameters"))
-    return next((reset for reset in found if callable(reset)), None)
+        """Whether the module draws random numbers while it learns."""
+        return trying.is_random(self, self._row(self.first_model()))
 
 
 def _is_tensor(part: Any) -> bool:
     return isinstance(part, torch.Tensor)
-
-
-def _loss(who: str, loss: Any) -> Loss:
-    if isinstance(loss, str):
-        known = [
-            name for name in vars(torch.nn.functional) if name.endswith(("_loss", "cross_entropy", "_with_logits"))
-        ]
-        check.choice(who, "loss", loss, known)
-        found: Loss = getattr(torch.nn.functional, loss)
-        return found
-    if not callable(loss):
-        raise check.fail(who, "loss", loss, "a function loss(outputs, targets), or the name of one of torch")
-    return loss  # type: ignore[no-any-return]
-
-
-def name_of(loss: Any) -> str:
-    """What a loss is called, the same in every process: a module with its options, a function by its name."""
-    return repr(loss) if isinstance(loss, torch.nn.Module) else getattr(loss, "__qualname__", type(loss).__qualname__)
