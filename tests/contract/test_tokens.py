@@ -110,7 +110,19 @@ def assert_identical(result, expected):
         assert np.array_equal(measures[name], values[: state.walks]), name
 
 
-@pytest.mark.parametrize("lesson", [one for one in LESSONS if not ON_CARD or one[0] in ON_CARDS], ids=" by ".join)
+#: Each rule costs a compilation of some seconds; those named here do not wait.
+QUICK = ("SGD", "Momentum", "GradientTracking")
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        pytest.param(one, marks=[] if one[1] in QUICK else [pytest.mark.long])
+        for one in LESSONS
+        if not ON_CARD or one[0] in ON_CARDS
+    ],
+    ids=" by ".join,
+)
 def test_every_exchange(lesson):
     job = job_of(*lesson)
     expected = learned(Reference().engine(job), 2)
