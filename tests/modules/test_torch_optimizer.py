@@ -98,7 +98,7 @@ def test_local_steps_schedules_and_weights(state, runtime):
         (fw.rules.Momentum(0.1), lambda trained, tensors: trained),
         (fw.SGD(0.1), lambda trained, tensors: 0),
     ],
-    ids=str,
+    ids=lambda value: "" if callable(value) else str(value),  # a function has an address in its name
 )
 def test_bytes_are_parameters_buffers_and_what_travels_with_them(rule, more):
     """Adam sends two vectors, a count for each tensor, and whether there is a state."""
