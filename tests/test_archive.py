@@ -161,7 +161,7 @@ def test_what_is_stored_elsewhere_is_named_and_put_back():
     back = unpack(packed, TYPES)
     assert back[0].leaves[0] is leaf
     assert back[1] is leaf
-    with pytest.raises(RecordError, match=r"does not fit together \(KeyError"):
+    with pytest.raises(RecordError, match=r"does not hold the objective, which is code; pass it"):
         unpack(Packed(packed.tree), TYPES)
 
 

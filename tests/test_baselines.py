@@ -68,6 +68,7 @@ def test_decentralized_sgd(graph, runtime):
     assert np.array_equal(record.data.updates, graph.n * np.arange(ROUNDS + 1))
 
 
+@pytest.mark.long
 def test_the_form_of_lian_et_al(graph, runtime):
     problem, step = problem_on(graph), 0.005
     weights, x, mixed = mixing_matrix(graph), np.zeros((graph.n, 3)), [np.zeros((graph.n, 3))]

@@ -26,7 +26,7 @@ def runs(page: Path) -> list[tuple[str, str, str, int]]:
     return [block for block in found if block[0] == "python" or block[1] or (block[0] == "console")]
 
 
-LONG = ("afternoon.md", "train-a-torch-model.md")
+LONG = ("afternoon.md", "compare.md", "data-and-topologies.md", "train-a-torch-model.md")
 WITHOUT = os.environ.get("FREEWALK_TEST_TORCH") == "0" or find_spec("torch") is None
 
 

@@ -301,6 +301,7 @@ def test_an_average_of_many_needs_no_pairs(monkeypatch):
     np.testing.assert_allclose(record.data.consensus, equal.data.consensus, atol=1e-25)
 
 
+@pytest.mark.long
 def test_the_mean_of_many_models_in_single_precision():
     """Summed in double precision: 0.1 in single precision, added up a million times in it, is 1 % off."""
     graph, tokens = fw.graphs.ring(3), 10**6

@@ -92,6 +92,7 @@ def test_the_exact_values_are_those_of_two_nodes():
     )
 
 
+@pytest.mark.long
 def test_laws_and_hitting_times_of_steep_chains():
     for seed, kernel, exact in steep_chains():
         assert np.isfinite(exact.hitting).all()
@@ -107,6 +108,7 @@ def or_refused(function, *arguments):
         return None
 
 
+@pytest.mark.long
 def test_kemeny_constants_and_fundamental_matrices_of_steep_chains():
     """Z[i, j] can be nothing but the difference of two larger numbers: then it is refused, and no other is."""
     refused = 0
@@ -148,6 +150,7 @@ def test_the_excess_of_sets_of_steep_chains_is_right_or_refused(many):
     assert refused <= asked / 100
 
 
+@pytest.mark.long
 def test_escape_times_of_steep_chains():
     for seed, kernel, exact in steep_chains():
         (nodes,) = random_sets(seed, kernel.graph.n, 1)
@@ -206,6 +209,7 @@ def from_definition(matrix, nodes):
     return law, np.linalg.solve(np.eye(n) - matrix + law, inside - law[inside].sum())
 
 
+@pytest.mark.long
 def test_moderate_chains_from_the_definition():
     """Also as a sum of squares, which says that an excess is never negative."""
     for seed in range(500):

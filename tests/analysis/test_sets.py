@@ -37,6 +37,7 @@ def test_the_heavy_nodes_are_the_trap(graph, nodes):
     assert [trap.nodes for trap in traps] == [nodes]
 
 
+@pytest.mark.long
 def test_the_same_heavy_nodes_are_a_trap_on_sparse_graphs_alone():
     """The walk stays as long at them everywhere; on a sparse graph it comes back."""
     problem = fw.objectives.LeastSquares.synthetic(1000, dim=10, heavy=2, seed=33)
@@ -96,6 +97,7 @@ def test_jumps_free_the_walk():
     assert find_traps(kernel) == []
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 10_000), exponent=st.floats(0.5, 4.0), kind=st.sampled_from(["MH", "MHLJ"]))
 @settings(derandomize=True, deadline=None, database=None, max_examples=25)
 def test_the_numbers_of_a_trap_are_those_of_the_chain(seed, exponent, kind):

@@ -699,6 +699,7 @@ def test_true_bounds_bound_logistic_losses(case, steps, share, start, first):
     assert found.certified <= found.bound * (1 + 1e-9) + 1e-12
 
 
+@pytest.mark.long
 def test_the_certificate_is_above_what_logistic_walks_reach():
     """1000 updates: the mean over 2000 walks lies below the certificate, by less than a factor of 10."""
     problem, kernel = labels(samples=20, ridge=0.5)

@@ -81,7 +81,8 @@ def test_penalties_are_positive(penalty):
 
 def test_the_proximal_form_is_refused_where_it_cannot_run():
     with pytest.raises(FreewalkError, match=r"cpu: Walkman solves a problem at each node.*pass runtime='reference'"):
-        fw.learn(PROBLEM, KERNEL, Walkman(proximal=True), steps=3)
+        fw.learn(PROBLEM, KERNEL, Walkman(proximal=True), steps=3, runtime="cpu")
+    assert fw.learn(PROBLEM, KERNEL, Walkman(proximal=True), steps=3).provenance["runtime"] == "Reference()"
     logistic = Logistic.synthetic(8, dim=3, seed=1)
     with pytest.raises(ProblemError, match=r"Logistic: has no proximal form; take a rule that uses gradients"):
         fw.learn(logistic, KERNEL, Walkman(proximal=True), steps=3, runtime="reference")

@@ -89,6 +89,7 @@ def test_a_setting_changes_what_it_names_and_nothing_else() -> None:
     assert fresh.tables.run == spec.tables.run.model_copy(update={"paths": 0})
 
 
+@pytest.mark.long
 def test_steps_follow_the_rule_of_the_appendix_at_every_fraction() -> None:
     setting = {"seed": 3, "fraction": 0.75, "start": "heaviest"}
     plan = varied("4b", "stated", setting).plan()

@@ -25,7 +25,7 @@ def draw_batch(seed: Any, row: Any, step: Any, local: int, size: int, chosen: In
     >>> chosen = np.empty(3, dtype=np.int64)
     >>> draw_batch(np.uint64(1), np.uint64(0), np.uint64(5), 0, 4, chosen)
     >>> chosen.tolist()
-    [0, 1, 3]
+    [1, 0, 3]
     """
     count = chosen.size
     for place in range(count):
