@@ -7,7 +7,12 @@ from pathlib import Path
 ROOT = Path(__file__).parent
 WITHOUT = os.environ.get("FREEWALK_TEST_TORCH") == "0"
 TORCH = not WITHOUT and find_spec("torch") is not None
-collect_ignore = [] if TORCH else ["tests/torch", "src/freewalk/torch", "src/freewalk/runtimes/torch.py"]
+_NEEDING = [
+    "tests/torch",
+    "src/freewalk/torch",
+    *(f"src/freewalk/runtimes/torch_{name}.py" for name in ("learner", "visits")),
+]
+collect_ignore = [] if TORCH else _NEEDING
 
 
 def pytest_report_header() -> str:

@@ -18,7 +18,7 @@ import freewalk as fw
 from freewalk.runtimes import Torch
 from freewalk.torch import TorchObjective, models
 
-NODES, BATCH, TURNS = 100, 10, 7
+NODES, BATCH = 100, 10
 
 
 def objective(module):
@@ -67,10 +67,10 @@ def seconds_per_step(go, steps):
     return (time.perf_counter() - clock - short) / steps
 
 
-def compare(first, second):
+def compare(first, second, turns):
     """By turns: the seconds of a step of one and of the other, and the median of their ratios."""
     first[0](5), second[0](5)
-    turns = [(seconds_per_step(first[0], first[1]), seconds_per_step(second[0], second[1])) for _ in range(TURNS)]
+    turns = [(seconds_per_step(first[0], first[1]), seconds_per_step(second[0], second[1])) for _ in range(turns)]
     ratios = [one / other for one, other in turns]
     return *(statistics.median(column) for column in zip(*turns, strict=True)), statistics.median(ratios)
 
@@ -79,20 +79,24 @@ def main():
     """Print the ratios."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--device", default="cpu")
-    device = options.parse_args().device
+    options.add_argument("--turns", type=int, default=7)
+    given = options.parse_args()
+    device, turns = given.device, given.turns
     warnings.simplefilter("ignore")
     networks = {"perceptron": models.perceptron(64, 10), "convolutional": models.convolutional((1, 8, 8), 10)}
     print(f"device {device}, {torch.get_num_threads()} threads, torch {torch.__version__}; batches of {BATCH} pictures")
     for name, module in networks.items():
         problem = objective(module)
-        walked, alone, ratio = compare((walk(problem, 1, False, device), 400), (plain_step(module, device), 400))
+        walked, alone, ratio = compare((walk(problem, 1, False, device), 400), (plain_step(module, device), 400), turns)
         print(
             f"{name:14} one walk {walked * 1e6:7.1f} µs per update, torch alone {alone * 1e6:7.1f} µs: "
             f"overhead {100 * (ratio - 1):+.1f} %"
         )
         for walks in (32, 256):
             loop, batch, ratio = compare(
-                (walk(problem, walks, False, device), 20), (walk(problem, walks, True, device), 100)
+                (walk(problem, walks, False, device), max(3, 640 // walks)),
+                (walk(problem, walks, True, device), 100 if device == "cpu" else 2000),
+                turns,
             )
             print(
                 f"{name:14} {walks} walks, one after the other {loop / walks * 1e6:7.1f} µs per update, in one batch "

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,18 @@ def runs(page: Path) -> list[tuple[str, str, str, int]]:
 
 
 LONG = ("afternoon.md",)
+WITHOUT = os.environ.get("FREEWALK_TEST_TORCH") == "0" or find_spec("torch") is None
+
+
+def marks(page: Path) -> list[pytest.MarkDecorator]:
+    needs_torch = any(word in page.read_text() for word in ("freewalk.torch import", "import torch"))
+    found = [pytest.mark.long] if page.name in LONG else []
+    return [*found, pytest.mark.skipif(WITHOUT, reason="its code needs PyTorch")] if needs_torch else found
 
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.long] if page.name in LONG else []) for page in with_code(PAGES)],
+    [pytest.param(page, marks=marks(page)) for page in with_code(PAGES)],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_code_in_page_runs(page, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from freewalk.analysis import diagnose
 from freewalk.comparing import compare
 from freewalk.designs import Design
 from freewalk.errors import FreewalkError
+from freewalk.evaluating import evaluate
 from freewalk.exchanges import Exchange
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, Move
@@ -36,6 +37,7 @@ __all__ = [
     "data",
     "designs",
     "diagnose",
+    "evaluate",
     "exchanges",
     "graphs",
     "learn",

@@ -150,6 +150,11 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
     if phase.rule is None:
         return None
     rule = checked(phase.rule.fitted(objective, phase.kernel))
+    if objective.batch is not None and objective.batch * rule.local_steps > rng.WORDS:
+        raise FreewalkError(
+            f"{type(rule).__name__}: {rule.local_steps:,} local steps with minibatches of {objective.batch:,} need "
+            f"more draws than the {rng.WORDS:,} of a visit; take fewer local steps or smaller batches"
+        )
     begun(rule, np.zeros((2, min(objective.dim, _TRIED))))
     if rule.proximal:
         zeros = [np.zeros(objective.dim) for _ in ("x", *rule.carries, *rule.stores)]
@@ -268,11 +273,11 @@ def targets(listed: tuple[Phase, ...]) -> None:
                 "variation, so the weights of its gradients are biased; leave the target out or, if it is meant, "
                 "declare it with biased=True",
                 TargetWarning,
-                stacklevel=_outside(),
+                stacklevel=outside(),
             )
 
 
-def _outside() -> int:
+def outside() -> int:
     """How many calls up the code is that does not belong to the package: whom a warning is for."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "freewalk":

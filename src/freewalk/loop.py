@@ -2,7 +2,8 @@
 
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -212,13 +213,15 @@ def _advance(run: Continuation, engine: Engine, watch: Watch, stop: Stop, clock:
     state, chunk = run.state, 1.0
     while not run.over and not stop:
         first, began = state.step, time.perf_counter()
-        _proceed(run, engine, min(first + min(int(chunk), _CHUNK_STEPS), run.steps))
+        with _rescued(run, engine, watch, clock, whole=False):
+            _proceed(run, engine, min(first + min(int(chunk), _CHUNK_STEPS), run.steps))
         length, spent = state.step - first, time.perf_counter() - began
         # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
         chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
-        watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
-        if not run.over and not stop:  # what there is at the end is kept by others
-            watch.checkpoint(lambda: _checkpoint(run, engine, clock))
+        with _rescued(run, engine, watch, clock, whole=True):
+            watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
+            if not run.over and not stop:  # what there is at the end is kept by others
+                watch.checkpoint(lambda: _checkpoint(run, engine, clock))
     engine.settle(state)
 
 
@@ -228,9 +231,41 @@ def _proceed(run: Continuation, engine: Engine, until: int) -> None:
     while True:
         end = min(until, (state.step // every + 1) * every) if run.goal else until
         marks = _marks(state.step, end, every, run.steps)
-        _append(run, marks, engine.advance(state, end, marks))
+        first = state.step
+        try:
+            measures = engine.advance(state, end, marks)
+        except Exception:
+            state.step = first  # up to which there are measurements
+            raise
+        _append(run, marks, measures)
         if end == until or run.reached:
             return
+
+
+@contextmanager
+def _rescued(run: Continuation, engine: Engine, watch: Watch, clock: float, whole: bool) -> Iterator[None]:
+    """Where code of the user's fails, hand over what was measured: as `record` of the error, with a note on it.
+
+    Between two steps the state is `whole`, and the run can be resumed. Where a step fails, walks may be ahead of what
+    was learned: where they are and what they visited is left out.
+    """
+    try:
+        yield
+    except Exception as error:
+        with suppress(Exception):  # what went wrong first is what must be heard of
+            record = _checkpoint(run, engine, clock)
+            record.provenance["failed"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            how = "fw.resume completes it" if whole else "it cannot be resumed"
+            if run.over:
+                record.continuation, how = None, "it is complete"
+            elif not whole:
+                record.continuation, record.data = None, record.data.drop_vars(["visits", "at"])
+                record.provenance["not_resumable"] = "it failed in the middle of a step"
+                if watch.path is not None and watch.path.exists():
+                    how += f", but the last checkpoint can: fw.resume(fw.load({str(watch.path)!r}))"
+            error.record = record  # type: ignore[attr-defined]
+            error.add_note(f"freewalk: error.record holds what was measured up to step {run.state.step}; {how}")
+        raise
 
 
 def _checkpoint(run: Continuation, engine: Engine, clock: float) -> Record:
@@ -289,7 +324,7 @@ def _data(run: Continuation) -> "xarray.Dataset":
     attrs: dict[str, Any] = {"partial": int(not run.over), "label": label_of(job.phases, job.tokens)}
     objective = job.objective
     if objective is not None:
-        models, best = state.reported(job.rule_at(state.step)), _optimal(job, objective)
+        models, best = state.reported(job.rule_of(state)), _optimal(job, objective)
         by_walk = _by_walk(state, models)
         mean = by_walk.mean(axis=1, dtype=np.float64).astype(models.dtype) if several else models
         variables["final"] = (("walk", "coordinate"), own(mean))

@@ -37,6 +37,7 @@ LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 STREAM = np.uint64(30)
 USE = np.uint64(23)
+WORDS = 2**24  # words of each use of `MORE` at one step
 HALF = np.uint64(32)
 MULTIPLIER_0 = np.uint64(0xD2511F53)
 MULTIPLIER_1 = np.uint64(0xCD9E8D57)

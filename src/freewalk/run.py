@@ -121,6 +121,9 @@ def learn(
     ------
     FreewalkError
         If something does not fit; nothing has been computed then.
+    Exception
+        Whatever code of yours raises: a module, a rule, a function that shows progress. The error then has an attribute
+        `record` with what was measured before.
 
     Examples
     --------

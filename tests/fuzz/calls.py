@@ -184,6 +184,7 @@ def surface(folder):
     labelled = data.Dataset(features, [0, 1, 0, 1, 0, 1], classes=("no", "yes"))
     halves = data.IID().partition(labelled, 2)
     shared = {"data": labelled, "n": 2, "seed": 1}
+    evaluated = fw.evaluate(record, problem, per_node=True)
     calls = {
         "Dataset": (
             data.Dataset,
@@ -208,6 +209,12 @@ def surface(folder):
         "Quantity.partition": (data.Quantity(0.5).partition, shared),
         "Shards.partition": (data.Shards().partition, shared),
         "FeatureShift.partition": (data.FeatureShift().partition, shared),
+        "evaluate": (
+            fw.evaluate,
+            {"model": record, "objective": problem, "per_node": True, "dataset": (features[:2], [0.0, 1.0])},
+        ),
+        "evaluation_table": (report.evaluation_table, {"found": evaluated}),
+        "node_losses": (report.node_losses, {"found": evaluated, "path": folder / "n.png"}),
         "partition_figure": (report.partition_figure, {"partition": halves, "path": folder / "f.png"}),
         "graphs.topology": (graphs.topology, {"name": "topozoo/Abilene"}),
         "graphs.topologies": (graphs.topologies, {"collection": "sndlib"}),

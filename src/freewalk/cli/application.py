@@ -62,13 +62,15 @@ def _terminable() -> Iterator[None]:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show our own warnings as one line, without the place in our code."""
+    """Show our own warnings as one line, once, without the place in our code."""
     with warnings.catch_warnings():
-        show = warnings.showwarning
+        show, said = warnings.showwarning, set[str]()
 
         def say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, FreewalkWarning):
-                terminal.say(f"warning: {message}", "yellow")
+                if str(message) not in said:  # it may hold for several walks
+                    terminal.say(f"warning: {message}", "yellow")
+                said.add(str(message))
             else:
                 show(message, category, *place, **more)
 
@@ -99,6 +101,8 @@ app = typer.Typer(
         "freewalk compare my.toml       what each walk needs to reach a goal, each at a fair step",
         "freewalk resume runs/example   resume after Ctrl-C or a crash, to the same result",
         "freewalk plot runs/example     draw its figure again",
+        "freewalk evaluate runs/digits  measure its final models, also at each node",
+        "freewalk export runs/digits    write a model to a file, for PyTorch or any other program",
         "freewalk report runs/example   make one HTML page of it",
         "freewalk reproduce             the paper's figures and claims, with verdicts",
     ),

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from enum import StrEnum
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +33,15 @@ _HEADINGS = {
     "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
     "runtime": "Runtimes: [run] runtime = …, in lower case, or a table with kind and parameters",
 }
+
+
+class Example(StrEnum):
+    """A spec to start from."""
+
+    example = "example"
+    digits = "digits"
+
+
 _ALIASES = {"objective": "problem", "data": "dataset", "partitioner": "partition"}
 
 
@@ -157,25 +167,32 @@ def _parameters(console: "Console", kind: "Kind") -> None:
     console.print()
 
 
-@app.command(epilog=examples("freewalk example", "freewalk example my.toml"))
+@app.command(
+    epilog=examples("freewalk example", "freewalk example my.toml", "freewalk example --kind digits digits.toml")
+)
 def example(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="Where to write it; printed if not given.")
     ] = None,
+    kind: Annotated[
+        Example, typer.Option(help="A spec that shows everything, or a model of PyTorch on handwritten digits.")
+    ] = Example.example,
 ) -> None:
-    """Print or write a commented spec to start from."""
+    """Print or write a commented spec to start from; `freewalk example digits` prints that of PyTorch."""
     from freewalk.experiment import shipped
     from freewalk.files import replacing
 
-    text = shipped("example.toml").read_text(encoding="utf-8")
+    if file is not None and str(file) in list(Example):  # without a suffix: not where to write one, but which
+        kind, file = Example(str(file)), None
+    text, name = shipped(f"{kind.value}.toml").read_text(encoding="utf-8"), kind.value
     if file is None:
         typer.echo(text, nl=False)
         return
     if file.exists() or file.is_symlink():
         raise SpecError(f"{file} exists already; choose another name")
-    text = text.replace("freewalk run example.toml", f"freewalk run {file}")
-    text = text.replace('name = "example"', f"name = {json.dumps(file.stem)}").replace(
-        "runs/example/", f"runs/{file.stem}/"
+    text = text.replace(f"freewalk run {name}.toml", f"freewalk run {file}")
+    text = text.replace(f'name = "{name}"', f"name = {json.dumps(file.stem)}").replace(
+        f"runs/{name}", f"runs/{file.stem}"
     )
     with replacing(file) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,6 +49,8 @@ class Kind:
         Whether a spec can use it; the others are for Python.
     own
         Whether it is a class of the user's.
+    needs
+        The extra that it needs, and the module of that name; "": none.
     """
 
     name: str
@@ -58,6 +61,21 @@ class Kind:
     given: tuple[str, ...] = ()
     in_specs: bool = True
     own: bool = False
+    needs: str = ""
+
+    def demand(self) -> None:
+        """Object where the extra is missing, before anything else is made.
+
+        Raises
+        ------
+        MissingExtra
+            With the line that installs it.
+        """
+        try:
+            if self.needs:
+                import_module(self.needs)
+        except ImportError:
+            raise MissingExtra(self.needs, self.needs) from None
 
 
 @cache
@@ -113,6 +131,7 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
         given,
         name not in _NOT_IN_SPECS,
         own,
+        "torch" if listed in (datasets.torch, optimizers.Optimizer) else "",
     )
 
 
@@ -217,6 +236,7 @@ def build(
         return build(inner, part, place, importer)
 
     kind = _find(family, table, where, importer)
+    kind.demand()
     values = kind.signature.read(_values(table), where, nested)
     folder = Path() if importer is None else importer.folder
     if family == "graph" and kind.name == "read":
@@ -232,6 +252,8 @@ def build(
     except MissingExtra:
         raise  # it says all there is to say
     except FreewalkError as error:
+        if str(error).startswith(where):
+            raise
         raise SpecError(f"{where}: {error}") from error
     except Exception as error:
         if not kind.own and not isinstance(error, (TypeError, ValueError, OverflowError, MemoryError)):
@@ -263,6 +285,8 @@ def _find(family: str, table: Mapping[str, Any], where: str, importer: Importer 
             return kind_of(family, name, importer.find_maker(family, name, where), own=True)
         own = importer.find(family, name, where)
         return kind_of(family, name, own, own=True) if wrap is None else wrap(name, own, own=True)
+    if family == "runtime" and isinstance(name, str):  # elsewhere they are written in lower case
+        name = {known.lower(): known for known in kinds}.get(name.lower(), name)
     if not isinstance(name, str) or name not in kinds:
         raise SpecError(f"{where} has no kind {show(name)}; {suggestion(name, kinds, 'there are')}")
     return kinds[name] if wrap is None else wrap(name, _listed(name))

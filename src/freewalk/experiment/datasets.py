@@ -43,7 +43,7 @@ class Origin:
     ) -> tuple[Dataset, Any]:
         """Hold out the test samples, scale the features, and find the node of each other sample."""
         found, held = data, None
-        if check.real("test", "share", test, 0.0, 1.0) > 0:
+        if check.real(data.name, "test", test, 0.0, 1.0) > 0:
             found, held = data.split(test, seed)
         scale = data.shape is None if standardize is None else standardize
         if scale:

@@ -14,7 +14,7 @@ import numpy as np
 from freewalk.checks import in_bytes
 from freewalk.errors import FreewalkError, RecordError, SpecError
 from freewalk.experiment.own import Tell
-from freewalk.experiment.plan import Plan, digest
+from freewalk.experiment.plan import Plan, Posed, digest
 from freewalk.experiment.spec import INPUTS, SPEC, Progress, Spec, load, provenance_of
 from freewalk.files import replacing, write
 from freewalk.record import Record
@@ -217,8 +217,23 @@ class RunFolder:
     def _missing(self) -> list[str]:
         return [name for name in (SPEC, RECORD, TABLE, CURVES) if not (self.path / name).is_file()]
 
+    def pose_again(self) -> Posed:
+        """Make again what an earlier run has learned, from the same files as then.
+
+        Raises
+        ------
+        RecordError
+            If a file that the spec names was changed since.
+        """
+        self._check_files()
+        return self.spec.pose(self.tell)
+
     def _plan_again(self) -> Plan:
         """The plan of a run that began earlier, from the same files as then."""
+        self._check_files()
+        return self.spec.plan(self.tell)
+
+    def _check_files(self) -> None:
         then = self._inputs() if self.spec.files else {}
         for name in self.spec.files:
             file = self.spec.folder / name
@@ -233,7 +248,6 @@ class RunFolder:
                     f"{file}: was changed since the run began, so the walks would not fit together; restore it, or run "
                     "the spec again with --force"
                 )
-        return self.spec.plan(self.tell)
 
     def _inputs(self) -> dict[str, str]:
         """The SHA-256 of the files that the spec names, when the run began."""

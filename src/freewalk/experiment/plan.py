@@ -170,10 +170,7 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
     SpecError
         If a value is out of its range; the message names the table.
     """
-    graph = catalogue.build("graph", tables.graph, f"{source}: [graph]", importer)
-    origin = Origin()
-    given = {"n": graph.n, "graph": graph, "origin": origin}
-    problem = catalogue.build("problem", tables.problem, f"{source}: [problem]", importer, **given)
+    graph, problem, origin = make_problem(tables, source, importer)
     files = {name: digest(importer.folder / name) for name in files_of(tables)}
     options = tables.run.model_dump(exclude={"checkpoint"})
     if isinstance(options["runtime"], dict):
@@ -198,6 +195,22 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
         except FreewalkError as error:
             raise SpecError(f"{where}: {error}") from error
     return plan
+
+
+class Posed(NamedTuple):
+    """What a spec asks to learn: the graph, the objective, and where its data come from."""
+
+    graph: Graph
+    problem: Objective
+    origin: Origin
+
+
+def make_problem(tables: Tables, source: str, importer: Importer) -> Posed:
+    """Make what is learned alone, without any walk; parameters and errors as for `make_plan`."""
+    graph = catalogue.build("graph", tables.graph, f"{source}: [graph]", importer)
+    origin = Origin()
+    given = {"n": graph.n, "graph": graph, "origin": origin}
+    return Posed(graph, catalogue.build("problem", tables.problem, f"{source}: [problem]", importer, **given), origin)
 
 
 class _Made(NamedTuple):

@@ -12,7 +12,7 @@ from freewalk.checks import Checks, takes
 from freewalk.errors import SpecError
 from freewalk.experiment import catalogue, own
 from freewalk.experiment.plan import Plan as Plan
-from freewalk.experiment.plan import files_of, make_plan, parts_of
+from freewalk.experiment.plan import Posed, files_of, make_plan, make_problem, parts_of
 from freewalk.experiment.tables import Tables, read_tables
 from freewalk.record import Record, concat
 from freewalk.watching import MEASURES, Measuring
@@ -118,6 +118,10 @@ class Spec:
             If a value is out of its range; the message names the table.
         """
         return make_plan(self.tables, self.source, own.Importer(self.folder, self.source, tell))
+
+    def pose(self, tell: own.Tell | None = None) -> Posed:
+        """Make what is learned alone: the graph, the objective and its data; parameters and errors as for `plan`."""
+        return make_problem(self.tables, self.source, own.Importer(self.folder, self.source, tell))
 
     def check(self) -> None:
         """Check every name in the spec, without making or importing anything.
@@ -338,6 +342,6 @@ def _folder_of(file: Path) -> Path:
 
 
 def shipped(name: str) -> Path:
-    """The path of a spec that comes with the package: "demo.toml" or "example.toml"."""
+    """The path of a spec that comes with the package: "demo.toml", "digits.toml" or "example.toml"."""
     folder = Path(__file__).parent / "specs"
     return folder / check.choice("shipped", "name", name, sorted(file.name for file in folder.glob("*.toml")))

@@ -103,6 +103,17 @@ class Logistic(Predictor):
         below = (1.0 - self.targets) * small - self.targets
         return np.asarray(np.where(predictions >= 0.0, above, below) / (1.0 + small))
 
+    def assess(self, x: ArrayLike) -> dict[str, float]:
+        """Return the measures of a model, and its accuracy: the share of the samples whose label is the likelier one.
+
+        Examples
+        --------
+        >>> Logistic([[1.0], [1.0], [-1.0], [1.0]], [1, 1, 0, 0]).assess([2.0])["accuracy"]
+        0.75
+        """
+        right = (self.features @ self._model(x) > 0) == (self.targets > 0)
+        return {**self.measure(x), "accuracy": float(right.mean())}
+
     def optimum(self) -> NDArray[np.float64]:
         """Return the minimiser of the loss, to rounding; of several, the one with the smallest norm.
 

@@ -141,6 +141,22 @@ class Objective(ABC):
         """Return all `measures` of a model, by name."""
         return {"loss": self.loss(x)}
 
+    def assess(self, x: ArrayLike) -> Mapping[str, float]:
+        """Return all that is known of a final model: its measures, and what is not measured while walks run."""
+        return measured(self, x)
+
+    def on(self, features: ArrayLike, targets: ArrayLike) -> Objective:
+        """Return the same loss, without any ridge, on other samples, which belong to one node.
+
+        Raises
+        ------
+        ProblemError
+            If the objective does not offer it, or they do not fit.
+        """
+        raise ProblemError(
+            f"{type(self).__name__}: cannot be computed on other samples; give it a method on(features, targets)"
+        )
+
     def initial(self, walks: int, seed: int) -> NDArray[np.floating[Any]]:
         """Return the first model of each walk, walks × dim: zeros unless the objective says otherwise.
 

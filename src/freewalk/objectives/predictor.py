@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
 from freewalk.objectives.objective import Objective, Share
 from freewalk.objectives.samples import Nodes, by_node, check, read_only, table
@@ -212,6 +213,15 @@ class Predictor(Objective):
         They are those at the optimum, and empty for a loss that is not quadratic.
         """
         return np.empty((0, 0)), np.empty(0), 0.0
+
+    def on(self, features: ArrayLike, targets: ArrayLike) -> Predictor:
+        """Return the same loss, without ridge, on other samples, which belong to one node."""
+        rows, answers = table(type(self).__name__, features, targets)
+        if rows.shape[1] != self.dim:
+            raise ProblemError(
+                f"{type(self).__name__}: the other samples have {rows.shape[1]} features, expected {self.dim}"
+            )
+        return type(self)(rows, answers, np.zeros(len(answers), dtype=np.int64))
 
     def local(self, node: int) -> Share:
         """Return the share of one node: its samples, and how much they count."""

@@ -1,8 +1,9 @@
-"""Tables, figures and pages; they read records, diagnoses and partitions, and nothing else."""
+"""Tables, figures and pages; they read records, what `evaluate` found, diagnoses and partitions, and nothing else."""
 
 from typing import Any
 
 from freewalk.report.diagnosis import diagnosis_figure
+from freewalk.report.evaluations import evaluation_table, node_losses
 from freewalk.report.figures import curves
 from freewalk.report.page import Chart, Page, Section, Series, Table, Verdict, Walks, section_of, write_page
 from freewalk.report.partitions import partition_figure
@@ -21,6 +22,8 @@ __all__ = [
     "curves",
     "diagnosis_figure",
     "escape",
+    "evaluation_table",
+    "node_losses",
     "occupancy",
     "partition_figure",
     "section_of",

@@ -69,6 +69,10 @@ class Job:
         """The rule of the update that led to a step, or of the first one."""
         return phase_at(self.phases, max(step - 1, 0)).phase.rule
 
+    def rule_of(self, state: State) -> Rule | None:
+        """The rule whose vectors a state holds."""
+        return phase_at(self.phases, max(state.entered, 0)).phase.rule
+
     def passage(self, start: int, until: int, marks: NDArray[np.int64]) -> Passage:
         """The steps from `start` to `until`, or to the end of their phase."""
         return passage(self.phases, start, until, marks)
@@ -211,7 +215,7 @@ class State:
 
     def bytes_sent(self, job: Job, messages: NDArray[np.int64], probes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The bytes of so many messages and probes of each walk (walks × marks), in all."""
-        size = job.message_bytes(phase_at(job.phases, max(self.entered, 0)).phase.rule)
+        size = job.message_bytes(job.rule_of(self))
         sent = np.asarray(messages * size)  # in the order of the messages: those that lie mark by mark stay so
         if probes.any():
             sent += probes * PROBE_BYTES

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from freewalk import rng
-from freewalk.torch.gradients import Batched
+from freewalk.torch.gradients import NO_MEAN, SAME, Batched, why_not
 from freewalk.torch.layout import Worker
 
 if TYPE_CHECKING:
@@ -72,6 +74,14 @@ class Evaluation:
         shares = np.repeat(objective.node_weights, sizes) / counts / objective.n
         self.shares = torch.as_tensor(shares, dtype=dtype, device=device)
 
+    @contextmanager
+    def released(self) -> Iterator[Evaluation]:
+        """For one use: the model is not kept."""
+        try:
+            yield self
+        finally:
+            self.worker.release()
+
     def of_row(self, row: torch.Tensor) -> dict[str, float]:
         """All measures of one model."""
         objective, loss = self.objective, self.objective.loss_function
@@ -82,7 +92,8 @@ class Evaluation:
             if self.test is not None:
                 outputs, targets = self._outputs(self.test, objective.test_numbers)
                 found["test_loss"] = float(loss(outputs, targets))
-            return found | {name: float(metric(outputs, targets)) for name, metric in objective.metrics.items()}
+            well = math.isfinite(found["loss"])
+            return found | {n: _value(metric, outputs, targets, well) for n, metric in objective.metrics.items()}
 
     def losses(self, row: torch.Tensor) -> NDArray[np.float64]:
         """The loss of one model by node, on the samples that are measured; 0 at a relay."""
@@ -116,6 +127,24 @@ class Evaluation:
         parts = [self._of_some(some, batch) for some in rows.split(_ROWS)]
         return {name: np.concatenate([part[name] for part in parts]) for name in self.objective.measures}
 
+    def why_not(self, row: torch.Tensor, batch: Batched) -> str | None:
+        """Why the losses of all nodes cannot be computed in one batch; None where they can.
+
+        Gradients are tried at a few nodes only, and those may all be of one kind, such as one class.
+        """
+        try:
+            found = self._of_some(row[None], batch)["loss"][0]
+            with torch.no_grad():
+                self.worker.point(self.objective.layout.views(row))
+                outputs, targets = self._outputs(self.samples, self.numbers)
+                expected, singles = self._losses(outputs, targets), batch.losses(outputs, targets) * self.shares
+                by_node = np.array([float(some.sum()) for some in singles.split(np.diff(self.ends).tolist())])
+        except Exception as error:
+            return why_not(error)
+        scale = SAME * max(float(np.abs(expected).max()), 1e-12)
+        apart = np.abs(by_node * self.objective.n - expected).max(), abs(found - expected.mean())
+        return None if all(one <= scale for one in apart) else NO_MEAN
+
     def _of_some(self, rows: torch.Tensor, batch: Batched) -> dict[str, NDArray[np.float64]]:
         objective = self.objective
         views = objective.layout.views(rows)
@@ -137,14 +166,22 @@ class Evaluation:
             found = {"loss": (losses * self.shares).sum(dim=1).double().cpu().numpy()}
             if self.test is not None:
                 outputs, targets = outputs_of(self.test, objective.test_numbers)
-                found["test_loss"] = _each(objective.loss_function, outputs, targets)
+                found["test_loss"] = np.array([float(objective.loss_function(one, targets)) for one in outputs])
+            well = np.isfinite(found["loss"]).tolist()
             for name, metric in objective.metrics.items():
-                found[name] = _each(metric, outputs, targets)
+                values = [_value(metric, one, targets, good) for one, good in zip(outputs, well, strict=True)]
+                found[name] = np.array(values)
         return found
 
 
-def _each(function: Metric, outputs: torch.Tensor, targets: torch.Tensor) -> NDArray[np.float64]:
-    return np.array([float(function(one, targets)) for one in outputs])
+def _value(metric: Metric, outputs: Any, targets: Any, well: bool) -> float:
+    """A metric of one model; where its loss is not finite, one that objects to that is NaN: the model has diverged."""
+    try:
+        return float(metric(outputs, targets))
+    except Exception:
+        if well:
+            raise
+        return math.nan
 
 
 def _part(values: Any, first: int, last: int) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from freewalk.torch.samples import Samples
 if TYPE_CHECKING:
     from freewalk.torch.objective import TorchObjective
 
-_SAME = 1e-3  # relative difference of gradients that are the same but for rounding
+SAME = 1e-3  # relative difference of gradients or losses that are the same but for rounding
+NO_MEAN = "its loss at a node is not the mean of the losses of single samples"
 _PROBED = 4  # nodes on which a batch is compared with a loop
 
 
@@ -32,6 +34,15 @@ class Looped:
         self.generator: torch.Generator = (
             torch.cuda.default_generators[index] if device.type == "cuda" else torch.default_generator
         )
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Leave torch's own generator as it was, whatever is drawn from seeds meanwhile."""
+        state = self.generator.get_state()
+        try:
+            yield
+        finally:
+            self.generator.set_state(state)
 
     def gradient(
         self, views: Sequence[torch.Tensor], numbers: Sequence[int] | torch.Tensor, scale: float, seed: int
@@ -62,23 +73,21 @@ class Batched:
     """
 
     def __init__(self, looped: Looped) -> None:
-        self.samples, self.module, self.layout = looped.samples, looped.worker.module, looped.objective.layout
+        if looped.samples.tensors is None:
+            raise ProblemError("a dataset gives its samples one by one, not as tensors")
+        self.tensors, self.module, self.layout = looped.samples.tensors, looped.worker.module, looped.objective.layout
         self.loss = looped.objective.loss_function
         self.traced: dict[Any, Callable[..., torch.Tensor]] = {}
 
     def gradients(self, rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Rows × trained: the gradients of Σ weights · losses of the samples with these numbers (rows × samples)."""
-        if self.samples.tensors is None:
-            raise ProblemError("samples come one by one")
-        inputs, targets = (part[numbers] for part in self.samples.tensors)
-        key = tuple(inputs.shape), tuple(rows.shape)
+        key = tuple(rows.shape), tuple(numbers.shape)
         if key not in self.traced:
-            self.traced[key] = _traced(self._gradients, rows, inputs, targets, weights)
-        return self.traced[key](rows, inputs, targets, weights)
+            self.traced[key] = _captured(_traced(self._gradients, rows, numbers, weights), rows, numbers, weights)
+        return self.traced[key](rows, numbers, weights)
 
-    def _gradients(
-        self, rows: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
-    ) -> torch.Tensor:
+    def _gradients(self, rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        inputs, targets = (part[numbers] for part in self.tensors)
         count = len(self.layout.parameters)
         views = [view.detach() for view in self.layout.views(rows)]
         parameters, buffers = [view.requires_grad_() for view in views[:count]], views[count:]
@@ -100,20 +109,66 @@ class Batched:
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The loss of each sample."""
-        return torch.func.vmap(lambda output, target: self.loss(output[None], target[None]))(outputs, targets)
+        return torch.func.vmap(lambda one, target: self.loss(one[None], target[None]).reshape(()))(outputs, targets)
 
 
-def _traced(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> Callable[..., torch.Tensor]:
+def _traced(
+    function: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor], *arguments: torch.Tensor
+) -> Callable[..., torch.Tensor]:
     """The operations of a function on tensors of these shapes; the function itself where they cannot be had."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
+    def plain(rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        return function(rows, numbers, weights)  # the tracer counts the arguments of a method wrongly
+
     try:
-        graph = make_fx(function)(*arguments)
+        graph = make_fx(plain)(*arguments)
         graph.graph.eliminate_dead_code()
         graph.recompile()
         return graph  # type: ignore[no-any-return]
     except Exception:  # it is traced for speed alone
         return function
+
+
+def _captured(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """On a CUDA device, a function as one graph of kernels, launched at once; elsewhere the function itself.
+
+    The result is overwritten by the next call.
+    """
+    if arguments[0].device.type != "cuda":
+        return function
+    places = [argument.clone() for argument in arguments]
+    try:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # libraries choose their kernels, and allocate, before anything is captured
+            for _ in range(3):
+                function(*places)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = function(*places)
+    except Exception:  # it is captured for speed alone
+        torch.cuda.synchronize()
+        return function
+
+    def call(*given: torch.Tensor) -> torch.Tensor:
+        for place, argument in zip(places, given, strict=True):
+            place.copy_(argument)
+        graph.replay()
+        return result
+
+    return call
+
+
+@contextmanager
+def in_full_precision(device: torch.device) -> Iterator[None]:
+    """Compute without the shortened numbers that convolutions use on some cards: for comparisons."""
+    if device.type != "cuda":
+        yield
+        return
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
 
 
 def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
@@ -132,41 +187,35 @@ def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
     sizes = objective.sizes
     nodes = _unequal(sizes)
     rows = row.detach().clone().expand(len(nodes), -1).clone()
-    state = looped.generator.get_state()
     try:
-        expected = torch.stack(
-            [
-                torch.cat(
-                    [
-                        part.reshape(-1)
-                        for part in looped.gradient(
-                            objective.layout.views(rows[place]), _numbers(objective, node), 1.0, 0
-                        )
-                    ]
-                )
-                for place, node in enumerate(nodes)
-            ]
-        )
-        if not torch.equal(rows, row.expand_as(rows)):
-            return "its buffers change while it learns, as those of a batch norm do"
-        numbers, weights = padded(objective, np.array(nodes), int(sizes[nodes].max()))
-        batch = Batched(looped)
-        found = batch.gradients(
-            rows,
-            torch.as_tensor(numbers, device=rows.device),
-            torch.as_tensor(weights / objective.node_weights[nodes][:, None], dtype=rows.dtype, device=rows.device),
-        )
+        with looped.undisturbed():
+            expected = torch.stack(
+                [
+                    torch.cat([part.reshape(-1) for part in looped.gradient(views, _numbers(objective, node), 1.0, 0)])
+                    for views, node in zip(map(objective.layout.views, rows), nodes, strict=True)
+                ]
+            )
+            if not torch.equal(rows, row.expand_as(rows)):
+                return "its buffers change while it learns, as those of a batch norm do"
+            at = torch.as_tensor(nodes, device=rows.device)
+            numbers, weights = Full(objective, row).of(np.array(nodes), at)
+            scales = torch.as_tensor(objective.node_weights[nodes][:, None], dtype=rows.dtype, device=rows.device)
+            batch = Batched(looped)
+            found = batch.gradients(rows, numbers, weights / scales)
     except Exception as error:
-        words = " ".join(str(error).split())
-        if "randomness" in words:
-            return "it draws random numbers while it learns, as dropout does"
-        return f"it cannot be vectorized ({type(error).__name__}: {words[:120]})"
-    finally:
-        looped.generator.set_state(state)
+        return why_not(error)
     scale = float(expected.abs().max())
-    if not float((found - expected).abs().max()) <= _SAME * max(scale, 1e-12):
-        return "its loss at a node is not the mean of the losses of single samples"
+    if not float((found - expected).abs().max()) <= SAME * max(scale, 1e-12):
+        return NO_MEAN
     return batch
+
+
+def why_not(error: Exception) -> str:
+    """What an error says about a module that cannot be run in one batch."""
+    words = " ".join(str(error).split())
+    if "randomness" in words:
+        return "it draws random numbers while it learns, as dropout does"
+    return f"it cannot be vectorized ({type(error).__name__}: {words[:120]})"
 
 
 def _unequal(sizes: NDArray[np.int64]) -> list[int]:
@@ -180,12 +229,26 @@ def _numbers(objective: TorchObjective, node: int) -> torch.Tensor:
     return torch.arange(int(objective.offsets[node]), int(objective.offsets[node + 1]))
 
 
-def padded(
-    objective: TorchObjective, nodes: NDArray[np.int64], length: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """All samples of some nodes as rows of one length, and their weights in the loss of the node; 0 where filled up."""
-    sizes, first = objective.sizes[nodes][:, None], objective.offsets[nodes][:, None]
-    places = np.arange(length)[None]
-    numbers = np.where(places < sizes, first + places, np.minimum(first, objective.count - 1))
-    share = objective.node_weights[nodes][:, None] / np.maximum(sizes, 1)
-    return numbers, np.where(places < sizes, share, 0.0)
+class Full:
+    """All samples of nodes, as rows of one length, on a device."""
+
+    def __init__(self, objective: TorchObjective, like: torch.Tensor) -> None:
+        self.sizes, self.most = objective.sizes, int(objective.sizes.max())
+        device = like.device
+        self.counts = torch.as_tensor(objective.sizes.copy(), device=device)[:, None]
+        first = np.minimum(objective.offsets[:-1], objective.count - 1)  # of a relay behind all nodes with data
+        self.first = torch.as_tensor(first, device=device)[:, None]
+        shares = objective.node_weights / np.maximum(objective.sizes, 1)
+        self.shares = torch.as_tensor(shares, dtype=like.dtype, device=device)[:, None]
+        self.places = torch.arange(self.most, device=device)[None]
+
+    def of(self, nodes: NDArray[np.int64], at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The samples of some nodes, and their weights in the loss of the node; 0 where rows are filled up.
+
+        Lengths are powers of two, or the most samples that a node has: a function is traced for each of them.
+        """
+        longest = int(self.sizes[nodes].max())
+        places = self.places[:, : min(1 << max(longest - 1, 0).bit_length(), self.most)]
+        there = places < self.counts[at]
+        numbers = torch.where(there, self.first[at] + places, self.first[at])
+        return numbers, there * self.shares[at]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from freewalk.checks import Checks
 from freewalk.errors import ProblemError
@@ -54,7 +55,7 @@ def estimate(
         Whose nodes.
     kind
         "smoothness": the largest absolute eigenvalue of the Hessian of f_v, by power iteration; "gradient": ‖∇f_v‖;
-        "size": the number of samples times c_v.
+        "size": the number of samples.
     row
         The model.
     tolerance
@@ -77,13 +78,22 @@ def estimate(
     else:
         looped = Looped(objective, row.dtype, torch.device("cpu"))
         looped.worker.module.eval()  # dropout and batches would make it noisy
-        for node in owning:
-            values[node], spent = (
-                (_gradient_norm(looped, row, int(node)), 1)
-                if kind == "gradient"
-                else _curvature(looped, row, int(node), tolerance, most)
-            )
-            cost += spent
+        # Attention has faster kernels, which cannot be differentiated twice.
+        with looped.undisturbed(), sdpa_kernel(SDPBackend.MATH):
+            for node in owning:
+                try:
+                    values[node], spent = (
+                        (_gradient_norm(looped, row, int(node)), 1)
+                        if kind == "gradient"
+                        else _curvature(looped, row, int(node), tolerance, most)
+                    )
+                except Exception as error:
+                    said = " ".join(str(error).split())[:200]
+                    raise ProblemError(
+                        f"estimate: {kind} at node {node} cannot be computed ({type(error).__name__}: {said}); look at "
+                        'the module and the data, or take importance="size" or one number per node'
+                    ) from error
+                cost += spent
     found = values[owning]
     if not np.isfinite(found).all() or not (found > 0).any():
         bad = int(owning[int(np.argmin(np.isfinite(found)))])

@@ -43,16 +43,24 @@ class Layout:
         """
         check.instance(who, "module", module, torch.nn.Module, "a torch.nn.Module")
         trained = {name: part for name, part in module.named_parameters() if part.requires_grad}
-        lazy = [name for name, part in module.named_parameters() if torch.nn.parameter.is_lazy(part)]
+        everything = (*module.named_parameters(), *module.named_buffers())
+        lazy = [name for name, part in everything if torch.nn.parameter.is_lazy(part)]
         if lazy:
             raise ProblemError(f"{who}: {lazy[0]} has no shape yet, expected a module that has seen an input; call it")
         if not trained:
             raise ProblemError(f"{who}: {type(module).__name__} has no parameter to train")
         kept = module.state_dict(keep_vars=True)
         buffers = {name: part for name, part in module.named_buffers() if name in kept}
-        kinds = {part.dtype for part in trained.values()}
-        if not all(kind.is_floating_point for kind in kinds):
-            raise ProblemError(f"{who}: the parameters are {', '.join(map(str, kinds))}, expected real numbers")
+        for name, part in trained.items():
+            if part.dtype not in TYPES.values():
+                kind = str(part.dtype).removeprefix("torch.")
+                raise ProblemError(
+                    f"{who}: {name} is {kind}, expected float32 or float64: small steps would be rounded away; call "
+                    "module.float()"
+                )
+        for name, part in buffers.items():
+            if part.is_complex():
+                raise ProblemError(f"{who}: the buffer {name} is complex, expected real or whole numbers")
         shapes = tuple(tuple(part.shape) for part in (*trained.values(), *buffers.values()))
         whole = tuple(name for name, part in buffers.items() if not part.is_floating_point())
         return cls(tuple(trained), tuple(buffers), shapes, whole)
@@ -91,10 +99,17 @@ class Layout:
         row = np.empty(self.size, dtype=dtype)
         for name, start, end, shape in zip(self.names, [0, *self.ends[:-1]], self.ends, self.shapes, strict=True):
             part = tensors[name]
-            values = part.detach().cpu().numpy() if isinstance(part, torch.Tensor) else np.asarray(part)
-            if values.shape != shape:
-                raise ProblemError(f"model: {name} has shape {values.shape}, expected {shape}")
-            row[start:end] = values.reshape(-1)
+            values = part.detach().cpu() if isinstance(part, torch.Tensor) else torch.as_tensor(np.asarray(part))
+            if tuple(values.shape) != shape:
+                raise ProblemError(f"model: {name} has shape {tuple(values.shape)}, expected {shape}")
+            row[start:end] = values.reshape(-1).to(TYPES[dtype]).numpy()
+            if name in self.whole and not torch.equal(
+                values.reshape(-1).double(), torch.as_tensor(row[start:end]).double()
+            ):
+                raise ProblemError(
+                    f"model: the buffer {name} holds whole numbers that {dtype} cannot hold, as which it travels; "
+                    "register it with persistent=False if it never changes, or take a module.double()"
+                )
         return row
 
     def named(self, row: NDArray[np.floating[Any]]) -> dict[str, NDArray[Any]]:
@@ -120,32 +135,71 @@ class Worker:
             if name in travelling:
                 kind = part.dtype if name in layout.whole else dtype
                 memo[id(part)] = torch.empty(part.shape, dtype=kind, device=device)
-        self.module = copy.deepcopy(module, memo).to(device=device, dtype=dtype)
+        try:
+            self.module = copy.deepcopy(module, memo).to(device=device, dtype=dtype)
+        except Exception as error:
+            raise ProblemError(
+                f"TorchObjective: {type(module).__name__} cannot be copied ({type(error).__name__}: {error}), expected "
+                "a module on which copy.deepcopy works"
+            ) from error
         found = dict(self.module.named_parameters())
         self.parameters = [found[name] for name in layout.parameters]
-        owners = {name: name.rpartition(".") for name in layout.buffers}
-        self._buffers = [(self.module.get_submodule(path), key) for path, _, key in owners.values()]
-        self._whole = [place for place, name in enumerate(layout.buffers) if name in layout.whole]
-        self._own = [owner._buffers[key] for owner, key in self._buffers]
+        places = {id(part): layout.buffers.index(name) for name, part in module.named_buffers() if name in travelling}
+        self._buffers: list[list[tuple[Any, str]]] = [[] for _ in layout.buffers]  # several where modules share one
+        for name, part in module.named_buffers(remove_duplicate=False):
+            if id(part) in places:
+                path, _, key = name.rpartition(".")
+                self._buffers[places[id(part)]].append((self.module.get_submodule(path), key))
+        self._whole = {
+            place: torch.empty(shape, dtype=dict(module.named_buffers())[name].dtype, device=device)
+            for place, (name, shape) in enumerate(
+                zip(layout.buffers, layout.shapes[len(layout.parameters) :], strict=True)
+            )
+            if name in layout.whole
+        }
+        self._pointed: list[torch.Tensor] = []
 
     def point(self, views: Sequence[torch.Tensor]) -> None:
         """Work on these tensors: those of a row, in the order of the layout."""
         for parameter, view in zip(self.parameters, views, strict=False):
             parameter.data = view
         if self._buffers:
-            rest = views[len(self.parameters) :]
-            for place, (owner, key) in enumerate(self._buffers):
-                owner._buffers[key] = rest[place]
-            for place in self._whole:
-                owner, key = self._buffers[place]
-                owner._buffers[key] = self._own[place].copy_(rest[place].round())
+            # Detached: where a module computes one with a gradient, the row must not get into its graph.
+            self._pointed = [view.detach() for view in views[len(self.parameters) :]]
+            for place, own in self._whole.items():
+                self._pointed[place] = own.copy_(self._pointed[place].round())
+            for owners, view in zip(self._buffers, self._pointed, strict=True):
+                for owner, key in owners:
+                    owner._buffers[key] = view
 
     def leave(self, views: Sequence[torch.Tensor]) -> None:
         """Write what is no view back to the row."""
         rest = views[len(self.parameters) :]
-        for place, (owner, key) in enumerate(self._buffers):
-            if owner._buffers[key] is not rest[place]:
-                rest[place].copy_(owner._buffers[key])
+        for place, owners in enumerate(self._buffers):
+            view = self._pointed[place]
+            values = next((owner._buffers[key] for owner, key in owners if owner._buffers[key] is not view), view)
+            if values is not view or place in self._whole:
+                rest[place].copy_(values.detach())
+
+    def release(self) -> None:
+        """Work on nothing: whoever keeps a worker need not keep its last model."""
+        for parameter in self.parameters:
+            parameter.data = torch.empty(0, dtype=self.dtype, device=self.device)
+        for owners in self._buffers:
+            for owner, key in owners:
+                owner._buffers[key] = None
+        self._pointed = []
+
+    def changed(self, module: Any) -> str | None:
+        """The name of something that does not travel and is not as in the module; None where all of it is."""
+        travelling = set(self.layout.names)
+        here: dict[str, Any] = dict((*self.module.named_parameters(), *self.module.named_buffers()))
+        for name, part in (*module.named_parameters(), *module.named_buffers()):
+            if name not in travelling and name in here:
+                own = part.detach().to(device=self.device, dtype=here[name].dtype)
+                if own.shape != here[name].shape or not torch.equal(own.nan_to_num(), here[name].detach().nan_to_num()):
+                    return str(name)
+        return None
 
     def call(self, inputs: Any) -> Any:
         """The output of the module; several inputs are several arguments."""

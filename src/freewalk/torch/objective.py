@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +23,9 @@ from freewalk.torch.evaluation import Evaluation, Metric, accuracy, chosen
 from freewalk.torch.gradients import Looped
 from freewalk.torch.importance import KINDS, Importance, estimate
 from freewalk.torch.layout import TYPES, Layout, Worker
-from freewalk.torch.samples import Samples, check, gathered
+from freewalk.torch.samples import Samples, Some, check, digest_of, gathered
 
 Loss = Callable[[Any, Any], torch.Tensor]
-_MOST_DRAWS = 2**24  # words of one use at one step
 _CPU = torch.device("cpu")
 
 
@@ -132,7 +132,7 @@ class TorchObjective(Objective):
         known, self.relays = Nodes(who, len(listed), nodes.names).relays(relays, owners)
         self.node_names, self.heavy = nodes.names, known.members("heavy", heavy)
         self.weight_by = check.choice(who, "weight_by", weight_by, ("node", "sample"))
-        self.batch = None if batch is None else check.whole(who, "batch", batch, 1, _MOST_DRAWS - 1)
+        self.batch = None if batch is None else check.whole(who, "batch", batch, 1, rng.WORDS)
         self.redraw = check.flag(who, "redraw", redraw)
         self.measure_on = check.whole(who, "measure_on", measure_on, 1)
         self.test = None if test is None else gathered(who, [test])
@@ -144,14 +144,21 @@ class TorchObjective(Objective):
         self.rising = tuple(name for name in self.metrics if name == "accuracy" or name in tuple(rising))
         first = next(iter(self.metrics), "loss")
         self.primary = first if primary is None else check.choice(who, "primary", primary, self.measures)
-        self.precision = "float64" if next(module.parameters()).dtype == torch.float64 else "float32"
+        kinds = {part.dtype for part in module.parameters() if part.requires_grad}
+        self.precision = "float64" if torch.float64 in kinds else "float32"
+        if self.redraw and not any(map(_reset_of, module.modules())):
+            raise ProblemError(
+                f"{who}: redraw=True, and no layer of {type(module).__name__} has a method reset_parameters; give it "
+                "one, or pass first models as initial="
+            )
         self._importance = self._checked_importance(who, importance)
         self._cast: dict[tuple[torch.dtype, torch.device], Samples] = {}
 
     def _checked_metrics(self, who: str, metrics: Mapping[str, Metric] | None) -> dict[str, Metric]:
         if metrics is None:
-            targets = None if self._samples.tensors is None else self._samples.tensors[1]
-            classes = targets is not None and not targets.is_floating_point() and targets.ndim == 1
+            targets = self._samples.fetch(torch.arange(1))[1]
+            whole = isinstance(targets, torch.Tensor) and not (targets.is_floating_point() or targets.is_complex())
+            classes = whole and targets.ndim == 1
             return {"accuracy": accuracy} if classes else {}
         check.instance(who, "metrics", metrics, Mapping, "functions metric(outputs, targets) by name")
         for name, metric in metrics.items():
@@ -252,6 +259,10 @@ class TorchObjective(Objective):
     def fingerprint(self) -> str:
         """What a run that is resumed must have in common with the one that began: a SHA-256 of structure and data."""
         parts = [repr(self), repr(self.layout), self._samples.digest(), repr(self.measures), str(self.measure_on)]
+        parts += ["" if self.test is None else self.test.digest(), name_of(self.loss_function)]
+        parts += [re.sub(r" at 0x[0-9a-f]+", "", repr(self.module))]
+        fixed = dict((*self.module.named_parameters(), *self.module.named_buffers()))
+        parts += [f"{name} {digest_of(fixed[name])}" for name in fixed if name not in set(self.layout.names)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def story(self) -> dict[str, Any]:
@@ -310,7 +321,7 @@ class TorchObjective(Objective):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(word >> np.uint64(1)))
             for part in worker.module.modules():
-                if callable(reset := getattr(part, "reset_parameters", None)):
+                if reset := _reset_of(part):
                     reset()
         worker.leave(views)
         return np.asarray(row.numpy())
@@ -321,12 +332,12 @@ class TorchObjective(Objective):
 
     def state_dict(self, model: ArrayLike) -> dict[str, torch.Tensor]:
         """The whole state_dict of the module for a model, also with what does not travel."""
-        own = {name: part.detach().clone() for name, part in self.module.state_dict().items()}
+        own = {n: part.detach().clone() if _is_tensor(part) else part for n, part in self.module.state_dict().items()}
         tied = {
             name: part for name, part in self.module.state_dict(keep_vars=True).items() if name not in self.layout.names
         }
         found = {name: torch.as_tensor(part.copy()) for name, part in self.named(model).items()}
-        first = {id(part): name for name, part in self.module.named_parameters()}
+        first = {id(part): name for name, part in (*self.module.named_parameters(), *self.module.named_buffers())}
         shared = {name: found[first[id(part)]] for name, part in tied.items() if first.get(id(part)) in found}
         return own | {name: part.to(own[name].dtype) for name, part in (found | shared).items()}
 
@@ -372,7 +383,25 @@ class TorchObjective(Objective):
     def measure(self, x: ArrayLike) -> Mapping[str, float]:
         """Return all measures of a model, by name."""
         row = self._row(x)
-        return self._evaluation(row.dtype).of_row(row)
+        with self._evaluation(row.dtype).released() as evaluation:
+            return evaluation.of_row(row)
+
+    def on(self, features: ArrayLike, targets: ArrayLike) -> TorchObjective:
+        """Return the same module and loss on other samples, which belong to one node; they are given its shapes."""
+        pair = [torch.as_tensor(np.array(part)) for part in (features, targets)]
+        for place, own in enumerate(self._samples.tensors or ()):
+            if pair[place][:1].numel() == own[:1].numel():
+                pair[place] = pair[place].reshape(-1, *own.shape[1:])
+            pair[place] = pair[place].to(own.dtype)
+        return TorchObjective(
+            self.module,
+            self.loss_function,
+            [tuple(pair)],
+            metrics=self.metrics,
+            importance=np.ones(1),
+            measure_on=self.measure_on,
+            rising=self.rising,
+        )
 
     def loss(self, x: ArrayLike) -> float:
         """Return f(x) on the samples that are measured."""
@@ -381,7 +410,8 @@ class TorchObjective(Objective):
     def losses(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return f_v(x) by node, on the samples that are measured."""
         row = self._row(x)
-        return self._evaluation(row.dtype).losses(row)
+        with self._evaluation(row.dtype).released() as evaluation:
+            return evaluation.losses(row)
 
     def zero_loss(self) -> float:
         """Return NaN: nothing is known of the model whose parameters are all zero."""
@@ -394,7 +424,8 @@ class TorchObjective(Objective):
         places = np.arange(self.samples(node)) if sample is None else np.atleast_1d(np.asarray(sample))
         looped = Looped(self, row.dtype, _CPU)
         scale = float(self.node_weights[node])
-        parts = looped.gradient(self._views(row), torch.as_tensor(first + places), scale, 0)
+        with looped.undisturbed():
+            parts = looped.gradient(self._views(row), torch.as_tensor(first + places), scale, 0)
         result = np.zeros(self.dim)
         result[: self.trained] = torch.cat([part.reshape(-1) for part in parts]).double().numpy()
         return result
@@ -408,7 +439,7 @@ class TorchObjective(Objective):
         alone = TorchObjective(
             self.module,
             self.loss_function,
-            [samples.fetch(numbers)],
+            [samples.fetch(numbers) if samples.tensors is not None else Some(samples, numbers)],
             metrics=self.metrics,
             batch=self.batch,
             importance=np.ones(1),
@@ -424,22 +455,36 @@ class TorchObjective(Objective):
             If one fails, or the loss is not finite.
         """
         row = self._row(model)
-        smallest, largest = (int(node) for node in _extremes(self.sizes))
         looped = Looped(self, row.dtype, _CPU)
-        state = looped.generator.get_state()
-        for node in dict.fromkeys((smallest, largest)):
-            size = self.samples(node) if self.batch is None else min(self.samples(node), self.batch)
-            numbers = int(self.offsets[node]) + torch.arange(size)
-            try:
-                looped.gradient(self._views(row), numbers, 1.0, 0)
-            except Exception as error:
-                raise self._misfit(
-                    f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},", error
-                ) from error
-            finally:
-                looped.generator.set_state(state)
+        with looped.undisturbed():
+            for node in dict.fromkeys(_extremes(self.sizes)):
+                size = self.samples(node) if self.batch is None else min(self.samples(node), self.batch)
+                self._try(looped, row, node, size)
+            self._admit_measures(row)
+        if name := looped.worker.changed(self.module):
+            raise ProblemError(
+                f"TorchObjective: {name} changes while {type(self.module).__name__} learns and would not travel, since "
+                "it is no parameter that is trained and no buffer of the state_dict; register it as a buffer with "
+                "persistent=True"
+            )
+
+    def admit_single(self, precision: str) -> None:
+        """Refuse a module that cannot learn from one sample, as rules do that are `sampled`."""
+        row = self._row(self.first_model().astype(precision))
+        looped = Looped(self, row.dtype, _CPU)
+        with looped.undisturbed():
+            self._try(looped, row, _extremes(self.sizes)[0], 1)
+
+    def _try(self, looped: Looped, row: torch.Tensor, node: int, size: int) -> None:
         try:
-            losses = self._evaluation(row.dtype).losses(row)
+            looped.gradient(self._views(row), int(self.offsets[node]) + torch.arange(size), 1.0, 0)
+        except Exception as error:
+            raise self._misfit(f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},", error) from error
+
+    def _admit_measures(self, row: torch.Tensor) -> None:
+        model = row.numpy()
+        try:
+            losses = self.losses(model)
         except Exception as error:
             raise self._misfit("the loss", error) from error
         if not np.isfinite(losses).all():
@@ -472,7 +517,17 @@ class TorchObjective(Objective):
 def _extremes(sizes: NDArray[np.int64]) -> tuple[int, int]:
     """The nodes with the fewest and the most samples, of those that have some."""
     owning = np.flatnonzero(sizes)
-    return owning[np.argmin(sizes[owning])], owning[np.argmax(sizes[owning])]
+    return int(owning[np.argmin(sizes[owning])]), int(owning[np.argmax(sizes[owning])])
+
+
+def _reset_of(part: Any) -> Callable[[], None] | None:
+    """What draws the parameters of a layer, if it has something."""
+    found = (getattr(part, name, None) for name in ("reset_parameters", "_reset_parameters"))
+    return next((reset for reset in found if callable(reset)), None)
+
+
+def _is_tensor(part: Any) -> bool:
+    return isinstance(part, torch.Tensor)
 
 
 def _loss(who: str, loss: Any) -> Loss:
@@ -486,3 +541,8 @@ def _loss(who: str, loss: Any) -> Loss:
     if not callable(loss):
         raise check.fail(who, "loss", loss, "a function loss(outputs, targets), or the name of one of torch")
     return loss  # type: ignore[no-any-return]
+
+
+def name_of(loss: Any) -> str:
+    """What a loss is called, the same in every process: a module with its options, a function by its name."""
+    return repr(loss) if isinstance(loss, torch.nn.Module) else getattr(loss, "__qualname__", type(loss).__qualname__)

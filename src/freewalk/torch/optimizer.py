@@ -15,7 +15,7 @@ from freewalk.objectives import Objective
 from freewalk.rules.rule import Rule, check, check_options
 from freewalk.schedules import Schedule
 
-OTHERS = "others"  # the vector of what has not the shape of a parameter: counts of steps
+OTHERS = "others"  # the vectors of what has not the shape of a parameter: counts of steps
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,19 @@ class Slot:
 
     parameter: int
     key: str
-    vector: int
+    vector: str
     start: int
     shape: tuple[int, ...]
 
     @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
     def end(self) -> int:
         """Behind its last number."""
-        return self.start + int(np.prod(self.shape, dtype=np.int64))
+        return self.start + self.size
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,6 @@ class Optimizer(Rule):
     weighted: bool = True
     local_steps: int = 1
     slots: tuple[Slot, ...] = field(default=(), repr=False)  # filled in by `fitted`
-    sizes: tuple[int, int] = field(
-        default=(0, 0), repr=False
-    )  # numbers of a vector shaped as parameters; of all others
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -90,9 +92,7 @@ class Optimizer(Rule):
         elif not callable(self.factory):
             expected = 'the name of a class in torch.optim, such as "Adam", or a function of a list of parameters'
             raise check.fail("Optimizer", "factory", self.factory, expected)
-        self.make([torch.nn.Parameter(torch.zeros(1))])
-        object.__setattr__(self, "slots", tuple(s if isinstance(s, Slot) else Slot(**s) for s in self.slots))
-        object.__setattr__(self, "sizes", tuple(self.sizes))
+        self.make([torch.nn.Parameter(torch.zeros(1, 1))])
 
     def make(self, parameters: list[Any]) -> Any:
         """An optimizer of these parameters.
@@ -119,8 +119,7 @@ class Optimizer(Rule):
     @property
     def vectors(self) -> tuple[str, ...]:
         """The vectors of its state, by name."""
-        shaped = dict.fromkeys(slot.key for slot in self.slots if slot.vector >= 0)
-        return (*shaped, OTHERS) if self.slots else ()
+        return tuple(dict.fromkeys([OTHERS, *(slot.vector for slot in self.slots)])) if self.slots else ()
 
     @property
     def carries(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -141,8 +140,7 @@ class Optimizer(Rule):
         """How many numbers travel with the model: those of its state, and whether there is one."""
         if self.state != "travels" or not self.slots:
             return 0
-        shaped = {slot.key for slot in self.slots if slot.vector >= 0}
-        return len(shaped) * self.sizes[0] + self.sizes[1]
+        return 1 + sum(slot.size for slot in self.slots)
 
     def fitted(self, objective: Objective, kernel: Kernel) -> Optimizer:
         """The rule that knows which vectors the state of its optimizer has: one step is tried."""
@@ -153,7 +151,7 @@ class Optimizer(Rule):
                 f"Optimizer: {type(objective).__name__} has no torch module, expected a freewalk.torch.TorchObjective; "
                 "take one of fw.rules"
             )
-        if self.state == "resets" or self.slots:
+        if self.state == "resets":
             return self
         layout = objective.layout
         shapes = layout.shapes[: len(layout.parameters)]
@@ -168,8 +166,8 @@ class Optimizer(Rule):
                 f"Optimizer: {self.factory} fails in a step: {type(error).__name__}: {error}"
             ) from error
         starts = [0, *layout.ends]
-        keys: list[str] = []
-        slots, others = [], 1  # the first of them: whether there is a state
+        # The first number of the others: whether there is a state. A very small model needs several such vectors.
+        slots, others, name, count = list[Slot](), 1, OTHERS, 1
         for place, parameter in enumerate(parameters):
             for key, value in optimizer.state.get(parameter, {}).items():
                 if value is None:
@@ -181,19 +179,20 @@ class Optimizer(Rule):
                     )
                 shape = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
                 if shape == shapes[place]:
-                    keys += [key] * (key not in keys)
-                    slots.append(Slot(place, key, keys.index(key), starts[place], shape))
-                else:
-                    slots.append(Slot(place, key, -1, others, shape))
-                    others = slots[-1].end
-        if not slots:
-            return self
-        if others > objective.dim:
-            raise FreewalkError(
-                f"Optimizer: {self.factory} keeps {others} numbers that are shaped like no parameter, expected at most "
-                f'{objective.dim}; take state="resets"'
-            )
-        return replace(self, slots=tuple(slots), sizes=(layout.trained, others))
+                    slots.append(Slot(place, key, f"state {key}", starts[place], shape))
+                    continue
+                size = int(np.prod(shape, dtype=np.int64))
+                if size > objective.dim:
+                    raise FreewalkError(
+                        f"Optimizer: {self.factory} keeps {size:,} numbers in {key!r}, more than the model has; take "
+                        'state="resets"'
+                    )
+                if others + size > objective.dim:
+                    count, others = count + 1, 0
+                    name = f"{OTHERS} {count}"
+                slots.append(Slot(place, key, name, others, shape))
+                others += size
+        return replace(self, slots=tuple(slots))
 
 
 def _is_optimizer(kind: Any) -> bool:
@@ -222,25 +221,19 @@ class Stepper:
     def load(self, vectors: torch.Tensor | None) -> None:
         """Take up the state that lies in these vectors (vectors × dim); None, or one that is not there: begin anew."""
         self.optimizer.state.clear()
-        if vectors is None or not self.rule.slots:
-            return
-        others = self.places[OTHERS]
-        if float(vectors[others, 0]) == 0.0:
+        if vectors is None or not self.rule.slots or float(vectors[self.places[OTHERS], 0]) == 0.0:
             return
         for slot in self.rule.slots:
-            vector = others if slot.vector < 0 else self.places[slot.key]
-            view = vectors[vector, slot.start : slot.end].view(slot.shape)
+            view = vectors[self.places[slot.vector], slot.start : slot.end].view(slot.shape)
             self.optimizer.state[self.parameters[slot.parameter]][slot.key] = view
 
     def save(self, vectors: torch.Tensor | None) -> None:
         """Write the state into these vectors, as far as it is not there already."""
         if vectors is None or not self.rule.slots:
             return
-        others = self.places[OTHERS]
         for slot in self.rule.slots:
-            vector = others if slot.vector < 0 else self.places[slot.key]
-            view = vectors[vector, slot.start : slot.end].view(slot.shape)
+            view = vectors[self.places[slot.vector], slot.start : slot.end].view(slot.shape)
             value = self.optimizer.state[self.parameters[slot.parameter]].get(slot.key)
             if value is not None and not (isinstance(value, torch.Tensor) and value.data_ptr() == view.data_ptr()):
                 view.copy_(torch.as_tensor(value))
-        vectors[others, 0] = 1.0
+        vectors[self.places[OTHERS], 0] = 1.0

@@ -57,9 +57,35 @@ class Samples:
         """The SHA-256 of the samples, or of their number alone where a dataset gives them one by one."""
         state = hashlib.sha256(self.offsets.tobytes())
         for tensor in self.tensors or ():
-            state.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-            state.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+            state.update(digest_of(tensor).encode())
         return state.hexdigest()
+
+
+def digest_of(tensor: torch.Tensor) -> str:
+    """The SHA-256 of a tensor, of whatever type."""
+    state = hashlib.sha256(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+    state.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return state.hexdigest()
+
+
+class Some:
+    """Some of the samples that datasets give one by one, as a dataset."""
+
+    def __init__(self, samples: Samples, numbers: torch.Tensor) -> None:
+        self.samples, self.numbers = samples, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: int) -> tuple[Any, Any]:
+        inputs, targets = self.samples.fetch(self.numbers[place : place + 1])
+        return _first(inputs), _first(targets)
+
+
+def _first(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: _first(value) for name, value in values.items()}
+    return tuple(_first(value) for value in values) if isinstance(values, (tuple, list)) else values[0]
 
 
 def of_tensors(offsets: NDArray[np.int64], inputs: torch.Tensor, targets: torch.Tensor) -> Samples:
@@ -136,7 +162,8 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
         return _pair(who, name, dataset.tensors)
     if hasattr(dataset, "features") and hasattr(dataset, "targets"):
         return _pair(who, name, (dataset.features, dataset.targets))
-    if isinstance(dataset, (tuple, list)) and len(dataset) == 2 and not isinstance(dataset[0], (tuple, list)):
+    two = isinstance(dataset, (tuple, list)) and len(dataset) == 2
+    if two and (isinstance(dataset, tuple) or not isinstance(dataset[0], (tuple, list))):  # a list may hold two samples
         try:
             inputs, targets = (_tensor(part) for part in dataset)
         except (TypeError, ValueError, RuntimeError) as error:
@@ -152,7 +179,7 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
             return None
         item = dataset[0]
         if isinstance(item, (tuple, list)) and len(item) == 2:
-            return dataset
+            return list(dataset) if isinstance(dataset, tuple) else dataset  # here tuples are pairs of tensors
     raise check.fail(who, name, dataset, _PAIR)
 
 

@@ -1,0 +1,107 @@
+"""A final model of a record in a file that other programs read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from freewalk._version import __version__
+from freewalk.checks import Checks, show, suggestion
+from freewalk.errors import MissingExtra, RecordError
+from freewalk.evaluating import evaluate
+from freewalk.files import replacing
+from freewalk.objectives import Objective
+from freewalk.record import Record
+
+if TYPE_CHECKING:
+    import xarray
+
+check = Checks(RecordError)
+
+
+def export_model(
+    record: Record, objective: Objective, path: Any, *, design: str | None = None, walk: int = 0, name: str = ""
+) -> Path:
+    """Write a final model of a record to a file.
+
+    A model of PyTorch is written as its state_dict: to .safetensors, which any framework reads, or to .pt or .pth. A
+    model of any other objective is one vector, called x: to .safetensors or .npz. In .safetensors and .npz there are
+    also texts on where it comes from: the versions, the spec, the label, the walk, the step, and the measures.
+
+    Parameters
+    ----------
+    record
+        Of one run, or several side by side.
+    objective
+        What was learned.
+    path
+        The file; .safetensors is added where it has no suffix.
+    design
+        The label of one of several designs; may be left out where there is one.
+    walk
+        The number of the replica.
+    name
+        What the spec is called.
+
+    Raises
+    ------
+    RecordError
+        If there is no such design or walk, or the file cannot be written in that form.
+    """
+    target = check.path("export", "path", path)
+    target = target if target.suffix else target.with_suffix(".safetensors")
+    torch = callable(getattr(objective, "state_dict", None))
+    known = (".safetensors", ".pt", ".pth") if torch else (".safetensors", ".npz")
+    if target.suffix not in known:
+        raise check.fail("export", "path", str(target), f"a file that ends in {' or '.join(known)}")
+    data, label = _chosen(record, design)
+    number = check.whole("export", "walk", walk, 0, data.sizes["walk"] - 1)
+    model = np.asarray(data.final.values[number])
+    if np.isnan(model).all():
+        raise RecordError(f"export: {label!r} has no walk {number}, expected a smaller number")
+    texts = {
+        "freewalk": __version__,
+        "spec": name,
+        "label": label,
+        "walk": str(number),
+        "step": str(int(data.step.values[-1])),
+    }
+    measures = evaluate(model, objective)
+    texts |= {str(key): repr(float(values.values[0])) for key, values in measures.data_vars.items()}
+    if torch:
+        from freewalk.torch.saving import save_state
+
+        return save_state(objective.state_dict(model), target, texts)  # type: ignore[attr-defined]
+    return _write_vector(target, model, texts)
+
+
+def _chosen(record: Record, design: str | None) -> "tuple[xarray.Dataset, str]":
+    """The part of one design, and its label."""
+    data = record.data
+    if "final" not in data:
+        raise RecordError(f"export: nothing was learned in {record.label!r}, expected a record with final models")
+    labels = [str(label) for label in data.design.values] if "design" in data.dims else [record.label]
+    if design is None and len(labels) > 1:
+        raise RecordError(f"export: there are {len(labels)} designs, expected one of {show(labels)}; say which")
+    label = labels[0] if design is None else design
+    if label not in labels:
+        raise RecordError(f"export: there is no design {show(label)}; {suggestion(label, labels, 'there are')}")
+    if "design" not in data.dims:
+        return data, label
+    part = data.sel(design=label)
+    return part.isel(step=np.isfinite(part.loss.values).any(axis=0)), label  # others may have gone further
+
+
+def _write_vector(target: Path, model: Any, texts: dict[str, str]) -> Path:
+    with replacing(target) as temporary:
+        if target.suffix == ".npz":
+            with temporary.open("wb") as stream:
+                arrays: dict[str, Any] = {"x": model} | {key: np.array(text) for key, text in texts.items()}
+                np.savez(stream, **arrays)
+        else:
+            try:
+                from safetensors.numpy import save_file
+            except ImportError:
+                raise MissingExtra("safetensors", "torch") from None
+            save_file({"x": np.ascontiguousarray(model)}, str(temporary), metadata=texts)
+    return target

@@ -1,0 +1,167 @@
+"""What `fw.evaluate` found: a table of the measures, and a figure of how differently the nodes fare."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.checks import Checks
+from freewalk.errors import RecordError
+from freewalk.report.figures import STYLE, Where, check_format, footnote, legend, line_of, new_figure, save
+from freewalk.report.reading import half_width
+from freewalk.report.statistics import BANDS, QUANTILES
+from freewalk.report.summary import with_interval
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from rich.table import Table
+
+check = Checks(RecordError)
+_WORST = 0.9  # the quantile over the nodes that stands for those that fare badly
+_EXPECTED = "what fw.evaluate returns"
+
+
+def evaluation_table(found: "xarray.Dataset") -> "Table":
+    """The measures of final models as a table, one row per design; with losses by node also how they differ.
+
+    Parameters
+    ----------
+    found
+        What `fw.evaluate` returned.
+
+    Raises
+    ------
+    RecordError
+        If it is something else.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    parts = _parts("evaluation_table", found)
+    names = [str(name) for name in found.data_vars if name != "node_loss"]
+    walks = max(part.sizes["walk"] for part in parts.values())
+    words = f"± is the 95 % confidence interval of the mean over {walks:,} walks. " if walks > 1 else ""
+    if "node_loss" in found:
+        words += "At the nodes: the loss that nine of ten nodes are below, and the largest, in the mean over the walks."
+    shown = Table(caption=Text(words), caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("design" if "design" in found.dims else "", overflow="fold", min_width=12)
+    by_node = {"90 % of nodes": _WORST, "worst node": 1.0} if "node_loss" in found else {}
+    for heading in [*names, *by_node]:
+        shown.add_column(Text(heading), justify="right", no_wrap=True)
+    for label, part in parts.items():
+        cells = [_mean(part[name].values) for name in names]
+        cells += [_mean(_quantile(part.node_loss.values, level)) for level in by_node.values()]
+        shown.add_row(Text(label), *map(Text, cells))
+    return shown
+
+
+def node_losses(found: "xarray.Dataset", path: Where) -> Path:
+    """Draw the loss at every node, sorted: a steep curve is a model that serves some nodes far worse than others.
+
+    Each line is a design: the mean over the walks of the loss of the best node, the second best, and so on; dots mark
+    the mean over the nodes. The band is from the 10 % to the 90 % quantile of the walks.
+
+    Parameters
+    ----------
+    found
+        What `fw.evaluate(..., per_node=True)` returned.
+    path
+        The image to write; its suffix is the format.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    RecordError
+        If there are no losses by node, or the file cannot be written.
+    """
+    import matplotlib
+
+    target, parts = check_format(path), _parts("node_losses", found)
+    if "node_loss" not in found:
+        raise RecordError("node_losses: there are no losses by node, expected those of fw.evaluate(..., per_node=True)")
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(6.4, 4.6)
+        axes = figure.subplots()
+        shaded, positive = False, True
+        for number, (label, part) in enumerate(parts.items()):
+            losses = part.node_loss.values
+            losses = np.sort(losses[:, np.isfinite(losses).any(axis=0)], axis=1)
+            losses = losses[np.isfinite(losses).all(axis=1)]
+            if not losses.size:
+                axes.plot([], [], label=f"{label} (not finite)", **line_of(number))
+                continue
+            shaded |= len(losses) > 1
+            positive &= bool(losses.min() > 0)
+            _draw(axes, losses, label, number)
+        _finish(axes, positive)
+        legend(figure, axes, f"band: {BANDS['quantiles']}" if shaded else None)
+        walks = max(part.sizes["walk"] for part in parts.values())
+        lines = f"line: mean over {walks:,} walks" if walks > 1 else "one walk"
+        footnote(figure, f"{lines}, nodes sorted by their loss; dot: mean over the nodes")
+    return save(figure, target)
+
+
+def _draw(axes: "Axes", losses: NDArray[np.float64], label: str, number: int) -> None:
+    """The curve of one design; its dot lies where the curve has the mean."""
+    nodes = losses.shape[1]
+    share = 100 * (np.arange(nodes) + 0.5) / nodes
+    mean = losses.mean(axis=0)
+    line = line_of(number)
+    if len(losses) > 1:
+        low, high = np.quantile(losses, QUANTILES, axis=0)
+        axes.fill_between(share, low, high, color=line["color"], alpha=0.13, linewidth=0)
+    axes.plot(share, mean, label=label, linewidth=1.9, zorder=3, **line)
+    middle = float(mean.mean())
+    place = float(np.interp(middle, mean, share))
+    axes.plot([place], [middle], "o", color=line["color"], markersize=6, markeredgecolor="white", zorder=4)
+
+
+def _finish(axes: "Axes", positive: bool) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    low, high = axes.get_ylim()
+    if positive and axes.lines:
+        values = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines])
+        if values.size and values.max() > 20 * values.min():
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        else:
+            axes.set_ylim(0.0 if low < high / 2 else low, high)
+    axes.set_xlim(0, 100)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    axes.set_xlabel("nodes, from the lowest loss to the highest")
+    axes.set_ylabel("loss at a node")
+
+
+def _quantile(losses: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """A quantile over the nodes, by walk; NaN where a walk has none."""
+    known = np.isfinite(losses)
+    rows = [np.quantile(row[fine], level) if fine.any() else np.nan for row, fine in zip(losses, known, strict=True)]
+    return np.array(rows)
+
+
+def _mean(values: NDArray[np.float64]) -> str:
+    """The mean over the walks that there are, with its interval."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return "—"
+    with np.errstate(all="ignore"):
+        return with_interval(float(known.mean()), float(half_width(known[:, None])[0]))
+
+
+def _parts(who: str, found: Any) -> "dict[str, xarray.Dataset]":
+    import xarray
+
+    check.instance(who, "found", found, xarray.Dataset, _EXPECTED)
+    if "walk" not in found.dims or not found.data_vars:
+        raise check.fail(who, "found", list(found.data_vars), _EXPECTED)
+    if "design" not in found.dims:
+        return {"final model": found}
+    return {str(label): found.sel(design=label) for label in found.design.values}
