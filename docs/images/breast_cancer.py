@@ -115,9 +115,7 @@ def curves() -> writing.Rows:
                     "updates": run.updates.values.tolist(),
                     "messages": [round(float(value), 1) for value in run.messages.values.mean(axis=0)],
                     "loss": [round(float(value), 4) for value in above.mean(axis=0)],
-                    "error": [
-                        round(float(value), 4) for value in 1.96 * above.std(axis=0, ddof=1) / np.sqrt(REPLICAS)
-                    ],
+                    "error": [round(float(value), 4) for value in 1.96 * above.std(axis=0, ddof=1) / np.sqrt(REPLICAS)],
                 }
             )
     return rows

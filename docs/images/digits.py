@@ -30,7 +30,7 @@ from freewalk.report.figures import COLOURS, STYLE, new_figure, save
 HERE = Path(__file__).parent / "digits"
 PAGE = Path(__file__).parents[1] / "explanation" / "real-data.md"
 STUDIES = Path(__file__).parents[1] / "studies"
-MODELS = {"softmax": 10_000, "convolutional": 4_000}  # and the updates of each method
+MODELS = {"softmax": 4_000, "convolutional": 4_000}  # and the updates of each method
 PARTITIONS: dict[str, dict[str, Any]] = {"iid": {"kind": "IID"}, "Dirichlet": {"kind": "Dirichlet", "alpha": 0.1}}
 SMALL_WORLD, REAL = "Watts–Strogatz", "VtlWavenet"
 GRAPHS: dict[str, dict[str, Any]] = {
@@ -45,14 +45,14 @@ WALKS = (UNIFORM, IMPORTANCE, MHLJ, CORRECTED)
 LABELS = (*WALKS, FOUR, GOSSIP, FEDAVG, CENTRAL)
 BY_SERVER = (FEDAVG, CENTRAL)  # the graph does not matter to them, but for its number of nodes
 BY_ALL_NODES = (GOSSIP, FEDAVG)
-LONGER = 4  # they run for so many times the updates, to find out when they reach the goal
+LONGER = 10  # they run for so many times the updates, to find out when they reach the goal
 SUFFIXES = ("", "-4-walks", "-gossip", "-fedavg")
 CANDIDATES = (0.1, 0.3, 1.0)
 LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-SWEPT = (0.3, 1.0, 3.0)
 GOAL = 0.9
 MODEL_NAMES = {"softmax": "softmax regression", "convolutional": "convolutional network"}
 PARTITION_NAMES = {"iid": "iid", "Dirichlet": "Dirichlet 0.1"}
+COUNTING = {"node": "nodes", "sample": "pictures"}
 SHADES = (0, 1, 2, 3, 5, 4, 6, 6)
 DASHES: dict[str, Any] = {CORRECTED: (0, (4, 2)), FEDAVG: (0, (5, 2, 1, 2))}
 LINES = {label: {"color": COLOURS[shade], "linestyle": DASHES.get(label, "-")} for label, shade in zip(LABELS, SHADES)}
@@ -92,6 +92,7 @@ class Contest(NamedTuple):
 
 def contest(setting: Setting, **problem: Any) -> Contest:
     methods: dict[str, tuple[Method, dict[str, Any]]] = {}
+    plans = []
     for suffix in SUFFIXES:
         file = STUDIES / f"digits-{setting.model}{suffix}.toml"
         document = tomlkit.parse(file.read_text("utf-8"))
@@ -100,19 +101,26 @@ def contest(setting: Setting, **problem: Any) -> Contest:
         for key, value in problem.items():
             document["problem"][key] = value
         plan = spec.parse(tomlkit.dumps(document), str(file)).plan()
-        first = plan if not suffix else first
+        plans.append(plan)
         options = {key: plan.options[key] for key in ("steps", "walks", "every", "seed")}
         for method in plan.contestants:
             per_round = plan.graph.n if method.tokens == "nodes" else int(method.tokens)
             per_round *= getattr(method.rule, "local_steps", 1)
             rounds = round(MODELS[setting.model] / per_round)
             methods[method.label] = (method, options | {"steps": rounds})
-    return Contest(first.problem, first.graph, {label: methods[label] for label in LABELS})
+    return Contest(plans[0].problem, plans[0].graph, {label: methods[label] for label in LABELS})
 
 
 def run(here: Contest, label: str, step: float, **changed: Any) -> Any:
     method, options = here.methods[label]
-    return method.with_step(step).learn(here.problem, here.graph, **(options | changed)).data
+    return whole(method.with_step(step).learn(here.problem, here.graph, **(options | changed)))
+
+
+def whole(record: fw.Record) -> Any:
+    """The data of a record; one that was interrupted ends the script, so that it is not kept."""
+    if record.partial:
+        raise SystemExit("interrupted: what is measured is kept, call the script again for the rest")
+    return record.data
 
 
 def summary(data: Any, label: str, step: float, last: int | None = None) -> Row:
@@ -160,11 +168,16 @@ def words_of(row: Row) -> str:
 # The parts
 
 
-def steps(model: str, partition: str) -> list[Row]:
-    """The step of each method: the smallest training loss in one pilot run per candidate, on the small world."""
-    here = contest(Setting(model, partition, SMALL_WORLD))
+def labels_of(setting: Setting) -> list[str]:
+    """The methods that are measured in a setting; those with a server once for all graphs of 100 nodes."""
+    return [label for label in LABELS if label not in BY_SERVER or setting.graph in (SMALL_WORLD, REAL)]
+
+
+def steps(setting: Setting) -> list[Row]:
+    """The step of each method: the one with the smallest training loss at the end of a pilot run."""
+    here = contest(setting)
     rows = []
-    for label in LABELS:
+    for label in labels_of(setting):
         found: dict[float, float] = {}
 
         def measured(step: float, label: str = label, found: dict[float, float] = found) -> float:
@@ -181,21 +194,19 @@ def steps(model: str, partition: str) -> list[Row]:
             around = [LADDER[place - 1], best, LADDER[place + 1]]
             best = min(around, key=measured)
         rows.append({"method": label, "step": best, "losses": {f"{key:g}": found[key] for key in sorted(found)}})
-        print(model, partition, rows[-1], flush=True)
+        print(setting.name, rows[-1], flush=True)
     return rows
 
 
-def chosen(model: str, partition: str) -> dict[str, float]:
-    rows = kept(f"steps-{model}-{partition}".lower())
-    return {row["method"]: row["step"] for row in rows}
+def chosen(setting: Setting) -> dict[str, float]:
+    return {row["method"]: row["step"] for row in kept(f"steps-{setting.name}")}
 
 
 def curves(setting: Setting) -> list[Row]:
-    """The curves of all methods; those with a server are measured on the ring, for all graphs of as many nodes."""
-    here, step = contest(setting), chosen(setting.model, setting.partition)
-    labels = [label for label in LABELS if label not in BY_SERVER or setting.graph in ("ring", REAL)]
+    """The curves of the methods."""
+    here, step = contest(setting), chosen(setting)
     rows = []
-    for label in labels:
+    for label in labels_of(setting):
         changed, last = {}, None
         if label in BY_ALL_NODES:
             last = MODELS[setting.model]
@@ -211,7 +222,7 @@ def traps() -> list[Row]:
     for setting in settings():
         for weight_by in ("node", "sample"):
             here = contest(setting, weight_by=weight_by)
-            for kind in ("gradient", "smoothness"):
+            for kind in ("gradient", "smoothness") if setting.graph == "ring" else ("gradient",):
                 key = (*setting[:2], here.graph.n, weight_by, kind)
                 if key not in known:
                     known[key] = here.problem.estimate(kind)
@@ -226,20 +237,7 @@ def traps() -> list[Row]:
                     kernel = here.methods[label][0].design.kernel(here.graph, values)
                     row[label] = excess_visits(kernel, [heaviest])
                 rows.append(row)
-        print(setting.name, rows[-2], flush=True)
-    return rows
-
-
-def sweep() -> list[Row]:
-    """Softmax regression on the ring with Dirichlet data: each walk also with the other steps."""
-    setting = Setting("softmax", "Dirichlet", "ring")
-    here, done = contest(setting), chosen(*setting[:2])
-    rows = []
-    for label in WALKS:
-        for step in SWEPT:
-            if step != done[label]:
-                rows.append(summary(run(here, label, step), label, step))
-                print("sweep", words_of(rows[-1]), flush=True)
+        print(setting.name, rows[-1], flush=True)
     return rows
 
 
@@ -249,7 +247,7 @@ def within() -> list[Row]:
     options = {key: plan.options[key] for key in ("steps", "walks", "every", "seed")}
     rows = []
     for method in plan.contestants:
-        data = method.learn(plan.problem, plan.graph, **options).data
+        data = whole(method.learn(plan.problem, plan.graph, **options))
         rows.append(summary(data, method.label, method.rule.step))
         print("within", words_of(rows[-1]), flush=True)
     return rows
@@ -258,15 +256,10 @@ def within() -> list[Row]:
 def parts() -> dict[str, tuple[str, str, Callable[[], list[Row]]]]:
     """By the name of its file: the group of a part, its model, and what measures it."""
     found: dict[str, tuple[str, str, Callable[[], list[Row]]]] = {}
-    for model in MODELS:
-        for partition in PARTITIONS:
-            measure = lambda model=model, partition=partition: steps(model, partition)  # noqa: E731
-            found[f"steps-{model}-{partition}".lower()] = ("steps", model, measure)
-        for setting in settings():
-            if setting.model == model:
-                found[setting.name] = ("curves", model, lambda setting=setting: curves(setting))
-        if model == "softmax":
-            found |= {"traps": ("traps", model, traps), "sweep": ("sweep", model, sweep)}
+    for setting in settings():
+        found[f"steps-{setting.name}"] = ("steps", setting.model, lambda setting=setting: steps(setting))
+        found[setting.name] = ("curves", setting.model, lambda setting=setting: curves(setting))
+    found["traps"] = ("traps", "softmax", traps)
     return found | {"within": ("within", "convolutional", within)}
 
 
@@ -293,9 +286,9 @@ def read() -> Found:
     for setting in settings():
         if (HERE / f"{setting.name}.json").is_file():
             rows = {row["method"]: row for row in kept(setting.name)}
-            ring = Setting(setting.model, setting.partition, "ring")
             if setting.graph != REAL:
-                rows |= {label: found[ring][label] for label in BY_SERVER}
+                server = kept(setting._replace(graph=SMALL_WORLD).name)
+                rows |= {row["method"]: row for row in server if row["method"] in BY_SERVER}
             found[setting] = {label: rows[label] for label in LABELS}
     return found
 
@@ -323,26 +316,20 @@ def goal_cell(row: Row) -> str:
     return f"{messages:,.0f} ({size:.2g} MB)" if size < 10 else f"{messages:,.0f} ({size:.0f} MB)"
 
 
-def steps_table() -> str:
-    head, columns = ["method"], []
-    for model in MODELS:
-        for partition in PARTITIONS:
-            head.append(f"{MODEL_NAMES[model]}, {PARTITION_NAMES[partition]}")
-            columns.append(chosen(model, partition))
-    return table(head, [[label, *(f"{column[label]:g}" for column in columns)] for label in LABELS])
-
-
 def traps_table() -> str:
     head = ["model", "data", "what counts the same", "max / median", "ring: uniform MH", "importance MH", "MHLJ"]
     head += ["corrected MHLJ", "Watts–Strogatz: importance MH", "MHLJ", "VtlWavenet: importance MH", "MHLJ"]
-    rows = {(row["model"], row["partition"], row["weight_by"], row["graph"]): row for row in kept("traps")
-            if row["kind"] == "gradient"}
+    rows = {
+        (row["model"], row["partition"], row["weight_by"], row["graph"]): row
+        for row in kept("traps")
+        if row["kind"] == "gradient"
+    }
     body = []
     for model in MODELS:
         for partition in PARTITIONS:
             for weight_by in ("node", "sample"):
                 of = {graph: rows[model, partition, weight_by, graph] for graph in GRAPHS}
-                line = [MODEL_NAMES[model], PARTITION_NAMES[partition], {"node": "nodes", "sample": "pictures"}[weight_by]]
+                line = [MODEL_NAMES[model], PARTITION_NAMES[partition], COUNTING[weight_by]]
                 line.append(f"{of['ring']['max / median']:.1f}")
                 line += [f"{of['ring'][label]:.0f}" for label in WALKS]
                 line += [f"{of[graph][label]:.0f}" for graph in (SMALL_WORLD, REAL) for label in (IMPORTANCE, MHLJ)]
@@ -350,27 +337,12 @@ def traps_table() -> str:
     return table(head, body)
 
 
-def sweep_table(found: Found) -> str:
-    rows = [*kept("sweep"), *(found[Setting("softmax", "Dirichlet", "ring")][label] for label in WALKS)]
-    cells = {(row["method"], row["step"]): row for row in rows}
-    body = []
-    for label in WALKS:
-        line = [label]
-        for step in SWEPT:
-            row = cells[label, step]
-            late = np.array(row["result"]["late"])
-            half = student.ppf(0.975, late.size - 1) * late.std(ddof=1) / np.sqrt(late.size)
-            goal = "not reached" if row["goal"] is None else f"{row['goal']['updates']:,}"
-            line += [f"{late.mean():.1f} ± {half:.1f}", goal]
-        body.append(line)
-    return table(["method", *(word for step in SWEPT for word in (f"step {step:g}: accuracy", "updates to 90 %"))], body)
-
-
 def within_table() -> str:
     body = []
     for row in kept("within"):
         messages = "" if row["method"] == CENTRAL else f"{row['result']['messages']:,.0f}"
-        body.append([row["method"], accuracy_cell(row), " ".join(f"{value:.1f}" for value in row["result"]["each"]), messages])
+        each = ", ".join(f"{value:.1f}" for value in row["result"]["each"])
+        body.append([row["method"], accuracy_cell(row), each, messages])
     return table(["method", "accuracy, %", "the four runs", "messages"], body)
 
 
@@ -381,9 +353,11 @@ def draw_curve(axes: Any, row: Row, against: str, end: float | None = None, band
     y, error = np.array(row["accuracy"]), np.array(row["error"])
     shown = np.ones(x.size, dtype=bool) if end is None else x <= end * 1.001
     shown &= x > 0
+    line = LINES[row["method"]]
     if band:
-        axes.fill_between(x[shown], (y - error)[shown], (y + error)[shown], color=LINES[row["method"]]["color"], alpha=0.12, linewidth=0)
-    axes.plot(x[shown], y[shown], label=row["method"], linewidth=1.7, **LINES[row["method"]])
+        low, high = (y - error)[shown], (y + error)[shown]
+        axes.fill_between(x[shown], low, high, color=line["color"], alpha=0.12, linewidth=0)
+    axes.plot(x[shown], y[shown], label=row["method"], linewidth=1.7, **line)
 
 
 def draw_three(found: Found, partition: str, file: str) -> None:
@@ -425,8 +399,8 @@ def draw_traps(found: Found) -> None:
     """On the ring with Dirichlet data: the excess visits of the walks, and their accuracy."""
     figure = new_figure(11.0, 3.9)
     panels = figure.subplots(1, 3, width_ratios=(0.8, 1, 1))
-    rows = {row["model"]: row for row in kept("traps")
-            if (row["partition"], row["graph"], row["weight_by"], row["kind"]) == ("Dirichlet", "ring", "sample", "gradient")}
+    keys, wanted = ("partition", "graph", "weight_by", "kind"), ("Dirichlet", "ring", "sample", "gradient")
+    rows = {row["model"]: row for row in kept("traps") if tuple(row[key] for key in keys) == wanted}
     bars = panels[0]
     for number, label in enumerate(WALKS):
         for place, model in enumerate(MODELS):
@@ -468,14 +442,15 @@ def draw() -> None:
         draw_all(found)
     tables = {f"accuracy {model}": by_method(found, model, accuracy_cell) for model in MODELS}
     tables |= {f"goal {model}": by_method(found, model, goal_cell) for model in MODELS}
-    tables |= {"steps": steps_table(), "traps": traps_table(), "sweep": sweep_table(found), "within": within_table()}
+    tables |= {f"steps {model}": by_method(found, model, lambda row: f"{row['step']:g}") for model in MODELS}
+    tables |= {"traps": traps_table(), "within": within_table()}
     writing.fill(PAGE, tables)
 
 
 def main() -> None:
     words = (__doc__ or "").split("\n\n")
     parser = argparse.ArgumentParser(description=words[0], formatter_class=argparse.RawDescriptionHelpFormatter)
-    groups = ("steps", "curves", "traps", "sweep", "within")
+    groups = ("steps", "curves", "traps", "within")
     parser.add_argument("--only", choices=groups, action="append", help="these parts only (may be repeated)")
     parser.add_argument("--model", choices=list(MODELS), help="this model only")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
