@@ -49,6 +49,7 @@ LONGER = 10  # they run for so many times the updates, to find out when they rea
 SUFFIXES = ("", "-4-walks", "-gossip", "-fedavg")
 CANDIDATES = (0.1, 0.3, 1.0)
 LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+SWEPT, MANY = (0.1, 0.3, 1.0, 3.0), 64  # steps and replicas of the walks that may be entrapped
 GOAL = 0.9
 MODEL_NAMES = {"softmax": "softmax regression", "convolutional": "convolutional network"}
 PARTITION_NAMES = {"iid": "iid", "Dirichlet": "Dirichlet 0.1"}
@@ -241,6 +242,17 @@ def traps() -> list[Row]:
     return rows
 
 
+def sweep() -> list[Row]:
+    """Softmax regression on the ring with Dirichlet data: each walk with several steps, and with many replicas."""
+    here = contest(Setting("softmax", "Dirichlet", "ring"))
+    rows = []
+    for label in WALKS:
+        for step in SWEPT:
+            rows.append(summary(run(here, label, step, walks=MANY), label, step))
+            print("sweep", words_of(rows[-1]), flush=True)
+    return rows
+
+
 def within() -> list[Row]:
     """The spec digits-within.toml as it stands."""
     plan = spec.load(STUDIES / "digits-within.toml").plan()
@@ -259,7 +271,7 @@ def parts() -> dict[str, tuple[str, str, Callable[[], list[Row]]]]:
     for setting in settings():
         found[f"steps-{setting.name}"] = ("steps", setting.model, lambda setting=setting: steps(setting))
         found[setting.name] = ("curves", setting.model, lambda setting=setting: curves(setting))
-    found["traps"] = ("traps", "softmax", traps)
+    found |= {"traps": ("traps", "softmax", traps), "sweep": ("sweep", "softmax", sweep)}
     return found | {"within": ("within", "convolutional", within)}
 
 
@@ -337,6 +349,20 @@ def traps_table() -> str:
     return table(head, body)
 
 
+def sweep_table() -> str:
+    cells = {(row["method"], row["step"]): row for row in kept("sweep")}
+    body = []
+    for label in WALKS:
+        line = [label]
+        for step in SWEPT:
+            row = cells[label, step]
+            goal = "not reached" if row["goal"] is None else f"{row['goal']['updates']:,}"
+            line += [accuracy_cell(row), goal]
+        body.append(line)
+    head = [word for step in SWEPT for word in (f"step {step:g}: accuracy, %", "updates to 90 %")]
+    return table(["method", *head], body)
+
+
 def within_table() -> str:
     body = []
     for row in kept("within"):
@@ -346,52 +372,70 @@ def within_table() -> str:
     return table(["method", "accuracy, %", "the four runs", "messages"], body)
 
 
-def draw_curve(axes: Any, row: Row, against: str, end: float | None = None, band: bool = True) -> None:
+def smooth(values: Any) -> Any:
+    """The mean over five marks, or fewer at the ends."""
+    padded = np.convolve(values, np.ones(5), mode="same")
+    return padded / np.convolve(np.ones(len(values)), np.ones(5), mode="same")
+
+
+def draw_curve(axes: Any, row: Row, against: str, end: float | None = None, band: bool = False) -> None:
     x = np.array(row["updates" if against == "updates" else "messages"], dtype=float)
     if against == "bytes":
         x *= row["bytes per message"]
-    y, error = np.array(row["accuracy"]), np.array(row["error"])
-    shown = np.ones(x.size, dtype=bool) if end is None else x <= end * 1.001
-    shown &= x > 0
-    line = LINES[row["method"]]
+    y, error = (np.concatenate([row[key][:1], smooth(row[key][1:])]) for key in ("accuracy", "error"))
+    line, shown = LINES[row["method"]], (x > 0) & (x <= (np.inf if end is None else end * 1.02))
     if band:
         low, high = (y - error)[shown], (y + error)[shown]
-        axes.fill_between(x[shown], low, high, color=line["color"], alpha=0.12, linewidth=0)
-    axes.plot(x[shown], y[shown], label=row["method"], linewidth=1.7, **line)
+        axes.fill_between(x[shown], low, np.minimum(high, 100), color=line["color"], alpha=0.12, linewidth=0)
+    axes.plot(x[shown], y[shown], label=row["method"], linewidth=1.8, **line)
 
 
 def draw_three(found: Found, partition: str, file: str) -> None:
     """Accuracy against updates, messages and bytes on the small world, for both models."""
-    figure = new_figure(11.0, 6.6)
-    panels = figure.subplots(2, 3, sharey="row")
-    for line, model in zip(panels, MODELS):
+    figure = new_figure(11.0, 6.4)
+    panels = figure.subplots(len(MODELS), 3, sharey=True, sharex="col", squeeze=False)
+    for line, model, last in zip(panels, MODELS, [*[False] * (len(MODELS) - 1), True]):
         rows = found[Setting(model, partition, SMALL_WORLD)]
         for axes, against in zip(line, ("updates", "messages", "bytes")):
             for row in rows.values():
                 draw_curve(axes, row, against, MODELS[model] if against == "updates" else None)
-            axes.set(xscale="log", ylim=(60, 100) if model == "softmax" else (40, 100))
-            axes.set_xlabel("gradients of 10 pictures" if against == "updates" else against)
+            axes.set(xscale="log", ylim=(40, 100))
+            axes.axhline(100 * GOAL, color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
+            if last:
+                axes.set_xlabel(against)
+            axes.xaxis.set_major_formatter(bytes_in_words if against == "bytes" else count_in_words)
+            axes.xaxis.set_minor_formatter(lambda value, _: "")
         line[0].set_ylabel(f"test accuracy, %\n{MODEL_NAMES[model]}")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     save(figure, HERE / file)
 
 
+def count_in_words(value: float, _: int) -> str:
+    return f"{value:g}" if value < 1e3 else f"{value / 1e3:g}k"
+
+
+def bytes_in_words(value: float, _: int) -> str:
+    return f"{value / 1e6:g} MB" if value < 1e9 else f"{value / 1e9:g} GB"
+
+
 def draw_all(found: Found) -> None:
     """Accuracy against messages in all settings."""
-    figure = new_figure(12.0, 11.0)
     rows_of = [(model, partition) for model in MODELS for partition in PARTITIONS]
-    panels = figure.subplots(len(rows_of), len(GRAPHS), sharex="row", sharey="row")
+    figure = new_figure(12.0, 1.0 + 2.5 * len(rows_of))
+    panels = figure.subplots(len(rows_of), len(GRAPHS), sharex=True, sharey=True)
     for line, (model, partition) in zip(panels, rows_of):
         for axes, graph in zip(line, GRAPHS):
             for row in found[Setting(model, partition, graph)].values():
-                draw_curve(axes, row, "messages", band=False)
+                draw_curve(axes, row, "messages")
+            axes.axhline(100 * GOAL, color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
             axes.set(xscale="log", ylim=(50, 100))
-            if line is panels[0]:
-                axes.set_title(graph)
-            if line is panels[-1]:
-                axes.set_xlabel("messages")
-        line[0].set_ylabel(f"test accuracy, %\n{MODEL_NAMES[model]}, {PARTITION_NAMES[partition]}")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+            axes.xaxis.set_major_formatter(count_in_words)
+            axes.xaxis.set_minor_formatter(lambda value, _: "")
+        line[0].set_ylabel(f"{MODEL_NAMES[model]}\n{PARTITION_NAMES[partition]}\ntest accuracy, %")
+    for first, last, graph in zip(panels[0], panels[-1], GRAPHS):
+        first.set_title(graph)
+        last.set_xlabel("messages")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=8, columnspacing=1.2)
     save(figure, HERE / "messages.png")
 
 
@@ -413,7 +457,7 @@ def draw_traps(found: Found) -> None:
     bars.grid(axis="x", visible=False)
     for axes, model in zip(panels[1:], MODELS):
         for label in WALKS:
-            draw_curve(axes, found[Setting(model, "Dirichlet", "ring")][label], "updates")
+            draw_curve(axes, found[Setting(model, "Dirichlet", "ring")][label], "updates", band=True)
         axes.set(xlabel="updates", ylabel="test accuracy, %", title=MODEL_NAMES[model], ylim=(20, 100))
     figure.legend(*panels[1].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     save(figure, HERE / "traps.png")
@@ -423,7 +467,7 @@ def draw_within() -> None:
     figure = new_figure(6.4, 3.6)
     axes = figure.subplots()
     for row in kept("within"):
-        draw_curve(axes, row, "updates")
+        draw_curve(axes, row, "updates", band=True)
     axes.set(xlabel="updates", ylabel="test accuracy, %", ylim=(80, 100))
     axes.legend(loc="lower right")
     save(figure, HERE / "within.png")
@@ -443,14 +487,14 @@ def draw() -> None:
     tables = {f"accuracy {model}": by_method(found, model, accuracy_cell) for model in MODELS}
     tables |= {f"goal {model}": by_method(found, model, goal_cell) for model in MODELS}
     tables |= {f"steps {model}": by_method(found, model, lambda row: f"{row['step']:g}") for model in MODELS}
-    tables |= {"traps": traps_table(), "within": within_table()}
+    tables |= {"traps": traps_table(), "sweep": sweep_table(), "within": within_table()}
     writing.fill(PAGE, tables)
 
 
 def main() -> None:
     words = (__doc__ or "").split("\n\n")
     parser = argparse.ArgumentParser(description=words[0], formatter_class=argparse.RawDescriptionHelpFormatter)
-    groups = ("steps", "curves", "traps", "within")
+    groups = ("steps", "curves", "traps", "sweep", "within")
     parser.add_argument("--only", choices=groups, action="append", help="these parts only (may be repeated)")
     parser.add_argument("--model", choices=list(MODELS), help="this model only")
     parser.add_argument("--again", action="store_true", help="measure again what is there already")
