@@ -49,7 +49,9 @@ LONGER = 10  # they run for so many times the updates, to find out when they rea
 SUFFIXES = ("", "-4-walks", "-gossip", "-fedavg")
 CANDIDATES = (0.1, 0.3, 1.0)
 LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-SWEPT, MANY = (0.1, 0.3, 1.0, 3.0), 64  # steps and replicas of the walks that may be entrapped
+# Steps and replicas of the walks that may be entrapped.
+SWEPT = {"softmax": (0.1, 0.3, 1.0, 3.0), "convolutional": (0.03, 0.1)}
+MANY = {"softmax": 64, "convolutional": 16}
 GOAL = 0.9
 MODEL_NAMES = {"softmax": "softmax regression", "convolutional": "convolutional network"}
 PARTITION_NAMES = {"iid": "iid", "Dirichlet": "Dirichlet 0.1"}
@@ -242,14 +244,14 @@ def traps() -> list[Row]:
     return rows
 
 
-def sweep() -> list[Row]:
-    """Softmax regression on the ring with Dirichlet data: each walk with several steps, and with many replicas."""
-    here = contest(Setting("softmax", "Dirichlet", "ring"))
+def sweep(model: str) -> list[Row]:
+    """On the ring with Dirichlet data: each walk with several steps, and with more replicas."""
+    here = contest(Setting(model, "Dirichlet", "ring"))
     rows = []
     for label in WALKS:
-        for step in SWEPT:
-            rows.append(summary(run(here, label, step, walks=MANY), label, step))
-            print("sweep", words_of(rows[-1]), flush=True)
+        for step in SWEPT[model]:
+            rows.append(summary(run(here, label, step, walks=MANY[model]), label, step))
+            print("sweep", model, words_of(rows[-1]), flush=True)
     return rows
 
 
@@ -271,7 +273,9 @@ def parts() -> dict[str, tuple[str, str, Callable[[], list[Row]]]]:
     for setting in settings():
         found[f"steps-{setting.name}"] = ("steps", setting.model, lambda setting=setting: steps(setting))
         found[setting.name] = ("curves", setting.model, lambda setting=setting: curves(setting))
-    found |= {"traps": ("traps", "softmax", traps), "sweep": ("sweep", "softmax", sweep)}
+    found["traps"] = ("traps", "softmax", traps)
+    for model in MODELS:
+        found[f"sweep-{model}"] = ("sweep", model, lambda model=model: sweep(model))
     return found | {"within": ("within", "convolutional", within)}
 
 
@@ -349,18 +353,25 @@ def traps_table() -> str:
     return table(head, body)
 
 
-def sweep_table() -> str:
-    cells = {(row["method"], row["step"]): row for row in kept("sweep")}
+def sweep_table(model: str) -> str:
+    cells = {(row["method"], row["step"]): row for row in kept(f"sweep-{model}")}
     body = []
     for label in WALKS:
         line = [label]
-        for step in SWEPT:
+        for step in SWEPT[model]:
             row = cells[label, step]
             goal = "not reached" if row["goal"] is None else f"{row['goal']['updates']:,}"
             line += [accuracy_cell(row), goal]
         body.append(line)
-    head = [word for step in SWEPT for word in (f"step {step:g}: accuracy, %", "updates to 90 %")]
+    head = [word for step in SWEPT[model] for word in (f"step {step:g}: accuracy, %", "updates to 90 %")]
     return table(["method", *head], body)
+
+
+def best_swept(model: str, label: str) -> Row:
+    """The walk with the step that gives the highest accuracy."""
+    return max(
+        (row for row in kept(f"sweep-{model}") if row["method"] == label), key=lambda row: row["result"]["accuracy"]
+    )
 
 
 def within_table() -> str:
@@ -439,7 +450,7 @@ def draw_all(found: Found) -> None:
     save(figure, HERE / "messages.png")
 
 
-def draw_traps(found: Found) -> None:
+def draw_traps() -> None:
     """On the ring with Dirichlet data: the excess visits of the walks, and their accuracy."""
     figure = new_figure(11.0, 3.9)
     panels = figure.subplots(1, 3, width_ratios=(0.8, 1, 1))
@@ -453,12 +464,14 @@ def draw_traps(found: Found) -> None:
             bars.bar(at, value, width=0.85, color=LINES[label]["color"])
             bars.text(at, value * 1.06, f"{value:.0f}", ha="center", va="bottom", fontsize=9)
     bars.set(yscale="log", ylim=(8, 800), ylabel="excess visits at the heaviest node")
+    bars.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     bars.set_xticks([1.5, 6.5], ["softmax", "convolutional"])
     bars.grid(axis="x", visible=False)
     for axes, model in zip(panels[1:], MODELS):
         for label in WALKS:
-            draw_curve(axes, found[Setting(model, "Dirichlet", "ring")][label], "updates", band=True)
-        axes.set(xlabel="updates", ylabel="test accuracy, %", title=MODEL_NAMES[model], ylim=(20, 100))
+            draw_curve(axes, best_swept(model, label), "updates", band=True)
+        axes.set(xlabel="updates", ylabel="test accuracy, %", title=MODEL_NAMES[model], ylim=(60, 100))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     figure.legend(*panels[1].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     save(figure, HERE / "traps.png")
 
@@ -469,6 +482,8 @@ def draw_within() -> None:
     for row in kept("within"):
         draw_curve(axes, row, "updates", band=True)
     axes.set(xlabel="updates", ylabel="test accuracy, %", ylim=(80, 100))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_yticks(range(80, 101, 5))
     axes.legend(loc="lower right")
     save(figure, HERE / "within.png")
 
@@ -480,14 +495,15 @@ def draw() -> None:
         return
     found = read()
     with matplotlib.rc_context(STYLE):
-        draw_traps(found)
+        draw_traps()
         draw_within()
         draw_three(found, "Dirichlet", "three.png")
         draw_all(found)
     tables = {f"accuracy {model}": by_method(found, model, accuracy_cell) for model in MODELS}
     tables |= {f"goal {model}": by_method(found, model, goal_cell) for model in MODELS}
     tables |= {f"steps {model}": by_method(found, model, lambda row: f"{row['step']:g}") for model in MODELS}
-    tables |= {"traps": traps_table(), "sweep": sweep_table(), "within": within_table()}
+    tables |= {"traps": traps_table(), "within": within_table()}
+    tables |= {f"sweep {model}": sweep_table(model) for model in MODELS}
     writing.fill(PAGE, tables)
 
 
