@@ -64,7 +64,11 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
     section = {"record": record, "graph": record.graph, "exact": exact, "published": {"a": ([0, 1], [1.0, 2.0])}}
     section |= {"verdicts": [Verdict("c", "pass", "1")], "title": "t", "text": ["a"], "details": {"a": "b"}}
     shown = {"measure": "mse", "axes": ["messages", "updates"]}
+    problem = fw.objectives.LeastSquares.synthetic(6, dim=2, heavy=2, seed=1)
+    found = fw.evaluate(record, problem, per_node=True)
     return {
+        report.evaluation_table: {"found": found},
+        report.node_losses: {"found": found, "path": image},
         report.Chart: chart | {"note": "n"},
         report.Page: {"title": "p", "sections": page.sections, "intro": ["a"]},
         report.Section: SECTION,

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors
+import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import freewalk as fw
-import torch
 from freewalk import cli, terminal
 from freewalk.torch import TorchObjective, models
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import freewalk as fw
-import torch
 from freewalk.errors import SpecError
 from freewalk.experiment import RunFolder, models, optimizers, parse
 from freewalk.experiment.catalogue import families

@@ -105,6 +105,11 @@ def _made(who: str, run: Path, allow_code: bool, quiet: bool) -> "tuple[Record, 
 
     record = record_of(run)
     folder = RunFolder.open(run, allow_code=True, tell=None if quiet else lambda words: terminal.say(words, ""))
+    if folder.work != folder.path:
+        raise RecordError(
+            f"{run}: a new run is under way in it, whose spec is not that of the record; complete it first: "
+            f"{shlex.join(['freewalk', 'resume', str(run)])}"
+        )
     if folder.spec.code and not allow_code:
         again = shlex.join(["freewalk", who, str(run), "--allow-code"])
         raise RecordError(

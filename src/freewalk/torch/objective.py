@@ -57,8 +57,8 @@ class TorchObjective(Objective):
         How many samples of a node a gradient is taken from, drawn without replacement for each visit; None: all.
     importance
         What `smoothness` is, and hence by what designs visit nodes: "smoothness" (the largest curvature of f_v, by
-        power iteration), "gradient" (the norm of ∇f_v), "size" (its number of samples), all at the first model, or one
-        number per node. Estimated when it is first asked for; `importance.gradients` counts what that cost.
+        Lanczos iteration), "gradient" (the norm of ∇f_v), "size" (its number of samples), all at the first model, or
+        one number per node. Estimated when it is first asked for; `importance.gradients` counts what that cost.
     weight_by, relays, graph
         As for `Predictor`: whether nodes or samples count the same, the nodes without data, and the graph or the names
         of its nodes.

@@ -187,7 +187,7 @@ def _tensor(values: Any) -> torch.Tensor:
     if isinstance(values, torch.Tensor):
         tensor = values.detach()
     else:
-        array = np.asarray(values)  # torch warns of one that cannot be written to, such as those of `freewalk.data`
+        array = np.asarray(values)  # torch warns of one that cannot be written to
         tensor = torch.as_tensor(array if array.flags.writeable else array.copy())
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         return tensor
