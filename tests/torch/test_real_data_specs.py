@@ -22,7 +22,8 @@ def test_each_spec_runs(file):
     record = spec.run()
     assert record.data.sizes["design"] == len(spec.tables.walk)
     loss = record.data.loss
-    assert np.isfinite(loss).all() and (loss.isel(step=-1) != loss.isel(step=0)).all()
+    assert np.isfinite(loss).all()
+    assert (loss.isel(step=-1) != loss.isel(step=0)).all()
 
 
 @pytest.mark.parametrize("model", MODELS)
