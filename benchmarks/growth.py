@@ -25,7 +25,7 @@ import numpy as np
 from timing import machine
 
 import freewalk as fw
-from freewalk.loop import versions
+from freewalk.recording import versions
 
 DESIGN = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3)
 CORES = os.cpu_count() or 1

@@ -108,10 +108,15 @@ def _newest(run: Path, pattern: str) -> int:
     return max(times)
 
 
+def is_complete(run: Path) -> bool:
+    """Whether the kill came when all was written: then there is nothing to resume, and `resume` says so."""
+    return {file.name for file in run.iterdir()} >= FILES and not (run / "parts").exists()
+
+
 def complete(folder: Path, *more: str) -> fw.Record:
     run = folder / "runs" / "run"
     command = ["resume", "runs/run", *more] if (run / "spec.toml").exists() else ["run", "spec.toml", "--force"]
-    if not ({file.name for file in run.iterdir()} >= FILES and not (run / "parts").exists()):
+    if not is_complete(run):
         subprocess.run([*FREEWALK, *command, "--quiet"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     left = {file.name for file in run.iterdir()}
     assert left - {"inputs.json"} == FILES
@@ -131,6 +136,8 @@ def check_kills(folder: Path, spec: str, after: str, delays: list[float], *more:
             break
         kills += 1
         assert (stopped / "runs" / "run" / "spec.toml").exists()
+        if is_complete(stopped / "runs" / "run"):
+            break
     found = complete(stopped, *more)
     assert not found.partial
     assert found.data.identical(expected.data)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk import loop
+from freewalk import loop, recording
 from freewalk.archive import pack
 from freewalk.errors import RecordError
 from freewalk.schedules import Schedule
@@ -133,14 +133,14 @@ def test_a_second_ctrl_c_interrupts_at_once():
 
 
 def test_a_ctrl_c_that_comes_too_late_costs_nothing_and_is_noted(monkeypatch):
-    make_label = loop.label_of
+    make_label = recording.label_of
 
     def press(*given):
         signal.raise_signal(signal.SIGINT)
         return make_label(*given)
 
     whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
-    monkeypatch.setattr(loop, "label_of", press)
+    monkeypatch.setattr(recording, "label_of", press)
     late = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
     assert late.data.identical(whole.data)
     assert late.provenance["interrupted_by"] == "SIGINT"

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 import freewalk as fw
-from freewalk.loop import _side_by_side
+from freewalk.recording import _side_by_side
 
 BY_STEP = dict.fromkeys(("loss", "mse", "distance", "messages", "probes", "bytes"), ("walk", "step"))
 LEARNED = BY_STEP | {

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk import entering
 from freewalk.archive import Packed, name_of, unpack
 from freewalk.checks import Checks, show
+from freewalk.continuation import MOST_STEPS, Continuation, check_room
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.exchanges import Exchange
 from freewalk.kernel import Kernel, Move
-from freewalk.loop import MOST_STEPS, Continuation, check_room, run_to_end
+from freewalk.loop import run_to_end
 from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.record import Record

@@ -290,11 +290,11 @@ def _is_foreign_within(design: Design) -> bool:
 
 def _check_run(run: Run, plan: Plan) -> None:
     """What `learn` would object to, before any of the walks."""
-    from freewalk import entering, loop
+    from freewalk import continuation, entering
     from freewalk.runtimes import runtime_for
 
     runtime_for(plan.options["runtime"], plan.problem, ())
-    entering.check.whole("run", "steps", run.steps, 1, loop.MOST_STEPS)
+    entering.check.whole("run", "steps", run.steps, 1, continuation.MOST_STEPS)
     if run.precision is not None:
         entering.check.choice("run", "precision", run.precision, entering.PRECISIONS)
     if run.start is not None and all(isinstance(tokens, str) for tokens in plan.tokens.values()):
@@ -302,9 +302,9 @@ def _check_run(run: Run, plan: Plan) -> None:
         raise entering.check.fail("run", "start", run.start, "nothing", remedy)
     for job in plan.jobs.values():
         entering.goal(run.goal, plan.problem, job.tokens, "run")
-        loop.check_room(job, run.walks, run.steps, run.every)
+        continuation.check_room(job, run.walks, run.steps, run.every)
         kept = int((entering.paths(run.paths, run.walks * job.tokens, job.tokens) >= 0).sum())
-        loop.check_room(job, run.walks, run.steps, run.every, kept)
+        continuation.check_room(job, run.walks, run.steps, run.every, kept)
     for label in plan.walks:
         _nodes(plan, label)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from freewalk.errors import RecordError
-from freewalk.loop import versions
 from freewalk.record import Record, read
+from freewalk.recording import versions
 
 if TYPE_CHECKING:
     import xarray

@@ -1,0 +1,141 @@
+"""The record of a run, or of one under way: its data, and its story."""
+
+import platform
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk._version import __version__
+from freewalk.continuation import Continuation
+from freewalk.objectives import Objective
+from freewalk.objectives.objective import measured
+from freewalk.phases import label_of
+from freewalk.record import described
+from freewalk.runtimes import Job, State
+
+if TYPE_CHECKING:
+    import xarray
+
+_BLOWN_UP = 1e4  # times the largest of the first, zero-model and optimal losses: nothing that learns gets there
+
+
+def data_of(run: Continuation) -> "xarray.Dataset":
+    """All that a run has measured so far; what it measured is put together in place."""
+    import xarray
+
+    job, state = run.job, run.state
+    for name, values in run.measures.items():  # one after the other: two copies of all of them need not fit
+        run.measures[name] = [_side_by_side(values)]
+    variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
+    own = np.asarray if run.over else np.array  # a run that may resume shares nothing with its record
+    alone = not state.visits_are_summed or state.walks == 1
+    visits = own(state.visits if state.visits_are_summed else state.summed(state.visits))
+    variables["visits"] = (("walk", "node"), visits) if alone else ("node", visits[0])
+    several = state.tokens > 1
+    nodes = own(state.nodes)
+    variables["at"] = (("walk", "token"), _by_walk(state, nodes)) if several else ("walk", nodes)
+    attrs: dict[str, Any] = {"partial": int(not run.over), "label": label_of(job.phases, job.tokens)}
+    objective = job.objective
+    if objective is not None:
+        models, best = state.reported(job.rule_of(state)), _optimal(job, objective)
+        by_walk = _by_walk(state, models)
+        mean = by_walk.mean(axis=1, dtype=np.float64).astype(models.dtype) if several else models
+        variables["final"] = (("walk", "coordinate"), own(mean))
+        variables["diverged"] = ("walk", _diverged(objective, by_walk, variables["loss"][1], best))
+        variables["updates"] = ("step", job.updates_at(run.marks))
+        if objective.known_smoothness is not None:
+            variables["smoothness"] = ("node", objective.known_smoothness)
+        attrs |= {"primary": objective.primary, "heavy": list(objective.heavy), **best}
+    if state.paths.shape[0]:
+        kept = np.flatnonzero(state.path_of >= 0)
+        variables["path"] = (("kept", "time"), state.paths[state.path_of[kept], : state.step + 1])
+        variables["kept"] = ("kept", kept)
+        variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths fit side by side
+    graph = job.kernel.graph
+    coords: dict[str, Any] = {
+        "step": run.marks,
+        "walk": np.arange(state.walks),
+        "node": np.arange(graph.n),
+    }
+    if several:
+        coords["token"] = np.arange(state.tokens)
+    if graph.node_names is not None:
+        coords["node_name"] = ("node", np.array(graph.node_names))
+    data = described(xarray.Dataset(variables, coords=coords, attrs=attrs))
+    for name in () if objective is None else objective.rising:
+        data[name].attrs["better"] = "higher"
+    return data
+
+
+def _diverged(
+    objective: Objective, models: NDArray[Any], loss: NDArray[np.float64], best: dict[str, float]
+) -> NDArray[np.bool_]:
+    """By walk: whether something is not finite, or the last loss is beyond all that was ever reasonable."""
+    try:
+        with np.errstate(all="ignore"):
+            zero = float(objective.zero_loss())
+    except Exception:  # an objective of the user's that has no value there must not cost the run
+        zero = np.nan
+    scale = np.fmax(np.abs(loss[:, 0]), np.fmax(abs(zero), abs(best.get("optimal_loss", 0.0))))
+    finite = np.isfinite(models).all(axis=(1, 2)) & np.isfinite(loss).all(axis=1)
+    beyond = (loss[:, -1] > _BLOWN_UP * scale) & (scale > 0)
+    return np.asarray(~finite | beyond)
+
+
+def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays of walks × marks as one; those that lie mark by mark stay so, which is far quicker."""
+    if all(value.flags.f_contiguous for value in values):
+        return np.concatenate([value.T for value in values]).T
+    return np.concatenate(values, axis=1)
+
+
+def _by_walk(state: State, values: NDArray[Any]) -> NDArray[Any]:
+    """What is known by row, by walk and token."""
+    return values.reshape(state.walks, state.tokens, *values.shape[1:])
+
+
+def _optimal(job: Job, objective: Objective) -> dict[str, float]:
+    """The values of the measures at the optimum, by which figures and tables measure."""
+    if np.isnan(job.optimum).any():
+        return {}
+    values = measured(objective, job.optimum)
+    return {f"optimal_{name}": float(values[name]) for name in objective.measures}
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions of freewalk, Python, and the packages that numbers depend on."""
+    packages = {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")}
+    return {"freewalk": __version__, "python": platform.python_version(), **packages}
+
+
+def story_of(run: Continuation) -> dict[str, Any]:
+    """What was run, by which versions, when and for how long."""
+    job = run.job
+    phases = [
+        {"until": phase.until, "kernel": phase.kernel.label, "rule": None if phase.rule is None else repr(phase.rule)}
+        | ({} if phase.exchange is None else {"exchange": repr(phase.exchange)})
+        for phase in job.phases
+    ]
+    return {
+        "graph": job.kernel.graph.name,
+        "problem": None if job.objective is None else repr(job.objective),
+        "phases": phases,
+        "steps": run.steps,
+        "walks": run.state.walks,
+        **({"tokens": job.tokens} if job.tokens > 1 else {}),
+        "every": run.every,
+        **({"goal": dict(run.goal), "reached": run.state.step if run.reached else None} if run.goal else {}),
+        "seed": job.seed,
+        "precision": job.precision,
+        "runtime": repr(run.runtime),
+        "started": run.started,
+        "seconds": round(run.seconds, 3),
+        "interruptions": run.interruptions,
+        "versions": dict(versions()),
+        "platform": platform.platform(),
+        **({} if job.objective is None else job.objective.story()),
+    }
