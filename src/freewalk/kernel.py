@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.blocks import read_only
 from freewalk.checks import Checks
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
@@ -86,7 +87,7 @@ class Move:
         for name in ("ratio", "law"):
             values = getattr(self, name)
             if values is not None:
-                object.__setattr__(self, name, _frozen(_check.floats("Move", name, values, (None,), finite=False)))
+                object.__setattr__(self, name, read_only(_check.floats("Move", name, values, (None,), finite=False)))
         if self.rows is not None:
             matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
@@ -170,7 +171,7 @@ class Kernel:
                 f"{self.label}: target goes from {target.min():g} to {target.max():g}, expected numbers whose shares "
                 "of their sum are at least 2.3e-308: the weights of the gradients are 1 / (n · share)"
             )
-        object.__setattr__(self, "target", _frozen(law))
+        object.__setattr__(self, "target", read_only(law))
 
     def _check_move(self, move: Move) -> None:
         _check.instance(self.label, "a move", move, Move, "fw.Move(...)")
@@ -184,7 +185,7 @@ class Kernel:
     @cached_property
     def weights(self) -> Floats:
         """1 / (n · target): the factors that make a gradient at a node drawn from the target unbiased."""
-        return _frozen(1.0 / (self.graph.n * np.asarray(self.target)))
+        return read_only(1.0 / (self.graph.n * np.asarray(self.target)))
 
     @property
     def is_local(self) -> bool:
@@ -398,8 +399,3 @@ def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> csr_
 def _row(matrix: csr_array, node: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     entries = slice(matrix.indptr[node], matrix.indptr[node + 1])
     return matrix.indices[entries].astype(np.int32), rng.ends(matrix.data[entries])
-
-
-def _frozen(values: Floats) -> Floats:
-    values.setflags(write=False)
-    return values

@@ -1,8 +1,8 @@
 """Arrays in files that are mapped into memory: read where they lie, shared by all processes of a machine, never copied.
 
 A file of arrays begins with 24 bytes: a signature, the version of the format, the length and the CRC-32 of a header.
-The header, a JSON text, names the arrays with their types, shapes, places and checksums; each array begins at a multiple of
-4096 bytes. `writing` makes such a file block by block, `opened` maps its arrays. A `Mapped` array knows
+The header, a JSON text, names the arrays with their types, shapes, places and checksums; each array begins at a
+multiple of 4096 bytes. `writing` makes such a file block by block, `opened` maps its arrays. A `Mapped` array knows
 where it lies: it is pickled as that place, and so is cheap to send to another process of the same machine.
 """
 

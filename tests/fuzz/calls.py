@@ -229,7 +229,7 @@ def surface(folder):
         "graphs.from_networkx": (graphs.from_networkx, {"graph": networkx.path_graph("abc")}),
         "graphs.from_edges": (graphs.from_edges, {"edges": [(0, 1), (1, 2)], "n": 3, "names": None}),
         "graphs.from_scipy": (graphs.from_scipy, {"matrix": ring.adjacency()}),
-        "graphs.read": (graphs.read, {"path": folder / "edges.txt"}),
+        "graphs.read": (graphs.read, {"path": folder / "edges.txt", "verify": True}),
         "Graph": (
             graphs.Graph,
             {"indptr": ring.indptr, "indices": ring.indices, "name": "g", "node_names": None, "positions": None},

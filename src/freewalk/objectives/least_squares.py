@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.blocks import read_only
 from freewalk.objectives.predictor import Predictor
-from freewalk.objectives.samples import check, read_only
+from freewalk.objectives.samples import check
 from freewalk.objectives.synthetic import NOISE, Shifted, draw_data
 
 _ROWS, _BLOCK = 2**16, 2**14

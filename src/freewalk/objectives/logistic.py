@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.blocks import read_only
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
 from freewalk.objectives.newton import minimise
 from freewalk.objectives.predictor import Predictor
-from freewalk.objectives.samples import check, read_only
+from freewalk.objectives.samples import check
 from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_data
 
 

@@ -13,10 +13,11 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.blocks import read_only
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
 from freewalk.objectives.objective import Objective, Share
-from freewalk.objectives.samples import Nodes, by_node, check, read_only, table
+from freewalk.objectives.samples import Nodes, by_node, check, table
 from freewalk.objectives.spectra import largest_eigenvalues
 
 Floats = NDArray[np.float64]

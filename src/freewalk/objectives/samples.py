@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from freewalk.graphs import Graph
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 check = Checks(ProblemError)
 
@@ -199,9 +198,3 @@ def by_node(values: Floats, offsets: Ints) -> Floats:
     result = np.zeros((len(offsets) - 1, *values.shape[1:]))
     result[owning] = np.add.reduceat(values, offsets[owning], axis=0)
     return result
-
-
-def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Close an array to changes: what is cached must stay what it was."""
-    array.flags.writeable = False
-    return array
