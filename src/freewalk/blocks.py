@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 BLOCK = 2**20  # numbers that are looked at together
-LARGE = 2**22  # so many numbers by node are not held where one will do
+LARGE = 2**22  # above so many nodes, what is the same at all of them is held as one number
 
 
-def blocks(count: int, width: int = 1) -> Iterator[slice]:
+def blocks(count: int, width: int = 1, numbers: int = BLOCK) -> Iterator[slice]:
     """Slices that cover `count` rows of `width` numbers each, about a million numbers at a time.
 
     Examples
@@ -21,7 +21,7 @@ def blocks(count: int, width: int = 1) -> Iterator[slice]:
     >>> list(blocks(1_500_000))
     [slice(0, 1048576, None), slice(1048576, 1500000, None)]
     """
-    size = max(1, BLOCK // max(1, width))
+    size = max(1, numbers // max(1, width))
     return (slice(first, min(first + size, count)) for first in range(0, count, size))
 
 
@@ -66,3 +66,15 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Close an array to changes: what is cached must stay what it was."""
     array.flags.writeable = False
     return array
+
+
+def ascends(numbers: NDArray[Any]) -> bool:
+    """Whether no number is less than the one before it.
+
+    Examples
+    --------
+    >>> ascends(np.array([1, 1, 3])), ascends(np.array([1, 3, 2]))
+    (True, False)
+    """
+    parts = (numbers[part.start : part.stop + 1] for part in blocks(len(numbers)))
+    return all(bool((part[1:] >= part[:-1]).all()) for part in parts)

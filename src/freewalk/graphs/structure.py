@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.blocks import blocks, constant
+from freewalk.blocks import ascends, blocks, constant
 from freewalk.checks import Checks, show
 from freewalk.errors import GraphError
 
@@ -82,9 +82,7 @@ def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.i
     --------
     >>> check_structure("path(2)", np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32))
     """
-    n = len(indptr) - 1
-    ascends = all((np.diff(indptr[part.start : part.stop + 1]) >= 0).all() for part in blocks(n))
-    if indptr[0] != 0 or indptr[-1] != len(indices) or not ascends:
+    if indptr[0] != 0 or indptr[-1] != len(indices) or not ascends(indptr):
         raise GraphError(
             f"{owner}: indptr does not ascend from 0 to len(indices) = {len(indices)}; "
             "use from_edges, which makes both arrays"

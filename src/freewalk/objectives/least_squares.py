@@ -129,8 +129,8 @@ class LeastSquares(Predictor):
         pulls = np.linalg.solve(stiffness * np.eye(last - first) + share * (rows @ rows.T), share * errors)
         return np.asarray(near * (strength / stiffness) + rows.T @ pulls)
 
-    def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(0.5 * (predictions - self.targets) ** 2)
+    def _values(self, predictions: Floats, targets: Floats) -> Floats:
+        return np.asarray(0.5 * (predictions - targets) ** 2)
 
     def mse(self, x: ArrayLike) -> float:
         """Return the mean over the nodes (or the samples: `weight_by`) of (y − aᵀx)²: twice the loss without ridge.
@@ -146,8 +146,7 @@ class LeastSquares(Predictor):
             Not finite for a model that has diverged.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            residuals = self.targets - self.features @ self._model(x)
-            return float(self.sample_weights @ residuals**2)
+            return float(self._mean(self._model(x), lambda predictions, targets: (targets - predictions) ** 2))
 
     def optimum(self) -> NDArray[np.float64]:
         """Return the exact minimiser of the loss; of several, the one with the smallest norm.

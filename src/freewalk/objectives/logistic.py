@@ -94,8 +94,8 @@ class Logistic(Predictor):
 
     # `value` and `slope` of every sample at once: the optimum takes many of them.
 
-    def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        linear = np.where(predictions >= 0.0, 1.0 - self.targets, -self.targets) * predictions
+    def _values(self, predictions: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        linear = np.where(predictions >= 0.0, 1.0 - targets, -targets) * predictions
         return np.asarray(np.log1p(np.exp(-np.abs(predictions))) + linear)
 
     def _slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,7 +143,7 @@ class Logistic(Predictor):
             self.features,
             self.sample_weights,
             self.ridge,
-            values=self._values,
+            values=lambda predictions: self._values(predictions, self.targets),
             slopes=self._slopes,
             bends=bends,
         )
