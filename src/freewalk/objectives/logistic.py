@@ -17,7 +17,7 @@ from freewalk.graphs import Graph
 from freewalk.objectives.newton import minimise
 from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check
-from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_data
+from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_of
 
 
 @final
@@ -213,7 +213,7 @@ class Logistic(Predictor):
         """
         who = f"{cls.__name__}.synthetic"
         probability, ridge = check.probability(who, "noise", noise), check.real(who, "ridge", ridge, 0.0)
-        data = draw_data(
+        draw = draw_of(
             who,
             n,
             dim,
@@ -229,6 +229,7 @@ class Logistic(Predictor):
             samples=samples,
             seed=seed,
         )
+        data = draw.whole(who)
         # A score plus standard logistic noise is positive with exactly the model's probability.
         labels = data.scores + rng.generator(seed, LABELS).logistic(size=len(data.scores)) > 0
         flipped = rng.generator(seed, NOISE).random(len(labels)) < probability

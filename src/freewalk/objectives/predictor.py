@@ -160,11 +160,17 @@ class Predictor(Objective):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _as_saved(cls, **values: Any) -> Self:
-        """The problem of values that were those of a problem already, and so need no check."""
+    def _of_parts(cls, parts: storing.Parts, *, checked: bool) -> Self:
+        """The problem in a file; unless it is to be checked, its parts were those of a problem already."""
+        values = parts._asdict()
+        del values["kind"]
+        names = values.pop("names")
+        if checked:
+            return cls(graph=names, **values)
         problem = object.__new__(cls)
         for name, value in values.items():
             object.__setattr__(problem, name, value)
+        object.__setattr__(problem, "node_names", names)
         return problem
 
     def __getstate__(self) -> dict[str, Any]:
