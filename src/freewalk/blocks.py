@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 BLOCK = 2**20  # numbers that are looked at together
+_SPARSE = 2**14  # counts that are looked at together
 LARGE = 2**22  # above so many nodes, what is the same at all of them is held as one number
 
 
@@ -78,3 +79,18 @@ def ascends(numbers: NDArray[Any]) -> bool:
     """
     parts = (numbers[part.start : part.stop + 1] for part in blocks(len(numbers)))
     return all(bool((part[1:] >= part[:-1]).all()) for part in parts)
+
+
+def add_counts(total: NDArray[Any], counts: NDArray[Any]) -> None:
+    """Add counts to others, and leave alone what stays as it is: memory that was never written to takes no room.
+
+    Examples
+    --------
+    >>> total = np.zeros(3, dtype=np.int64)
+    >>> add_counts(total, np.array([0, 2, 0]))
+    >>> total
+    array([0, 2, 0])
+    """
+    for part in blocks(len(counts), numbers=_SPARSE):
+        if counts[part].any():
+            total[part] += counts[part]

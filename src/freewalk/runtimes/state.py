@@ -15,6 +15,7 @@ from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
+from freewalk.objectives.objective import measured
 from freewalk.phases import Passage, Phase, passage, phase_at, updates_at
 from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES, begun
@@ -60,6 +61,23 @@ class Job:
     def optimum(self) -> NDArray[np.float64]:
         """The optimum from which distances are measured; NaN where the objective has none."""
         return np.zeros(0) if self.objective is None else entering.optimum(self.objective)
+
+    @cached_property
+    def optimal(self) -> dict[str, float]:
+        """The values of the measures at the optimum, by which figures and tables measure; computed once."""
+        if self.objective is None or np.isnan(self.optimum).any():
+            return {}
+        values = measured(self.objective, self.optimum)
+        return {f"optimal_{name}": float(values[name]) for name in self.objective.measures}
+
+    @cached_property
+    def zero_loss(self) -> float:
+        """The loss of the zero model; NaN where it has none."""
+        try:
+            with np.errstate(all="ignore"):
+                return np.nan if self.objective is None else float(self.objective.zero_loss())
+        except Exception:  # an objective of the user's that has no value there must not cost the run
+            return np.nan
 
     def updates_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many updates the tokens of a walk have made together by these steps."""
