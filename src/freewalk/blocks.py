@@ -81,6 +81,11 @@ def ascends(numbers: NDArray[Any]) -> bool:
     return all(bool((part[1:] >= part[:-1]).all()) for part in parts)
 
 
+def no_counts(like: NDArray[Any]) -> NDArray[Any]:
+    """Zeros of the shape and type of other counts; they take room where they are written to (np.zeros_like writes)."""
+    return np.zeros(like.shape, dtype=like.dtype)
+
+
 def add_counts(total: NDArray[Any], counts: NDArray[Any]) -> None:
     """Add counts to others, and leave alone what stays as it is: memory that was never written to takes no room.
 

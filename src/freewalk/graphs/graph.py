@@ -15,7 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.checks import show, suggestion
 from freewalk.errors import GraphError
 from freewalk.graphs import storing
-from freewalk.graphs.structure import MOST_NODES, check, check_count, check_structure, hop_distances, pattern
+from freewalk.graphs.structure import (
+    MOST_NODES,
+    check,
+    check_bounds,
+    check_count,
+    check_structure,
+    hop_distances,
+    pattern,
+)
 from freewalk.mapping import Mapped, adopted, is_mapped
 
 if TYPE_CHECKING:
@@ -81,7 +89,10 @@ class Graph:
         n = len(indptr) - 1
         check_count(name, n)
         names = None if self.node_names is None else _checked_names(name, self.node_names, n)
-        check_structure(name, indptr, indices, names)
+        if _were_checked(indptr, indices):
+            check_bounds(name, indptr, indices)
+        else:
+            check_structure(name, indptr, indices, names)
         object.__setattr__(self, "node_names", names)
         arrays: dict[str, NDArray[Any]] = {"indptr": indptr, "indices": indices}
         if self.positions is not None:
@@ -295,6 +306,12 @@ class Graph:
     def __reduce__(self) -> tuple[type[Graph], tuple[Any, ...]]:
         # Arrays come out of a pickle writeable, unless they are mapped: only the constructor makes a graph immutable.
         return (Graph._as_saved if self.is_mapped else Graph), self._parts  # type: ignore[return-value]
+
+
+def _were_checked(*arrays: NDArray[Any]) -> bool:
+    """Whether arrays are mapped from files whose content is known by a checksum: those of a graph that was saved."""
+    sources = [array.source if isinstance(array, Mapped) else None for array in arrays]
+    return all(source is not None and source.checksum for source in sources)
 
 
 def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:

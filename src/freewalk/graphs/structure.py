@@ -82,11 +82,7 @@ def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.i
     --------
     >>> check_structure("path(2)", np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32))
     """
-    if indptr[0] != 0 or indptr[-1] != len(indices) or not ascends(indptr):
-        raise GraphError(
-            f"{owner}: indptr does not ascend from 0 to len(indices) = {len(indices)}; "
-            "use from_edges, which makes both arrays"
-        )
+    check_bounds(owner, indptr, indices)
     _check_rows(owner, indptr, indices, names)
     missing = one_way(indptr, indices)
     if missing is not None:
@@ -96,6 +92,24 @@ def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.i
         )
     if not _is_connected(indptr, indices):
         check_connected(owner, component_labels(pattern(indptr, indices)), names)
+
+
+def check_bounds(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+    """Raise a GraphError unless all rows and edges lie within the arrays: all that compiled code trusts.
+
+    Examples
+    --------
+    >>> check_bounds("path(2)", np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32))
+    """
+    if indptr[0] != 0 or indptr[-1] != len(indices) or not ascends(indptr):
+        raise GraphError(
+            f"{owner}: indptr does not ascend from 0 to len(indices) = {len(indices)}; "
+            "use from_edges, which makes both arrays"
+        )
+    n = len(indptr) - 1
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n:
+        place = int(np.argmax((indices < 0) | (indices >= n)))
+        raise GraphError(f"{owner}: indices[{place}] = {indices[place]}, expected nodes from 0 to {n - 1}")
 
 
 def edge_blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
@@ -135,13 +149,9 @@ def _called(node: int, names: Names) -> str:
 
 
 def _check_rows(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names) -> None:
-    n, before = len(indptr) - 1, (-1, -1)  # the last edge of the block before
+    before = -1, -1  # the last edge of the block before
     for edges, rows in edge_blocks(indptr):
         ends = indices[edges]
-        outside = np.flatnonzero((ends >= n) | (ends < 0))
-        if outside.size:
-            place = edges.start + outside[0]
-            raise GraphError(f"{owner}: indices[{place}] = {indices[place]}, expected nodes from 0 to {n - 1}")
         loops = np.flatnonzero(rows == ends)
         if loops.size:
             raise GraphError(

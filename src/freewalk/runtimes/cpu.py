@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.blocks import add_counts
+from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.engine import arrays, cpu, mixing
 from freewalk.engine.mixing import NODE
@@ -138,7 +138,7 @@ class CPUWalker(Walker):
         if self.apart is None or self.apart[0] is not state:
             if self.apart is not None:
                 self.settle(self.apart[0])
-            self.apart = state, [np.zeros_like(state.visits) for _ in range(self.threads - 1)]
+            self.apart = state, [no_counts(state.visits) for _ in range(self.threads - 1)]
         return [state.visits, *self.apart[1]]
 
 

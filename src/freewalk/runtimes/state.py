@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import entering
+from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel
@@ -253,7 +254,7 @@ class State:
         values: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_ROW}
         values |= {name: getattr(self, name)[walks] for name in _BY_WALK}
         values["stored"] = self.stored[rows if len(self.stored) == self.rows else walks]
-        values["visits"] = np.zeros_like(self.visits) if self.visits_are_summed else self.visits[rows]
+        values["visits"] = no_counts(self.visits) if self.visits_are_summed else self.visits[rows]
         values |= {"carried": self.carried[:, rows], "path_of": path_of, "paths": paths}
         return replace(self, first=self.first + first * self.tokens, **values)
 
@@ -264,7 +265,7 @@ class State:
             rows, kept = slice(part.first - self.first, part.first - self.first + part.rows), part.path_of >= 0
             self.paths[self.path_of[rows][kept]] = part.paths[part.path_of[kept]]
             if self.visits_are_summed:
-                self.visits += part.visits
+                add_counts(self.visits[0], part.visits[0])
             else:
                 self.visits[rows] = part.visits
         for name in (*_BY_ROW, *_BY_WALK, "stored", "carried"):
