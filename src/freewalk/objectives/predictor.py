@@ -275,8 +275,8 @@ class Predictor(Objective):
 
     @property
     def known_smoothness(self) -> NDArray[np.float64] | None:
-        """`smoothness`; None for samples in a file, unless somebody has asked for it: it takes 8 bytes per node."""
-        return None if self.is_mapped and "smoothness" not in self.__dict__ else self.smoothness
+        """`smoothness`; None for samples in a file at millions of nodes: it is computed for those who ask for it."""
+        return None if self.is_mapped and self.n > LARGE else self.smoothness
 
     def measures_of(self, fit: Floats, penalty: Floats) -> dict[str, Floats]:
         """Return measures from what compiled code sums up: the loss without the ridge term, and the ridge term.

@@ -18,7 +18,7 @@ Shifted = Literal["heavy", "all"]
 # One generator per purpose, so that changing one thing keeps the others; graphs have the hundreds before.
 FEATURES, TRUTH, NOISE, HEAVY, SHIFT, LABELS = range(200, 206)
 _NUMBER = 8.0  # bytes
-_ROWS = 64
+_ROWS, _LOOKED_AT = 64, 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,8 @@ class Draw:
         while first < self.n:
             last = min(first + size, self.n)
             if ends is not None and last < self.n:
-                last += int(np.argmax(ends[last - 1 : last - 1 + size] % _ROWS == 0))
+                whole = np.flatnonzero(ends[last - 1 : last - 1 + _LOOKED_AT] % _ROWS == 0)
+                last = last + int(whole[0]) if whole.size else min(last + _LOOKED_AT, self.n)
             yield slice(first, last)
             first = last
 
