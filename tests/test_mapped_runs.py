@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -244,3 +245,26 @@ print(highest[0] - before)
     command = [sys.executable, "-c", program, str(tmp_path)]
     taken = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert taken < 110e6  # the features alone are 128 MB
+
+
+def test_a_file_that_is_cut_under_a_run_ends_the_process_and_not_the_checkpoint(mapped, tmp_path):
+    """What lay behind the end is gone: the system ends whoever reads there (SIGBUS). The last checkpoint is whole."""
+    program = """
+import os, sys, freewalk as fw
+folder = sys.argv[1]
+graph, problem = fw.graphs.read(folder + "/walked.graph"), fw.objectives.read(folder + "/learned.data")
+def keep(record):
+    record.save(folder + "/run.npz")
+    os.truncate(folder + "/learned.data", 4096)
+kernel = fw.designs.Metropolis().kernel(graph, problem.smoothness)
+fw.learn(problem, kernel, fw.SGD(step=1e-3), steps=400, walks=20, every=100, seed=5, checkpoint=keep,
+         checkpoint_every=1e-9)
+"""
+    data = (tmp_path / "learned.data").read_bytes()
+    whole = learn(*mapped)
+    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGBUS, ended.stderr
+    with pytest.raises(RecordError, match=r"learned\.data: is truncated"):
+        fw.resume(fw.load(tmp_path / "run.npz"))
+    (tmp_path / "learned.data").write_bytes(data)
+    assert_same(fw.resume(fw.load(tmp_path / "run.npz")), whole)

@@ -407,7 +407,8 @@ def _header(
 def _entry(path: str, entry: Any) -> Source:
     dtype, shape, offset = np.dtype(str(entry["dtype"])), tuple(entry["shape"]), entry["offset"]
     whole = all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in (*shape, offset))
-    if not whole or dtype.kind not in _KINDS or offset % _PAGE or len(shape) > 8:
+    fits = whole and math.prod(max(extent, 1) for extent in shape) * dtype.itemsize < 2**62 and len(shape) <= 8
+    if not fits or dtype.kind not in _KINDS or offset % _PAGE:
         raise ValueError(f"an array of {dtype} of shape {shape} at {offset}")
     return Source(path, offset, dtype.str, shape, str(entry["crc32"]))
 

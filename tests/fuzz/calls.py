@@ -230,6 +230,8 @@ def surface(folder):
         "graphs.from_edges": (graphs.from_edges, {"edges": [(0, 1), (1, 2)], "n": 3, "names": None}),
         "graphs.from_scipy": (graphs.from_scipy, {"matrix": ring.adjacency()}),
         "graphs.read": (graphs.read, {"path": folder / "edges.txt", "verify": True}),
+        "graphs.read, mapped": (graphs.read, {"path": ring.save(folder / "ring.graph"), "verify": True}),
+        "Graph.save": (ring.save, {"path": folder / "new.graph"}),
         "Graph": (
             graphs.Graph,
             {"indptr": ring.indptr, "indices": ring.indices, "name": "g", "node_names": None, "positions": None},
@@ -348,6 +350,15 @@ def surface(folder):
         "Logistic": (objectives.Logistic, samples | {"targets": np.array([0, 1, 0, 1, 0, 1])}),
         "LeastSquares.synthetic": (objectives.LeastSquares.synthetic, drawn | {"noise": 0.1}),
         "Logistic.synthetic": (objectives.Logistic.synthetic, drawn),
+        "LeastSquares.synthetic, to a file": (
+            objectives.LeastSquares.synthetic,
+            drawn | {"noise": 0.1, "path": folder / "drawn.data"},
+        ),
+        "LeastSquares.save": (problem.save, {"path": folder / "new.data"}),
+        "objectives.read": (
+            objectives.read,
+            {"path": problem.save(folder / "good.data"), "verify": True, "types": ()},
+        ),
         "LeastSquares.loss": (problem.loss, {"x": [0.0, 1.0]}),
         "LeastSquares.mse": (problem.mse, {"x": [0.0, 1.0]}),
         "LeastSquares.gradient": (problem.gradient, {"node": 1, "x": [0.0, 1.0], "sample": 0}),
@@ -369,7 +380,10 @@ def surface(folder):
             },
         ),
         "walk": (fw.walk, run | saved),
-        "resume": (fw.resume, {"record": partial, "runtime": None, "types": (), "progress": None, **saved}),
+        "resume": (
+            fw.resume,
+            {"record": partial, "runtime": None, "types": (), "progress": None, "files": (), **saved},
+        ),
         "load": (fw.load, {"path": file}),
         "concat": (fw.concat, {"records": [record, other], "labels": ["a", "b"], "pad": False}),
         "Record.save": (record.save, {"path": folder / "new.npz"}),
