@@ -86,6 +86,14 @@ def no_counts(like: NDArray[Any]) -> NDArray[Any]:
     return np.zeros(like.shape, dtype=like.dtype)
 
 
+def copy_of_counts(counts: NDArray[Any]) -> NDArray[Any]:
+    """A copy of rows of counts, in which those that are zero take no room."""
+    copy = no_counts(counts)
+    for row, other in zip(copy, counts, strict=True):
+        add_counts(row, other)
+    return copy
+
+
 def add_counts(total: NDArray[Any], counts: NDArray[Any]) -> None:
     """Add counts to others, and leave alone what stays as it is: memory that was never written to takes no room.
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from freewalk import npz
 from freewalk.archive import AbsentFile, Packed, arrays_in, pack, plain, unpack
+from freewalk.blocks import read_only
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.files import replacing
@@ -295,7 +296,12 @@ def _assembled(file: npz.Reader, source: Path) -> Record:
 
 
 def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    """Some of the arrays, read-only: whoever keeps one that nobody writes to need not copy it."""
+    found = {name.removeprefix(prefix): read_only(array) for name, array in arrays.items() if name.startswith(prefix)}
+    for array in found.values():
+        if isinstance(array.base, np.ndarray):  # numpy reads a row of numbers and gives it a shape
+            read_only(array.base)
+    return found
 
 
 def _check_provenance(story: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk._version import __version__
-from freewalk.blocks import LARGE, add_counts, no_counts
+from freewalk.blocks import LARGE, copy_of_counts
 from freewalk.continuation import Continuation
 from freewalk.phases import label_of
 from freewalk.record import described
@@ -73,9 +73,7 @@ def _counted(state: State, own: Callable[[Any], NDArray[Any]]) -> NDArray[np.int
         return own(state.summed(state.visits))
     if own is np.asarray:
         return state.visits
-    copy = no_counts(state.visits)
-    add_counts(copy[0], state.visits[0])
-    return copy
+    return copy_of_counts(state.visits)
 
 
 def _diverged(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import entering
-from freewalk.blocks import add_counts, no_counts
+from freewalk.blocks import add_counts, copy_of_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel
@@ -337,5 +337,7 @@ def _exactly(
     if not fits:
         raise _check.fail("record", name, values, f"an array of {kind} of shape {shape}")
     if low is not None and high is not None:
-        _check.integers("record", name, values, shape, low=low, high=high)
+        _check.integers("record", name, values, shape, low=low, high=high, keep=kind)
+    if name == "visits":
+        return copy_of_counts(values.astype(kind, copy=False))
     return np.array(values, dtype=kind, order="C")
