@@ -33,22 +33,23 @@ _ROOM = 3  # copies of the job that a new object store has room for: a later one
 class Ray(Runtime):
     """The same walks on a cluster, divided among the workers of Ray: pip install "freewalk[ray]".
 
-    Nodes, messages and visits are those of any runtime, and floats have the same bytes as those of `inner`, for any number of tasks and
-    machines with the same kind of processor. Graph, tables and data are stored once per machine, and mapped by its workers.
-    About once a second the walks come back to this process, so that a worker or a machine that dies costs no more
-    than what was done since: Ray does it again elsewhere.
+    Nodes, messages and visits are those of any runtime, and floats have the same bytes as those of `inner`, for any
+    number of tasks and of machines with the same kind of processor. Graph, tables and data are stored once per machine,
+    and mapped by its workers. About once a second the walks come back to this process, so that a worker or a machine
+    that dies costs no more than what was done since: Ray does it again elsewhere.
 
     Parameters
     ----------
     inner
-        What runs on the workers: "cpu", "cuda", "torch" or "reference", or a runtime such as `fw.runtimes.Torch(device="cuda")`. None:
-        the one that suits the objective.
+        What runs on the workers: "cpu", "cuda", "torch" or "reference", or a runtime such as
+        `fw.runtimes.Torch(device="cuda")`. None: the one that suits the objective.
     tasks
-        Into how many parts the walks are divided. None: one for each machine (or card, or core, if `inner` uses only one); more than that
-        evens out machines that are not equally fast.
+        Into how many parts the walks are divided. None: one for each machine (or card, or core, if `inner` uses only
+        one); more than that evens out machines that are not equally fast.
     address
-        Of a cluster, as "host:port", or "auto" for the one that this machine belongs to. None: the one that this process has joined, or
-        that $RAY_ADDRESS names, else one is started on this machine for as long as the process lives.
+        Of a cluster, as "host:port", or "auto" for the one that this machine belongs to. None: the one that this
+        process has joined, or that $RAY_ADDRESS names, else one is started on this machine for as long as the process
+        lives.
     cpus
         The cores of each task, which are the threads of "cpu". None: all of the smallest machine for "cpu", else 1.
     gpus
@@ -205,4 +206,4 @@ def _original(error: Any) -> Exception:
     """What was raised on a worker, with a word about where."""
     cause = error.cause if isinstance(error.cause, Exception) else error
     cause.add_note(f"Ray: raised on a worker:\n{error.traceback_str}")
-    return cause  # type: ignore[no-any-return]
+    return cause
