@@ -1,8 +1,8 @@
 """Send values to workers: arrays are stored once and mapped there; code of the user's goes along with its source.
 
 Arrays of a job are views of each other (a graph and its table, samples and how an engine reads them). Pickled one by
-one they would be stored as often; here a view is sent as a view. Classes of a script, a notebook or a module beside it are
-sent by value, since workers cannot import them, and with their source, since they are compiled from it.
+one they would be stored as often; here a view is sent as a view. Classes of a script, a notebook or a module beside it
+are sent by value, since workers cannot import them, and with their source, since they are compiled from it.
 """
 
 from __future__ import annotations
