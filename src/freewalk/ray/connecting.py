@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import shutil
 import signal
+import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,9 +23,11 @@ from freewalk.errors import FreewalkError, MissingExtra
 _check = Checks(FreewalkError)
 _LEAST_STORE = 2**28  # bytes of the object store that we start; untouched pages cost nothing
 _SHARE = 0.9  # of the shared memory that is free
+_LOOPBACK = "127.0.0.2"  # Ray puts an address that others can reach in the place of 127.0.0.1
+_ANSWER = 10  # seconds that an address may take to answer
 _SECONDS = 60  # that a machine may take to say its versions
-# Ray reports usage to its makers unless told otherwise. A worker that is started for a fat task is worth waiting for.
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+# Ray reports usage to its makers unless told otherwise, and warns of a default that it changes.
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 @dataclass
@@ -53,6 +58,7 @@ def ray_module() -> ModuleType:
         import ray
     except ImportError:
         raise MissingExtra("ray", "ray") from None
+    logging.getLogger("ray").setLevel(logging.ERROR)  # before `init`, which has its own say only once it is done
     return ray  # type: ignore[no-any-return]
 
 
@@ -136,7 +142,7 @@ def _start(ray: ModuleType, room: int) -> None:
             num_cpus=cores(),
             log_to_driver=True,
             logging_level="ERROR",
-            _node_ip_address="127.0.0.1",
+            **({"_node_ip_address": _LOOPBACK} if sys.platform == "linux" else {}),
         )
     except Exception as error:
         raise FreewalkError(f"Ray: cannot be started on this machine: {_said(error)}") from error
@@ -150,6 +156,15 @@ def cores() -> int:
 
 def _join(ray: ModuleType, address: str | None) -> None:
     where = address or os.environ["RAY_ADDRESS"]
+    remedy = "start one with `ray start --head`, or leave the address out for one on this machine alone"
+    if where != "auto":
+        host, _, port = where.rpartition(":")
+        if not host or not port.isdecimal():
+            raise _check.fail("Ray", "address", where, '"host:port" or "auto"')
+        try:  # Ray itself would wait for minutes
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
+        except (OSError, OverflowError) as error:
+            raise FreewalkError(f"Ray: no cluster answers at {where} ({error}); {remedy}") from error
     try:
         ray.init(address=where, log_to_driver=True, logging_level="ERROR")
     except RuntimeError as error:
@@ -159,7 +174,6 @@ def _join(ray: ModuleType, address: str | None) -> None:
             f"Ray: the cluster at {where} runs other versions: {_said(error)}; install the same on all machines"
         ) from error
     except Exception as error:
-        remedy = "start one with `ray start --head`, or leave the address out for one on this machine alone"
         raise FreewalkError(f"Ray: no cluster answers at {where} ({_said(error)}); {remedy}") from error
 
 
