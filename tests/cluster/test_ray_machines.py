@@ -128,7 +128,7 @@ def test_addresses():
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("127.0.0.1:9", r"no cluster answers at 127.0.0.1:9 .*ray start --head"),
+        ("127.0.0.1:9", r"no cluster answers at 127.0.0.1:9; .*ray start --head"),
         ("nowhere", 'address = .nowhere., expected "host:port"'),
         ("127.0.0.1:99999999", "no cluster answers"),
         ("", "address = "),

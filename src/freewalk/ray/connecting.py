@@ -26,8 +26,9 @@ _SHARE = 0.9  # of the shared memory that is free
 _LOOPBACK = "127.0.0.2"  # Ray puts an address that others can reach in the place of 127.0.0.1
 _ANSWER = 10  # seconds that an address may take to answer
 _SECONDS = 60  # that a machine may take to say its versions
-# Ray reports usage to its makers unless told otherwise, and warns of a default that it changes.
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+# Ray reports usage to its makers unless told otherwise, warns of a default that it changes, and tells of errors twice.
+_QUIET = dict.fromkeys(("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"), "0")
+_QUIET["RAY_IGNORE_UNHANDLED_ERRORS"] = "1"
 
 
 @dataclass
@@ -35,6 +36,7 @@ class _Session:
     """What this process knows about the cluster that it has joined."""
 
     started: int = 0  # bytes of the object store of a cluster that we started; 0: it is not ours
+    address: str = ""  # of that one
     checked: frozenset[str] = frozenset()  # the machines whose versions are known to be ours
 
 
@@ -91,8 +93,8 @@ def connect(address: str | None = None, room: int = 0) -> list[Machine]:
             "Ray", "address", address, '"host:port" or "auto"', "run the script on a machine of the cluster"
         )
     ray = ray_module()
-    if _session.started and _session.started < room and address is None:
-        ray.shutdown()  # what it holds is ours, and too small
+    if _session.started and address is None and (_session.started < room or not _answers(_session.address)):
+        ray.shutdown()  # what it holds is ours, and it is too small, or it was ended
     if not ray.is_initialized():
         _session.started, _session.checked = 0, frozenset()
         with _handlers_kept():
@@ -135,18 +137,19 @@ def _start(ray: ModuleType, room: int) -> None:
             )
         store = int(_SHARE * free)
     try:
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            object_store_memory=store,
-            num_cpus=cores(),
-            log_to_driver=True,
-            logging_level="ERROR",
-            **({"_node_ip_address": _LOOPBACK} if sys.platform == "linux" else {}),
-        )
+        with _sigterm_blocked():
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                object_store_memory=store,
+                num_cpus=cores(),
+                log_to_driver=True,
+                logging_level="ERROR",
+                **({"_node_ip_address": _LOOPBACK} if sys.platform == "linux" else {}),
+            )
     except Exception as error:
         raise FreewalkError(f"Ray: cannot be started on this machine: {_said(error)}") from error
-    _session.started = store
+    _session.started, _session.address = store, str(ray.get_runtime_context().gcs_address)
 
 
 def cores() -> int:
@@ -161,10 +164,8 @@ def _join(ray: ModuleType, address: str | None) -> None:
         host, _, port = where.rpartition(":")
         if not host or not port.isdecimal():
             raise _check.fail("Ray", "address", where, '"host:port" or "auto"')
-        try:  # Ray itself would wait for minutes
-            socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
-        except (OSError, OverflowError) as error:
-            raise FreewalkError(f"Ray: no cluster answers at {where} ({error}); {remedy}") from error
+        if not _answers(where):  # Ray itself would wait for minutes
+            raise FreewalkError(f"Ray: no cluster answers at {where}; {remedy}")
     try:
         ray.init(address=where, log_to_driver=True, logging_level="ERROR")
     except RuntimeError as error:
@@ -175,6 +176,16 @@ def _join(ray: ModuleType, address: str | None) -> None:
         ) from error
     except Exception as error:
         raise FreewalkError(f"Ray: no cluster answers at {where} ({_said(error)}); {remedy}") from error
+
+
+def _answers(address: str) -> bool:
+    """Whether somebody listens there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _is_at(ray: ModuleType, address: str) -> bool:
@@ -238,6 +249,22 @@ def _machine(node: Mapping[str, Any]) -> Machine:
 def _said(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {' '.join(lines)[:300]}"
+
+
+@contextmanager
+def _sigterm_blocked() -> Iterator[None]:
+    """Processes that are started meanwhile do not react to SIGTERM, nor does Ray let them react to Ctrl-C.
+
+    Whoever ends a job sends it to all processes, and this one would have no workers to get the walks from.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

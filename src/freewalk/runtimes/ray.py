@@ -205,5 +205,5 @@ def _slots(machines: list[Machine], cpus: int, cards: float) -> int:
 def _original(error: Any) -> Exception:
     """What was raised on a worker, with a word about where."""
     cause = error.cause if isinstance(error.cause, Exception) else error
-    cause.add_note(f"Ray: raised on a worker:\n{error.traceback_str}")
+    cause.add_note(f"Ray: raised on a worker:\n{error}")
     return cause
