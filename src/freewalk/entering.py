@@ -357,6 +357,12 @@ def _models_of_tokens(
         raise FreewalkError(f"{error} (or, with a model for each token, {shape})") from error
 
 
+def importance(value: Any, found: Objective | None, kernel: Kernel) -> ArrayLike:
+    """What `start` finds the heaviest node by; other starts do not ask the objective, which may take long."""
+    heaviest = isinstance(value, str) and value == "heaviest"
+    return found.smoothness if heaviest and found is not None else kernel.target
+
+
 def start(
     value: str | ArrayLike | None, seed_: int, walks: int, graph: Graph, importance: ArrayLike, tokens: int | str = 1
 ) -> NDArray[np.int32]:

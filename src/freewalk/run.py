@@ -287,8 +287,7 @@ def _begin(
     entering.schedules(job.phases, steps)
     chosen = runtime_for(runtime, job.objective, job.phases)
     path_of = entering.paths(paths, walks * job.tokens, job.tokens)
-    heaviest = isinstance(start, str) and start == "heaviest"  # else nobody asks, and it may take long to compute
-    importance = job.objective.smoothness if heaviest and job.objective is not None else job.kernel.target
+    importance = entering.importance(start, job.objective, job.kernel)
     check_room(job, walks, steps, every, int((path_of >= 0).sum()))
     nodes = entering.start(start, job.seed, walks, job.kernel.graph, importance, tokens)
     entering.exchanges(job.phases, job.tokens, nodes)

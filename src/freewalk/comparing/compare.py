@@ -200,7 +200,7 @@ def _admit(one: Contestant) -> None:
         phases = entering.phases(one.kernel, method.rule, track.problem, exchange=method.exchange)
         tokens = entering.tokens(method.tokens, track.graph)
         start = None if isinstance(method.tokens, str) else track.options["start"]
-        importance = track.problem.smoothness
+        importance = entering.importance(start, track.problem, one.kernel)
         nodes = entering.start(start, track.seed, track.walks, track.graph, importance, method.tokens)
         entering.exchanges(phases, tokens, nodes)
         entering.visits_everywhere(phases, nodes)
