@@ -54,6 +54,11 @@ def objective(who: str, value: Objective) -> Objective:
     return found
 
 
+def precision(who: str, value: str | None, found: Objective) -> str:
+    """That of the models: the one that was asked for or, where none was, the one that suits the objective."""
+    return check.choice(who, "precision", found.precision if value is None else value, PRECISIONS)
+
+
 def goal(value: Any, found: Objective | None, tokens: int = 1, who: str = "learn") -> dict[str, float]:
     """The levels at which a run ends, by measure: those of the objective, `distance`, and `consensus` of tokens."""
     if value is None:

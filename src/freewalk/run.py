@@ -140,8 +140,7 @@ def learn(
         raise FreewalkError("learn: got both `objective` and `problem`, expected one: they are two names for the same")
     found = entering.objective("learn", objective if problem is None else problem)  # type: ignore[arg-type]
     phases = entering.phases(kernel, rule, found, exchange=exchange)  # type: ignore[arg-type]
-    precision = found.precision if precision is None else precision
-    precision = check.choice("learn", "precision", precision, entering.PRECISIONS)
+    precision = entering.precision("learn", precision, found)
     count = entering.tokens(tokens, phases[0].kernel.graph)
     job = Job(found, phases, check.seed("learn", seed), precision, count)
     size = _size("learn", job, steps, walks, every, tokens)
