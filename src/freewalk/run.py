@@ -196,7 +196,7 @@ def resume(
     types: Sequence[type] = (),
     progress: Progress | None = None,
     objective: Objective | None = None,
-    rule: Rule | Sequence[Rule] | None = None,
+    rule: Rule | Sequence[Rule | None] | None = None,
     checkpoint: str | os.PathLike[str] | Keep | None = None,
     checkpoint_every: float = 60.0,
 ) -> Record:
@@ -217,10 +217,10 @@ def resume(
         As in `learn`; the file from which the record was loaded may be the one to write to.
     objective
         The objective that it began with, where a loaded record cannot hold it: a torch module is code. It is refused if
-        its data or its structure differ.
+        its data or its structure differ, also where the record has one of its own.
     rule
         The rule that it began with, where a loaded record cannot hold it: an `Optimizer` with a function of your own.
-        With phases, a list with one for each.
+        With phases, a list with one for each. It is refused if it differs from one that the record has.
 
     Returns
     -------
@@ -230,7 +230,8 @@ def resume(
     Raises
     ------
     RecordError
-        If the record is complete, was saved without what it takes to go on, or does not fit together.
+        If the record is complete, was saved without what it takes to go on, or does not fit together, or if an
+        objective or a rule is not the one that it began with.
     """
     _check.instance("resume", "record", record, Record, "a record, as fw.learn returns it or fw.load reads it")
     if not record.partial or record.continuation is None:
@@ -242,12 +243,14 @@ def resume(
     known = _known_types(types)
     try:
         run = record.continuation
+        rules: list[Any] = list(rule) if isinstance(rule, (list, tuple)) else [rule]
         if isinstance(run, Packed):
-            rules = rule if isinstance(rule, (list, tuple)) else [rule]
             given = {"objective": objective} | {f"rule {place}": one for place, one in enumerate(rules)}
             known_parts = {name: one for name, one in given.items() if one is not None}
             run = unpack(Packed(run.tree, run.arrays, {**run.given, **known_parts}), known)
         run = _check.instance("record", "continuation", run, Continuation, "what record.save wrote").checked()
+        if objective is not None or any(one is not None for one in rules):
+            run = run.handed(objective, rules)
     except RecordError:
         raise
     except Exception as error:  # what the record holds does not fit together, or a class of the user's objects
