@@ -1,5 +1,9 @@
 """What runs on Ray has the bytes of what runs on one machine: designs, rules and exchanges, in any number of tasks."""
 
+import sys
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 from catalogue import (
@@ -18,12 +22,20 @@ from catalogue import (
 import freewalk as fw
 from freewalk.designs import MHLJ
 
+sys.path.append(str(Path(__file__).parents[1] / "cluster"))
+from processes import killing
+
 pytest.importorskip("ray")
 SEVERAL = [RUNTIMES["Ray"][1]]
 #: Each rule with least squares, each objective and each exchange by SGD; the rest, and other numbers of tasks, is long.
 QUICK = [one for one in LESSONS if one[0] == "LeastSquares" or one[1] == "SGD"]
 ADMITTED = [one for one in TOKEN_LESSONS if one != ("Gossip", "SAG")]  # parked tokens do not see every node
 QUICK_EXCHANGES = [one for one in TOKEN_LESSONS if one[1] == "SGD"]
+KILLED = [
+    *(("design", design) for design in DESIGNS if design != "Stay"),
+    *(("rule", rule) for rule in RULES),
+    *(("exchange", setting) for setting in EXCHANGES),
+]
 
 
 def check(run, runtimes):
@@ -122,3 +134,26 @@ def test_python_on_the_workers():
     assert runs[1].data.identical(runs[0].data)
     assert runs[2].data.identical(runs[0].data)
     assert np.isfinite(runs[0].data.loss).all()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("setting", KILLED, ids=str)
+def test_workers_killed_in_the_middle(setting):
+    """Everything once more, for long enough that a worker dies at its work."""
+    kind, *names = setting
+    steps = {"design": 1_000_000, "rule": 400_000, "exchange": 20_000}[kind]
+    options = {"steps": steps, "walks": 12, "every": steps // 4, "seed": 5}
+    if kind == "design":
+        runs = partial(fw.walk, kernel_of(*names, "random"), **options)
+    elif kind == "rule":
+        objective = PROBLEMS["LeastSquares"]
+        kernel = MHLJ(0.3, 0.5, 3).kernel(GRAPHS["random"], objective.smoothness)
+        runs = partial(fw.learn, objective, kernel, RULES[names[0]], **options)
+    else:
+        kernel, tokens, exchange = EXCHANGES[names[0]]
+        options |= {"tokens": "nodes" if tokens == GRAPHS["random"].n else tokens, "exchange": exchange}
+        runs = partial(fw.learn, PROBLEMS["LeastSquares"], kernel, RULES["SGD"], **options)
+    with killing(1, pause=0.01) as killed:
+        record = runs(runtime=RUNTIMES["Ray"][1])
+    assert killed
+    assert record.data.identical(runs(runtime="cpu").data)
