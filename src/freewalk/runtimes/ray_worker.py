@@ -33,7 +33,7 @@ class Sent:
     """What comes back: walks, what they counted meanwhile, what was measured, and what else there is to say."""
 
     state: State
-    visits: NDArray[np.int64] | tuple[NDArray[np.int64], NDArray[np.int64]]  # or where there are some, and how many
+    visits: NDArray[np.integer] | tuple[NDArray[np.int64], NDArray[np.int64]]  # or where there are some, and how many
     measures: Measures
     story: dict[str, str]
     warned: list[Warning]
@@ -89,7 +89,8 @@ def work(wrapped: list[Any], part: State, order: Order) -> Sent:
     paths = state.paths[:, since : order.until + 1] if order.columns > 1 else state.paths
     visits = _counts(state.visits)
     back = replace(state, visits=state.visits[:, :0], paths=paths)
-    arrays = [getattr(back, field.name) for field in fields(State)] + list(measures.values()) + list(visits)
+    counts = visits if isinstance(visits, tuple) else (visits,)
+    arrays = [getattr(back, field.name) for field in fields(State)] + list(measures.values()) + list(counts)
     size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
     said = [warning.message for warning in caught if isinstance(warning.message, Warning)]
     return Sent(back, visits, measures, engine.story, said, size)
@@ -126,7 +127,11 @@ def _whole(part: State, job: Job, order: Order) -> State:
 
 
 def _counts(visits: NDArray[np.int64]) -> Any:
-    """Counts as they are or, where most are 0, those that are not."""
+    """Counts in the narrowest type that holds them or, where most are 0, those that are not."""
     flat = visits.reshape(-1)
     cells = np.flatnonzero(flat)
-    return (cells, flat[cells]) if 4 * cells.size < flat.size else visits
+    if 4 * cells.size < flat.size:
+        return cells, flat[cells]
+    most = int(flat.max(initial=0))
+    kind = next((kind for kind in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(kind).max), np.int64)
+    return visits.astype(kind)
