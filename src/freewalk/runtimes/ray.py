@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _check = Checks(FreewalkError)
 _PACE, _LONGEST = 1.0, 30.0  # seconds between two states that come back
-_SHARE, _SPEED = 20, 1e9  # sending them takes at most 1 / so much of the time, at so many bytes per second
+_SHARE, _SPEED = 20, 5e8  # sending them takes at most 1 / so much of the time, at so many bytes per second
 _RETRIES = 16  # deaths of workers that one task survives
 _MOST = 10**6
 _ROOM = 3  # copies of the job that a new object store has room for: a later one may come before an earlier one has gone
