@@ -70,7 +70,7 @@ class Prediction:
     visits: float  # of those, counts of visits
 
 
-def predict(costs: Costs, cluster: Cluster, run: Run, visits: bool = True) -> Prediction:
+def predict(costs: Costs, cluster: Cluster, run: Run, given: float | None = None, visits: bool = True) -> Prediction:
     """The model. With n nodes, W walks, M machines of c cores:
 
     rate = M · c / update(n), as long as the process in the middle keeps up. Every P seconds each machine sends its
@@ -82,12 +82,12 @@ def predict(costs: Costs, cluster: Cluster, run: Run, visits: bool = True) -> Pr
     walks = run.walks * (8 * DIM + FIELDS)
     summed = run.nodes * run.walks > VISITS_BY_WALK
     cells = run.nodes if summed else run.nodes * run.walks / cluster.machines  # counts of visits of one machine
-    interval = _PACE
+    interval = given or _PACE
     for _ in range(20):  # what is sent depends on how long an interval is, and the other way round
         made = free / cluster.machines * interval  # updates of a machine
         counts = min(_width(made / cells) * cells, 16 * made) * visits
         sent = walks / cluster.machines + counts
-        interval = min(_LONGEST, max(_PACE, _SHARE * 2 * sent * cluster.machines / _SPEED))
+        interval = given or min(_LONGEST, max(_PACE, _SHARE * 2 * sent * cluster.machines / _SPEED))
     wire = (2 * walks + counts * cluster.machines) / cluster.bandwidth
     beside = costs.task + 2 * cluster.latency + wire + costs.copy * cluster.machines * (2 * sent)
     work = interval  # seconds of updates in an interval
@@ -232,7 +232,8 @@ def main() -> None:
     run = Run(int(given.nodes), int(given.walks), int(given.steps))
     cluster = Cluster(given.machines, given.cores, price=given.price)
     found = {"as it is": predict(costs, cluster, run), "without visits": predict(costs, cluster, run, visits=False)}
-    found["10 times the bandwidth"] = predict(costs, replace(cluster, bandwidth=1.25e10), run)
+    found["an interval of 10 minutes"] = predict(costs, cluster, run, 600)
+    found["one of an hour, 100 Gbit/s"] = predict(costs, replace(cluster, bandwidth=1.25e10), run, 3600)
     for name, one in found.items():
         print(
             f"{name}: {one.rate:.3g} updates/s ({100 * one.efficiency:.1f} % of the cores), {one.seconds:.3g} s, "

@@ -54,6 +54,9 @@ class Ray(Runtime):
         The cores of each task, which are the threads of "cpu". None: all of the smallest machine for "cpu", else 1.
     gpus
         The cards of each task. None: 1 where `inner` is on one, else 0.
+    interval
+        The seconds after which walks come back: what a death may cost, and what Ctrl-C may have to wait. None: 1, or
+        up to 30 where states are so large that sending them would take more than a twentieth of the time.
 
     Raises
     ------
@@ -63,7 +66,7 @@ class Ray(Runtime):
     Examples
     --------
     >>> Ray(tasks=4)
-    Ray(inner=None, tasks=4, address=None, cpus=None, gpus=None)
+    Ray(inner=None, tasks=4, address=None, cpus=None, gpus=None, interval=None)
     """
 
     inner: str | Runtime | None = None
@@ -71,6 +74,7 @@ class Ray(Runtime):
     address: str | None = None
     cpus: int | None = None
     gpus: float | None = None
+    interval: float | None = None
 
     def __post_init__(self) -> None:
         from freewalk.runtimes import runtime_named
@@ -82,6 +86,8 @@ class Ray(Runtime):
                 _check.whole("Ray", name, getattr(self, name), 1, _MOST, remedy="None lets the cluster decide")
         if self.gpus is not None:
             _check.real("Ray", "gpus", self.gpus, low=0.0)
+        if self.interval is not None:
+            _check.real("Ray", "interval", self.interval, above=0.0, expected="seconds > 0")
         if self.address is not None:
             _check.text("Ray", "address", self.address)
 
@@ -127,7 +133,7 @@ class RayEngine(Engine):
     @property
     def pace(self) -> float:  # type: ignore[override]
         """Seldom enough that sending states does not matter, often enough that little is lost."""
-        return min(_LONGEST, max(_PACE, _SHARE * self.sent / _SPEED))
+        return self.runtime.interval or min(_LONGEST, max(_PACE, _SHARE * self.sent / _SPEED))
 
     @property
     def story(self) -> dict[str, str]:
