@@ -138,7 +138,9 @@ class RayEngine(Engine):
     @property
     def story(self) -> dict[str, str]:
         """Where it ran, and what the engines say."""
-        return {"cluster": f"{len(self.machines)} machines, {self.slots} tasks at a time", **self.told}
+        counts = {"machine": len(self.machines), "task": self.slots}
+        machines, tasks = (f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
+        return {"cluster": f"{machines}, {tasks} at a time", **self.told}
 
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
         """Move a state forward: each part on a worker."""
