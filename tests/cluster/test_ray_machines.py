@@ -33,7 +33,7 @@ def learn(runtime, steps):
 def run(script, **environment):
     """Execute a script in a process of its own; what it prints."""
     found = subprocess.run(
-        [sys.executable, "-c", COMMON + textwrap.dedent(script)],
+        [sys.executable, "-c", COMMON + textwrap.dedent(script) + "\nray.shutdown()\ncluster.shutdown()\n"],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), **environment},
         capture_output=True,
         text=True,
