@@ -1,19 +1,29 @@
 """Trees of dataclasses, arrays and plain values as JSON and named arrays, and back; no pickles."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.blocks import constant, is_constant
 from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError, RecordError
+from freewalk.mapping import Mapped, Source, is_mapped, reopened, with_checksum
+
+
+class AbsentFile(RecordError):
+    """A file to which a record refers is missing, truncated or changed."""
+
 
 _check = Checks(RecordError)
+_absent = Checks(AbsentFile)
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_MARKS = ("array", "csr", "texts", "given", "type")  # keys by which a tree says that a mapping stands for something
+# Keys by which a tree says that a mapping stands for something.
+_MARKS = ("array", "csr", "texts", "given", "type", "mapped", "repeated")
 _MANY = 1000  # so many texts are stored as an array
 _TEXT_BYTES = 64  # that Python takes for a short text, at least
 
@@ -52,7 +62,7 @@ def plain(value: Any) -> Any:
 
 
 def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
-    """Take a tree apart; an array that occurs several times is stored once.
+    """Take a tree apart; an array that occurs several times is stored once, one that lies in a file by its place.
 
     Parameters
     ----------
@@ -84,7 +94,11 @@ def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
     def visit(item: Any) -> Any:
         if id(item) in elsewhere:
             return {"given": elsewhere[id(item)]}
+        if isinstance(item, Mapped) and is_mapped(item):
+            return {"mapped": plain(asdict(with_checksum(item, _absent)))}
         if isinstance(item, np.ndarray):
+            if item.size > 1 and is_constant(item):
+                return {"repeated": store(item[:1].copy()), "count": item.size}
             return {"array": store(item)}
         if isinstance(item, (list, tuple)):
             text = _joined(item)
@@ -154,12 +168,13 @@ def arrays_in(tree: Any) -> Iterator[str]:
         if isinstance(item, list):
             waiting.extend(item)
         elif isinstance(item, dict):
-            named = [item.get("array"), item.get("texts"), *(item["csr"] if isinstance(item.get("csr"), list) else [])]
+            named = [item.get(mark) for mark in ("array", "texts", "repeated")]
+            named += item["csr"] if isinstance(item.get("csr"), list) else []
             yield from (name for name in named if isinstance(name, str))
             waiting.extend(item.values())
 
 
-def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
+def unpack(packed: Packed, types: Mapping[str, type], files: Sequence[str | os.PathLike[str]] = ()) -> Any:
     """Put a tree together again. It may come from a file, so nothing about it is taken for granted.
 
     Parameters
@@ -169,11 +184,15 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
     types
         The dataclasses that may occur, by name: nothing else is ever constructed, and nothing is imported. The
         attribute `formerly` of a class maps fields in files of earlier versions to those of today, or to None.
+    files
+        Where files that the tree refers to may be now, if they have moved: they are known by their content.
 
     Raises
     ------
     RecordError
         If a class is not among them, or something does not fit together.
+    AbsentFile
+        If a file that the tree refers to is missing or has changed.
     """
     # Whatever takes an array may copy it: a tree that names a large one many times must not fill the memory.
     sizes = (packed.arrays[name].nbytes for name in arrays_in(packed.tree) if name in packed.arrays)
@@ -209,6 +228,10 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
             return item
         if "array" in item:
             return array(item["array"])
+        if "mapped" in item:
+            return _mapped(item["mapped"], files)
+        if "repeated" in item:
+            return _repeated(array(item["repeated"]), item.get("count"))
         if "texts" in item:
             return _split(array(item["texts"]))
         if "csr" in item:
@@ -227,6 +250,35 @@ def unpack(packed: Packed, types: Mapping[str, type]) -> Any:
         raise RecordError(f"record: {error}") from error
     except Exception as error:  # classes of the user's, missing fields, trees that are too deep
         raise RecordError(f"record: it does not fit together ({type(error).__name__}: {show(str(error))})") from error
+
+
+def _mapped(said: Any, files: Sequence[str | os.PathLike[str]]) -> Mapped:
+    """An array that lies in a file, where it was or in one of some others; its content is that of the time."""
+    try:
+        dtype = np.dtype(str(said["dtype"]))
+        shape = tuple(_check.integers("record", "shape of a mapped array", said["shape"], low=0).tolist())
+        offset = _check.whole("record", "offset of a mapped array", said["offset"])
+        path, checksum = (_check.text("record", name, said[name]) for name in ("path", "checksum"))
+    except (KeyError, TypeError) as error:
+        raise RecordError(f"record: it does not say where an array lies ({show(said)})") from error
+    if dtype.kind not in "biuf" or not dtype.isnative:
+        raise _check.fail("record", "type of a mapped array", dtype.str, "numbers of this machine")
+    source = Source(path, offset, dtype.str, shape, checksum)
+    first: AbsentFile | None = None
+    for place in (path, *map(os.path.abspath, files)):
+        try:
+            return reopened(replace(source, path=str(place)), verify=True, check=_absent)
+        except AbsentFile as error:
+            first = first or error
+    remedy = "if it has moved, fw.resume(record, files=[its path]) takes it from there"
+    raise AbsentFile(f"record: {first}; {remedy}") from first
+
+
+def _repeated(value: NDArray[Any], count: Any) -> NDArray[Any]:
+    number = _check.whole("record", "count of a repeated number", count, 1, 2**31)
+    if value.shape != (1,) or value.dtype.kind not in "biuf":
+        raise _check.fail("record", "repeated number", value, "one number")
+    return constant(value[0], number)
 
 
 def _given(packed: Packed, name: Any) -> Any:

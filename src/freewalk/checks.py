@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.blocks import blocks, is_fixed
 from freewalk.errors import FreewalkError
 
 Thing = TypeVar("Thing")
@@ -234,22 +235,30 @@ class Checks:
         low: float = -math.inf,
         finite: bool = True,
         remedy: str = "",
+        keep: bool = False,
     ) -> Floats:
         """Real numbers in a new array of float64; `shape` has None where any size will do.
 
         `low` and `positive` bound the values, and NaN and infinities are refused where they must be `finite`. Masked,
-        complex, ragged and textual arrays are always refused.
+        complex, ragged and textual arrays are always refused. With `keep`, an array that `is_fixed` is not copied.
         """
-        array = self._array(who, name, values, "real numbers", remedy)
+        kept = keep and is_fixed(values, np.float64)
+        array = values if kept else self._array(who, name, values, "real numbers", remedy)
         self._shaped(who, name, array, shape, remedy)
         with np.errstate(over="ignore"):
-            result = np.array(array, dtype=np.float64, order="C")
-        fine, words = (np.isfinite(result), "a finite number") if finite else (np.full(result.shape, True), "a number")
-        if positive:
-            fine, words = fine & (result > 0), f"{words} > 0"
-        elif low > -math.inf:
-            fine, words = fine & (result >= low), f"{words} >= {low:g}"
-        if not fine.all():
+            result: Floats = array if kept else np.array(array, dtype=np.float64, order="C")
+        words = "a finite number" if finite else "a number"
+        words += " > 0" if positive else f" >= {low:g}" if low > -math.inf else ""
+
+        def fits(part: Any) -> Any:
+            fine = np.isfinite(part) if finite else np.full(part.shape, True)
+            if positive:
+                return fine & (part > 0)
+            return fine & (part >= low) if low > -math.inf else fine
+
+        parts: Iterable[Any] = blocks(len(result), result[:1].size) if result.ndim else [...]
+        if not all(fits(result[part]).all() for part in parts):
+            fine = fits(result)
             place = np.unravel_index(int(np.argmin(fine)), fine.shape)
             where = "" if not place else f"[{', '.join(map(str, place))}]"
             more = f" (and {int((~fine).sum()) - 1} more)" if (~fine).sum() > 1 else ""
@@ -267,10 +276,15 @@ class Checks:
         low: int = -(2**63),
         high: int = LARGEST,
         remedy: str = "",
+        keep: Any = None,
     ) -> Ints:
-        """Whole numbers from `low` to `high` in a new array of int64; a single one will do where `shape` is None."""
+        """Whole numbers from `low` to `high` in a new array of int64; a single one will do where `shape` is None.
+
+        An array of the type `keep` that `is_fixed` is not copied.
+        """
+        kept = keep is not None and is_fixed(values, keep)
         alone = f"a whole number {_span(low, high)}" if shape is None else ""
-        array = self._array(who, name, values, "whole numbers", remedy, alone)
+        array = values if kept else self._array(who, name, values, "whole numbers", remedy, alone)
         end = f"; {remedy}" if remedy else ""
         if array.size and array.dtype.kind not in "iu":
             if alone and array.ndim == 0:
@@ -282,7 +296,7 @@ class Checks:
             if array.ndim == 0:
                 raise self.fail(who, name, stray, f"a whole number {_span(low, high, stray)}", remedy)
             raise self.error(f"{who}: {name} holds {stray}, expected whole numbers {_span(low, high, stray)}{end}")
-        return np.array(array, dtype=np.int64, order="C")
+        return array if kept else np.array(array, dtype=np.int64, order="C")
 
     def room(self, who: str, what: str, size: float, remedy: str = "") -> None:
         """Refuse what does not fit into the memory of this machine; `size` is in bytes."""

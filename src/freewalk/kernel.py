@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.blocks import blocks, constant, is_constant, read_only
 from freewalk.checks import Checks
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
 from freewalk.local import LocalKernel, LocalMove, faded
+from freewalk.mapping import adopted
 from freewalk.schedules import Schedule
 
 if TYPE_CHECKING:
@@ -86,7 +88,8 @@ class Move:
         for name in ("ratio", "law"):
             values = getattr(self, name)
             if values is not None:
-                object.__setattr__(self, name, _frozen(_check.floats("Move", name, values, (None,), finite=False)))
+                numbers = _check.floats("Move", name, adopted(values), (None,), finite=False, keep=True)
+                object.__setattr__(self, name, read_only(numbers))
         if self.rows is not None:
             matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
@@ -160,7 +163,7 @@ class Kernel:
         total = sum(move.probability for move in self.moves)
         if not abs(total - 1) <= _SUM_TOLERANCE:
             raise KernelError(f"{self.label}: the probabilities of its moves add up to {total!r}, expected 1")
-        target = per_node(self.label, "target", self.target, self.graph)
+        target = per_node(self.label, "target", adopted(self.target), self.graph, keep=True)
         with np.errstate(over="ignore"):
             total = target.sum()
         # A law that adds up to 1 stays as it is, to the last bit: a kernel read from a file is the one that was saved.
@@ -170,21 +173,34 @@ class Kernel:
                 f"{self.label}: target goes from {target.min():g} to {target.max():g}, expected numbers whose shares "
                 "of their sum are at least 2.3e-308: the weights of the gradients are 1 / (n · share)"
             )
-        object.__setattr__(self, "target", _frozen(law))
+        object.__setattr__(self, "target", read_only(law))
 
     def _check_move(self, move: Move) -> None:
         _check.instance(self.label, "a move", move, Move, "fw.Move(...)")
         if move.ratio is not None:
-            per_node(self.label, "ratio", move.ratio, self.graph)
+            per_node(self.label, "ratio", move.ratio, self.graph, keep=True)
         if move.law is not None:
-            per_node(self.label, "law", move.law, self.graph, zero=True)
+            per_node(self.label, "law", move.law, self.graph, zero=True, keep=True)
         for matrix in move.rows or ():
             check_stochastic(self.label, matrix, self.graph)
 
     @cached_property
     def weights(self) -> Floats:
         """1 / (n · target): the factors that make a gradient at a node drawn from the target unbiased."""
-        return _frozen(1.0 / (self.graph.n * np.asarray(self.target)))
+        target = np.asarray(self.target)
+        if is_constant(target):
+            return constant(1.0 / (self.graph.n * target[0]), self.graph.n)
+        return read_only(1.0 / (self.graph.n * target))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A target that is the same at all nodes is sent as one number; weights are computed where they are used.
+        state = {name: value for name, value in self.__dict__.items() if name != "weights"}
+        return state | ({"target": self.target[:1].copy()} if is_constant(self.target) else {})  # type: ignore
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if len(state["target"]) == 1:  # a graph has two nodes or more
+            self.__dict__["target"] = constant(state["target"][0], self.graph.n)
 
     @property
     def is_local(self) -> bool:
@@ -308,14 +324,29 @@ def check_graph(owner: str, graph: Graph) -> None:
     _check.instance(owner, "graph", graph, Graph, expected)
 
 
-def per_node(owner: str, name: str, values: ArrayLike, graph: Graph, *, zero: bool = False, remedy: str = "") -> Floats:
-    """Values as a new array of one positive number per node, or an error that names the node; some may be `zero`."""
-    numbers = _check.floats(owner, name, values, None, finite=False)
+def per_node(
+    owner: str,
+    name: str,
+    values: ArrayLike,
+    graph: Graph,
+    *,
+    zero: bool = False,
+    remedy: str = "",
+    keep: bool = False,
+) -> Floats:
+    """Values as a new array of one positive number per node, or an error that names the node; some may be `zero`.
+
+    With `keep`, an array that nobody can write to is not copied.
+    """
+    numbers = _check.floats(owner, name, values, None, finite=False, keep=keep)
     if numbers.shape != (graph.n,):
         raise KernelError(f"{owner}: {name} has shape {numbers.shape}, expected ({graph.n},): one number per node")
-    fine = np.isfinite(numbers) & ((numbers >= 0) if zero else (numbers > 0))
-    if not fine.all() or not numbers.any():
-        node = int(np.argmin(fine))
+
+    def fits(part: Floats) -> NDArray[np.bool_]:
+        return np.isfinite(part) & ((part >= 0) if zero else (part > 0))
+
+    if not all(fits(numbers[part]).all() for part in blocks(graph.n)) or (zero and not numbers.any()):
+        node = int(np.argmin(fits(numbers)))
         end = f"; {remedy}" if remedy else ""
         raise KernelError(
             f"{owner}: {name} of node {graph.node_name(node)} is {float(numbers[node])!r}, expected a finite number "
@@ -398,8 +429,3 @@ def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> csr_
 def _row(matrix: csr_array, node: int) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     entries = slice(matrix.indptr[node], matrix.indptr[node + 1])
     return matrix.indices[entries].astype(np.int32), rng.ends(matrix.data[entries])
-
-
-def _frozen(values: Floats) -> Floats:
-    values.setflags(write=False)
-    return values

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import npz
-from freewalk.archive import Packed, arrays_in, pack, plain, unpack
+from freewalk.archive import AbsentFile, Packed, arrays_in, pack, plain, unpack
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.files import replacing
@@ -96,7 +96,8 @@ class Record:
     continuation
         What a partial record needs to resume, or None.
     graph
-        The graph that was walked, with names and positions of its nodes where it has some; None in old records.
+        The graph that was walked, with names and positions of its nodes where it has some; None in old records, and
+        where it was mapped from a file that is not there any more (`provenance["graph_not_found"]` says why).
     """
 
     data: xarray.Dataset
@@ -186,9 +187,12 @@ class Record:
         loaded = self.continuation if isinstance(self.continuation, Packed) else None
         graph = self.graph if self.graph is not None or loaded is None else loaded.given.get("graph")
         if graph is not None:
-            packed = pack(graph)
-            header["graph"] = packed.tree
-            arrays |= {f"graph/{name}": array for name, array in packed.arrays.items()}
+            try:
+                packed = graph if isinstance(graph, Packed) else pack(graph)
+                header["graph"] = packed.tree
+                arrays |= {f"graph/{name}": array for name, array in packed.arrays.items()}
+            except AbsentFile as error:  # its file has changed since it was mapped
+                header["provenance"]["graph_not_found"] = str(error)
         if self.continuation is not None:
             try:
                 outside = {} if loaded is not None else self.continuation.outside()
@@ -277,11 +281,15 @@ def _assembled(file: npz.Reader, source: Path) -> Record:
     data = xarray.Dataset(variables, attrs=attrs).set_coords(coords)
     graph, continuation = None, None
     if "graph" in header:
-        graph = unpack(Packed(header["graph"], _under("graph/", arrays)), {"Graph": Graph})
-        if not isinstance(graph, Graph) or sizes.get("node", graph.n) != graph.n:
+        packed = Packed(header["graph"], _under("graph/", arrays))
+        try:
+            graph = unpack(packed, {"Graph": Graph})
+        except AbsentFile as error:  # what was measured is here; only a run that is resumed needs the graph
+            header["provenance"]["graph_not_found"] = str(error)
+        if graph is not None and (not isinstance(graph, Graph) or sizes.get("node", graph.n) != graph.n):
             raise RecordError("its graph is not that of its data")
     if "continuation" in header:
-        given = {} if graph is None else {"graph": graph}
+        given = {"graph": graph or packed} if "graph" in header else {}
         continuation = Packed(header["continuation"], _under("continuation/", arrays), given)
     return Record(data if "variables" in header else described(data), header["provenance"], continuation, graph)
 

@@ -1,6 +1,7 @@
 """The record of a run, or of one under way: its data, and its story."""
 
 import platform
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk._version import __version__
+from freewalk.blocks import LARGE, add_counts, no_counts
 from freewalk.continuation import Continuation
-from freewalk.objectives import Objective
-from freewalk.objectives.objective import measured
 from freewalk.phases import label_of
 from freewalk.record import described
-from freewalk.runtimes import Job, State
+from freewalk.runtimes import State
 
 if TYPE_CHECKING:
     import xarray
@@ -32,7 +32,7 @@ def data_of(run: Continuation) -> "xarray.Dataset":
     variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
     own = np.asarray if run.over else np.array  # a run that may resume shares nothing with its record
     alone = not state.visits_are_summed or state.walks == 1
-    visits = own(state.visits if state.visits_are_summed else state.summed(state.visits))
+    visits = _counted(state, own)
     variables["visits"] = (("walk", "node"), visits) if alone else ("node", visits[0])
     several = state.tokens > 1
     nodes = own(state.nodes)
@@ -40,11 +40,11 @@ def data_of(run: Continuation) -> "xarray.Dataset":
     attrs: dict[str, Any] = {"partial": int(not run.over), "label": label_of(job.phases, job.tokens)}
     objective = job.objective
     if objective is not None:
-        models, best = state.reported(job.rule_of(state)), _optimal(job, objective)
+        models, best = state.reported(job.rule_of(state)), job.optimal
         by_walk = _by_walk(state, models)
         mean = by_walk.mean(axis=1, dtype=np.float64).astype(models.dtype) if several else models
         variables["final"] = (("walk", "coordinate"), own(mean))
-        variables["diverged"] = ("walk", _diverged(objective, by_walk, variables["loss"][1], best))
+        variables["diverged"] = ("walk", _diverged(job.zero_loss, by_walk, variables["loss"][1], best))
         variables["updates"] = ("step", job.updates_at(run.marks))
         if objective.known_smoothness is not None:
             variables["smoothness"] = ("node", objective.known_smoothness)
@@ -55,11 +55,9 @@ def data_of(run: Continuation) -> "xarray.Dataset":
         variables["kept"] = ("kept", kept)
         variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths fit side by side
     graph = job.kernel.graph
-    coords: dict[str, Any] = {
-        "step": run.marks,
-        "walk": np.arange(state.walks),
-        "node": np.arange(graph.n),
-    }
+    coords: dict[str, Any] = {"step": run.marks, "walk": np.arange(state.walks)}
+    if graph.n <= LARGE:  # else they are numbered all the same, without a number for each
+        coords["node"] = np.arange(graph.n)
     if several:
         coords["token"] = np.arange(state.tokens)
     if graph.node_names is not None:
@@ -70,15 +68,20 @@ def data_of(run: Continuation) -> "xarray.Dataset":
     return data
 
 
+def _counted(state: State, own: Callable[[Any], NDArray[Any]]) -> NDArray[np.int64]:
+    if not state.visits_are_summed:
+        return own(state.summed(state.visits))
+    if own is np.asarray:
+        return state.visits
+    copy = no_counts(state.visits)
+    add_counts(copy[0], state.visits[0])
+    return copy
+
+
 def _diverged(
-    objective: Objective, models: NDArray[Any], loss: NDArray[np.float64], best: dict[str, float]
+    zero: float, models: NDArray[Any], loss: NDArray[np.float64], best: dict[str, float]
 ) -> NDArray[np.bool_]:
     """By walk: whether something is not finite, or the last loss is beyond all that was ever reasonable."""
-    try:
-        with np.errstate(all="ignore"):
-            zero = float(objective.zero_loss())
-    except Exception:  # an objective of the user's that has no value there must not cost the run
-        zero = np.nan
     scale = np.fmax(np.abs(loss[:, 0]), np.fmax(abs(zero), abs(best.get("optimal_loss", 0.0))))
     finite = np.isfinite(models).all(axis=(1, 2)) & np.isfinite(loss).all(axis=1)
     beyond = (loss[:, -1] > _BLOWN_UP * scale) & (scale > 0)
@@ -95,14 +98,6 @@ def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:
 def _by_walk(state: State, values: NDArray[Any]) -> NDArray[Any]:
     """What is known by row, by walk and token."""
     return values.reshape(state.walks, state.tokens, *values.shape[1:])
-
-
-def _optimal(job: Job, objective: Objective) -> dict[str, float]:
-    """The values of the measures at the optimum, by which figures and tables measure."""
-    if np.isnan(job.optimum).any():
-        return {}
-    values = measured(objective, job.optimum)
-    return {f"optimal_{name}": float(values[name]) for name in objective.measures}
 
 
 @cache

@@ -17,6 +17,7 @@ from freewalk.checks import Checks, show
 from freewalk.continuation import MOST_STEPS, Continuation, check_room
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.exchanges import Exchange
+from freewalk.graphs import Graph
 from freewalk.kernel import Kernel, Move
 from freewalk.loop import run_to_end
 from freewalk.objectives import Objective
@@ -199,6 +200,7 @@ def resume(
     rule: Rule | Sequence[Rule | None] | None = None,
     checkpoint: str | os.PathLike[str] | Keep | None = None,
     checkpoint_every: float = 60.0,
+    files: Sequence[str | os.PathLike[str]] = (),
 ) -> Record:
     """Go on with a partial record, to the same result as without the interruption.
 
@@ -221,6 +223,9 @@ def resume(
     rule
         The rule that it began with, where a loaded record cannot hold it: an `Optimizer` with a function of your own.
         With phases, a list with one for each. It is refused if it differs from one that the record has.
+    files
+        Where the files of a mapped graph or of mapped data are now, if they are not where they were when the run began.
+        A record refers to them by their path and checksum; a file with other content is refused.
 
     Returns
     -------
@@ -241,13 +246,17 @@ def resume(
     watch = Watch.of("resume", progress, checkpoint, checkpoint_every)
     chosen = None if runtime is None else runtime_named(runtime)
     known = _known_types(types)
+    listed = _check.items("resume", "files", files, "a list of paths")
+    places = [_check.path("resume", "a path in files", path) for path in listed]
     try:
         run = record.continuation
         rules: list[Any] = list(rule) if isinstance(rule, (list, tuple)) else [rule]
         if isinstance(run, Packed):
             given = {"objective": objective} | {f"rule {place}": one for place, one in enumerate(rules)}
             known_parts = {name: one for name, one in given.items() if one is not None}
-            run = unpack(Packed(run.tree, run.arrays, {**run.given, **known_parts}), known)
+            if isinstance(run.given.get("graph"), Packed):  # its file was not found when the record was loaded
+                known_parts["graph"] = unpack(run.given["graph"], {"Graph": Graph}, places)
+            run = unpack(Packed(run.tree, run.arrays, {**run.given, **known_parts}), known, places)
         run = _check.instance("record", "continuation", run, Continuation, "what record.save wrote").checked()
         if objective is not None or any(one is not None for one in rules):
             run = run.handed(objective, rules)

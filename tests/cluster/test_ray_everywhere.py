@@ -87,3 +87,17 @@ def test_arrays_are_sent_once():
     again = unpack(whole)
     assert (again.walker.networks[id(again.job.kernel)].tails == graph.indices).all()
     assert not again.learner.ready[id(again.job.phases[0])][1].features.flags.writeable
+
+
+def test_mapped_files_are_not_sent(tmp_path):
+    whole = fw.graphs.ring(50_000)
+    whole.save(tmp_path / "ring.graph")
+    fw.objectives.LeastSquares.synthetic(whole.n, dim=4, seed=1).save(tmp_path / "samples.data")
+    graph, problem = fw.graphs.read(tmp_path / "ring.graph"), fw.objectives.read(tmp_path / "samples.data")
+    assert pack((graph, problem)).bytes < 10_000
+    kernel = fw.designs.Metropolis().kernel(graph)
+    runs = [
+        fw.learn(problem, kernel, fw.SGD(1e-2), steps=100, walks=20, every=50, runtime=runtime)
+        for runtime in ("cpu", fw.runtimes.Ray(tasks=2, cpus=1))
+    ]
+    assert runs[0].data.identical(runs[1].data)

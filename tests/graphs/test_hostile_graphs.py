@@ -75,7 +75,7 @@ FINE = {
     "from_scipy": {"matrix": [[0, 1], [1, 0]]},
     "grid": {"rows": 2, "cols": 3},
     "path": {"n": 4},
-    "read": {"path": "/dev/null"},
+    "read": {"path": "/dev/null", "verify": True},
     "ring": {"n": 4},
     "star": {"n": 4},
     "topologies": {"collection": "sndlib"},

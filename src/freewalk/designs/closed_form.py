@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.designs.design import Design, Floats, check_power, power_law
+from freewalk.designs.design import Design, Floats, by_degree, check_power, power_law
 from freewalk.designs.mhlj import check_jumps, truncated_geometric
 from freewalk.graphs import Graph
 from freewalk.kernel import Move
@@ -52,7 +52,7 @@ class ClosedFormMHLJ(Design):
         """The Metropolis hop of MHLJ, then jumps with one matrix per hop."""
         from scipy.sparse import csr_array, diags_array
 
-        metropolis = Move(1.0 - self.jump, hops=1, ratio=self.target(graph, importance) / graph.degrees)
+        metropolis = Move(1.0 - self.jump, hops=1, ratio=by_degree(self.target(graph, importance), graph))
         adjacency = graph.adjacency()
         # Only ratios of neighbouring counts matter, so each count may be scaled: they would overflow on long jumps.
         counts = [np.ones(graph.n)]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.blocks import LARGE, blocks, constant, read_only
 from freewalk.checks import Checks
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
@@ -93,7 +94,7 @@ def check_power(owner: str, power: float) -> float:
 def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Floats:
     """importance^power as a distribution over the nodes; power 0 needs no importance."""
     if power == 0:
-        return np.full(n, 1.0 / n)
+        return np.full(n, 1.0 / n) if n <= LARGE else constant(1.0 / n, n)
     if importance is None:
         raise KernelError(f"{owner}: needs the importance of the nodes; pass it: .kernel(graph, problem.smoothness)")
     # The largest entry is 1, so that nothing overflows; a power of 1 is exact, with no logarithm to round.
@@ -104,3 +105,18 @@ def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Fl
             "visited; expected a smaller power"
         )
     return np.asarray(law / law.sum())
+
+
+def by_degree(target: Floats, graph: Graph) -> Floats:
+    """Target / degree, by node: the ratio by which a uniform hop is accepted.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> by_degree(np.ones(3), fw.graphs.path(3))
+    array([1. , 0.5, 1. ])
+    """
+    ratio = np.empty(graph.n)
+    for part in blocks(graph.n):  # a large graph has no room for its degrees as well
+        np.divide(target[part], np.diff(graph.indptr[part.start : part.stop + 1]), out=ratio[part])
+    return read_only(ratio)

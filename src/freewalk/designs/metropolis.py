@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.designs.design import Design, Floats, check_importance, check_power, power_law
+from freewalk.designs.design import Design, Floats, by_degree, check_importance, check_power, power_law
 from freewalk.graphs import Graph
 from freewalk.kernel import Move, canonical_rows, check_stochastic
 
@@ -68,7 +68,7 @@ class Metropolis(Design):
         """One hop with an acceptance, or the Metropolis matrix of the proposal."""
         target = self.target(graph, importance)
         if self.proposal is None:
-            return [Move(1.0, hops=1, ratio=target / graph.degrees)]
+            return [Move(1.0, hops=1, ratio=by_degree(target, graph))]
         proposal = canonical_rows(self.proposal, "Metropolis", "proposal")
         check_stochastic(f"{self!r}: proposal", proposal, graph)
         return [Move(1.0, hops=1, rows=_metropolis_rows(proposal, target))]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.designs.design import MOST_HOPS, Design, Floats, check, check_power, power_law
+from freewalk.designs.design import MOST_HOPS, Design, Floats, by_degree, check, check_power, power_law
 from freewalk.graphs import Graph
 from freewalk.kernel import Move
 
@@ -60,7 +60,7 @@ class MHLJ(Design):
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """The Metropolis hop, then the jumps of 1, 2, …, `hops` hops."""
-        ratio = self.target(graph, importance) / graph.degrees
+        ratio = by_degree(self.target(graph, importance), graph)
         lengths = truncated_geometric(self.stop, self.hops)
         accept = ratio if self.corrected else None
         jumps = [Move(self.jump * w, hops=i, ratio=accept) for i, w in enumerate(lengths, start=1)]

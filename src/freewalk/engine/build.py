@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import native, rng
+from freewalk.blocks import blocks
 from freewalk.compiling import Written, compile_functions
 from freewalk.engine import arrays, cpu, step
 from freewalk.engine.mixing import ALL, NODE, NOT, WEIGHTS
@@ -113,12 +114,13 @@ def samples(
     """The samples of an objective as compiled code reads them."""
     weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
     curvature, pull, least = objective.expansion(optimum)
+    alone = bool(objective.targets.size == objective.n and not objective.relays)
     return arrays.Data(
         features=_fixed(aligned(objective.features.astype(precision, copy=False))),
         targets=_fixed(objective.targets.astype(precision, copy=False)),
-        offsets=_fixed(objective.offsets),
-        alone=bool(objective.targets.size == objective.n and not objective.relays),
-        sample_weights=_fixed(objective.sample_weights),
+        offsets=_fixed(np.empty(0, dtype=np.int64) if alone else objective.offsets),  # where nobody reads it
+        alone=alone,
+        sample_weights=_fixed(np.empty(0) if curvature.size else objective.sample_weights),
         weights=_fixed(weights),
         factors=_fixed(_factors(objective)),
         ridge=float(objective.ridge),
@@ -132,7 +134,7 @@ def samples(
 def _factors(objective: Predictor) -> NDArray[np.float64]:
     """The factors of the nodes' losses; none where all of them are 1. Where there are relays some are not."""
     factors = objective.node_weights
-    return np.empty(0) if (factors == 1.0).all() else factors
+    return np.empty(0) if all((factors[part] == 1.0).all() for part in blocks(factors.size)) else factors
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:

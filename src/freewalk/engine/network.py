@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
+from freewalk.blocks import blocks, read_only
 from freewalk.engine.arrays import Network
 from freewalk.kernel import Kernel
 
@@ -44,16 +45,33 @@ def flattened(kernel: Kernel) -> Network:
                 ends.append(_row_ends(matrix.data, matrix.indptr))
                 stored += matrix.nnz
     return Network(
-        spans=(graph.indptr[:-1].astype(np.uint64) << rng.HALF) | graph.degrees.astype(np.uint64),
-        tails=graph.indices.view(np.uint32),
+        spans=_spans(kernel),
+        tails=np.asarray(graph.indices).view(np.uint32),
         limits=_limits(kernel),
         moves=moves,
-        ratios=np.array(ratios, dtype=np.float64).reshape(len(ratios), n),
+        ratios=_stacked(ratios, n),
         row_indptr=np.array(indptr, dtype=np.int64).reshape(len(indptr), n + 1),
         row_indices=np.concatenate([np.empty(0, dtype=np.uint32), *indices]),
         row_ends=np.concatenate([np.empty(0, dtype=np.uint64), *ends])[None],
         law_ends=np.array(laws, dtype=np.uint64).reshape(len(laws), n),
     )
+
+
+def _spans(kernel: Kernel) -> NDArray[np.uint64]:
+    """By node: its first edge, in the upper half, and how many it has."""
+    indptr = kernel.graph.indptr
+    spans = np.empty(kernel.graph.n, dtype=np.uint64)
+    for part in blocks(kernel.graph.n):  # in pieces: a large graph has no room for all that this takes
+        firsts = indptr[part.start : part.stop + 1].astype(np.uint64)
+        spans[part] = (firsts[:-1] << rng.HALF) | np.diff(firsts)
+    return spans
+
+
+def _stacked(ratios: list[NDArray[np.float64]], n: int) -> NDArray[np.float64]:
+    """The ratios as rows of one array, read-only: a single one is not copied."""
+    if len(ratios) == 1:
+        return read_only(np.ascontiguousarray(ratios[0]).reshape(1, n))
+    return read_only(np.array(ratios, dtype=np.float64).reshape(len(ratios), n))
 
 
 def begins_near(kernel: Kernel) -> bool:
@@ -78,7 +96,7 @@ def _limits(kernel: Kernel) -> NDArray[np.uint64]:
     for first in range(0, graph.n, _NODES):  # in pieces: a large graph has no room for all that this takes
         last = min(first + _NODES, graph.n)
         edges = slice(graph.indptr[first], graph.indptr[last])
-        starts = np.repeat(ratio[first:last], graph.degrees[first:last])
+        starts = np.repeat(ratio[first:last], np.diff(graph.indptr[first : last + 1]))
         found = rng.largest_accepted(float(width), starts, ratio[graph.indices[edges]])
         limits[edges] = np.minimum(found, width - np.uint64(1))
     return limits

@@ -16,14 +16,13 @@ from freewalk.experiment import datasets, models, optimizers
 from freewalk.experiment.data import read_samples
 from freewalk.experiment.own import MADE, Importer, blame, is_own
 from freewalk.experiment.signatures import Signature, explanations, parameters_of
-from freewalk.objectives import LeastSquares
+from freewalk.graphs import Graph
+from freewalk.mapping import is_ours
+from freewalk.objectives import LeastSquares, Predictor
+from freewalk.objectives import read as read_problem
 
-_NOT_IN_SPECS = (
-    "Graph",
-    "from_networkx",
-    "from_pandas",
-    "topologies",
-)  # they take what a text cannot hold, or are no graphs
+# They take what a text cannot hold, or are no graphs.
+_NOT_IN_SPECS = ("Graph", "from_networkx", "from_pandas", "topologies")
 _SAMPLES = ("features", "targets", "nodes", "graph")  # what an objective gets from a file of data
 
 
@@ -114,6 +113,8 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
     """Something that is listed, or a class of the user's, as a kind; a problem draws its data where it can."""
     make = getattr(listed, "synthetic", listed) if family == "problem" else listed
     parameters = parameters_of(make)
+    if family == "problem" and not own:
+        parameters.pop("path", None)  # a spec reads files, and writes none
     passed = {"problem": ("n", "graph", "origin"), "dataset": ("folder",)}.get(family, ())
     given = tuple(key for key in passed if key in parameters)
     if family == "model" and own:
@@ -140,7 +141,10 @@ def on_data(name: str, listed: type, own: bool = False) -> Kind:
 
     Examples
     --------
-    >>> from freewalk.objectives import LeastSquares
+    >>> from freewalk.graphs import Graph
+    from freewalk.mapping import is_ours
+    from freewalk.objectives import LeastSquares, Predictor
+    from freewalk.objectives import read as read_problem
     >>> str(on_data("LeastSquares", LeastSquares).signature)
     "data, target=None, node=None, features=None, ridge=0.0, heavy=(), weight_by='node', relays=()"
     """
@@ -153,14 +157,31 @@ def on_data(name: str, listed: type, own: bool = False) -> Kind:
         columns = {key: values.pop(key) for key in reader if key in values}
         if "features" not in taken or "targets" not in taken:
             raise SpecError(f"{name}: takes no features and targets, so it cannot learn from a file of data")
-        samples = read_samples(folder / data, **columns, graph=graph)
+        file = folder / data
+        if file.is_file() and is_ours(file):
+            return _saved(listed, file, [key for key in columns if columns[key] is not None], values, graph)
+        samples = read_samples(file, **columns, graph=graph)
         nodes = samples.nodes if "graph" in taken else [graph.node(one) for one in samples.nodes.tolist()]
         arguments = {"features": samples.features, "targets": samples.targets, "nodes": nodes, "graph": graph}
         return listed(**{key: value for key, value in arguments.items() if key in taken}, **values)
 
-    words = {"data": explanations(read_samples)["path"], **explanations(listed), **explanations(read_samples)}
+    described = f"{explanations(read_samples)['path']} Or a problem that `save` wrote, which is mapped into memory."
+    words = {"data": described, **explanations(listed), **explanations(read_samples)}
     signature = Signature(name, {"data": data, **reader, **others})
     return Kind(name, make, signature, "", words, ("graph", "folder"), True, own)
+
+
+def _saved(listed: type, file: Path, columns: list[str], values: dict[str, Any], graph: Graph) -> Any:
+    """The problem in a file that `save` wrote, on this graph; the spec has the last word on its options."""
+    if columns:
+        raise SpecError(f"{file}: is a problem that was saved and has no columns; leave out {', '.join(columns)}")
+    found = read_problem(file, types=[listed] if issubclass(listed, Predictor) else [])
+    if type(found) is not listed:
+        raise SpecError(f"{file}: holds a {type(found).__name__}, expected {listed.__name__}")
+    if not values and found.n == graph.n and found.node_names in (None, graph.node_names):
+        return found
+    said = {key: getattr(found, key) for key in ("ridge", "heavy", "weight_by", "relays")} | values
+    return listed(found.features, found.targets, found.nodes, graph=graph, **said)
 
 
 def on_dataset(name: str, listed: type, own: bool = False) -> Kind:
@@ -168,7 +189,10 @@ def on_dataset(name: str, listed: type, own: bool = False) -> Kind:
 
     Examples
     --------
-    >>> from freewalk.objectives import LeastSquares
+    >>> from freewalk.graphs import Graph
+    from freewalk.mapping import is_ours
+    from freewalk.objectives import LeastSquares, Predictor
+    from freewalk.objectives import read as read_problem
     >>> str(on_dataset("LeastSquares", LeastSquares).signature)
     "data, partition=IID(), test=0.0, intercept=True, standardize=None, seed=0, ridge=0.0, weight_by='node'"
     """

@@ -9,7 +9,7 @@ from freewalk.errors import GraphError
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.naming import names_of
 from freewalk.graphs.pairs import from_pairs
-from freewalk.graphs.structure import MOST_NODES, Names, check, check_count, check_size, one_way, pattern
+from freewalk.graphs.structure import MOST_NODES, Names, check, check_count, check_size, one_way
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -123,7 +123,7 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
     else:
         nonzero = csr_array(given != 0)
     nonzero.eliminate_zeros()
-    missing = one_way(pattern(nonzero.indptr, nonzero.indices))
+    missing = one_way(nonzero.indptr, nonzero.indices)
     if missing is not None:
         raise GraphError(
             f"from_scipy: entry {missing} is not zero but its mirror image is, expected a symmetric pattern; "

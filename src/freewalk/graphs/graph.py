@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.checks import show, suggestion
 from freewalk.errors import GraphError
-from freewalk.graphs.structure import MOST_NODES, check, check_count, check_structure, hop_distances, pattern
+from freewalk.graphs import storing
+from freewalk.graphs.structure import (
+    MOST_NODES,
+    check,
+    check_bounds,
+    check_count,
+    check_structure,
+    hop_distances,
+    pattern,
+)
+from freewalk.mapping import Mapped, adopted, is_mapped
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -28,7 +40,10 @@ class Graph:
     a walk may hold at a node is for its design to say.
 
     The generators and `from_edges`, `from_networkx`, `from_scipy` and `read` make the arrays; given directly,
-    they are copied and checked.
+    they are checked and, unless they are mapped from a file to be read only, copied.
+
+    A graph that `save` wrote and `read` has mapped stays in its file: all processes of a machine share it, and a pickle
+    of it holds the place of the file.
 
     Parameters
     ----------
@@ -67,12 +82,17 @@ class Graph:
     def __post_init__(self) -> None:
         name = check.text("Graph", "name", self.name)
         remedy = "use from_edges, which makes both arrays"
-        indptr = check.integers(name, "indptr", self.indptr, low=0, remedy=remedy)
-        indices = check.integers(name, "indices", self.indices, low=0, high=MOST_NODES, remedy=remedy).astype(np.int32)
+        given = adopted(self.indptr), adopted(self.indices)
+        indptr = check.integers(name, "indptr", given[0], low=0, remedy=remedy, keep=np.int64)
+        numbers = check.integers(name, "indices", given[1], low=0, high=MOST_NODES, remedy=remedy, keep=np.int32)
+        indices: NDArray[np.int32] = numbers.astype(np.int32, copy=False)
         n = len(indptr) - 1
         check_count(name, n)
         names = None if self.node_names is None else _checked_names(name, self.node_names, n)
-        check_structure(name, indptr, indices, names)
+        if _were_checked(indptr, indices):
+            check_bounds(name, indptr, indices)
+        else:
+            check_structure(name, indptr, indices, names)
         object.__setattr__(self, "node_names", names)
         arrays: dict[str, NDArray[Any]] = {"indptr": indptr, "indices": indices}
         if self.positions is not None:
@@ -80,6 +100,54 @@ class Graph:
         for field, array in arrays.items():
             array.flags.writeable = False
             object.__setattr__(self, field, array)
+
+    @classmethod
+    def _as_saved(cls, *parts: Any) -> Graph:
+        """The graph of arrays that were those of a graph already, and so need no check."""
+        graph = object.__new__(cls)
+        for field, value in zip(storing.Parts._fields, parts, strict=True):
+            object.__setattr__(graph, field, value)
+        return graph
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the graph to a binary file, which `fw.graphs.read` maps into memory instead of reading it.
+
+        The file is complete or absent: it is written block by block beside its place first.
+
+        Parameters
+        ----------
+        path
+            The file; an existing one is replaced. Any name will do, such as `roads.graph`.
+
+        Returns
+        -------
+        Path
+            The file written.
+
+        Raises
+        ------
+        RecordError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from freewalk.graphs import read, ring
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     graph = read(ring(5).save(f"{folder}/ring.graph"))
+        >>> graph
+        Graph(ring(5): 5 nodes, 5 edges)
+        """
+        return storing.write(storing.Parts(*self._parts), path)
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        return self.indptr, self.indices, self.name, self.node_names, self.positions
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether its edges lie in a file and not in memory."""
+        return is_mapped(self.indptr) and is_mapped(self.indices)
 
     def node_name(self, node: int) -> str:
         """What messages, tables and figures call a node: its name, or else its number.
@@ -225,7 +293,8 @@ class Graph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented
-        return np.array_equal(self.indptr, other.indptr) and np.array_equal(self.indices, other.indices)
+        pairs = (self.indptr, other.indptr), (self.indices, other.indices)
+        return self is other or all(_same(one, two) for one, two in pairs)
 
     def __hash__(self) -> int:
         return self._checksum
@@ -235,8 +304,20 @@ class Graph:
         return zlib.crc32(self.indices.data, zlib.crc32(self.indptr.data))
 
     def __reduce__(self) -> tuple[type[Graph], tuple[Any, ...]]:
-        # Arrays come out of a pickle writeable: only the constructor makes a graph immutable.
-        return Graph, (self.indptr, self.indices, self.name, self.node_names, self.positions)
+        # Arrays come out of a pickle writeable, unless they are mapped: only the constructor makes a graph immutable.
+        return (Graph._as_saved if self.is_mapped else Graph), self._parts  # type: ignore[return-value]
+
+
+def _were_checked(*arrays: NDArray[Any]) -> bool:
+    """Whether arrays are mapped from files whose content is known by a checksum: those of a graph that was saved."""
+    sources = [array.source if isinstance(array, Mapped) else None for array in arrays]
+    return all(source is not None and source.checksum for source in sources)
+
+
+def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
+    if isinstance(one, Mapped) and isinstance(two, Mapped) and one.source is not None and one.source == two.source:
+        return True
+    return one is two or np.array_equal(one, two)
 
 
 def _checked_names(owner: str, given: Any, n: int) -> tuple[str, ...]:

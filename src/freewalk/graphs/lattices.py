@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from freewalk.blocks import read_only
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, check, check_size
 
 _COMPLETE_EDGE_BYTES = 60  # no pairs to be sorted
+_RING_EDGE_BYTES = 0  # nothing beside the nodes: its rows are written down as they are
 
 
 def ring(n: int) -> Graph:
@@ -30,9 +32,12 @@ def ring(n: int) -> Graph:
     array([1, 4], dtype=int32)
     """
     n = check.whole("ring", "n", n, 3, MOST_NODES, "path(2) joins two nodes")
-    check_size("ring", n, n)
-    nodes = np.arange(n)
-    return from_pairs(nodes, (nodes + 1) % n, n, f"ring({n})")
+    check_size("ring", n, n, _RING_EDGE_BYTES)
+    indices = np.empty(2 * n, dtype=np.int32)
+    indices[0::2] = np.arange(-1, n - 1, dtype=np.int32)
+    indices[1::2] = np.arange(1, n + 1, dtype=np.int32) if n < MOST_NODES else np.arange(1, n + 1)
+    indices[:2], indices[-2:] = (1, n - 1), (0, n - 2)
+    return Graph(read_only(np.arange(0, 2 * n + 1, 2, dtype=np.int64)), read_only(indices), f"ring({n})")
 
 
 def path(n: int) -> Graph:
@@ -109,7 +114,7 @@ def complete(n: int) -> Graph:
     check_size("complete", n, n * (n - 1) // 2, _COMPLETE_EDGE_BYTES)
     others = np.arange(n - 1, dtype=np.int32)[None, :]
     skipped_self = others + (others >= np.arange(n)[:, None])
-    return Graph(np.arange(n + 1, dtype=np.int64) * (n - 1), skipped_self.ravel(), f"complete({n})")
+    return Graph(read_only(np.arange(n + 1, dtype=np.int64) * (n - 1)), skipped_self.ravel(), f"complete({n})")
 
 
 def star(n: int) -> Graph:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.blocks import read_only
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.structure import Names, check_count
 
@@ -48,4 +49,4 @@ def from_pairs(
     ones = np.ones(2 * len(first), dtype=np.bool_)  # a sum of booleans cannot overflow, however many duplicates
     matrix = coo_array((ones, both_ways), shape=(n, n)).tocsr()
     matrix.sum_duplicates()  # sorts the rows as well
-    return Graph(matrix.indptr.astype(np.int64), matrix.indices, name, node_names, positions)
+    return Graph(read_only(matrix.indptr.astype(np.int64)), read_only(matrix.indices), name, node_names, positions)

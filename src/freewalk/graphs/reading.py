@@ -1,4 +1,4 @@
-"""Graphs from files: lists of edges, GraphML and GML."""
+"""Graphs from files: lists of edges, GraphML, GML, and what `Graph.save` wrote."""
 
 import csv
 import os
@@ -14,19 +14,24 @@ from numpy.typing import NDArray
 
 from freewalk.checks import show
 from freewalk.errors import GraphError
+from freewalk.graphs import storing
 from freewalk.graphs.convert import networkx_graph
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.naming import by_size, distinct, end_columns, first_seen, is_whole, names_of, unless_numbers
 from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import check, check_size
+from freewalk.mapping import is_ours
 
 _LONGEST = 100_000  # letters of a line: a file that is not text need not have lines
 _SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma", "": "blanks"}
 _NOT_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f\ufffd]")
 
 
-def read(path: str | os.PathLike[str]) -> Graph:
+def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
     r"""Read the graph in a file.
+
+    A file that `Graph.save` wrote, which is known by its first bytes, is mapped into memory: it stays where it is and
+    is shared by all processes of the machine.
 
     A name that ends in `.graphml` or `.gml` is read by networkx and converted as `from_networkx` does: nodes in the
     order of the file, direction ignored, positions kept. Nodes are called by their `label` where every one has another
@@ -45,7 +50,11 @@ def read(path: str | os.PathLike[str]) -> Graph:
     Parameters
     ----------
     path
-        The file. Its name becomes the name of the graph.
+        The file. Its name becomes the name of the graph, unless the file holds another.
+    verify
+        Whether a mapped file is read once to compare its checksums and to see that no edge leads out of it: about a
+        second for each gigabyte, if it is in the page cache. Without it a file is open at once; use that for your own
+        files only, since a walk on a damaged graph may crash. The header and the size are checked in any case.
 
     Raises
     ------
@@ -66,7 +75,10 @@ def read(path: str | os.PathLike[str]) -> Graph:
     ('Berlin', 'Hamburg', 'Kiel')
     """
     file = check.path("read", "path", path)
+    check.flag("read", "verify", verify)
     try:
+        if file.is_file() and is_ours(file):
+            return Graph._as_saved(*storing.opened(file, verify=verify))
         if file.suffix.lower() in (".graphml", ".gml"):
             return _read_markup(file)
         # What is not UTF-8 is found, with its line, by the character that replaces it.
@@ -74,8 +86,8 @@ def read(path: str | os.PathLike[str]) -> Graph:
             names, ends = first_seen(chain.from_iterable(_edges(file, stream)))
     except OSError as error:
         raise GraphError(
-            f"read: {_shown(file)}: cannot be read ({error.strerror or error}), expected a list of edges, GraphML or "
-            "GML"
+            f"read: {_shown(file)}: cannot be read ({error.strerror or error}), expected a list of edges, GraphML, "
+            "GML or what Graph.save wrote"
         ) from error
     if _is_header(names, ends):
         words = len(set(ends[:2].tolist()))

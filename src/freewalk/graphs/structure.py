@@ -1,10 +1,15 @@
-"""What makes a pair of CSR arrays a graph that can be walked; each check is O(n + edges)."""
+"""What makes a pair of CSR arrays a graph that can be walked; each check is O(n + edges), and goes block by block.
 
+The arrays may lie in a file: beside them, a check takes 12 bytes of memory per node.
+"""
+
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.blocks import ascends, blocks, constant
 from freewalk.checks import Checks, show
 from freewalk.errors import GraphError
 
@@ -16,6 +21,7 @@ MOST_NODES = 2**31 - 1  # a node is an int32 in `Graph.indices`
 # What making a graph takes at its peak, measured; the graph itself keeps a tenth of it.
 _NODE_BYTES = 60
 _EDGE_BYTES = 120
+_EDGE_NUMBERS = 32  # that are computed for each edge of a block
 _SIZES_SHOWN = 5
 
 Names = tuple[str, ...] | None
@@ -43,12 +49,15 @@ def pattern(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "csr_array
     """
     from scipy.sparse import csr_array
 
-    n = len(indptr) - 1
-    # scipy wants one index type: 32 bits halve its memory, and hold all but the largest graphs.
+    return csr_array((np.ones(len(indices)), *_of_one_type(indptr, indices)), shape=(len(indptr) - 1, len(indptr) - 1))
+
+
+def _of_one_type(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Indices and indptr for scipy, which wants one type: 32 bits halve its memory, and hold all but huge graphs."""
     fits = len(indices) < 2**31
     starts: NDArray[Any] = indptr.astype(np.int32 if fits else np.int64)
-    ends: NDArray[Any] = indices if fits else indices.astype(np.int64)
-    return csr_array((np.ones(len(indices)), ends, starts), shape=(n, n))
+    ends: NDArray[Any] = np.asarray(indices) if fits else indices.astype(np.int64)
+    return ends, starts
 
 
 def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names = None) -> None:
@@ -73,21 +82,54 @@ def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.i
     --------
     >>> check_structure("path(2)", np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32))
     """
-    counts = np.diff(indptr)
-    if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(counts < 0):
-        raise GraphError(
-            f"{owner}: indptr does not ascend from 0 to len(indices) = {len(indices)}; "
-            "use from_edges, which makes both arrays"
-        )
-    _check_rows(owner, counts, indices, names)
-    matrix = pattern(indptr, indices)
-    missing = one_way(matrix)
+    check_bounds(owner, indptr, indices)
+    _check_rows(owner, indptr, indices, names)
+    missing = one_way(indptr, indices)
     if missing is not None:
         raise GraphError(
             f"{owner}: the edge {_called(missing[0], names)} -> {_called(missing[1], names)} has no reverse, expected "
             "an undirected graph; use from_edges, which adds it"
         )
-    check_connected(owner, component_labels(matrix), names)
+    if not _is_connected(indptr, indices):
+        check_connected(owner, component_labels(pattern(indptr, indices)), names)
+
+
+def check_bounds(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+    """Raise a GraphError unless all rows and edges lie within the arrays: all that compiled code trusts.
+
+    Examples
+    --------
+    >>> check_bounds("path(2)", np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32))
+    """
+    if indptr[0] != 0 or indptr[-1] != len(indices) or not ascends(indptr):
+        raise GraphError(
+            f"{owner}: indptr does not ascend from 0 to len(indices) = {len(indices)}; "
+            "use from_edges, which makes both arrays"
+        )
+    n = len(indptr) - 1
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n:
+        place = int(np.argmax((indices < 0) | (indices >= n)))
+        raise GraphError(f"{owner}: indices[{place}] = {indices[place]}, expected nodes from 0 to {n - 1}")
+
+
+def edge_blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """Go through the edges, both directions of each, some ten thousand at a time.
+
+    Yields
+    ------
+    tuple
+        The places of some edges in `indices`, and the node at which each of them begins.
+
+    Examples
+    --------
+    >>> list(edge_blocks(np.array([0, 1, 3, 4])))
+    [(slice(0, 4, None), array([0, 1, 1, 2]))]
+    """
+    for edges in blocks(int(indptr[-1]), _EDGE_NUMBERS):
+        first = int(np.searchsorted(indptr, edges.start, side="right")) - 1
+        last = int(np.searchsorted(indptr, edges.stop, side="left"))
+        ends = np.clip(indptr[first : last + 1], edges.start, edges.stop)
+        yield edges, np.repeat(np.arange(first, last), np.diff(ends))
 
 
 def check_count(owner: str, n: int) -> None:
@@ -106,41 +148,74 @@ def _called(node: int, names: Names) -> str:
     return str(node) if names is None else show(names[node])
 
 
-def _check_rows(owner: str, counts: NDArray[np.int64], indices: NDArray[np.int32], names: Names) -> None:
-    n = len(counts)
-    outside = np.flatnonzero(indices >= n)
-    if outside.size:
-        raise GraphError(f"{owner}: indices[{outside[0]}] = {indices[outside[0]]}, expected nodes from 0 to {n - 1}")
-    rows = np.repeat(np.arange(n, dtype=np.int32), counts)
-    loops = np.flatnonzero(rows == indices)
-    if loops.size:
-        raise GraphError(
-            f"{owner}: node {_called(rows[loops[0]], names)} has an edge to itself, expected none; use from_edges, "
-            "which drops it"
-        )
-    unsorted = np.flatnonzero((rows[1:] == rows[:-1]) & (indices[1:] <= indices[:-1]))
-    if unsorted.size:
-        raise GraphError(
-            f"{owner}: the neighbours of node {_called(rows[unsorted[0]], names)} are not strictly ascending; "
-            "use from_edges, which sorts them and merges duplicates"
-        )
+def _check_rows(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names) -> None:
+    before = -1, -1  # the last edge of the block before
+    for edges, rows in edge_blocks(indptr):
+        ends = indices[edges]
+        loops = np.flatnonzero(rows == ends)
+        if loops.size:
+            raise GraphError(
+                f"{owner}: node {_called(rows[loops[0]], names)} has an edge to itself, expected none; use from_edges, "
+                "which drops it"
+            )
+        unsorted = np.flatnonzero((rows[1:] == rows[:-1]) & (ends[1:] <= ends[:-1]))
+        across = rows[0] == before[0] and ends[0] <= before[1]
+        if unsorted.size or across:
+            raise GraphError(
+                f"{owner}: the neighbours of node {_called(rows[0 if across else unsorted[0]], names)} are not "
+                "strictly ascending; use from_edges, which sorts them and merges duplicates"
+            )
+        before = int(rows[-1]), int(ends[-1])
 
 
-def one_way(matrix: "csr_array[np.float64, tuple[int, int]]") -> tuple[int, int] | None:
-    """Find an entry of a matrix of ones whose mirror image is missing, or None when the matrix is symmetric.
+def one_way(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[int, int] | None:
+    """Find an edge whose reverse is missing, or None when there is none; rows are strictly ascending.
 
     Examples
     --------
-    >>> from scipy.sparse import csr_array
-    >>> one_way(csr_array([[0.0, 1.0], [0.0, 0.0]]))
+    >>> one_way(np.array([0, 1, 1]), np.array([1]))
     (0, 1)
     """
-    columns = matrix.tocsc()  # the CSR form of the transpose, in linear time
-    if np.array_equal(columns.indptr, matrix.indptr) and np.array_equal(columns.indices, matrix.indices):
-        return None
-    difference = (matrix - matrix.T).tocoo()
-    alone = int(np.argmax(difference.data > 0))
-    return int(difference.row[alone]), int(difference.col[alone])
+    upwards = 0
+    for edges, rows in edge_blocks(indptr):
+        chosen = np.flatnonzero(rows < indices[edges])
+        upwards += chosen.size
+        if not _has_reverse(indptr, indices, rows[chosen], indices[edges][chosen]).all():
+            break
+    else:
+        # Each edge to a later node has its reverse, and there are as many of the others: they are those.
+        if 2 * upwards == len(indices):
+            return None
+    for edges, rows in edge_blocks(indptr):
+        alone = np.flatnonzero(~_has_reverse(indptr, indices, rows, indices[edges]))
+        if alone.size:
+            return int(rows[alone[0]]), int(indices[edges][alone[0]])
+    return None
+
+
+def _has_reverse(
+    indptr: NDArray[Any], indices: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """By edge: whether its start is among the neighbours of its end, by a binary search in all rows at once."""
+    low, stop = indptr[ends].astype(np.int64), indptr[ends + np.int64(1)].astype(np.int64)
+    length = stop - low
+    while length.max(initial=0) > 0:
+        half = length >> 1
+        middle = np.minimum(low + half, len(indices) - 1)
+        below = (indices[middle] < starts) & (length > 0)
+        low = np.where(below, middle + 1, low)
+        length = np.where(below, length - half - 1, half)
+    return np.asarray((low < stop) & (indices[np.minimum(low, len(indices) - 1)] == starts))
+
+
+def _is_connected(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> bool:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n = len(indptr) - 1
+    # A search looks at no entries, so that they need no room.
+    matrix = csr_array((constant(1.0, len(indices)), *_of_one_type(indptr, indices)), shape=(n, n))
+    return len(breadth_first_order(matrix, 0, return_predecessors=False)) == n
 
 
 def component_labels(matrix: "csr_array[np.float64, tuple[int, int]]") -> NDArray[np.int32]:

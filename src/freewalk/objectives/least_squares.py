@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar, final
@@ -10,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.blocks import read_only
+from freewalk.objectives import storing
 from freewalk.objectives.predictor import Predictor
-from freewalk.objectives.samples import check, read_only
-from freewalk.objectives.synthetic import NOISE, Shifted, draw_data
+from freewalk.objectives.samples import check, table
+from freewalk.objectives.synthetic import NOISE, Data, Shifted, draw_of
 
 _ROWS, _BLOCK = 2**16, 2**14
 Floats = NDArray[np.float64]
@@ -128,8 +131,8 @@ class LeastSquares(Predictor):
         pulls = np.linalg.solve(stiffness * np.eye(last - first) + share * (rows @ rows.T), share * errors)
         return np.asarray(near * (strength / stiffness) + rows.T @ pulls)
 
-    def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(0.5 * (predictions - self.targets) ** 2)
+    def _values(self, predictions: Floats, targets: Floats) -> Floats:
+        return np.asarray(0.5 * (predictions - targets) ** 2)
 
     def mse(self, x: ArrayLike) -> float:
         """Return the mean over the nodes (or the samples: `weight_by`) of (y − aᵀx)²: twice the loss without ridge.
@@ -145,8 +148,7 @@ class LeastSquares(Predictor):
             Not finite for a model that has diverged.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            residuals = self.targets - self.features @ self._model(x)
-            return float(self.sample_weights @ residuals**2)
+            return float(self._mean(self._model(x), lambda predictions, targets: (targets - predictions) ** 2))
 
     def optimum(self) -> NDArray[np.float64]:
         """Return the exact minimiser of the loss; of several, the one with the smallest norm.
@@ -192,6 +194,7 @@ class LeastSquares(Predictor):
         samples: int | ArrayLike = 1,
         ridge: float = 0.0,
         seed: int = 0,
+        path: str | os.PathLike[str] | None = None,
     ) -> LeastSquares:
         """Draw data as the paper does: y = aᵀ(x + s_v) + noise · N(0, 1), with a ~ N(0, variance · I).
 
@@ -229,6 +232,9 @@ class LeastSquares(Predictor):
         seed
             Features, truth, heavy nodes, shifts and noise are drawn apart: changing an option of one of them
             keeps the others.
+        path
+            A file to draw the same data to, block by block, for problems that are larger than the memory; the problem
+            is mapped from it, as `fw.objectives.read` does. An existing file is replaced.
 
         Returns
         -------
@@ -255,7 +261,7 @@ class LeastSquares(Predictor):
         """
         who = f"{cls.__name__}.synthetic"
         deviation, ridge = check.real(who, "noise", noise, 0.0), check.real(who, "ridge", ridge, 0.0)
-        data = draw_data(
+        draw = draw_of(
             who,
             n,
             dim,
@@ -271,6 +277,22 @@ class LeastSquares(Predictor):
             samples=samples,
             seed=seed,
         )
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with the data
-            targets = data.scores + deviation * rng.generator(seed, NOISE).standard_normal(len(data.scores))
-        return cls(data.features, targets, data.nodes, ridge, data.heavy)
+        noises = rng.generator(seed, NOISE)
+
+        def answers(data: Data) -> Floats:
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with the data
+                return np.asarray(data.scores + deviation * noises.standard_normal(len(data.scores)))
+
+        if path is None:
+            data = draw.whole(who)
+            return cls(data.features, answers(data), data.nodes, ridge, data.heavy)
+        total = int(draw.counts.sum())
+        several = bool((draw.counts != 1).any())
+        with storing.writing(path, cls, (total, dim), nodes=several, ridge=ridge, heavy=draw.heavy) as sinks:
+            for data in draw.parts(draw.pieces()):
+                features, targets = table(who, data.features, answers(data))
+                sinks["features"].append(features)
+                sinks["targets"].append(targets)
+                if several:
+                    sinks["nodes"].append(data.nodes)
+        return cls._of_parts(storing.opened(path, verify=False), checked=several)

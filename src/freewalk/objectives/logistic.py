@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.blocks import read_only
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
 from freewalk.objectives.newton import minimise
 from freewalk.objectives.predictor import Predictor
-from freewalk.objectives.samples import check, read_only
-from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_data
+from freewalk.objectives.samples import check
+from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_of
 
 
 @final
@@ -93,8 +94,8 @@ class Logistic(Predictor):
 
     # `value` and `slope` of every sample at once: the optimum takes many of them.
 
-    def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        linear = np.where(predictions >= 0.0, 1.0 - self.targets, -self.targets) * predictions
+    def _values(self, predictions: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        linear = np.where(predictions >= 0.0, 1.0 - targets, -targets) * predictions
         return np.asarray(np.log1p(np.exp(-np.abs(predictions))) + linear)
 
     def _slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -142,7 +143,7 @@ class Logistic(Predictor):
             self.features,
             self.sample_weights,
             self.ridge,
-            values=self._values,
+            values=lambda predictions: self._values(predictions, self.targets),
             slopes=self._slopes,
             bends=bends,
         )
@@ -212,7 +213,7 @@ class Logistic(Predictor):
         """
         who = f"{cls.__name__}.synthetic"
         probability, ridge = check.probability(who, "noise", noise), check.real(who, "ridge", ridge, 0.0)
-        data = draw_data(
+        draw = draw_of(
             who,
             n,
             dim,
@@ -228,6 +229,7 @@ class Logistic(Predictor):
             samples=samples,
             seed=seed,
         )
+        data = draw.whole(who)
         # A score plus standard logistic noise is positive with exactly the model's probability.
         labels = data.scores + rng.generator(seed, LABELS).logistic(size=len(data.scores)) > 0
         flipped = rng.generator(seed, NOISE).random(len(labels)) < probability

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
+import os
 import reprlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.blocks import LARGE, ascends, blocks, constant, read_only
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
+from freewalk.mapping import is_mapped
+from freewalk.objectives import storing
 from freewalk.objectives.objective import Objective, Share
-from freewalk.objectives.samples import Nodes, by_node, check, read_only, table
+from freewalk.objectives.samples import Nodes, by_node, check, table
 from freewalk.objectives.spectra import largest_eigenvalues
 
 Floats = NDArray[np.float64]
 WeightBy = Literal["node", "sample"]
+_FIELDS = ("features", "targets", "nodes", "ridge", "heavy", "relays", "node_names")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,8 +74,11 @@ class Predictor(Objective):
 
     Notes
     -----
-    The arrays are kept as read-only copies, sorted by node; samples of one node stay in the order given. `nodes`,
-    `heavy` and `relays` are kept as numbers. All fields can be handed to the class again to rebuild the same problem.
+    The arrays are kept as read-only copies, sorted by node; samples of one node stay in the order given. Arrays of
+    float64 that are mapped from a file to be read only, as by `numpy.load(file, mmap_mode="r")`, are not copied; they
+    must be sorted by node, and the field `nodes` stays None if it is not given. `nodes`, `heavy` and `relays` are kept
+    as numbers.
+    All fields can be handed to the class again to rebuild the same problem.
 
     Examples
     --------
@@ -127,19 +136,75 @@ class Predictor(Objective):
         ridge = check.real(who, "ridge", self.ridge, 0.0)
         features, targets = table(who, self.features, self.targets)
         known = Nodes.of(who, graph)
+        if self.nodes is None and is_mapped(features) and not np.size(self.relays) and known.n in (None, len(targets)):
+            self._begin(features, targets, None, ridge, known.members("heavy", self.heavy), (), known.names)
+            return
         nodes = known.owners(self.nodes, len(targets))
-        if (np.diff(nodes) < 0).any():
+        if not ascends(nodes):
+            if is_mapped(features):
+                raise ProblemError(
+                    f"{who}: features lie in a file and nodes are not in ascending order, expected the samples of a "
+                    "node one behind the other; write them to the file in this order"
+                )
             order = np.argsort(nodes, kind="stable")
             features, targets, nodes = features[order], targets[order], nodes[order]
         known, relays = known.relays(self.relays, nodes)
         # Indexing keeps the memory order, and engines read rows.
-        object.__setattr__(self, "features", read_only(np.ascontiguousarray(features)))
-        object.__setattr__(self, "targets", read_only(targets))
-        object.__setattr__(self, "nodes", read_only(nodes))
-        object.__setattr__(self, "ridge", ridge)
-        object.__setattr__(self, "heavy", known.members("heavy", self.heavy))
-        object.__setattr__(self, "relays", relays)
-        object.__setattr__(self, "node_names", known.names)
+        features = features if features.flags.c_contiguous else np.ascontiguousarray(features)
+        heavy = known.members("heavy", self.heavy)
+        self._begin(read_only(features), read_only(targets), read_only(nodes), ridge, heavy, relays, known.names)
+
+    def _begin(self, *values: Any) -> None:
+        """Set the fields to values that are known to fit together."""
+        for name, value in zip(_FIELDS, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _of_parts(cls, parts: storing.Parts, *, checked: bool) -> Self:
+        """The problem in a file; unless it is to be checked, its parts were those of a problem already."""
+        values = parts._asdict()
+        del values["kind"]
+        names = values.pop("names")
+        if checked:
+            return cls(graph=names, **values)
+        problem = object.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(problem, name, value)
+        object.__setattr__(problem, "node_names", names)
+        return problem
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from data in a file is computed again from there, but for what takes long and is small.
+        state = dict(self.__dict__)
+        kept = (*_FIELDS, "weight_by", "_optimum")
+        return {name: state[name] for name in kept if name in state} if self.is_mapped else state
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether its samples lie in a file and not in memory."""
+        return is_mapped(self.features)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the problem to a binary file, which `fw.objectives.read` maps into memory instead of reading it.
+
+        The file is complete or absent: it is written block by block beside its place first.
+
+        Parameters
+        ----------
+        path
+            The file; an existing one is replaced. Any name will do, such as `prices.data`.
+
+        Returns
+        -------
+        Path
+            The file written.
+
+        Raises
+        ------
+        RecordError
+            If the file cannot be written.
+        """
+        return storing.write(self, path)
 
     def __repr__(self) -> str:
         chosen = "" if self.weight_by == "node" else f", weight_by={self.weight_by!r}"
@@ -162,7 +227,7 @@ class Predictor(Objective):
     @property
     def n(self) -> int:
         """The number of nodes, relays included."""
-        return len(self.offsets) - 1
+        return len(self.targets) if self.nodes is None else len(self.offsets) - 1
 
     @property
     def dim(self) -> int:
@@ -172,12 +237,16 @@ class Predictor(Objective):
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """The samples of node v are the rows offsets[v]:offsets[v+1]."""
+        if self.nodes is None:
+            return read_only(np.arange(len(self.targets) + 1, dtype=np.int64))
         counts = np.bincount(np.asarray(self.nodes), minlength=max(self.relays, default=-1) + 1)
         return read_only(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
 
     @cached_property
     def node_weights(self) -> NDArray[np.float64]:
         """c_v, the factor of each node's loss: their sum is n, and a relay has 0."""
+        if self.nodes is None:
+            return constant(1.0, self.n)
         counts = np.diff(self.offsets)
         if self.weight_by == "sample":
             return read_only(self.n * counts / len(self.targets))
@@ -186,6 +255,8 @@ class Predictor(Objective):
     @cached_property
     def sample_weights(self) -> NDArray[np.float64]:
         """c_v/(n m_v), the share of each sample in f: their sum is 1."""
+        if self.nodes is None:
+            return constant(1.0 / self.n, self.n)
         counts = np.diff(self.offsets)
         if self.weight_by == "sample":
             return read_only(np.full(len(self.targets), 1.0 / len(self.targets)))
@@ -194,11 +265,18 @@ class Predictor(Objective):
     @cached_property
     def smoothness(self) -> NDArray[np.float64]:
         """L_v = c_v · (curvature · λ_max(A_vᵀA_v / m_v) + ridge), by node; at a relay the smallest of the others."""
-        constants = self.curvature * largest_eigenvalues(self.features, self.offsets) + self.ridge
+        constants = largest_eigenvalues(self.features, None if self.nodes is None else self.offsets)
+        constants *= self.curvature
+        constants += self.ridge
         constants *= self.node_weights
         if self.relays:
             constants[list(self.relays)] = np.delete(constants, list(self.relays)).min()
         return read_only(constants)
+
+    @property
+    def known_smoothness(self) -> NDArray[np.float64] | None:
+        """`smoothness`; None for samples in a file at millions of nodes: it is computed for those who ask for it."""
+        return None if self.is_mapped and self.n > LARGE else self.smoothness
 
     def measures_of(self, fit: Floats, penalty: Floats) -> dict[str, Floats]:
         """Return measures from what compiled code sums up: the loss without the ridge term, and the ridge term.
@@ -227,7 +305,7 @@ class Predictor(Objective):
         """Return the share of one node: its samples, and how much they count."""
         first, last = self._rows(node)
         factor = float(self.node_weights[node])
-        features, targets = self.features[first:last], self.targets[first:last]
+        features, targets = self.features[first:last].copy(), self.targets[first:last].copy()
         if first == last:  # a relay: nobody else's sample stands in for one, and its factor is 0
             features, targets = np.zeros((1, self.dim)), np.zeros(1)
         alone = type(self)(features, targets, np.zeros(len(targets), dtype=np.int64), self.ridge)
@@ -242,14 +320,22 @@ class Predictor(Objective):
         """Return f(x) = Σ_samples sample_weights · value(aᵀx, y) + ridge/2 ‖x‖²; not finite if x has diverged."""
         model = self._model(x)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._values(self.features @ model)
-            return float(self.sample_weights @ values + 0.5 * self.ridge * (model @ model))
+            return float(self._mean(model, self._values) + 0.5 * self.ridge * (model @ model))
+
+    def _mean(self, model: Floats, values: Callable[[Floats, Floats], Floats]) -> Any:
+        """The mean of what is computed from predictions and targets, in the same blocks wherever they lie."""
+        total: Any = None
+        for part in blocks(len(self.targets), numbers=LARGE):
+            found = values(self.features[part] @ model, self.targets[part])
+            summed = np.ascontiguousarray(self.sample_weights[part]) @ found
+            total = summed if total is None else total + summed
+        return total
 
     def losses(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return f_v(x) by node; 0 at a relay."""
         model = self._model(x)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self.n * self.sample_weights * self._values(self.features @ model)
+            values = self.n * self.sample_weights * self._values(self.features[:] @ model, self.targets[:])
             penalty = 0.5 * self.ridge * (model @ model) * self.node_weights
             return np.asarray(by_node(values[:, None], self.offsets)[:, 0] + penalty)
 
@@ -289,18 +375,16 @@ class Predictor(Objective):
 
     def _rows(self, node: int) -> tuple[int, int]:
         place = check.whole(type(self).__name__, "node", node, 0, self.n - 1)
+        if self.nodes is None:
+            return place, place + 1
         return int(self.offsets[place]), int(self.offsets[place + 1])
 
     def _model(self, x: ArrayLike) -> NDArray[np.float64]:
         return check.floats(type(self).__name__, "x", x, (self.dim,), finite=False)  # a model may have diverged
 
-    def _values(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`value` of every sample; a subclass may do it at once, for large data."""
-        return self._each(self.value, predictions)
-
-    def _each(self, function: Callable[[float, float], float], predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Apply a scalar function to every prediction and its target."""
-        return np.asarray(np.frompyfunc(_or_nan(function), 2, 1)(predictions, self.targets), dtype=np.float64)
+    def _values(self, predictions: Floats, targets: Floats) -> Floats:
+        """`value` of some samples; a subclass may compute them at once, for large data."""
+        return np.asarray(np.frompyfunc(_or_nan(self.value), 2, 1)(predictions, targets), dtype=np.float64)
 
 
 def _or_nan(function: Callable[[float, float], float]) -> Callable[[float, float], float]:

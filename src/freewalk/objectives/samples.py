@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from freewalk.checks import LARGEST, Checks, suggestion
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
+from freewalk.mapping import adopted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 check = Checks(ProblemError)
 
@@ -24,22 +24,24 @@ _SHOWN = 5
 
 
 def table(who: str, features: Any, targets: Any) -> tuple[Floats, Floats]:
-    """Copies of features (N, d) and targets (N,) that belong together."""
+    """Features (N, d) and targets (N,) that belong together: copies, unless nobody can write to them."""
     rows = check.floats(
         who,
         "features",
-        features,
+        adopted(features),
         (None, None),
         remedy="give one row of finite numbers per sample, features.reshape(-1, 1) for a single feature",
+        keep=True,
     )
     if rows.size == 0:
         raise ProblemError(f"{who}: features has shape {rows.shape}, expected at least one sample and one feature")
     answers = check.floats(
         who,
         "targets",
-        targets,
+        adopted(targets),
         (len(rows),),
         remedy="give one finite number for each row of features, targets.reshape(-1) for a column",
+        keep=True,
     )
     for name, array in (("features", rows), ("targets", answers)):
         longest = max(float(array.max()), -float(array.min()))
@@ -79,13 +81,13 @@ class Nodes:
 
     def numbers(self, name: str, values: Any) -> Ints:
         """The numbers of nodes that are given by their names; or by their numbers, where no name is a number."""
-        given = _listed(self.who, name, values, "a list of nodes")
+        given = _listed(self.who, name, adopted(values), "a list of nodes")
         if self.names is None or self._by_number(given):
             others = "or name them together with graph=" if self.n is None else "they have no names here"
             others = others if self.names is None else f"or give their names, such as {self.names[0]!r}"
             remedy = f"number the nodes from 0, {others}"
             high = LARGEST if self.n is None else self.n - 1
-            return check.integers(self.who, name, given, (None,), low=0, high=high, remedy=remedy)
+            return check.integers(self.who, name, given, (None,), low=0, high=high, remedy=remedy, keep=np.int64)
         places = {known: number for number, known in enumerate(self.names)}
         found = [places.get(str(one), places.get(_whole(one), -1)) for one in given]
         if -1 in found:
@@ -199,9 +201,3 @@ def by_node(values: Floats, offsets: Ints) -> Floats:
     result = np.zeros((len(offsets) - 1, *values.shape[1:]))
     result[owning] = np.add.reduceat(values, offsets[owning], axis=0)
     return result
-
-
-def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Close an array to changes: what is cached must stay what it was."""
-    array.flags.writeable = False
-    return array

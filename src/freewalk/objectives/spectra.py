@@ -3,12 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.blocks import blocks
+
 _BLOCK = 2**21
 """Floats that a block of nodes may take at a time: 16 MB."""
 
 
 def largest_eigenvalues(
-    features: NDArray[np.float64], offsets: NDArray[np.int64], block: int = _BLOCK
+    features: NDArray[np.float64], offsets: NDArray[np.int64] | None, block: int = _BLOCK
 ) -> NDArray[np.float64]:
     """Compute λ_max(A_vᵀA_v / m_v) for every node v.
 
@@ -20,7 +22,7 @@ def largest_eigenvalues(
     features
         All the samples, those of a node next to each other.
     offsets
-        The samples of node v are the rows offsets[v]:offsets[v+1].
+        The samples of node v are the rows offsets[v]:offsets[v+1]; None: every node has one, in order.
     block
         How many floats to hold at a time.
 
@@ -35,6 +37,12 @@ def largest_eigenvalues(
     array([25. ,  0.5])
     """
     dim = features.shape[1]
+    if offsets is None:
+        result = np.empty(len(features))
+        for some in blocks(len(features), dim, block):
+            rows = features[some][:, None]
+            result[some] = np.einsum("vsi,vsi->v", rows, rows)
+        return result
     counts = np.diff(offsets)
     result = np.zeros(len(counts))
     for count in np.unique(counts[counts > 0]):

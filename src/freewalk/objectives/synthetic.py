@@ -1,6 +1,6 @@
 """Data as the paper draws them, and what it leaves out: uneven counts, a constant feature, shifted optima."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.blocks import BLOCK, is_constant
+from freewalk.blocks import constant as repeated
 from freewalk.errors import ProblemError
 from freewalk.objectives.samples import Nodes, check
 
@@ -16,6 +18,7 @@ Shifted = Literal["heavy", "all"]
 # One generator per purpose, so that changing one thing keeps the others; graphs have the hundreds before.
 FEATURES, TRUTH, NOISE, HEAVY, SHIFT, LABELS = range(200, 206)
 _NUMBER = 8.0  # bytes
+_ROWS, _LOOKED_AT = 64, 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +61,79 @@ def truth(dim: int, distance: float = 1.0, seed: int = 0) -> NDArray[np.float64]
     return np.asarray(np.sqrt(square) * _directions(rng.generator(seed, TRUTH), 1, dim)[0])
 
 
-def draw_data(
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What to draw: options that were checked."""
+
+    n: int
+    dim: int
+    counts: NDArray[np.int64]
+    heavy: tuple[int, ...]
+    light_variance: float
+    heavy_variance: float
+    constant: bool
+    distance: float
+    shift: float
+    shifted: str
+    seed: int
+
+    def parts(self, nodes: Iterable[slice]) -> Iterator[Data]:
+        """Draw the data of some nodes after the other, from the first to the last: the same in however many parts."""
+        rows, moves = rng.generator(self.seed, FEATURES), rng.generator(self.seed, SHIFT)
+        model = truth(self.dim, self.distance, self.seed)
+        common = _directions(moves, 1, self.dim) if self.shift > 0 and self.shifted == "heavy" else None
+        is_heavy = np.zeros(self.n, dtype=bool)
+        is_heavy[list(self.heavy)] = True
+        for some in nodes:
+            owners = np.repeat(np.arange(some.stop - some.start, dtype=np.int64), self.counts[some])
+            deviations = np.sqrt(np.where(is_heavy[some], self.heavy_variance, self.light_variance))
+            features = deviations[owners, None] * rows.standard_normal((len(owners), self.dim))
+            if self.constant:
+                features[:, 0] = 1.0
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with the data
+                scores = features @ model
+                if self.shift > 0:
+                    directions = _directions(moves, some.stop - some.start, self.dim) if common is None else common
+                    lengths = np.full(len(deviations), self.shift)
+                    if common is not None:
+                        lengths = np.where(is_heavy[some], self.shift, 0.0)
+                    displacements = lengths[:, None] * directions
+                    scores = scores + np.einsum("sd,sd->s", features, displacements[owners])
+            yield Data(features, scores, owners + some.start, self.heavy)
+
+    def pieces(self) -> Iterator[slice]:
+        """All nodes in parts of about a million features.
+
+        A part ends where the number of samples is a multiple of 64, if there is such a place: a product of a matrix and
+        a vector takes several rows at a time, and the last ones otherwise, so that their last bits may differ.
+        """
+        ends = None if is_constant(self.counts) else np.cumsum(self.counts)
+        size = max(BLOCK * self.n // (self.dim * int(self.counts.sum())) // _ROWS, 1) * _ROWS
+        first = 0
+        while first < self.n:
+            last = min(first + size, self.n)
+            if ends is not None and last < self.n:
+                whole = np.flatnonzero(ends[last - 1 : last - 1 + _LOOKED_AT] % _ROWS == 0)
+                last = last + int(whole[0]) if whole.size else min(last + _LOOKED_AT, self.n)
+            yield slice(first, last)
+            first = last
+
+    def whole(self, who: str) -> Data:
+        """Draw all of it at once.
+
+        Raises
+        ------
+        ProblemError
+            If there is no room for it.
+        """
+        total, words = float(self.counts.sum(dtype=np.float64)), f"samples of {self.dim} features"
+        # Drawn, scaled, and copied by the problem.
+        remedy = "draw fewer of them, or to a file with path="
+        check.room(who, f"{total:.3g} {words}", 3 * _NUMBER * total * self.dim, remedy)
+        return next(self.parts([slice(0, self.n)]))
+
+
+def draw_of(
     who: str,
     n: int,
     dim: int,
@@ -74,8 +149,8 @@ def draw_data(
     shifted: Shifted,
     samples: int | ArrayLike,
     seed: int,
-) -> Data:
-    """Draw features and noiseless scores; the parameters are those of `LeastSquares.synthetic`.
+) -> Draw:
+    """Check what to draw, features and noiseless scores; the parameters are those of `LeastSquares.synthetic`.
 
     Parameters
     ----------
@@ -88,8 +163,8 @@ def draw_data(
 
     Returns
     -------
-    Data
-        All but the targets.
+    Draw
+        Draws all but the targets.
     """
     n, dim, seed = check.whole(who, "n", n, 1), check.whole(who, "dim", dim, 1), check.seed(who, seed)
     light, strong, distance, shift = (
@@ -103,29 +178,15 @@ def draw_data(
     )
     adjacent, constant = check.flag(who, "adjacent", adjacent), check.flag(who, "constant", constant)
     check.choice(who, "shifted", shifted, get_args(Shifted))
-    check.room(who, f"{n} nodes", 3 * _NUMBER * n)
-    nodes = np.repeat(np.arange(n, dtype=np.int64), _counts(who, samples, n, dim))
+    check.room(who, f"{n} nodes", n)
     chosen = _heavy_nodes(who, n, heavy, heavy_probability, adjacent, seed)
     if shift > 0 and shifted == "heavy" and not chosen and heavy_probability is None:
         raise ProblemError(
             f"{who}: shift = {shift:g} would move the optimum of heavy nodes, and there are none; "
             "give heavy=, or shifted='all'"
         )
-
-    is_heavy = np.zeros(n, dtype=bool)
-    is_heavy[list(chosen)] = True
-    deviations = np.sqrt(np.where(is_heavy, strong, light))
-    features = deviations[nodes, None] * rng.generator(seed, FEATURES).standard_normal((len(nodes), dim))
-    if constant:
-        features[:, 0] = 1.0
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with the data
-        scores = features @ truth(dim, distance, seed)
-        if shift > 0:
-            directions = _directions(rng.generator(seed, SHIFT), 1 if shifted == "heavy" else n, dim)
-            lengths = np.where(is_heavy, shift, 0.0) if shifted == "heavy" else np.full(n, shift)
-            displacements = lengths[:, None] * directions
-            scores = scores + np.einsum("sd,sd->s", features, displacements[nodes])
-    return Data(features, scores, nodes, chosen)
+    counts = _counts(who, samples, n)
+    return Draw(n, dim, counts, chosen, light, strong, constant, distance, shift, shifted, seed)
 
 
 def _directions(generator: np.random.Generator, count: int, dim: int) -> NDArray[np.float64]:
@@ -141,8 +202,10 @@ def _heavy_nodes(
     else:
         count = check.whole(who, "heavy", heavy, 0, n)
         # The start of a permutation: asking for one more keeps those already chosen.
-        order = np.arange(n) if adjacent else rng.generator(seed, HEAVY).permutation(n)
-        nodes = tuple(sorted(order[:count].tolist()))
+        if not adjacent:
+            check.room(who, f"an order of {n} nodes", _NUMBER * n)
+        chosen = range(count) if adjacent else rng.generator(seed, HEAVY).permutation(n)[:count].tolist()
+        nodes = tuple(sorted(chosen))
     if probability is None:
         return nodes
     chance = check.probability(who, "heavy_probability", probability)
@@ -151,13 +214,8 @@ def _heavy_nodes(
     return tuple(np.flatnonzero(rng.generator(seed, HEAVY).random(n) < chance).tolist())
 
 
-def _counts(who: str, samples: int | ArrayLike, n: int, dim: int) -> NDArray[np.int64]:
+def _counts(who: str, samples: int | ArrayLike, n: int) -> NDArray[np.int64]:
     if isinstance(samples, Collection) and not isinstance(samples, str):
         remedy = f"give one number, or one for each of {n} nodes"
-        counts = check.integers(who, "samples", samples, (n,), low=1, remedy=remedy)
-    else:
-        counts = np.full(n, check.whole(who, "samples", samples, 1))
-    total = float(counts.sum(dtype=np.float64))
-    # Drawn, scaled, and copied by the problem.
-    check.room(who, f"{total:.3g} samples of {dim} features", 3 * _NUMBER * total * dim, "draw fewer of them")
-    return counts
+        return check.integers(who, "samples", samples, (n,), low=1, remedy=remedy)
+    return repeated(np.int64(check.whole(who, "samples", samples, 1)), n)

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.mapping import is_mapped
+
 
 class Shipment(NamedTuple):
     """A pickled value: the arrays in it lie apart, and so does the source of code that is sent by value."""
@@ -79,7 +81,7 @@ def _pickler_class() -> Any:
                 self.files.add(item.co_filename)
             elif type(item) is np.ndarray and not item.dtype.hasobject:
                 root = _root(item)
-                if root is not item and (id(root) in self.roots or 2 * item.nbytes >= root.nbytes):
+                if root is not item and (id(root) in self.roots or is_mapped(root) or 2 * item.nbytes >= root.nbytes):
                     self.roots[id(root)] = root
                     offset = item.__array_interface__["data"][0] - root.__array_interface__["data"][0]
                     return _view, (root, offset, item.shape, item.strides, item.dtype)
@@ -90,9 +92,9 @@ def _pickler_class() -> Any:
 
 
 def _root(array: NDArray[Any]) -> NDArray[Any]:
-    """The array whose memory this one looks at, if that is one that can be sent as it is."""
-    root = array
-    while type(root.base) is np.ndarray:
+    """The array whose memory this one looks at, if that is one that can be sent as it is; a mapped one as its place."""
+    root: Any = array
+    while type(root.base) is np.ndarray or is_mapped(root.base):
         root = root.base
     return root if root.flags.c_contiguous and not root.dtype.hasobject else array
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.engine import arrays, cpu, mixing
 from freewalk.engine.mixing import NODE
@@ -138,7 +139,7 @@ class CPUWalker(Walker):
         """Add up the visits that threads have counted apart."""
         if self.apart is not None and self.apart[0] is state:
             for visits in self.apart[1]:
-                state.visits += visits
+                add_counts(state.visits[0], visits[0])
             self.apart = None
 
     def _visits(self, state: State) -> list[NDArray[np.int64]]:
@@ -146,7 +147,7 @@ class CPUWalker(Walker):
         if self.apart is None or self.apart[0] is not state:
             if self.apart is not None:
                 self.settle(self.apart[0])
-            self.apart = state, [np.zeros_like(state.visits) for _ in range(self.threads - 1)]
+            self.apart = state, [no_counts(state.visits) for _ in range(self.threads - 1)]
         return [state.visits, *self.apart[1]]
 
 

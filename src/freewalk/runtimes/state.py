@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import entering
+from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
+from freewalk.objectives.objective import measured
 from freewalk.phases import Passage, Phase, passage, phase_at, updates_at
 from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES, begun
@@ -60,6 +62,23 @@ class Job:
     def optimum(self) -> NDArray[np.float64]:
         """The optimum from which distances are measured; NaN where the objective has none."""
         return np.zeros(0) if self.objective is None else entering.optimum(self.objective)
+
+    @cached_property
+    def optimal(self) -> dict[str, float]:
+        """The values of the measures at the optimum, by which figures and tables measure; computed once."""
+        if self.objective is None or np.isnan(self.optimum).any():
+            return {}
+        values = measured(self.objective, self.optimum)
+        return {f"optimal_{name}": float(values[name]) for name in self.objective.measures}
+
+    @cached_property
+    def zero_loss(self) -> float:
+        """The loss of the zero model; NaN where it has none."""
+        try:
+            with np.errstate(all="ignore"):
+                return np.nan if self.objective is None else float(self.objective.zero_loss())
+        except Exception:  # an objective of the user's that has no value there must not cost the run
+            return np.nan
 
     def updates_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many updates the tokens of a walk have made together by these steps."""
@@ -235,7 +254,7 @@ class State:
         values: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_ROW}
         values |= {name: getattr(self, name)[walks] for name in _BY_WALK}
         values["stored"] = self.stored[rows if len(self.stored) == self.rows else walks]
-        values["visits"] = np.zeros_like(self.visits) if self.visits_are_summed else self.visits[rows]
+        values["visits"] = no_counts(self.visits) if self.visits_are_summed else self.visits[rows]
         values |= {"carried": self.carried[:, rows], "path_of": path_of, "paths": paths}
         return replace(self, first=self.first + first * self.tokens, **values)
 
@@ -246,7 +265,7 @@ class State:
             rows, kept = slice(part.first - self.first, part.first - self.first + part.rows), part.path_of >= 0
             self.paths[self.path_of[rows][kept]] = part.paths[part.path_of[kept]]
             if self.visits_are_summed:
-                self.visits += part.visits
+                add_counts(self.visits[0], part.visits[0])
             else:
                 self.visits[rows] = part.visits
         for name in (*_BY_ROW, *_BY_WALK, "stored", "carried"):

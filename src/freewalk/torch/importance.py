@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from freewalk.blocks import read_only
 from freewalk.checks import Checks
 from freewalk.errors import ProblemError
-from freewalk.objectives.samples import read_only
 from freewalk.torch.gradients import Looped
 
 if TYPE_CHECKING:

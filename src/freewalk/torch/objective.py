@@ -14,11 +14,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
+from freewalk.blocks import read_only
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share
-from freewalk.objectives.samples import Nodes, read_only
+from freewalk.objectives.samples import Nodes
 from freewalk.torch import trying
 from freewalk.torch.evaluation import Evaluation, chosen
 from freewalk.torch.functions import Loss, Metric, checked_loss, checked_metrics, name_of
