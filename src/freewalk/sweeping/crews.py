@@ -1,0 +1,164 @@
+"""Who computes: threads, processes, or a cluster. A crew is handed one piece of work after another."""
+
+import os
+import signal
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Literal, get_args
+
+from freewalk.checks import Checks
+from freewalk.errors import FreewalkError
+
+On = Literal["threads", "processes", "ray"]
+#: Told how far a piece of work is; raises `Stopped` where it shall end.
+Look = Callable[[int, int], None]
+
+KINDS: tuple[str, ...] = get_args(On)
+_THREADS = "OPENBLAS_NUM_THREADS"  # read by a process when it loads numpy
+_MOST = 1024
+_check = Checks(FreewalkError)
+
+
+class Stopped(BaseException):
+    """Somebody asked for an end while a thread was at work; not an error, so that no `except Exception` catches it."""
+
+
+class Work(ABC):
+    """A piece of work: a frozen dataclass, so that it can be sent to another process."""
+
+    @abstractmethod
+    def run(self, look: Look | None = None) -> bytes:
+        """Do it; `look`, where there is one, is called a few times a second."""
+
+
+class Crew(ABC):
+    """Computes so many pieces of work at the same time.
+
+    Attributes
+    ----------
+    size
+        How many.
+    """
+
+    size: int
+
+    @abstractmethod
+    def submit(self, work: Work, look: Look) -> "Future[bytes]":
+        """Begin a piece of work."""
+
+    def stop(self) -> None:  # noqa: B027  # most have nothing to do: their work ends when its look raises
+        """End what is under way soon."""
+
+
+class Threads(Crew):
+    """Threads of this process: for work that is compiled, and holds Python's lock for moments only."""
+
+    def __init__(self, pool: ThreadPoolExecutor, size: int) -> None:
+        self.pool, self.size = pool, size
+
+    def submit(self, work: Work, look: Look) -> "Future[bytes]":
+        """Begin a piece of work in a thread."""
+        return self.pool.submit(work.run, look)
+
+
+class Processes(Crew):
+    """Processes on this machine: for work that holds Python's lock."""
+
+    def __init__(self, pool: ProcessPoolExecutor, size: int, lifeline: Connection) -> None:
+        self.pool, self.size, self.lifeline = pool, size, lifeline
+
+    def submit(self, work: Work, look: Look) -> "Future[bytes]":
+        """Begin a piece of work in a process, which nobody can look at."""
+        return self.pool.submit(work.run)
+
+    def stop(self) -> None:
+        """End the processes."""
+        self.lifeline.close()
+
+
+@contextmanager
+def crew_of(on: str = "threads", workers: int | None = None, address: str | None = None) -> Iterator[Crew]:
+    """A crew that is dismissed at the end of the block.
+
+    Parameters
+    ----------
+    on
+        "threads", "processes" or "ray".
+    workers
+        How many pieces of work at the same time; None: one for each core.
+    address
+        Of a Ray cluster.
+
+    Raises
+    ------
+    FreewalkError
+        If there is no such crew.
+
+    Examples
+    --------
+    >>> with crew_of("threads", 2) as crew:
+    ...     crew.size
+    2
+    """
+    _check.choice("sweep", "on", on, KINDS)
+    size = (
+        cores() if workers is None else _check.whole("sweep", "workers", workers, 1, _MOST, remedy="None: one per core")
+    )
+    if address is not None and on != "ray":
+        raise _check.fail("sweep", "address", address, f"None with on = {on!r}", "an address is that of a Ray cluster")
+    if on == "threads":
+        with ThreadPoolExecutor(size) as pool:
+            yield Threads(pool, size)
+    elif on == "processes":
+        with processes(size) as crew:
+            yield crew
+    else:
+        raise NotImplementedError
+
+
+@contextmanager
+def processes(size: int) -> Iterator[Processes]:
+    """Processes that end with this one, however it ends; linear algebra has one thread in each: more would compete."""
+    # Not forked: a status line has a thread of its own, and a forked process would keep our locks.
+    context = get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    before = os.environ.get(_THREADS)
+    os.environ[_THREADS] = "1"
+    try:
+        with ProcessPoolExecutor(size, mp_context=context, initializer=_follow, initargs=(theirs,)) as pool:
+            try:
+                yield Processes(pool, size, ours)
+            except BaseException:
+                ours.close()  # nobody waits for what is under way
+                raise
+    finally:
+        ours.close()
+        theirs.close()
+        if before is None:
+            os.environ.pop(_THREADS, None)
+        else:
+            os.environ[_THREADS] = before
+
+
+def _follow(lifeline: Connection) -> None:
+    """In each process: end as soon as the other end of a pipe is closed, by its owner or because that has died."""
+
+    def wait() -> None:
+        lifeline.poll(None)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that leads
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # only Linux has it
+        return os.cpu_count() or 1
