@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from freewalk.compiling import parsed
 from freewalk.errors import SpecError
 from freewalk.experiment.plan import digest
 from freewalk.experiment.spec import Spec
@@ -93,7 +94,7 @@ def _installed(module: str) -> Path | None:
 def _imports(file: Path, module: str) -> Iterator[str]:
     """The modules that a file imports, as far as its text says so."""
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = parsed(file.read_bytes())
     except (SyntaxError, ValueError):  # whoever imports it will hear of that
         return
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]

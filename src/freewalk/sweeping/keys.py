@@ -69,9 +69,9 @@ def paths_of(key: str, values: Mapping[str, Any], where: str) -> list[Path]:
     [('walk', 0, 'rule', 'step'), ('walk', 1, 'rule', 'step')]
     >>> paths_of("walk.MHLJ 0.5.tokens", values, "key")
     [('walk', 1, 'tokens')]
-    >>> paths_of("walk.MJ.tokens", values, "key")
+    >>> paths_of("walk.MHH.tokens", values, "key")
     Traceback (most recent call last):
-    freewalk.errors.SpecError: key: there is no walk 'MJ'; did you mean 'MH'?
+    freewalk.errors.SpecError: key: there is no walk 'MHH'; did you mean 'MH'?
     """
     first, _, rest = key.partition(".")
     first = {"objective": "problem"}.get(first, first)

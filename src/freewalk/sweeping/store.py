@@ -104,8 +104,6 @@ class Store:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            except FileNotFoundError:  # somebody tidies up
-                continue
             except OSError as error:
                 raise RecordError(f"{path}: cannot be written ({error.strerror}); what is finished is kept") from error
             try:
@@ -151,5 +149,3 @@ class Store:
             lock = self.lock(file.name)
             if lock is not None:
                 lock.release()
-        with suppress(OSError):
-            (self.folder / LOCKS).rmdir()
