@@ -320,7 +320,7 @@ def _definition(name: str, function: FunctionType, code: CodeType) -> str:
 
 
 def parsed(text: str | bytes) -> ast.Module:
-    """The syntax tree of a source text; one thread at a time, since Python 3.11 miscounts where several parse at once."""
+    """The syntax tree of a source text; one thread at a time: Python 3.11 miscounts where several parse."""
     with _PARSING:
         return ast.parse(text)
 

@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def test_a_range_has_its_ends_and_even_distances(first: float, last: float, poin
         return
     found = axis.values["x"]
     assert (len(found), found[0], found[-1]) == (points, first, last)
-    gaps = [(after - before) * (points - 1) for before, after in zip(found, found[1:], strict=False)]
+    gaps = [(after - before) * (points - 1) for before, after in pairwise(found)]
     tolerance = (points if whole else 1e-9) + 1e-9 * max(abs(first), abs(last)) * points
     assert all(math.isclose(gap, last - first, abs_tol=tolerance) for gap in gaps)
 
@@ -133,8 +134,8 @@ def test_draws_are_uniform_or_log_uniform() -> None:
         ('"graph.n" = [1, 2, 1]', "holds 1 twice"),
         ('"graph.n" = [1.0, nan]', "holds nan, expected finite numbers"),
         ('"graph.n" = { from = 1, to = 10_000_000 }', "10,000,000 values, expected up to 1,000,000"),
-        ('a = { from = 1, to = 2000 }\nb = { from = 1, to = 2000 }', "4,000,000 points"),
-        ('a = [1]\n[[zip]]\na = [2]', "'a' is there twice"),
+        ("a = { from = 1, to = 2000 }\nb = { from = 1, to = 2000 }", "4,000,000 points"),
+        ("a = [1]\n[[zip]]\na = [2]", "'a' is there twice"),
         ("zip = 3", r"zip = 3, expected tables \[\[sweep.zip\]\]"),
         ("[[zip]]", "zip 1: is empty, expected at least one key"),
         ("[[zip]]\na = [1, 2]\nb = [1, 2, 3]", "zip 1: 'a' has 2, 'b' has 3 values, expected the same number"),

@@ -167,7 +167,9 @@ def started(store: Store, on: str) -> "subprocess.Popen[str]":
         script = store.folder.parent / "script.py"
         script.write_text(SCRIPT)
         command = [sys.executable, str(script), *command[3:]]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     while len(list(store.folder.glob("*.txt"))) < 3 and process.poll() is None:
         time.sleep(0.01)
     return process
@@ -209,7 +211,10 @@ def is_alive(pid: int) -> bool:
 
 
 def test_a_worker_that_dies_is_an_error_that_says_so(store: Store) -> None:
-    with crew_of("processes", 1) as crew, pytest.raises(RecordError, match="number 1: the process that computed it has"):
+    with (
+        crew_of("processes", 1) as crew,
+        pytest.raises(RecordError, match="number 1: the process that computed it has"),
+    ):
         compute([Task("k1", Dying(), "number 1")], store, crew)
     assert store.held() == {}
 

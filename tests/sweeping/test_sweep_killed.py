@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def check(tmp_path: Path, points: int, kills: int, pause: float) -> None:
     for number in numbers.values():
         times = sorted(event for event in events if event[1] == number)
         # Begun again only by another process, after the one that had begun it was dead.
-        for before, after in zip(times, times[1:], strict=False):
+        for before, after in pairwise(times):
             assert crowd.deaths[before[2]] < after[0]
     assert len({event[2] for event in events}) >= 2  # both have worked
     same = {file.name: file.read_bytes() for file in sorted((whole / "runs/slow/points").glob("*.npz"))}

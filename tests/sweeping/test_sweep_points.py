@@ -22,7 +22,8 @@ def sweep(table: str, base: str = BASE) -> points.Sweep:
 
 
 def test_every_value_comes_with_every_other_and_zipped_ones_together() -> None:
-    text = '"problem.seed" = [1, 2]\n"walk.0.rule.step" = [0.1, 0.2, 0.3]\n[[sweep.zip]]\n"graph.n" = [5, 6]\n"run.steps" = [10, 20]'
+    text = '"problem.seed" = [1, 2]\n"walk.0.rule.step" = [0.1, 0.2, 0.3]\n'
+    text += '[[sweep.zip]]\n"graph.n" = [5, 6]\n"run.steps" = [10, 20]'
     made = sweep(text)
     assert (made.shape, len(made)) == ((2, 3, 2), 12)
     found = [(one.spec.tables.problem["seed"], one.spec.tables.walk[0].rule["step"]) for one in made.points]  # type: ignore[index]
@@ -44,7 +45,8 @@ def test_walks_by_number_label_or_all(key: str, walks: list[int]) -> None:
 def test_a_label_may_hold_dots_and_a_phase_has_a_number() -> None:
     base = BASE.replace('"MHLJ"\ndesign', '"a.b"\ndesign')
     assert sweep('"walk.a.b.design.jump" = [0.7]', base).points[0].spec.tables.walk[1].design["jump"] == 0.7  # type: ignore[index]
-    phase = BASE + '[[walk]]\nlabel = "c"\n[[walk.phase]]\ndesign = { kind = "SimpleWalk" }\nrule = { kind = "SGD", step = 1.0 }\n'
+    phase = BASE + '[[walk]]\nlabel = "c"\n[[walk.phase]]\n'
+    phase += 'design = { kind = "SimpleWalk" }\nrule = { kind = "SGD", step = 1.0 }\n'
     assert sweep('"walk.c.phase.0.rule.step" = [0.7]', phase).points[0].spec.tables.walk[2].phase[0].rule["step"] == 0.7
 
 
@@ -55,7 +57,9 @@ def test_walks_without_a_label_get_one_that_stays_the_same() -> None:
 
 
 def test_whole_tables_and_new_ones_can_be_put_in() -> None:
-    made = sweep('"walk.0.design" = [{ kind = "SimpleWalk" }, { kind = "Metropolis", power = 1 }]\n"run.goal.loss" = [0.5]')
+    made = sweep(
+        '"walk.0.design" = [{ kind = "SimpleWalk" }, { kind = "Metropolis", power = 1 }]\n"run.goal.loss" = [0.5]'
+    )
     assert [one.spec.tables.walk[0].design["kind"] for one in made.points] == ["SimpleWalk", "Metropolis"]  # type: ignore[index]
     assert made.points[0].spec.tables.run.goal == {"loss": 0.5}
     assert made.points[1].setting["walk.0.design"] == {"kind": "Metropolis", "power": 1}
@@ -78,7 +82,10 @@ def test_whole_tables_and_new_ones_can_be_put_in() -> None:
         ('"graph.n" = ["five"]', r'"graph.n": \[graph\].*n = .five., expected a whole number'),
         ('"sweep.n" = [1]', "is no key of a spec"),
         ('"run..steps" = [1]', "is no key of a spec"),
-        ('"walk.*.rule.step" = [0.5]\n"walk.0.rule.step" = [0.1]', "set the same value, expected each value by one key"),
+        (
+            '"walk.*.rule.step" = [0.5]\n"walk.0.rule.step" = [0.1]',
+            "set the same value, expected each value by one key",
+        ),
         ('"graph" = [{ kind = "ring", n = 5 }]\n"graph.n" = [6]', "'graph' and 'graph.n' set the same value"),
     ],
 )
@@ -137,7 +144,13 @@ def test_what_the_hash_depends_on() -> None:
     same = ["# a comment\n" + BASE, BASE.replace('"small"', '"other"'), BASE + "[compare]\ngoal = 2.0\n"]
     same.append(BASE.replace("seed = 7", "checkpoint = 5.0\nseed = 7"))
     assert {key(base) for base in same} == {key(BASE)}
-    others = [("n = 6", "n = 7"), ("1e-2", "1e-3"), ("seed = 7", "seed = 8"), ('"MHLJ"\nd', '"M"\nd'), ("dim = 2", "dim = 2.0")]
+    others = [
+        ("n = 6", "n = 7"),
+        ("1e-2", "1e-3"),
+        ("seed = 7", "seed = 8"),
+        ('"MHLJ"\nd', '"M"\nd'),
+        ("dim = 2", "dim = 2.0"),
+    ]
     assert len({key(BASE.replace(*change)) for change in others[:4]} | {key(BASE)}) == 5
 
 
@@ -146,7 +159,7 @@ def test_the_hash_depends_on_files_and_on_modules_and_what_they_import(tmp_path:
     (tmp_path / "mine.py").write_text("from helper import something\n" + MINE)
     (tmp_path / "helper.py").write_text("something = 1\n")
     (tmp_path / "unrelated.py").write_text("something = 1\n")
-    base = BASE.replace('dim = 2\nheavy = 1\nseed = 1\n', 'data = "data.csv"\ntarget = "y"\n')
+    base = BASE.replace("dim = 2\nheavy = 1\nseed = 1\n", 'data = "data.csv"\ntarget = "y"\n')
     own = BASE.replace('"LeastSquares"\ndim = 2\nheavy = 1\nseed = 1\n', '"mine:Slow"\n')
 
     def keys() -> tuple[str, str]:

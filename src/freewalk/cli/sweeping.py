@@ -78,9 +78,11 @@ def run(
     Several processes may work on one sweep at the same time. A spec can name classes of your own as "module:Name". They
     are imported, which executes their code: sweep no spec that you do not trust.
     """
+    from freewalk.sweeping.crews import check_crew
     from freewalk.sweeping.folder import SweepFolder
     from freewalk.sweeping.points import load
 
+    check_crew(on.value, workers, address)
     folder = SweepFolder.create(out, load(spec), None if quiet else partial(terminal.say, style=""))
     there = len(folder.finished)
     try:

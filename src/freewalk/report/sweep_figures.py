@@ -54,10 +54,10 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
     import matplotlib
 
     target, view = check_format(path), view_of(data, measure, x)
-    log = is_log(view.measure, [view.final.values])
+    log = _is_log(view, view.final.values)
     panels, more = _some(list(view.panels(view.x)))
     with matplotlib.rc_context(STYLE):
-        figure, grid = _frames(len(panels))
+        figure, grid = _frames(len(panels), log=log)
         where = np.arange(view.final.sizes[view.x]) if not view.is_number(view.x) else view.final[view.x].values
         order = np.argsort(where, kind="stable")
         for frame, panel in zip(grid, panels, strict=True):
@@ -67,11 +67,11 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
                 shown = np.where(np.isfinite(values), values, np.nan)
                 low, high = shown - half, shown + half
                 low = np.where(low > 0, low, shown / 3) if log else low  # a logarithm knows no zero
-                frame.fill_between(where[order], low, high, color=line_of(number)["color"], alpha=0.13, linewidth=0)
+                if np.isfinite(shown).any():  # a band of nothing would set the limits of the axis
+                    frame.fill_between(where[order], low, high, color=line_of(number)["color"], alpha=0.13, linewidth=0)
                 frame.plot(where[order], shown, marker="o", markersize=3.5, label=design, **line_of(number))
             _title(frame, panel)
             _horizontal(frame, view)
-            frame.set_yscale("log" if log else "linear")
             if view.measure.optimum is not None and (view.measure.optimum > 0 or not log):
                 options: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (2, 2)), "zorder": 2}
                 frame.axhline(view.measure.optimum, label="optimum", **options)
@@ -91,13 +91,13 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
     import matplotlib
 
     target, view = check_format(path), view_of(data, measure, x)
-    log = is_log(view.measure, [view.curves.values])
+    log = _is_log(view, view.curves.values)
     panels, more = _some([(panel, design) for panel in view.panels(view.x) for design in view.designs])
     names, size, short = view.labels(view.x), view.final.sizes[view.x], view.x.rpartition(".")[2]
     with matplotlib.rc_context(STYLE):
         colours = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, size))
         columns = len(view.designs) if len(view.designs) <= _COLUMNS else _COLUMNS
-        figure, grid = _frames(len(panels), columns)
+        figure, grid = _frames(len(panels), columns, log=log)
         for frame, (panel, design) in zip(grid, panels, strict=True):
             for number in range(size):
                 place = {**panel.place, view.x: number}
@@ -112,7 +112,6 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
                 }
                 frame.plot(counts[there], shown[there], **options)
             _title(frame, panel, design)
-            frame.set_yscale("log" if log else "linear")
             frame.set_xlabel("updates")
             axis_of_counts(frame)
             _vertical(frame, log)
@@ -156,15 +155,14 @@ def sweep_map(
     if y not in view.others:
         raise RecordError(f"report: y = {y!r}, expected one of {', '.join(view.others)}")
     panels, more = _some([(panel, design) for panel in view.panels(view.x, y) for design in view.designs])
-    log = is_log(view.measure, [view.final.values])
+    log = _is_log(view, view.final.values)
     finite = view.final.values[np.isfinite(view.final.values) & ((view.final.values > 0) | (not log))]
     ends = (float(finite.min()), float(finite.max())) if finite.size else (0.1, 1.0)
     with matplotlib.rc_context({**STYLE, "axes.grid": False}):
         columns = len(view.designs) if len(view.designs) <= _COLUMNS else _COLUMNS
         figure, grid = _frames(len(panels), columns)
         norm = LogNorm(*ends) if log and ends[0] < ends[1] else Normalize(*ends)
-        shades = matplotlib.colormaps["viridis" if view.measure.rises else "viridis_r"].copy()
-        shades.set_bad("white")
+        shades = matplotlib.colormaps["viridis" if view.measure.rises else "viridis_r"].with_extremes(bad="white")
         for frame, (panel, design) in zip(grid, panels, strict=True):
             cells = view.final.isel(panel.place).sel(design=design).transpose(y, view.x).values
             shown = np.where(np.isfinite(cells), cells, np.nan)
@@ -186,17 +184,25 @@ def sweep_map(
         save(figure, target)
 
 
+def _is_log(view: SweepView, values: NDArray[np.float64]) -> bool:
+    """Whether the values have a logarithmic axis: those of a loss, if one of them can be on it."""
+    return is_log(view.measure, [values]) and bool((np.isfinite(values) & (values > 0)).any())
+
+
 def _some(panels: list[Any]) -> tuple[list[Any], str]:
     """As many panels as fit, and what a footnote says about the rest."""
     left = len(panels) - _MOST_PANELS
     return panels[:_MOST_PANELS], f"; {left} more panels are not drawn" if left > 0 else ""
 
 
-def _frames(count: int, columns: int = _COLUMNS, *, sharey: bool = True) -> "tuple[Figure, NDArray[Any]]":
+def _frames(count: int, columns: int = _COLUMNS, *, log: bool = False) -> "tuple[Figure, NDArray[Any]]":
+    """Frames that share their vertical axis, which has its scale before there is anything in them."""
     columns = min(columns, count)
     rows = -(-count // columns)
     figure = new_figure(max(3.4 * columns, 5.2), 1.3 + 2.7 * rows)
-    grid = np.asarray(figure.subplots(rows, columns, squeeze=False, sharey=sharey)).ravel()
+    grid = np.asarray(figure.subplots(rows, columns, squeeze=False, sharey=True)).ravel()
+    if log:
+        grid[0].set_yscale("log")
     for spare in grid[count:]:
         spare.set_visible(False)
     return figure, grid[:count]

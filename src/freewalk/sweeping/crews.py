@@ -105,12 +105,7 @@ def crew_of(on: str = "threads", workers: int | None = None, address: str | None
     ...     crew.size
     2
     """
-    _check.choice("sweep", "on", on, KINDS)
-    size = (
-        cores() if workers is None else _check.whole("sweep", "workers", workers, 1, _MOST, remedy="None: one per core")
-    )
-    if address is not None and on != "ray":
-        raise _check.fail("sweep", "address", address, f"None with on = {on!r}", "an address is that of a Ray cluster")
+    size = check_crew(on, workers, address)
     if on == "threads":
         with ThreadPoolExecutor(size) as pool:
             yield Threads(pool, size)
@@ -119,6 +114,21 @@ def crew_of(on: str = "threads", workers: int | None = None, address: str | None
             yield crew
     else:
         raise NotImplementedError
+
+
+def check_crew(on: str, workers: int | None, address: str | None) -> int:
+    """How many work at the same time.
+
+    Raises
+    ------
+    FreewalkError
+        If there is no such crew.
+    """
+    _check.choice("sweep", "on", on, KINDS)
+    if address is not None and on != "ray":
+        raise _check.fail("sweep", "address", address, f"None with on = {on!r}", "an address is that of a Ray cluster")
+    remedy = "None: one per core"
+    return cores() if workers is None else _check.whole("sweep", "workers", workers, 1, _MOST, remedy=remedy)
 
 
 @contextmanager

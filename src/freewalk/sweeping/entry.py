@@ -81,11 +81,13 @@ def sweep(
     """
     from freewalk.checks import Checks
     from freewalk.errors import FreewalkError
+    from freewalk.sweeping.crews import check_crew
     from freewalk.sweeping.folder import SweepFolder, sweep_of
 
     check = Checks(FreewalkError)
     check.choice("sweep", "walks", walks, ("all", "mean"))
     check.function("sweep", "progress", progress, ("finished", "points"))
+    check_crew(on, workers, address)
     made = sweep_of(spec, over)
     path = None if folder is None else check.path("sweep", "folder", folder)
     place = SweepFolder.create(path, made)
