@@ -78,6 +78,7 @@ def reproduce(
             "published): some 15 minutes for all figures.",
         ),
     ] = False,
+    runtime: Annotated[str | None, typer.Option(help="Run the walks on this runtime, such as ray.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="For --search: how many draws of the data; 50.")] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -102,7 +103,8 @@ def reproduce(
         return
     with terminal.status_line("reproducing", quiet) as tell:
         try:
-            made = run(figures or (), None if variant is None else variant.value, folder, quick=quick, tell=tell)
+            chosen = None if variant is None else variant.value
+            made = run(figures or (), chosen, folder, quick=quick, runtime=runtime, tell=tell)  # type: ignore[arg-type]
         except KeyboardInterrupt as interrupt:
             stop(str(interrupt), _kept(folder))
     console = terminal.console(quiet)
