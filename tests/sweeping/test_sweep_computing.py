@@ -13,7 +13,7 @@ import pytest
 
 from freewalk.errors import FreewalkError, RecordError, SpecError
 from freewalk.sweeping.computing import Task, compute
-from freewalk.sweeping.crews import Look, Work, cores, crew_of
+from freewalk.sweeping.crews import Look, Lost, Work, cores, crew_of
 from freewalk.sweeping.store import Store
 
 
@@ -213,7 +213,7 @@ def is_alive(pid: int) -> bool:
 def test_a_worker_that_dies_is_an_error_that_says_so(store: Store) -> None:
     with (
         crew_of("processes", 1) as crew,
-        pytest.raises(RecordError, match="number 1: the process that computed it has"),
+        pytest.raises(Lost, match="number 1: the process that computed it has"),
     ):
         compute([Task("k1", Dying(), "number 1")], store, crew)
     assert store.held() == {}

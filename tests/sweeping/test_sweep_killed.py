@@ -39,7 +39,7 @@ class Crowd:
         self.start()
 
     def finished(self) -> dict[str, int]:
-        return {file.stem: file.stat().st_ino for file in self.points.glob("*.npz") if not file.name.startswith(".")}
+        return {file.stem: file.stat().st_ino for file in self.points.glob("[!.]*.npz")}
 
     def wait_for(self, count: int) -> None:
         while len(self.finished()) < count and any(process.poll() is None for process in self.processes):

@@ -94,7 +94,13 @@ def run(
         console.print(words + (f", {others} by others" if others else ""), highlight=False)
         _show(folder, quiet, None, None)
     except KeyboardInterrupt as interrupt:
-        options = [] if out is None else ["--out", str(out)]
+        given = (
+            ("--out", out),
+            ("--on", None if on is On.threads else on),
+            ("--workers", workers),
+            ("--address", address),
+        )
+        options = [str(part) for option in given if option[1] is not None for part in option]
         command = shlex.join(["freewalk", "sweep", str(spec), *options])
         count = len(folder.finished)
         stop(str(interrupt), f"{count} of {len(folder.sweep)} points are in {folder.path}. Continue with: {command}")

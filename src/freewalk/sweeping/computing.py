@@ -5,12 +5,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
 from freewalk.errors import FreewalkError, RecordError
 from freewalk.signals import Stop, held
-from freewalk.sweeping.crews import Crew, Stopped, Work
+from freewalk.sweeping.crews import Crew, Lost, Stopped, Work
 from freewalk.sweeping.store import Lock, Store
 
 _WAKE = 0.1  # seconds after which somebody looks for signals
@@ -81,6 +80,8 @@ def compute(tasks: Iterable[Task], store: Store, crew: Crew, tell: Tell | None =
     ------
     RecordError
         If a result cannot be written.
+    Lost
+        If whoever was at work has ended before its time.
     KeyboardInterrupt
         After Ctrl-C or SIGTERM, with the name of the signal; what is finished is kept.
     """
@@ -165,12 +166,9 @@ class _Leader:
         try:
             try:
                 self.store.write(task.key, future.result())
-            except (Stopped, BrokenProcessPool):
+            except (Stopped, Lost) as error:
                 if not self.ending.is_set():
-                    raise RecordError(
-                        f"{task.words or task.key}: the process that computed it has ended before its time, perhaps "
-                        "for want of memory; run it again, with fewer workers"
-                    ) from None
+                    raise Lost(f"{task.words or task.key}: {error}; run it again, perhaps with fewer workers") from None
                 return
             except RecordError as error:
                 if future.exception() is None:  # not the work: there is no room for its result

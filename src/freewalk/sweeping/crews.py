@@ -3,16 +3,19 @@
 import os
 import signal
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from freewalk.checks import Checks
-from freewalk.errors import FreewalkError
+from freewalk.errors import FreewalkError, FreewalkWarning
+from freewalk.ray.connecting import cores
 
 On = Literal["threads", "processes", "ray"]
 #: Told how far a piece of work is; raises `Stopped` where it shall end.
@@ -28,12 +31,59 @@ class Stopped(BaseException):
     """Somebody asked for an end while a thread was at work; not an error, so that no `except Exception` catches it."""
 
 
+class Lost(FreewalkError):
+    """Whoever was at work has ended before its time."""
+
+
 class Work(ABC):
     """A piece of work: a frozen dataclass, so that it can be sent to another process."""
 
     @abstractmethod
     def run(self, look: Look | None = None) -> bytes:
         """Do it; `look`, where there is one, is called a few times a second."""
+
+    def shipped(self) -> "Work":
+        """The same, ready to be done on a machine that has none of the user's files."""
+        return self
+
+    def needs(self) -> tuple[int, int]:
+        """The cores and graphics cards that it takes."""
+        return 1, 0
+
+
+class Seen(NamedTuple):
+    """What another process has made, and what it was warned of."""
+
+    made: bytes
+    warned: list[FreewalkWarning]
+
+
+def observed(work: Work) -> Seen:
+    """Do a piece of work in another process, and bring its warnings back to whoever leads."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = work.run()
+    said = [warning.message for warning in caught if isinstance(warning.message, FreewalkWarning)]
+    return Seen(made, said)
+
+
+def forwarded(
+    theirs: "Future[Seen]", original: Callable[[BaseException], BaseException] = lambda error: error
+) -> "Future[bytes]":
+    """What another process has made, once it is there, with its warnings given here."""
+    ours: Future[bytes] = Future()
+
+    def take(done: "Future[Seen]") -> None:
+        try:
+            seen = done.result()
+            for warning in seen.warned:
+                warnings.warn(warning, stacklevel=1)
+            ours.set_result(seen.made)
+        except BaseException as error:
+            ours.set_exception(original(error))
+
+    theirs.add_done_callback(take)
+    return ours
 
 
 class Crew(ABC):
@@ -74,7 +124,8 @@ class Processes(Crew):
 
     def submit(self, work: Work, look: Look) -> "Future[bytes]":
         """Begin a piece of work in a process, which nobody can look at."""
-        return self.pool.submit(work.run)
+        with _ctrl_c_blocked():  # a process that this starts inherits it
+            return forwarded(self.pool.submit(observed, work), _ended)
 
     def stop(self) -> None:
         """End the processes."""
@@ -113,7 +164,10 @@ def crew_of(on: str = "threads", workers: int | None = None, address: str | None
         with processes(size) as crew:
             yield crew
     else:
-        raise NotImplementedError
+        from freewalk.sweeping.clusters import cluster
+
+        with cluster(address, workers) as crew:
+            yield crew
 
 
 def check_crew(on: str, workers: int | None, address: str | None) -> int:
@@ -155,6 +209,12 @@ def processes(size: int) -> Iterator[Processes]:
             os.environ[_THREADS] = before
 
 
+def _ended(error: BaseException) -> BaseException:
+    if isinstance(error, BrokenProcessPool):
+        return Lost("the process that computed it has ended before its time, perhaps for want of memory")
+    return error
+
+
 def _follow(lifeline: Connection) -> None:
     """In each process: end as soon as the other end of a pipe is closed, by its owner or because that has died."""
 
@@ -163,12 +223,17 @@ def _follow(lifeline: Connection) -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that leads
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it cannot be blocked
 
 
-def cores() -> int:
-    """The cores that this process may use."""
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Ctrl-C goes to all processes of a terminal, and is for the one that leads: it comes at the end of the block."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # only Linux has it
-        return os.cpu_count() or 1
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -13,7 +13,7 @@ from freewalk.experiment.own import Tell as Say
 from freewalk.experiment.spec import INPUTS, SPEC, Spec
 from freewalk.files import write
 from freewalk.sweeping.computing import Computed, Tell, compute
-from freewalk.sweeping.crews import crew_of
+from freewalk.sweeping.crews import Lost, crew_of
 from freewalk.sweeping.gathering import Walks, gather
 from freewalk.sweeping.points import Point, Sweep, load, of_spec, parse
 from freewalk.sweeping.running import plan_of, task_of
@@ -148,12 +148,10 @@ class SweepFolder:
             with crew_of(on, workers, address) as crew:
                 found = compute(map(task_of, self.sweep.points), self.store, crew, tell)
             self.store.tidy()
-        except RecordError as error:
-            count = len(self.finished)
-            raise RecordError(
-                f"{error}; {count} of {len(self.sweep)} points are finished and intact in {self.path}: make room, and "
-                "the same command continues"
-            ) from error
+        except (RecordError, Lost) as error:
+            remedy = "make room, and" if isinstance(error, RecordError) else "after that"
+            kept = f"{len(self.finished)} of {len(self.sweep)} points are finished and intact in {self.path}"
+            raise type(error)(f"{error}; {kept}: {remedy} the same command continues") from error
         if found.failed:
             raise self._objection(found.failed)
         return found

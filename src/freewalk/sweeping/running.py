@@ -22,9 +22,25 @@ class RunPoint(Work):
     ----------
     spec
         What to run.
+    plan
+        What it describes, where that was made already.
     """
 
     spec: Spec
+    plan: Plan | None = None
+
+    def shipped(self) -> "RunPoint":
+        """The same with all that it describes: its data, and code of the user's."""
+        return self if self.plan is not None else replace(self, plan=plan_of(self.spec))
+
+    def needs(self) -> tuple[int, int]:
+        """The cores and graphics cards of its runtime; one core unless it asks for more."""
+        from freewalk.runtimes import CPU, runtime_for
+
+        plan = self.plan or plan_of(self.spec)
+        runtimes = [runtime_for(plan.options["runtime"], plan.problem, phases) for phases in plan.walks.values()]
+        threads = [one.threads or 1 for one in runtimes if isinstance(one, CPU)]
+        return max(threads, default=1), max(one.cards for one in runtimes)
 
     def run(self, look: Look | None = None) -> bytes:
         """The record as bytes; nothing in it depends on the hour, or on who runs it where.
@@ -41,7 +57,7 @@ class RunPoint(Work):
                 look(done, total)
 
         try:
-            record = spec.run(progress, plan=plan_of(spec))
+            record = spec.run(progress, plan=self.plan or plan_of(spec))
         except FreewalkError:
             raise
         except Exception as error:
