@@ -150,7 +150,9 @@ def timeless(record: Record) -> Record:
     data = record.data
     if "visits" in data and "walk" in data.visits.dims:
         data = data.assign(visits=data.visits.sum("walk"))
-    return Record(data, _without_hour(record.provenance), graph=record.graph)
+    # How measurements lie in memory depends on how a run was cut into chunks, and so on its speed.
+    rows = {name: (one.dims, np.array(one.values, order="C"), one.attrs) for name, one in data.data_vars.items()}
+    return Record(data.assign(rows), _without_hour(record.provenance), graph=record.graph)
 
 
 def _without_hour(story: Any) -> Any:
