@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from freewalk.errors import FreewalkError, RecordError, SpecError
+from freewalk.errors import FreewalkError, FreewalkWarning, RecordError, SpecError
 from freewalk.sweeping.computing import Task, compute
 from freewalk.sweeping.crews import Look, Lost, Work, cores, crew_of
 from freewalk.sweeping.store import Store
@@ -225,6 +226,23 @@ class Dying(Work):
 
     def run(self, look: Look | None = None) -> bytes:
         os._exit(9)
+
+
+@dataclass(frozen=True)
+class Doubtful(Work):
+    """What is right, but perhaps not as it was meant."""
+
+    def run(self, look: Look | None = None) -> bytes:
+        warnings.warn("perhaps", FreewalkWarning, stacklevel=1)
+        return b"made"
+
+
+def test_warnings_of_other_processes_are_given_here(store: Store) -> None:
+    with warnings.catch_warnings(record=True) as caught, crew_of("processes", 1) as crew:
+        warnings.simplefilter("always")
+        compute([Task("k1", Doubtful())], store, crew)
+    assert [str(one.message) for one in caught if one.category is FreewalkWarning] == ["perhaps"]
+    assert store.path("k1").read_bytes() == b"made"
 
 
 @pytest.mark.parametrize(

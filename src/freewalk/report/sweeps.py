@@ -104,7 +104,7 @@ class SweepView:
     @property
     def footnote(self) -> str:
         """What a line and its band are."""
-        words = [f"last value of the {self.measure.label}, mean over the walks"]
+        words = [f"Last value of the {self.measure.label}, mean over the walks"]
         if self.repetitions > 1:
             words.append(f"and {self.repetitions} values of {', '.join(self.repeated)}")
         return " ".join(words) + "; band: 95 % confidence of the mean"

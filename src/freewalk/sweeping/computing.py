@@ -153,7 +153,12 @@ class _Leader:
                 lock.release()
                 self._count(task)
             else:
-                self.running[self.crew.submit(task.work, self._look(task))] = (task, lock)
+                try:
+                    future = self.crew.submit(task.work, self._look(task))
+                except BaseException:
+                    lock.release()
+                    raise
+                self.running[future] = (task, lock)
 
     def _ask_again(self) -> None:
         """What others had is free where they have finished it, or died."""

@@ -124,8 +124,11 @@ class Processes(Crew):
 
     def submit(self, work: Work, look: Look) -> "Future[bytes]":
         """Begin a piece of work in a process, which nobody can look at."""
-        with _ctrl_c_blocked():  # a process that this starts inherits it
-            return forwarded(self.pool.submit(observed, work), _ended)
+        try:
+            with _ctrl_c_blocked():  # a process that this starts inherits it
+                return forwarded(self.pool.submit(observed, work), _ended)
+        except BrokenProcessPool as error:
+            raise _ended(error) from None
 
     def stop(self) -> None:
         """End the processes."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TABLE, LINES, CURVES, MAP, PAGE = "table.csv", "lines.png", "curves.png", "map.png", "page.html"
 _MOST_ROWS = 30  # on a terminal
-_MOST_CHARTS = 12  # on a page
+_MOST_CHARTS, _MOST_ON_PAGE = 12, 500  # charts and rows on a page
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,8 @@ def _ends(one: "xarray.Dataset", name: str) -> dict[str, list[str]]:
 def _page(folder: SweepFolder, data: "xarray.Dataset", view: SweepView, images: Mapping[str, Path]) -> Page:
     sweep = folder.sweep
     head, rows = tabulated(view)
-    there = int(data.finished.sum())
+    there, left = int(data.finished.sum()), len(rows) - _MOST_ON_PAGE
+    more = f"; {left} more rows are in {TABLE}" if left > 0 else ""
     text = [f"{there:,} of {len(sweep):,} points. {'; '.join(_varied(sweep.axes))}."]
     details = {"spec": sweep.spec.source, "versions": ", ".join(f"{name} {one}" for name, one in versions().items())}
     if data.attrs["left_out"]:
@@ -146,7 +147,7 @@ def _page(folder: SweepFolder, data: "xarray.Dataset", view: SweepView, images: 
         text=text,
         charts=_charts(view),
         images={words: file.read_bytes() for words, file in images.items()},
-        tables=[Table(head, rows, view.footnote.replace("; band:", ", ±") + ".")],
+        tables=[Table(head, rows[:_MOST_ON_PAGE], view.footnote.replace("; band:", ", ±") + more + ".")],
         details=details,
     )
     return Page(f"Sweep: {sweep.name}", [section])
