@@ -9,8 +9,8 @@ that is made slow on purpose.
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from freewalk.runtimes import ray_worker
 from freewalk.runtimes.ray import _LONGEST, _PACE, _SHARE, _SPEED
 
 DIM, DEGREE = 4, 4
+VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
 FIELDS = 4 + 6 * 8  # bytes of a walk besides its model: where it is, and what it has counted
 
 
@@ -69,34 +70,32 @@ class Prediction:
     visits: float  # of those, counts of visits
 
 
-def predict(costs: Costs, cluster: Cluster, run: Run, visits: bool = True) -> Prediction:
+def predict(costs: Costs, cluster: Cluster, run: Run, given: float | None = None, visits: bool = True) -> Prediction:
     """The model. With n nodes, W walks, M machines of c cores:
 
-    rate = M · c / update(n), as long as the processes in the middle keep up. Every P seconds each machine sends its walks
-    back, (W / M) · (8 d + 52) bytes, and the visits since, at most n counts of 1 to 4 bytes; all machines wait for the one
-    that asked, which reads and writes them one after the other.
+    rate = M · c / update(n), as long as the process in the middle keeps up. Every P seconds each machine sends its
+    walks back, (W / M) · (8 d + 52) bytes, and the visits since: counts of 1 to 4 bytes, n of them, or by walk up to 4
+    million. All machines wait for the process that asked, which reads and writes one after the other.
     """
     update = _at(costs.update, run.nodes)
     free = cluster.machines * cluster.cores / update
     walks = run.walks * (8 * DIM + FIELDS)
-    interval = _PACE
+    summed = run.nodes * run.walks > VISITS_BY_WALK
+    cells = run.nodes if summed else run.nodes * run.walks / cluster.machines  # counts of visits of one machine
+    interval = given or _PACE
     for _ in range(20):  # what is sent depends on how long an interval is, and the other way round
         made = free / cluster.machines * interval  # updates of a machine
-        counts = min(_width(made / run.nodes) * run.nodes, 16 * made) if visits and run.nodes * run.walks > 4e6 else 0.0
-        if visits and run.nodes * run.walks <= 4e6:  # by walk
-            counts = (
-                _width(made / (run.nodes * run.walks) * cluster.machines) * run.nodes * run.walks / cluster.machines
-            )
+        counts = min(_width(made / cells) * cells, 16 * made) * visits
         sent = walks / cluster.machines + counts
-        interval = min(_LONGEST, max(_PACE, _SHARE * 2 * sent * cluster.machines / _SPEED))
-    wire = (2 * walks + counts * cluster.machines) / cluster.bandwidth if cluster.latency > 0 else 0.0
+        interval = given or min(_LONGEST, max(_PACE, _SHARE * 2 * sent * cluster.machines / _SPEED))
+    wire = (2 * walks + counts * cluster.machines) / cluster.bandwidth
     beside = costs.task + 2 * cluster.latency + wire + costs.copy * cluster.machines * (2 * sent)
     work = interval  # seconds of updates in an interval
     efficiency = work / (work + beside)
     rate = free * efficiency
     seconds = run.walks * run.steps / rate
-    threads = cluster.cores if run.nodes * run.walks > 4e6 else 1
-    memory = _at(costs.build, run.nodes) + 8 * run.nodes * threads * visits + walks / cluster.machines
+    held = 8 * cells * (cluster.cores if summed else 1) * visits  # each thread counts apart
+    memory = _at(costs.build, run.nodes) + held + walks / cluster.machines
     hours = cluster.machines * seconds / 3600
     return Prediction(rate, efficiency, seconds, hours * cluster.price, memory, interval, sent, counts)
 
@@ -137,9 +136,9 @@ def measure(sizes: list[int]) -> Costs:
     update, build = {}, {}
     for nodes in sizes:
         problem, kernel = problem_of(nodes)
-        walks, steps = 512, 2000
+        walks, steps = 512, 20_000
         seconds_of(problem, kernel, 10, walks, "cpu")  # compiled, and the memory touched
-        short, long = (min(seconds_of(problem, kernel, s, walks, "cpu") for _ in range(2)) for s in (steps, 6 * steps))
+        short, long = (min(seconds_of(problem, kernel, s, walks, "cpu") for _ in range(3)) for s in (steps, 6 * steps))
         update[nodes] = (long - short) / (5 * steps * walks) * cores()
         engine = fw.runtimes.CPU(threads=1).engine(fw.runtimes.Job(problem, (fw.Phase(None, kernel, fw.SGD(1e-3)),), 0))
         build[nodes] = float(fw.ray.shipping.pack(engine).bytes)
@@ -165,14 +164,19 @@ def _travel() -> tuple[float, float]:
     return first, (second - first) / (large - small)
 
 
-def delayed(latency: float, bandwidth: float, *arguments: object) -> object:
-    """What a worker does, behind a slow network."""
-    from freewalk.runtimes import ray_worker
+def delayed(latency: float, bandwidth: float) -> Callable[..., object]:
+    """What a worker does, behind a network that takes so long."""
 
-    time.sleep(latency)
-    found = ray_worker.work(*arguments)
-    time.sleep(latency + found.bytes / bandwidth)
-    return found
+    def work(job: object, part: fw.runtimes.State, order: object) -> object:
+        from freewalk.runtimes import ray_worker
+
+        arrays = [value for value in vars(part).values() if isinstance(value, np.ndarray)]
+        time.sleep(latency + sum(array.nbytes for array in arrays) / bandwidth)
+        found = ray_worker.work(job, part, order)
+        time.sleep(latency + found.bytes / bandwidth)
+        return found
+
+    return work
 
 
 def validate(costs: Costs, seconds: float) -> list[dict[str, float]]:
@@ -185,12 +189,14 @@ def validate(costs: Costs, seconds: float) -> list[dict[str, float]]:
         for workers in (1, 2, 4):
             for latency, bandwidth in ((0.0, 1e12), (0.02, 1.25e8), (0.1, 1.25e7)):
                 steps = int(seconds / _at(costs.update, nodes) / walks * min(workers, cores()))
-                ray_worker.work = partial(delayed, latency, bandwidth) if latency else work
+                ray_worker.work = delayed(latency, bandwidth) if latency else work
                 runtime = fw.runtimes.Ray(tasks=workers, cpus=1)
-                seconds_of(problem, kernel, 100, walks, runtime)
+                seconds_of(problem, kernel, 100, walks, runtime)  # the workers have what they need
                 found = seconds_of(problem, kernel, steps, walks, runtime)
+                found -= seconds_of(problem, kernel, 1, walks, runtime)  # to begin and to end
                 ray_worker.work = work
-                cluster = Cluster(min(workers, cores()), 1, latency, bandwidth)
+                at_once = min(workers, cores())
+                cluster = Cluster(at_once, 1, latency, bandwidth * at_once)  # each has a wire of its own
                 expected = predict(costs, cluster, Run(nodes, walks, steps)).seconds
                 rows.append(
                     {"nodes": nodes, "walks": walks, "workers": workers, "latency": latency}
@@ -226,7 +232,8 @@ def main() -> None:
     run = Run(int(given.nodes), int(given.walks), int(given.steps))
     cluster = Cluster(given.machines, given.cores, price=given.price)
     found = {"as it is": predict(costs, cluster, run), "without visits": predict(costs, cluster, run, visits=False)}
-    found["10 times the bandwidth"] = predict(costs, replace(cluster, bandwidth=1.25e10), run)
+    found["an interval of 10 minutes"] = predict(costs, cluster, run, 600)
+    found["one of an hour, 100 Gbit/s"] = predict(costs, replace(cluster, bandwidth=1.25e10), run, 3600)
     for name, one in found.items():
         print(
             f"{name}: {one.rate:.3g} updates/s ({100 * one.efficiency:.1f} % of the cores), {one.seconds:.3g} s, "

@@ -137,6 +137,7 @@ def test_warnings_of_workers_are_heard_here():
         ({"tasks": 0}, "tasks = 0, expected"),
         ({"cpus": 1.5}, "cpus = 1.5, expected"),
         ({"gpus": -1}, "gpus = -1, expected"),
+        ({"interval": 0}, "interval = 0, expected seconds > 0"),
         ({"address": 3}, "address = 3, expected"),
     ],
 )

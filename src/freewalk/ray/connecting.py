@@ -36,11 +36,12 @@ class _Session:
     """What this process knows about the cluster that it has joined."""
 
     started: int = 0  # bytes of the object store of a cluster that we started; 0: it is not ours
-    address: str = ""  # of that one
+    address: str = ""
     checked: frozenset[str] = frozenset()  # the machines whose versions are known to be ours
 
 
 _session = _Session()
+_one_at_a_time = threading.RLock()  # points of a sweep may ask at once
 
 
 @dataclass(frozen=True)
@@ -93,24 +94,33 @@ def connect(address: str | None = None, room: int = 0) -> list[Machine]:
             "Ray", "address", address, '"host:port" or "auto"', "run the script on a machine of the cluster"
         )
     ray = ray_module()
-    if _session.started and address is None and (_session.started < room or not _answers(_session.address)):
-        ray.shutdown()  # what it holds is ours, and it is too small, or it was ended
+    with _one_at_a_time:
+        _connect(ray, address, room)
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        if not _session.started:
+            _check_versions(ray, nodes)
+    return [_machine(node) for node in nodes]
+
+
+def _connect(ray: ModuleType, address: str | None, room: int) -> None:
+    here = str(ray.get_runtime_context().gcs_address) if ray.is_initialized() else ""
+    if here != _session.address:  # somebody else has joined, or left
+        _session.started, _session.address, _session.checked = 0, here, frozenset()
+    if _session.started and address is None and (_session.started < room or not _answers(here)):
+        ray.shutdown()  # it is ours, and too small, or was ended
     if not ray.is_initialized():
         _session.started, _session.checked = 0, frozenset()
         with _handlers_kept():
             if address is None and not os.environ.get("RAY_ADDRESS"):
-                _start(ray, room)
+                _session.started = _start(ray, room)
             else:
                 _join(ray, address)
-    elif address not in (None, "auto") and not _is_at(ray, str(address)):
+        _session.address = str(ray.get_runtime_context().gcs_address)
+    elif address not in (None, "auto") and not _is_same(str(address), here):
         raise FreewalkError(
-            f"Ray: address = {address!r}, but this process has joined the cluster at "
-            f"{ray.get_runtime_context().gcs_address}; leave the address out, or call ray.shutdown() first"
+            f"Ray: address = {address!r}, but this process has joined the cluster at {here}; leave the address out, or "
+            "call ray.shutdown() first"
         )
-    nodes = [node for node in ray.nodes() if node["Alive"]]
-    if not _session.started:
-        _check_versions(ray, nodes)
-    return [_machine(node) for node in nodes]
 
 
 def versions() -> dict[str, str]:
@@ -125,8 +135,8 @@ def versions() -> dict[str, str]:
     }
 
 
-def _start(ray: ModuleType, room: int) -> None:
-    """A cluster of this machine alone: on loopback, without a dashboard."""
+def _start(ray: ModuleType, room: int) -> int:
+    """A cluster of this machine alone: on loopback, without a dashboard; the bytes of its object store."""
     free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 2**62
     store = int(max(_LEAST_STORE, room))
     if store > _SHARE * free:
@@ -149,7 +159,7 @@ def _start(ray: ModuleType, room: int) -> None:
             )
     except Exception as error:
         raise FreewalkError(f"Ray: cannot be started on this machine: {_said(error)}") from error
-    _session.started, _session.address = store, str(ray.get_runtime_context().gcs_address)
+    return store
 
 
 def cores() -> int:
@@ -188,9 +198,20 @@ def _answers(address: str) -> bool:
     return True
 
 
-def _is_at(ray: ModuleType, address: str) -> bool:
-    ours = str(ray.get_runtime_context().gcs_address)
-    return address.replace("localhost", "127.0.0.1") == ours
+def _is_same(address: str, other: str) -> bool:
+    """Whether two addresses are those of one place."""
+    (host, _, port), (other_host, _, other_port) = address.rpartition(":"), other.rpartition(":")
+    try:
+        return port == other_port and (host == other_host or _resolved(host) & _resolved(other_host) != set())
+    except OSError:
+        return False
+
+
+def _resolved(host: str) -> set[str]:
+    """The addresses of a host; of this machine all that it has."""
+    found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
+    here = found & {"127.0.0.1", "::1"}
+    return found | ({str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)} if here else set())
 
 
 def _check_versions(ray: ModuleType, nodes: list[dict[str, Any]]) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _check = Checks(FreewalkError)
 _PACE, _LONGEST = 1.0, 30.0  # seconds between two states that come back
-_SHARE, _SPEED = 20, 1e9  # sending them takes at most 1 / so much of the time, at so many bytes per second
+_SHARE, _SPEED = 20, 5e8  # sending them takes at most 1 / so much of the time, at so many bytes per second
 _RETRIES = 16  # deaths of workers that one task survives
 _MOST = 10**6
 _ROOM = 3  # copies of the job that a new object store has room for: a later one may come before an earlier one has gone
@@ -54,6 +54,9 @@ class Ray(Runtime):
         The cores of each task, which are the threads of "cpu". None: all of the smallest machine for "cpu", else 1.
     gpus
         The cards of each task. None: 1 where `inner` is on one, else 0.
+    interval
+        The seconds after which walks come back: what a death may cost, and what Ctrl-C may have to wait. None: 1, or
+        up to 30 where states are so large that sending them would take more than a twentieth of the time.
 
     Raises
     ------
@@ -63,7 +66,7 @@ class Ray(Runtime):
     Examples
     --------
     >>> Ray(tasks=4)
-    Ray(inner=None, tasks=4, address=None, cpus=None, gpus=None)
+    Ray(inner=None, tasks=4, address=None, cpus=None, gpus=None, interval=None)
     """
 
     inner: str | Runtime | None = None
@@ -71,6 +74,7 @@ class Ray(Runtime):
     address: str | None = None
     cpus: int | None = None
     gpus: float | None = None
+    interval: float | None = None
 
     def __post_init__(self) -> None:
         from freewalk.runtimes import runtime_named
@@ -82,6 +86,8 @@ class Ray(Runtime):
                 _check.whole("Ray", name, getattr(self, name), 1, _MOST, remedy="None lets the cluster decide")
         if self.gpus is not None:
             _check.real("Ray", "gpus", self.gpus, low=0.0)
+        if self.interval is not None:
+            _check.real("Ray", "interval", self.interval, above=0.0, expected="seconds > 0")
         if self.address is not None:
             _check.text("Ray", "address", self.address)
 
@@ -127,12 +133,14 @@ class RayEngine(Engine):
     @property
     def pace(self) -> float:  # type: ignore[override]
         """Seldom enough that sending states does not matter, often enough that little is lost."""
-        return min(_LONGEST, max(_PACE, _SHARE * self.sent / _SPEED))
+        return self.runtime.interval or min(_LONGEST, max(_PACE, _SHARE * self.sent / _SPEED))
 
     @property
     def story(self) -> dict[str, str]:
         """Where it ran, and what the engines say."""
-        return {"cluster": f"{len(self.machines)} machines, {self.slots} tasks at a time", **self.told}
+        counts = {"machine": len(self.machines), "task": self.slots}
+        machines, tasks = (f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
+        return {"cluster": f"{machines}, {tasks} at a time", **self.told}
 
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
         """Move a state forward: each part on a worker."""
