@@ -344,6 +344,6 @@ def _folder_of(file: Path) -> Path:
 
 
 def shipped(name: str) -> Path:
-    """The path of a spec that comes with the package: "demo.toml", "digits.toml" or "example.toml"."""
+    """The path of a spec that comes with the package: "demo.toml", "digits.toml", "example.toml" or "sweep.toml"."""
     folder = Path(__file__).parent / "specs"
     return folder / check.choice("shipped", "name", name, sorted(file.name for file in folder.glob("*.toml")))
