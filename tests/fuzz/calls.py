@@ -349,6 +349,10 @@ def surface(folder):
         "CPU": (runtimes.CPU, {"threads": 1}),
         "CUDA": (runtimes.CUDA, dict.fromkeys(inspect.signature(runtimes.CUDA).parameters)),
         "Torch": (runtimes.Torch, {"device": "cpu", "vectorize": None}),
+        "Ray": (
+            runtimes.Ray,
+            {"inner": "cpu", "tasks": 2, "address": "auto", "cpus": 1, "gpus": 0.5, "interval": 2.0},
+        ),
         "LeastSquares": (objectives.LeastSquares, samples),
         "Logistic": (objectives.Logistic, samples | {"targets": np.array([0, 1, 0, 1, 0, 1])}),
         "LeastSquares.synthetic": (objectives.LeastSquares.synthetic, drawn | {"noise": 0.1}),
