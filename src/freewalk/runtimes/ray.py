@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _check = Checks(FreewalkError)
 _PACE, _LONGEST = 1.0, 30.0  # seconds between two states that come back
 _SHARE, _SPEED = 20, 5e8  # sending them takes at most 1 / so much of the time, at so many bytes per second
-_RETRIES = 16  # deaths of workers that one task survives
 _MOST = 10**6
 _ROOM = 3  # copies of the job that a new object store has room for: a later one may come before an earlier one has gone
 
@@ -109,6 +108,7 @@ class RayEngine(Engine):
     def __init__(self, job: Job, runtime: Ray, inner: Runtime) -> None:
         from freewalk.ray.connecting import connect, ray_module
         from freewalk.ray.shipping import pack
+        from freewalk.ray.tasks import slots, task_options
         from freewalk.runtimes.ray_worker import Kit, work
 
         self.job, self.runtime, self.inner = job, runtime, inner
@@ -117,16 +117,10 @@ class RayEngine(Engine):
         self.machines = connect(runtime.address, _ROOM * room)
         cards = inner.cards if runtime.gpus is None else runtime.gpus
         cpus = runtime.cpus or _cores(self.machines, inner, cards)
-        self.slots = _slots(self.machines, cpus, cards)
-        if not self.slots:
-            offered = ", ".join(f"{one.name}: {one.cpus} cores, {one.gpus} cards" for one in self.machines)
-            needed = f"{cpus} cores" + (f" and {cards:g} cards" if cards else "")
-            raise FreewalkError(f"Ray: a task needs {needed}, but no machine of the cluster offers that ({offered})")
+        self.slots = slots(self.machines, cpus, cards)
         self.ray = ray_module()
         self.kit = self.ray.put(pack(replace(kit, cores=cpus)))
-        self.task = self.ray.remote(work).options(
-            num_cpus=cpus, num_gpus=cards, max_retries=_RETRIES, scheduling_strategy="SPREAD"
-        )
+        self.task = self.ray.remote(work).options(**task_options(cpus, cards))
         self.told: dict[str, str] = {}
         self.sent = 0  # bytes of the walks, when they last travelled
 
@@ -163,15 +157,12 @@ class RayEngine(Engine):
         raise NotImplementedError("passages are run by the engines of the workers")
 
     def _results(self, references: list[Any]) -> list[Sent]:
-        from ray.exceptions import RayError, RayTaskError
+        from freewalk.ray.tasks import cause_of
 
         try:
             results: list[Sent] = self.ray.get(references)
-        except RayTaskError as error:
-            raise _original(error) from None
-        except RayError as error:
-            said = " ".join(str(error).split())[:300]
-            raise FreewalkError(f"Ray: {type(error).__name__}: {said}") from error
+        except Exception as error:
+            raise cause_of(error) from None
         except BaseException:  # a second Ctrl-C
             for reference in references:
                 self.ray.cancel(reference)
@@ -202,16 +193,3 @@ def divided(walks: int, tasks: int) -> list[tuple[int, int]]:
 def _cores(machines: list[Machine], inner: Runtime, cards: float) -> int:
     """The cores of a task: all of the smallest machine where they can be used, so that tasks are few and fat."""
     return max(1, min((one.cpus for one in machines if one.cpus), default=1)) if inner.threaded and not cards else 1
-
-
-def _slots(machines: list[Machine], cpus: int, cards: float) -> int:
-    """How many tasks run at a time."""
-    by_card = [int(one.gpus / cards) if cards else _MOST for one in machines]
-    return sum(min(one.cpus // cpus, most) for one, most in zip(machines, by_card, strict=True))
-
-
-def _original(error: Any) -> Exception:
-    """What was raised on a worker, with a word about where."""
-    cause = error.cause if isinstance(error.cause, Exception) else error
-    cause.add_note(f"Ray: raised on a worker:\n{error}")
-    return cause

@@ -8,9 +8,8 @@ from typing import Any
 from freewalk.errors import FreewalkError
 from freewalk.ray.connecting import connect, ray_module
 from freewalk.ray.shipping import pack, unpack
+from freewalk.ray.tasks import cause_of, slots, task_options
 from freewalk.sweeping.crews import Crew, Look, Lost, Seen, Work, forwarded, observed
-
-_RETRIES = 16  # deaths of workers that a piece of work survives
 
 
 class Cluster(Crew):
@@ -35,10 +34,8 @@ class Cluster(Crew):
         """Begin a piece of work on the cluster, which nobody can look at; what it objects to is in the future."""
         try:
             ready = work.shipped()
-            cpus, cards = ready.needs()
-            options = {"num_cpus": cpus, "num_gpus": cards, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
-            self._check_room(cpus, cards)
-            reference = self.task.options(**options).remote(pack(ready))
+            slots(self.machines, *ready.needs())
+            reference = self.task.options(**task_options(*ready.needs())).remote(pack(ready))
         except FreewalkError as error:
             failed: Future[bytes] = Future()
             failed.set_exception(error)
@@ -53,13 +50,6 @@ class Cluster(Crew):
         for reference in list(self.references):
             with suppress(Exception):  # it may be over by now
                 self.ray.cancel(reference, force=True)
-
-    def _check_room(self, cpus: int, cards: float) -> None:
-        """Object to what no machine can do: Ray would wait for one for ever."""
-        if not any(machine.cpus >= cpus and machine.gpus >= cards for machine in self.machines):
-            offered = ", ".join(f"{one.name}: {one.cpus} cores, {one.gpus} cards" for one in self.machines)
-            needed = f"{cpus} cores" + (f" and {cards:g} cards" if cards else "")
-            raise FreewalkError(f"sweep: a point needs {needed}, but no machine of the cluster offers that ({offered})")
 
 
 @contextmanager
@@ -81,8 +71,7 @@ def _original(error: BaseException) -> BaseException:
     """What was raised on a worker; what Ray itself objects to ends the sweep."""
     from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
-    if isinstance(error, RayTaskError):
-        return error.cause if isinstance(error.cause, Exception) else error
-    if isinstance(error, RayError) and not isinstance(error, TaskCancelledError):
-        return Lost(f"Ray: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
-    return Lost("the work was cancelled") if isinstance(error, RayError) else error
+    if isinstance(error, TaskCancelledError):
+        return Lost("the work was cancelled")
+    found = cause_of(error)
+    return Lost(str(found)) if isinstance(error, RayError) and not isinstance(error, RayTaskError) else found
