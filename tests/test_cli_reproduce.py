@@ -202,8 +202,9 @@ def test_options_are_checked(here: Path, arguments: list[str]) -> None:
 def test_a_search_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def search(figure: str, seeds: int, tell=None) -> Fit:
+    def search(figure: str, seeds: int, folder: Path, tell=None) -> Fit:
         asked.append((figure, seeds))
+        assert folder.name == "points"
         tell("trying", 1, 2)
         return Fit.load(fit_path(figure))
 
@@ -217,26 +218,28 @@ def test_a_search_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyP
     assert "Setting(seed=22, uniform=0.0005, importance=0.004, jump=0.7)" in " ".join(result.stdout.split())
     asked.clear()
     together = Sensitivity.load(sensitivity_path())
-    monkeypatch.setattr(studies, "explore", lambda seeds, tell: asked.append(("all", seeds)) or together)
+    monkeypatch.setattr(studies, "explore", lambda seeds, folder, tell: asked.append(("all", seeds)) or together)
     assert call("reproduce", "--search", "--out", "elsewhere").exit_code == 0
     assert asked == [(figure, 50) for figure in ("3", "4a", "4b", "5a", "5b", "6", "all")]
     assert len(list((here / "elsewhere").iterdir())) == 7
     assert (here / "elsewhere/sensitivity.json").read_bytes() == sensitivity_path().read_bytes()
 
 
-def test_a_search_that_ctrl_c_ended_says_that_it_starts_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_ctrl_c_ended_says_how_to_continue(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def search(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(studies, "search", search)
+    monkeypatch.setattr("sys.argv", ["freewalk", "reproduce", "5b", "--search"])
     result = call("reproduce", "5b", "--search")
-    assert (result.exit_code, result.stderr) == (130, "interrupted; a search starts from the beginning\n")
+    words = "interrupted; what is complete is in runs/search. Resume with: freewalk reproduce 5b --search\n"
+    assert (result.exit_code, result.stderr) == (130, words)
 
 
 def test_a_sweep_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def sweep(figures: list[str], variant: str | None, tell=None):
+    def sweep(figures: list[str], variant: str | None, folder: Path, tell=None):
         asked.append((figures, variant))
         tell("figure 4b, stated", 1, 2)
         yield from (Sweep.load(sweep_path("4b", one)) for one in ("stated", "published"))
@@ -257,8 +260,10 @@ def test_a_sweep_that_ctrl_c_ended_keeps_what_is_complete(here: Path, monkeypatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr(studies, "sweep", sweep)
+    monkeypatch.setattr("sys.argv", ["freewalk", "reproduce", "--sweep", "--variant", "stated"])
     result = call("reproduce", "--sweep", "--variant", "stated")
-    assert (result.exit_code, result.stderr) == (130, "interrupted; what is complete is in runs/sweep\n")
+    words = "interrupted; what is complete is in runs/sweep. Resume with: freewalk reproduce --sweep --variant stated\n"
+    assert (result.exit_code, result.stderr) == (130, words)
     assert (here / "runs/sweep/stated/figure-4b.sweep.json").is_file()
 
 

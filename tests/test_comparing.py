@@ -158,6 +158,40 @@ def test_steps_may_be_kept_and_goals_missed() -> None:
     assert found.as_dict()["rows"][1]["final"] is None
 
 
+class Centres(fw.Objective):
+    """f_v(x) = ½‖x − c_v‖²: a gradient, but no slope that could be compiled."""
+
+    precision = "float32"
+    centres = np.random.default_rng(1).normal(1.0, 0.2, (GRAPH.n, 3))
+    n, dim, smoothness = GRAPH.n, 3, np.ones(GRAPH.n)
+
+    def loss(self, x):
+        return float(0.5 * np.mean(np.sum((x - self.centres) ** 2, axis=1)))
+
+    def gradient(self, node, x, sample=None):
+        return np.asarray(x - self.centres[node])
+
+    def optimum(self):
+        return self.centres.mean(axis=0)
+
+
+def runtimes_of(record: Record) -> list[str]:
+    return [part["runtime"] for part in record.provenance["parts"].values()]
+
+
+def test_runtime_and_precision_are_those_that_suit_what_is_run() -> None:
+    solving = Method("solving", fw.designs.SimpleWalk(), fw.rules.Walkman(proximal=True))
+    options = {"goal": GOAL, "most": 2000, "walks": 2, "keep_steps": True}
+    found = fw.compare(PROBLEM, GRAPH, [UNIFORM, solving], **options).record
+    assert runtimes_of(found) == ["CPU(threads=None)", "Reference()"]
+    assert found.data.final.dtype == np.float64
+    own = fw.compare(Centres(), GRAPH, [UNIFORM, TRACKING], **options).record
+    assert runtimes_of(own) == ["Reference()", "Reference()"]
+    assert own.data.final.dtype == np.float32
+    wide = fw.compare(Centres(), GRAPH, [TRACKING], **options, precision="float64").record
+    assert wide.data.final.dtype == np.float64
+
+
 def test_a_search_that_finds_nothing_keeps_to_its_budget() -> None:
     budget = Budget(runs=3, updates=10_000, walks=2)
     found = fw.compare(PROBLEM, GRAPH, [TRACKING], budget=budget, **{**OPTIONS, "most": 24})
@@ -187,6 +221,8 @@ NO_NOISE = fw.objectives.LeastSquares.synthetic(8, dim=3, noise=0.0, seed=1)
         ),
         ({"start": 99}, "compare: uniform: start = 99, expected"),
         ({"most": 0}, "compare: most = 0"),
+        ({"runtime": "gpu"}, "runtime = 'gpu', expected"),
+        ({"precision": "single"}, "compare: precision = 'single', expected 'float64' or 'float32'"),
         ({"walks": 0}, "compare: walks = 0"),
         ({"budget": 3}, "compare: budget = 3, expected a Budget, or None"),
         ({"progress": lambda: None}, "compare: progress"),
@@ -285,6 +321,17 @@ def test_a_spec_is_compared(tmp_path, monkeypatch) -> None:
     (tmp_path / "other").mkdir()
     refused = call("compare", "few.toml", "--out", "other", "--force")
     assert "other is not the folder of a comparison, so it is not replaced" in refused.output
+
+
+def test_a_spec_without_a_runtime_is_compared_on_the_one_that_suits(tmp_path) -> None:
+    walk = 'label = "solving"\ndesign = { kind = "SimpleWalk" }\nrule = { kind = "Walkman", proximal = true }'
+    text = SPEC.replace('runtime = "reference"\n', "").replace("[compare]", "[compare]\nkeep_steps = true")
+    text = text.replace("most = 20_000", "most = 2000").replace("step = 1 }", "step = 0.01 }")
+    (tmp_path / "few.toml").write_text(f"{text}[[walk]]\n{walk}\n")
+    result = call("compare", str(tmp_path / "few.toml"), "--out", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.output
+    record = fw.load(tmp_path / "out" / "record.npz")
+    assert runtimes_of(record) == ["CPU(threads=None)", "CPU(threads=None)", "Reference()"]
 
 
 @pytest.mark.parametrize(

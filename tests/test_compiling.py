@@ -1,17 +1,20 @@
 """From plain functions to one compiled module: what is in its text, what is refused, and that it is never stale."""
 
 import functools
+import gc
 import importlib.util
 import inspect
 import itertools
 import math
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import freewalk as fw
+from freewalk import compiling
 from freewalk.compiling import compile_functions, module_source
 from freewalk.errors import FreewalkError
 
@@ -344,3 +347,32 @@ def test_editing_a_slope_changes_what_is_learned_at_once(module):
         losses.append(float(data.loss[0, 0]))
     assert finals == [4 / 64, 1.0, 4 / 64]
     assert losses == [8.0, 64.0, 8.0]
+
+
+def test_several_threads_parse_at_once() -> None:
+    """Without a lock Python 3.11 raises SystemError where a collection lets another thread in."""
+    text = Path(compiling.__file__).read_text()
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            for _ in range(50):
+                pass
+
+    def parse() -> int:
+        for _ in range(5):
+            Garbage()
+            compiling.parsed(text)
+        return 1
+
+    before, threshold = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(50)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(lambda _: parse(), range(12))) == 12
+    finally:
+        sys.setswitchinterval(before)
+        gc.set_threshold(*threshold)

@@ -156,7 +156,10 @@ CASES = {
     ),
     "paths a float": (walk(paths=1.0), r"^run: paths = 1\.0, expected a whole number >= 0; give how many walks"),
     "paths missing": (walk(paths=None), r"^run: paths = None, expected a whole number >= 0; give how many walks"),
-    "runtime unknown": (learn(runtime="gpu"), r"^run: runtime = 'gpu', expected 'cpu', 'cuda', 'reference' or 'torch'"),
+    "runtime unknown": (
+        learn(runtime="gpu"),
+        r"^run: runtime = 'gpu', expected 'cpu', 'cuda', 'ray', 'reference' or 'torch'",
+    ),
     "runtime a list": (walk(runtime=["cpu"]), r"^run: runtime = \['cpu'\], expected"),
     "runtime a class": (walk(runtime=fw.runtimes.CPU), r"^run: runtime = <class .*CPU'>, expected"),
     "threads 0": (lambda: fw.runtimes.CPU(threads=0), r"^CPU: threads = 0, expected a whole number from 1"),

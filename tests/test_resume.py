@@ -505,6 +505,60 @@ def test_an_objective_that_cannot_be_saved_costs_the_wish_to_go_on_and_nothing_e
         fw.resume(loaded)
 
 
+# What is handed over.
+
+
+def again(seed=2):
+    return fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, ridge=0.01, seed=seed)
+
+
+@pytest.mark.parametrize("from_file", [False, True], ids=["in memory", "loaded"])
+def test_what_is_handed_over_is_never_ignored(from_file, tmp_path):
+    """A record that holds its objective and rule needs neither; whoever passes them means those, and is told if not."""
+    rule = fw.rules.Walkman()  # its penalty follows from the objective
+    whole = fw.learn(PROBLEM, KERNEL, rule, **RUN)
+    partial = fw.learn(PROBLEM, KERNEL, rule, progress=interrupt_at(60), **RUN)
+    partial = saved(partial, tmp_path) if from_file else partial
+    wrong = [
+        (
+            {"objective": again(seed=3)},
+            r"resume: objective = LeastSquares.*began with, with the same data; .*leave it",
+        ),
+        ({"objective": fw.objectives.Logistic.synthetic(30, 3)}, r"resume: objective = Logistic"),
+        ({"objective": "PROBLEM"}, r"resume: objective = 'PROBLEM', expected the objective that it began with"),
+        ({"rule": fw.rules.Walkman(penalty=1e6)}, r"resume: rule = Walkman\(penalty=1000000.0.*began with, Walkman"),
+        ({"rule": fw.SGD(0.01)}, r"resume: rule = SGD.* expected the rule that it began with, Walkman.*leave it out"),
+        ({"rule": 0.01}, r"resume: rule = 0.01, expected the rule that it began with"),
+        ({"rule": [rule, rule]}, r"resume: rule = .* expected at most 1, one for each phase"),
+    ]
+    for handed, message in wrong:
+        with pytest.raises(RecordError, match=message):
+            fw.resume(partial, **handed)
+    assert same(fw.resume(partial, objective=again(), rule=fw.rules.Walkman()), whole)
+
+
+def test_a_record_with_phases_takes_their_rules_and_a_walk_takes_none():
+    phases = [fw.Phase(100, KERNEL, fw.SGD(0.01)), fw.Phase(None, KERNEL, fw.rules.Momentum(1e-3))]
+    whole = fw.learn(PROBLEM, phases, **RUN)
+    partial = fw.learn(PROBLEM, phases, progress=interrupt_at(60), **RUN)
+    with pytest.raises(RecordError, match=r"resume: rule = Momentum\(step=0.01.*expected .*Momentum\(step=0.001"):
+        fw.resume(partial, rule=[None, fw.rules.Momentum(1e-2)])
+    assert same(fw.resume(partial, rule=[fw.SGD(0.01), None], objective=PROBLEM), whole)
+    walked = fw.walk(KERNEL, progress=interrupt_at(60), **RUN)
+    for handed in ({"objective": PROBLEM}, {"rule": fw.SGD(0.01)}):
+        with pytest.raises(RecordError, match=r"expected None; the record is one of fw.walk, which learns nothing"):
+            fw.resume(walked, **handed)
+
+
+def test_an_objective_that_cannot_be_compared_is_taken_as_it_is_or_refused():
+    problem = Centres(np.arange(60.0).reshape(30, 2))
+    run = RUN | {"runtime": "reference", "steps": 200}
+    partial = fw.learn(problem, KERNEL, fw.SGD(0.01), progress=interrupt_at(60), **run)
+    with pytest.raises(RecordError, match=r"resume: objective = .*Centres.* the record has it, so leave it out"):
+        fw.resume(partial, objective=Centres(problem.centres))
+    assert same(fw.resume(partial, objective=problem), fw.learn(problem, KERNEL, fw.SGD(0.01), **run))
+
+
 # Files of earlier versions.
 
 

@@ -619,9 +619,9 @@ def test_measures_keep_the_order_in_which_they_came():
         ({"every": 10**30}, r"run: every = 10+, expected a whole number >= 1 \(and below 2\^63\)"),
         (
             {"runtime": "cpus"},
-            r"run: runtime = 'cpus', expected 'cpu', 'cuda', 'reference' or 'torch'; did you mean 'cpu'\?",
+            r"run: runtime = 'cpus', expected 'cpu', 'cuda', 'ray', 'reference' or 'torch'; did you mean 'cpu'\?",
         ),
-        ({"runtime": 3}, r"run: runtime = 3, expected 'cpu', 'cuda', 'reference' or 'torch'$"),
+        ({"runtime": 3}, r"run: runtime = 3, expected 'cpu', 'cuda', 'ray', 'reference' or 'torch'$"),
     ],
     ids=str,
 )

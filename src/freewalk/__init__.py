@@ -15,6 +15,7 @@ from freewalk.phases import Phase
 from freewalk.record import Record, concat
 from freewalk.rules import SGD, Rule
 from freewalk.run import learn, resume, walk
+from freewalk.sweeping import sweep
 
 __all__ = [
     "SGD",
@@ -47,6 +48,7 @@ __all__ = [
     "rules",
     "runtimes",
     "schedules",
+    "sweep",
     "walk",
 ]
 

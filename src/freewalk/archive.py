@@ -119,6 +119,23 @@ def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
     return packed
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two trees would be stored alike; False where one of them cannot be stored.
+
+    Examples
+    --------
+    >>> same({"nodes": np.arange(2)}, {"nodes": np.arange(2)}), same([np.zeros(2)], [np.ones(2)]), same(print, print)
+    (True, False, False)
+    """
+    try:
+        first, second = pack(one), pack(other)
+    except RecordError:
+        return False
+    return bool(first.tree == second.tree) and all(
+        np.array_equal(array, second.arrays[name]) for name, array in first.arrays.items()
+    )
+
+
 def _joined(items: "list[Any] | tuple[Any, ...]") -> NDArray[np.uint8] | None:
     """Many texts as one array of bytes; None where there are few, or something else is among them."""
     if len(items) < _MANY or not all(isinstance(item, str) and "\0" not in item for item in items):

@@ -7,7 +7,7 @@ from typing import Any
 
 from freewalk.checks import Checks
 from freewalk.designs import Centralized, Design, Metropolis, Stay
-from freewalk.errors import FreewalkError
+from freewalk.errors import FreewalkError, KernelError
 from freewalk.exchanges import Average, Exchange, Gossip, Meet
 from freewalk.graphs import Graph
 from freewalk.kernel import Kernel
@@ -68,8 +68,8 @@ class Method:
             _check.instance("Method", "exchange", self.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
 
     def kernel(self, graph: Graph, problem: Objective) -> Kernel:
-        """Its design on a graph, by the smoothness of the problem."""
-        return self.design.kernel(graph, problem.smoothness, self.label)
+        """Its design on a graph, by the smoothness of the problem where it needs that."""
+        return kernel_of(self.design, graph, problem, self.label)
 
     def with_step(self, step: float | Schedule) -> Method:
         """The same method with another step."""
@@ -83,6 +83,55 @@ class Method:
         record = learn(problem, kernel, self.rule, tokens=self.tokens, exchange=self.exchange, **options)
         record.data.attrs["label"] = self.label
         return record
+
+
+def kernel_of(design: Design, graph: Graph, problem: Objective, label: str | None = None) -> Kernel:
+    """A design on a graph; a smoothness that must be estimated first is asked for only if the design needs it.
+
+    Parameters
+    ----------
+    design, graph, label
+        As in `Design.kernel`.
+    problem
+        Its smoothness is the importance of the nodes.
+
+    Raises
+    ------
+    KernelError
+        If the design cannot be made on this graph.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, seed=1)
+    >>> kernel_of(fw.designs.SimpleWalk(), graph, problem, "a walk").label
+    'a walk'
+    """
+    known = problem.known_smoothness
+    if known is None and not _is_foreign_within(design):  # to estimate it may take long
+        try:
+            return design.kernel(graph, None, label)
+        except KernelError:
+            pass
+    return design.kernel(graph, problem.smoothness if known is None else known, label)
+
+
+def is_foreign(thing: Any) -> bool:
+    """Whether something is an object of the user's own class.
+
+    Examples
+    --------
+    >>> is_foreign(Stay())
+    False
+    """
+    return thing is not None and type(thing).__module__.partition(".")[0] != "freewalk"
+
+
+def _is_foreign_within(design: Design) -> bool:
+    """Whether a design, or one within it, is of the user's own class, of which nobody knows what it needs."""
+    inner = [part for part in vars(design).values() if isinstance(part, Design)]
+    return is_foreign(design) or any(map(_is_foreign_within, inner))
 
 
 def centralized_sgd(step: float | Schedule, sampling: str = "uniform", sampled: bool = False) -> Method:

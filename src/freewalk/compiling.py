@@ -14,6 +14,7 @@ import hashlib
 import inspect
 import linecache
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -28,6 +29,7 @@ from freewalk.errors import FreewalkError
 
 __all__ = ["CPU", "SIMULATOR", "Target", "Written", "cache_folder", "compile_functions", "cuda_target", "module_source"]
 
+_PARSING = threading.Lock()
 # Compiled functions do not allocate, so they need not count references to the arrays they are handed, which would cost
 # more than most of them do.
 _OPTIONS = "nogil=True, error_model='numpy', _nrt=False"
@@ -174,7 +176,7 @@ class _Module:
             return
         if isinstance(function, Written):
             self.sources[name] = f"{self.target.part}\n{function}\n"
-            used = {part.id for part in ast.walk(ast.parse(function)) if isinstance(part, ast.Name)}
+            used = {part.id for part in ast.walk(parsed(function)) if isinstance(part, ast.Name)}
             for other in sorted(used & set(self.functions)):
                 self.gather(other, self.functions[other], name)
         elif _is_intrinsic(function):
@@ -317,11 +319,17 @@ def _definition(name: str, function: FunctionType, code: CodeType) -> str:
     return ast.unparse(tree)
 
 
+def parsed(text: str | bytes) -> ast.Module:
+    """The syntax tree of a source text; one thread at a time: Python 3.11 miscounts where several parse."""
+    with _PARSING:
+        return ast.parse(text)
+
+
 @lru_cache(maxsize=32)
 def _definitions(text: str) -> dict[tuple[Any, ...], ast.FunctionDef]:
     """Every function in a source text, by the line where it begins and its fingerprint."""
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
         waiting = [compile(tree, "<source>", "exec", dont_inherit=True)]
     except SyntaxError:
         return {}
@@ -361,7 +369,7 @@ def _unrolled(text: str, names_and_counts: tuple[tuple[str, int], ...]) -> str:
             # A loop of no rounds leaves something all the same: it may be the whole of a function.
             return [statement for j in range(counts[name]) for statement in _with_number(node, j)] or ast.Pass()
 
-    return ast.unparse(Loops().visit(ast.parse(text)))
+    return ast.unparse(Loops().visit(parsed(text)))
 
 
 def _with_number(loop: ast.For, number: int) -> list[ast.stmt]:

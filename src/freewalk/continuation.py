@@ -1,7 +1,8 @@
 """A run under way: what it takes to resume, what was measured so far, and whether there is room for it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -10,8 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import entering
-from freewalk.checks import Checks
+from freewalk.archive import same
+from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError, RecordError
+from freewalk.objectives import Objective
+from freewalk.phases import Phase
+from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES
 from freewalk.runtimes import Job, Runtime, State
 
@@ -77,6 +82,40 @@ class Continuation:
                 for name in (self.measures if names is None else names)
             }
 
+    def handed(self, objective: Objective | None, rules: Sequence[Rule | None]) -> "Continuation":
+        """The same run with what was handed over to resume it, in place of an objective or rules that are code.
+
+        Whatever is handed over has to be what the run began with, also where it is not needed: nothing is ignored.
+
+        Parameters
+        ----------
+        objective
+            The objective, or None: the one that it has.
+        rules
+            By phase: the rule, or None: the one that it has.
+
+        Raises
+        ------
+        RecordError
+            If one of them is not what the run began with.
+        """
+        job, fingerprint = self.job, self.fingerprint
+        if objective is not None and objective is not job.objective:
+            _check.instance("resume", "objective", objective, Objective, "the objective that it began with")
+            if job.objective is None or (job.objective.stored and not same(objective, job.objective)):
+                raise _refusal("objective", objective, job.objective)
+            if not job.objective.stored:
+                fingerprint = fingerprint or job.objective.fingerprint
+                job = replace(job, objective=objective)
+        if len(rules) > len(job.phases):
+            raise _check.fail("resume", "rule", rules, f"at most {len(job.phases)}, one for each phase")
+        given = [*rules, *[None] * (len(job.phases) - len(rules))]
+        phases = [
+            phase if rule is None else replace(phase, rule=_same_rule(rule, phase, job.objective))
+            for rule, phase in zip(given, job.phases, strict=True)
+        ]
+        return replace(self, job=replace(job, phases=tuple(phases)), fingerprint=fingerprint).checked()
+
     def checked(self) -> "Continuation":
         """A copy of which everything is known to fit together: engines trust what they are given, files may lie.
 
@@ -124,6 +163,30 @@ class Continuation:
         if "bytes" in job.measured and "bytes" not in known and run.measures:
             run.measures["bytes"] = [_bytes_of(run)]
         return run
+
+
+def _same_rule(rule: Rule, phase: Phase, objective: Objective | None) -> Rule:
+    """A rule that was handed over, with all filled in that follows from the objective and the kernel."""
+    _check.instance("resume", "rule", rule, Rule, "the rule that it began with; with phases, a list of them")
+    own = None if objective is None else phase.rule
+    if objective is None or own is None or type(rule) is not type(own):
+        raise _refusal("rule", rule, own)
+    fitted = rule.fitted(objective, phase.kernel)
+    # A function that was made again is known by its name alone.
+    if not (same(fitted, own) if own.stored else _words(fitted) == _words(own)):
+        raise _refusal("rule", rule, own)
+    return fitted
+
+
+def _words(rule: Rule) -> str:
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(rule))
+
+
+def _refusal(name: str, got: Any, own: Any) -> FreewalkError:
+    if own is None:
+        return _check.fail("resume", name, got, "None", "the record is one of fw.walk, which learns nothing")
+    expected = f"the {name} that it began with, {'with the same data' if name == 'objective' else show(own)}"
+    return _check.fail("resume", name, got, expected, "the record has it, so leave it out")
 
 
 def _bytes_of(run: Continuation) -> NDArray[np.int64]:

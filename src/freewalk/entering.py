@@ -54,6 +54,11 @@ def objective(who: str, value: Objective) -> Objective:
     return found
 
 
+def precision(who: str, value: str | None, found: Objective) -> str:
+    """That of the models: the one that was asked for or, where none was, the one that suits the objective."""
+    return check.choice(who, "precision", found.precision if value is None else value, PRECISIONS)
+
+
 def goal(value: Any, found: Objective | None, tokens: int = 1, who: str = "learn") -> dict[str, float]:
     """The levels at which a run ends, by measure: those of the objective, `distance`, and `consensus` of tokens."""
     if value is None:
@@ -355,6 +360,12 @@ def _models_of_tokens(
         return np.repeat(models(initial, objective, walks, seed, kind), tokens, axis=0)
     except FreewalkError as error:
         raise FreewalkError(f"{error} (or, with a model for each token, {shape})") from error
+
+
+def importance(value: Any, found: Objective | None, kernel: Kernel) -> ArrayLike:
+    """What `start` finds the heaviest node by; other starts do not ask the objective, which may take long."""
+    heaviest = isinstance(value, str) and value == "heaviest"
+    return found.smoothness if heaviest and found is not None else kernel.target
 
 
 def start(

@@ -16,7 +16,6 @@ from freewalk.runtimes import Engine, Job
 from freewalk.signals import Stop, held
 from freewalk.watching import Watch
 
-_CHUNK_SECONDS = 0.15  # how long Ctrl-C and a progress bar may have to wait
 _CHUNK_STEPS = 2**20  # bounds arrays with one number per step
 
 
@@ -39,14 +38,14 @@ def run_to_end(run: Continuation, watch: Watch) -> Record:
 
 
 def _advance(run: Continuation, engine: Engine, watch: Watch, stop: Stop, clock: float) -> None:
-    state, chunk = run.state, 1.0
+    state, chunk, most = run.state, 1.0, _CHUNK_STEPS * engine.stages
     while not run.over and not stop:
         first, began = state.step, time.perf_counter()
-        with _rescued(run, engine, watch, clock, whole=False):
-            _proceed(run, engine, min(first + min(int(chunk), _CHUNK_STEPS), run.steps))
+        with _rescued(run, engine, watch, clock, engine.whole):
+            _proceed(run, engine, min(first + min(int(chunk), most), run.steps))
         length, spent = state.step - first, time.perf_counter() - began
         # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
-        chunk = max(1.0, length * min(16.0, _CHUNK_SECONDS / max(spent, 1e-6)))
+        chunk = max(1.0, length * min(16.0, engine.pace / max(spent, 1e-6)))
         with _rescued(run, engine, watch, clock, whole=True):
             watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
             if not run.over and not stop:  # what there is at the end is kept by others

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,20 +159,30 @@ class Record:
             If the file cannot be written.
         """
         target = with_suffix("save", path)
+        content = self._content("save")
+        with held() as stop:
+            try:
+                with replacing(target) as temporary:
+                    npz.write(temporary, content)
+            finally:
+                stop.act()
+        return target
+
+    def as_bytes(self) -> bytes:
+        """What `save` writes, to be sent or kept elsewhere."""
+        written = BytesIO()
+        npz.write(written, self._content("as_bytes"))
+        return written.getvalue()
+
+    def _content(self, who: str) -> dict[str, NDArray[Any]]:
         header, arrays = self._parts()
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         if text.size > _LONGEST_HEADER:
             raise RecordError(
-                f"save: attrs, provenance and fields take {text.size:,} bytes, expected up to {_LONGEST_HEADER:,}; "
+                f"{who}: attrs, provenance and fields take {text.size:,} bytes, expected up to {_LONGEST_HEADER:,}; "
                 "keep large things in arrays"
             )
-        with held() as stop:
-            try:
-                with replacing(target) as temporary:
-                    npz.write(temporary, {"header": text, **arrays})
-            finally:
-                stop.act()
-        return target
+        return {"header": text, **arrays}
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The text and the arrays of the file."""

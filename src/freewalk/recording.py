@@ -13,12 +13,13 @@ from freewalk._version import __version__
 from freewalk.blocks import LARGE, copy_of_counts
 from freewalk.continuation import Continuation
 from freewalk.phases import label_of
-from freewalk.record import described
+from freewalk.record import Record, described
 from freewalk.runtimes import State
 
 if TYPE_CHECKING:
     import xarray
 
+_WHEN = ("started", "seconds", "interruptions", "interrupted_by")  # what `story_of` says about the hour
 _BLOWN_UP = 1e4  # times the largest of the first, zero-model and optimal losses: nothing that learns gets there
 
 
@@ -132,3 +133,22 @@ def story_of(run: Continuation) -> dict[str, Any]:
         "platform": platform.platform(),
         **({} if job.objective is None else job.objective.story()),
     }
+
+
+def timeless(record: Record) -> Record:
+    """A record without the hour: the same run gives the same bytes, whenever it is made and however fast.
+
+    Visits are summed over the walks: they are most of a record, and whoever keeps many looks at all walks together.
+    """
+    data = record.data
+    if "visits" in data and "walk" in data.visits.dims:
+        data = data.assign(visits=data.visits.sum("walk"))
+    # How measurements lie in memory depends on how a run was cut into chunks, and so on its speed.
+    rows = {name: (one.dims, np.array(one.values, order="C"), one.attrs) for name, one in data.data_vars.items()}
+    return Record(data.assign(rows), _without_hour(record.provenance), graph=record.graph)
+
+
+def _without_hour(story: Any) -> Any:
+    if isinstance(story, dict):
+        return {key: _without_hour(value) for key, value in story.items() if key not in _WHEN}
+    return story

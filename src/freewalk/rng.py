@@ -10,8 +10,8 @@ same draws; which word decides what is a public contract and never changes:
 - stream `MORE`: 128 uses, each a stream of its own (`word_of_use`): the first word of the counter has two bits for the
   stream, seven for the use and 23 for the block of two words. `GRAPH`, use 0, draws the edges of preferential graphs
   (walk 0, step = node), `INITIAL`, use 1, first models, `EXCHANGE`, use 2, what exchanges draw (walk = replica),
-  `BATCH`, use 3, the samples of a minibatch (`engine/batches.py`), and `SEED`, use 4, word k: the seed of whatever else
-  is random in the k-th local step, such as dropout.
+  `BATCH`, use 3, the samples of a minibatch (`engine/batches.py`), `SEED`, use 4, word k: the seed of whatever else
+  is random in the k-th local step, such as dropout, and `SWEEP`, use 5, the values of a sweep (`sweeping/axes.py`).
   The others are free; none ever gets another meaning.
 
 The functions on words are plain arithmetic on unsigned 64-bit integers. They take numpy scalars and arrays as they
@@ -31,7 +31,7 @@ MOVE = np.uint64(0)
 SAMPLE = np.uint64(1)
 START = np.uint64(2)
 MORE = np.uint64(3)
-GRAPH, INITIAL, EXCHANGE, BATCH, SEED = (np.uint64(use) for use in range(5))  # uses of MORE
+GRAPH, INITIAL, EXCHANGE, BATCH, SEED, SWEEP = (np.uint64(use) for use in range(6))  # uses of MORE
 
 LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)

@@ -141,8 +141,7 @@ def learn(
         raise FreewalkError("learn: got both `objective` and `problem`, expected one: they are two names for the same")
     found = entering.objective("learn", objective if problem is None else problem)  # type: ignore[arg-type]
     phases = entering.phases(kernel, rule, found, exchange=exchange)  # type: ignore[arg-type]
-    precision = found.precision if precision is None else precision
-    precision = check.choice("learn", "precision", precision, entering.PRECISIONS)
+    precision = entering.precision("learn", precision, found)
     count = entering.tokens(tokens, phases[0].kernel.graph)
     job = Job(found, phases, check.seed("learn", seed), precision, count)
     size = _size("learn", job, steps, walks, every, tokens)
@@ -198,7 +197,7 @@ def resume(
     types: Sequence[type] = (),
     progress: Progress | None = None,
     objective: Objective | None = None,
-    rule: Rule | Sequence[Rule] | None = None,
+    rule: Rule | Sequence[Rule | None] | None = None,
     checkpoint: str | os.PathLike[str] | Keep | None = None,
     checkpoint_every: float = 60.0,
     files: Sequence[str | os.PathLike[str]] = (),
@@ -220,10 +219,10 @@ def resume(
         As in `learn`; the file from which the record was loaded may be the one to write to.
     objective
         The objective that it began with, where a loaded record cannot hold it: a torch module is code. It is refused if
-        its data or its structure differ.
+        its data or its structure differ, also where the record has one of its own.
     rule
         The rule that it began with, where a loaded record cannot hold it: an `Optimizer` with a function of your own.
-        With phases, a list with one for each.
+        With phases, a list with one for each. It is refused if it differs from one that the record has.
     files
         Where the files of a mapped graph or of mapped data are now, if they are not where they were when the run began.
         A record refers to them by their path and checksum; a file with other content is refused.
@@ -236,7 +235,8 @@ def resume(
     Raises
     ------
     RecordError
-        If the record is complete, was saved without what it takes to go on, or does not fit together.
+        If the record is complete, was saved without what it takes to go on, or does not fit together, or if an
+        objective or a rule is not the one that it began with.
     """
     _check.instance("resume", "record", record, Record, "a record, as fw.learn returns it or fw.load reads it")
     if not record.partial or record.continuation is None:
@@ -250,14 +250,16 @@ def resume(
     places = [_check.path("resume", "a path in files", path) for path in listed]
     try:
         run = record.continuation
+        rules: list[Any] = list(rule) if isinstance(rule, (list, tuple)) else [rule]
         if isinstance(run, Packed):
-            rules = rule if isinstance(rule, (list, tuple)) else [rule]
             given = {"objective": objective} | {f"rule {place}": one for place, one in enumerate(rules)}
             known_parts = {name: one for name, one in given.items() if one is not None}
             if isinstance(run.given.get("graph"), Packed):  # its file was not found when the record was loaded
                 known_parts["graph"] = unpack(run.given["graph"], {"Graph": Graph}, places)
             run = unpack(Packed(run.tree, run.arrays, {**run.given, **known_parts}), known, places)
         run = _check.instance("record", "continuation", run, Continuation, "what record.save wrote").checked()
+        if objective is not None or any(one is not None for one in rules):
+            run = run.handed(objective, rules)
     except RecordError:
         raise
     except Exception as error:  # what the record holds does not fit together, or a class of the user's objects
@@ -296,8 +298,7 @@ def _begin(
     entering.schedules(job.phases, steps)
     chosen = runtime_for(runtime, job.objective, job.phases)
     path_of = entering.paths(paths, walks * job.tokens, job.tokens)
-    heaviest = isinstance(start, str) and start == "heaviest"  # else nobody asks, and it may take long to compute
-    importance = job.objective.smoothness if heaviest and job.objective is not None else job.kernel.target
+    importance = entering.importance(start, job.objective, job.kernel)
     check_room(job, walks, steps, every, int((path_of >= 0).sum()))
     nodes = entering.start(start, job.seed, walks, job.kernel.graph, importance, tokens)
     entering.exchanges(job.phases, job.tokens, nodes)

@@ -15,9 +15,10 @@ import numpy as np
 import freewalk as fw
 from freewalk import entering
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk, Stay
+from freewalk.exchanges import Average, Gossip, Meet
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.phases import Phase
-from freewalk.runtimes import CPU, CUDA, Job, Reference, State, Torch
+from freewalk.runtimes import CPU, CUDA, Job, Ray, Reference, State, Torch
 from freewalk.runtimes.runtime import side_by_side
 from freewalk.schedules import Exponential, Inverse
 
@@ -313,12 +314,69 @@ def phases_of(names):
     ]
 
 
+# Exchanges.
+
+WALK = MHLJ(0.3, 0.5, 3).kernel(GRAPHS["random"], PROBLEMS["LeastSquares"].smoothness)
+PARKED = Stay().kernel(GRAPHS["random"])
+
+
+@dataclass(frozen=True)
+class Pair(fw.Exchange):
+    """A user's exchange: two tokens, drawn at random, average."""
+
+    every: int = 2
+
+    def weights(self, gathering):
+        tokens = gathering.nodes.size
+        one, other = np.argsort(gathering.words(tokens))[:2]
+        weights = np.eye(tokens)
+        weights[np.ix_([one, other], [one, other])] = 0.5
+        return weights
+
+
+@dataclass(frozen=True)
+class Circle(fw.Exchange):
+    """A user's exchange of parked tokens that never changes."""
+
+    constant: ClassVar[bool] = True
+
+    def weights(self, gathering):
+        tokens = gathering.nodes.size
+        return 0.75 * np.eye(tokens) + 0.25 * np.roll(np.eye(tokens), 1, axis=0)
+
+
+#: By name: the kernel, the number of tokens and the exchange.
+EXCHANGES = {
+    "apart": (WALK, 5, None),
+    "Meet": (WALK, 5, Meet()),
+    "Meet, seldom": (WALK, 20, Meet(every=3)),
+    "Average": (WALK, 5, Average()),
+    "Average, seldom, many": (WALK, 37, Average(every=7)),
+    "Average, parked": (PARKED, _N, Average(every=2, down=False)),
+    "Gossip": (PARKED, _N, Gossip()),
+    "Gossip, seldom": (PARKED, _N, Gossip(every=3)),
+    "Pair (a user's)": (WALK, 5, Pair()),
+    "Circle (a user's)": (PARKED, 6, Circle()),
+    "Circle (a user's), moving": (WALK, 6, Circle()),
+}
+TOKEN_LESSONS = [
+    *((setting, "SGD") for setting in EXCHANGES),
+    *((setting, rule) for setting in ("Meet", "Average", "Gossip") for rule in ("Momentum", "SAG")),
+    *((setting, "GradientTracking") for setting in ("Gossip", "Meet", "Pair (a user's)")),
+    ("Gossip", "CombineFirst"),
+    ("Meet, seldom", "VisitWeighted"),
+    ("Average", "SGD, average"),
+    ("Average", "SGD, sampled"),
+]
+
+
 # Runtimes.
 
 RUNTIMES = {
     "Reference": [Reference()],
     "CPU": [CPU(threads=1), CPU(threads=2)],
     "CUDA": [CUDA(), CUDA(walks_at_once=15)],
+    "Ray": [Ray(tasks=1, cpus=1), Ray(tasks=2, cpus=1), Ray(tasks=7, cpus=1)],  # test_ray_contract.py
     "Torch": [Torch()],  # it learns other objectives: tests/modules
 }
 #: Those that are tested: with $FREEWALK_TEST_RUNTIME = CUDA the card, or numba's simulator of one.

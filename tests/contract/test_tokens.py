@@ -1,80 +1,38 @@
 """Several tokens and their exchanges: every runtime does what `reference` does, whatever the split of the work."""
 
 import os
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
-from catalogue import COMPILED, COUNTS, GRAPHS, PROBLEMS, RULES, advance
+from catalogue import (
+    COMPILED,
+    COUNTS,
+    EXCHANGES,
+    GRAPHS,
+    PROBLEMS,
+    RULES,
+    TOKEN_LESSONS,
+    WALK,
+    advance,
+)
 
 import freewalk as fw
 from freewalk import entering, exchanges
-from freewalk.exchanges import Average, Gossip, Meet
+from freewalk.exchanges import Average
 from freewalk.phases import Phase
 from freewalk.runtimes import CPU, CUDA, Job, Reference, State
 
 ON_CARD = os.environ.get("FREEWALK_TEST_RUNTIME", "CPU") == "CUDA"
 GRAPH = GRAPHS["random"]
 PROBLEM = PROBLEMS["LeastSquares"]
-WALK = fw.designs.MHLJ(0.3, 0.5, 3).kernel(GRAPH, PROBLEM.smoothness)
-PARKED = fw.designs.Stay().kernel(GRAPH)
 STEPS, MARKS = 60, [1, 6, 7, 30, 59, 60]
 
 
-@dataclass(frozen=True)
-class Pair(fw.Exchange):
-    """A user's exchange: two tokens, drawn at random, average."""
-
-    every: int = 2
-
-    def weights(self, gathering):
-        tokens = gathering.nodes.size
-        one, other = np.argsort(gathering.words(tokens))[:2]
-        weights = np.eye(tokens)
-        weights[np.ix_([one, other], [one, other])] = 0.5
-        return weights
-
-
-@dataclass(frozen=True)
-class Circle(fw.Exchange):
-    """A user's exchange of parked tokens that never changes."""
-
-    constant: ClassVar[bool] = True
-
-    def weights(self, gathering):
-        tokens = gathering.nodes.size
-        return 0.75 * np.eye(tokens) + 0.25 * np.roll(np.eye(tokens), 1, axis=0)
-
-
-#: By name: the kernel, the number of tokens and the exchange.
-SETTINGS = {
-    "apart": (WALK, 5, None),
-    "Meet": (WALK, 5, Meet()),
-    "Meet, seldom": (WALK, 20, Meet(every=3)),
-    "Average": (WALK, 5, Average()),
-    "Average, seldom, many": (WALK, 37, Average(every=7)),
-    "Average, parked": (PARKED, GRAPH.n, Average(every=2, down=False)),
-    "Gossip": (PARKED, GRAPH.n, Gossip()),
-    "Gossip, seldom": (PARKED, GRAPH.n, Gossip(every=3)),
-    "Pair (a user's)": (WALK, 5, Pair()),
-    "Circle (a user's)": (PARKED, 6, Circle()),
-    "Circle (a user's), moving": (WALK, 6, Circle()),
-}
-ON_CARDS = [name for name in SETTINGS if name.startswith(("apart", "Average"))]
-LESSONS = [
-    *((setting, "SGD") for setting in SETTINGS),
-    *((setting, rule) for setting in ("Meet", "Average", "Gossip") for rule in ("Momentum", "SAG")),
-    *((setting, "GradientTracking") for setting in ("Gossip", "Meet", "Pair (a user's)")),
-    ("Gossip", "CombineFirst"),
-    ("Meet, seldom", "VisitWeighted"),
-    ("Average", "SGD, average"),
-    ("Average", "SGD, sampled"),
-]
+ON_CARDS = [name for name in EXCHANGES if name.startswith(("apart", "Average"))]
 
 
 def job_of(setting, rule, precision="float64"):
-    kernel, tokens, exchange = SETTINGS[setting]
+    kernel, tokens, exchange = EXCHANGES[setting]
     phases = entering.phases(kernel, RULES[rule], PROBLEM, exchange=exchange)
     return Job(PROBLEM, phases, 3, precision, tokens)
 
@@ -118,7 +76,7 @@ QUICK = ("SGD", "Momentum", "GradientTracking")
     "lesson",
     [
         pytest.param(one, marks=[] if one[1] in QUICK else [pytest.mark.long])
-        for one in LESSONS
+        for one in TOKEN_LESSONS
         if not ON_CARD or one[0] in ON_CARDS
     ],
     ids=" by ".join,
@@ -174,7 +132,7 @@ def test_means_computed_in_python(monkeypatch):
             return {**super().measure(x), "worst": float(np.abs(self.features @ x - self.targets).max())}
 
     problem = Measured(PROBLEM.features, PROBLEM.targets, PROBLEM.nodes)
-    kernel, tokens, exchange = SETTINGS["Meet"]
+    kernel, tokens, exchange = EXCHANGES["Meet"]
     phases = entering.phases(kernel, RULES["SGD"], problem, exchange=exchange)
     job = Job(problem, phases, 3, "float64", tokens)
     expected, result = learned(Reference().engine(job), 2), learned(CPU(1).engine(job), 2)
@@ -220,5 +178,5 @@ def test_phases_have_exchanges_of_their_own():
 
 
 def test_everything_listed_is_here():
-    used = {type(exchange).__name__ for _, _, exchange in SETTINGS.values()}
+    used = {type(exchange).__name__ for _, _, exchange in EXCHANGES.values()}
     assert set(exchanges.__all__) <= used

@@ -173,6 +173,9 @@ def surface(folder):
     series = report.Series("a", {"updates": [0.0, 1.0]}, [1.0, 2.0])
     shown = {"measure": "loss", "axes": ["updates", "messages"]}
     (folder / "spec.toml").write_text(experiment.shipped("example.toml").read_text())
+    small = experiment.shipped("sweep.toml").read_text().replace("walks = 20", 'walks = 2\nruntime = "reference"')
+    (folder / "small.toml").write_text(small)
+    swept = fw.sweep(folder / "small.toml", {"problem.noise": [0.1, 0.2], "run.steps": [4, 6]}, folder=folder / "swept")
     features, targets, nodes = np.arange(12.0).reshape(6, 2) + np.eye(6, 2), np.arange(6.0), np.arange(6)
     samples = {"features": features, "targets": targets, "nodes": nodes, "ridge": 0.1, "heavy": (1,)}
     samples |= {"weight_by": "node", "relays": (), "graph": ring}
@@ -346,6 +349,10 @@ def surface(folder):
         "CPU": (runtimes.CPU, {"threads": 1}),
         "CUDA": (runtimes.CUDA, dict.fromkeys(inspect.signature(runtimes.CUDA).parameters)),
         "Torch": (runtimes.Torch, {"device": "cpu", "vectorize": None}),
+        "Ray": (
+            runtimes.Ray,
+            {"inner": "cpu", "tasks": 2, "address": "auto", "cpus": 1, "gpus": 0.5, "interval": 2.0},
+        ),
         "LeastSquares": (objectives.LeastSquares, samples),
         "Logistic": (objectives.Logistic, samples | {"targets": np.array([0, 1, 0, 1, 0, 1])}),
         "LeastSquares.synthetic": (objectives.LeastSquares.synthetic, drawn | {"noise": 0.1}),
@@ -382,7 +389,16 @@ def surface(folder):
         "walk": (fw.walk, run | saved),
         "resume": (
             fw.resume,
-            {"record": partial, "runtime": None, "types": (), "progress": None, "files": (), **saved},
+            {
+                "record": partial,
+                "runtime": None,
+                "types": (),
+                "progress": None,
+                "objective": problem,
+                "rule": rule,
+                "files": (),
+                **saved,
+            },
         ),
         "load": (fw.load, {"path": file}),
         "concat": (fw.concat, {"records": [record, other], "labels": ["a", "b"], "pad": False}),
@@ -423,6 +439,17 @@ def surface(folder):
         "curves": (
             report.curves,
             {"record": record, "path": folder / "a.png", "scale": "auto", "band": "confidence", **shown},
+        ),
+        "sweep": (
+            lambda **given: fw.sweep(folder=folder / "swept", **given),
+            {"spec": folder / "small.toml", "over": {"run.seed": [1]}, "on": "threads", "workers": 1, "walks": "all"}
+            | {"address": None, "progress": None},
+        ),
+        "sweep_lines": (report.sweep_lines, {"data": swept, "path": folder / "l.png", "measure": None, "x": None}),
+        "sweep_curves": (report.sweep_curves, {"data": swept, "path": folder / "m.png", "measure": None, "x": None}),
+        "sweep_map": (
+            report.sweep_map,
+            {"data": swept, "path": folder / "n.png", "measure": None, "x": None, "y": None},
         ),
         "escape": (report.escape, {"record": record, "path": folder / "b.png", "designs": None, "updates": 3}),
         "occupancy": (report.occupancy, {"record": record, "path": folder / "c.png", "around": 2}),

@@ -8,10 +8,13 @@ import pytest
 import torch
 from nets import BATCH, GRAPH, LOOP, classes, normed, objective_of, perceptron, uniform
 from torch import nn
+from torch.fx import GraphModule
 
 import freewalk as fw
+from freewalk import entering
 from freewalk.errors import FreewalkError, LoopWarning
 from freewalk.exchanges import Average
+from freewalk.runtimes import Job, State
 from freewalk.torch import Optimizer, models
 
 KERNEL = uniform()
@@ -53,6 +56,22 @@ def test_models_are_the_same(name, batch):
     close(records, 1e-5)
     moved = np.abs(records[0].data.final.values - objective.first_model())
     assert (moved.max(axis=1) > 1e-2).all()  # they have learned far more than the tolerance
+
+
+@pytest.mark.parametrize("batch", [None, 3], ids=["all samples", "minibatches"])
+@pytest.mark.parametrize("name", MODULES)
+def test_batches_are_traced(name, batch):
+    """What cannot be traced is called as it is, which is slower and says nothing; none of these is such a module."""
+    module, data = MODULES[name]
+    objective = objective_of(module, data, batch=batch)
+    job = Job(objective, entering.phases(KERNEL, fw.SGD(0.02), objective), 1, objective.precision)
+    first = np.repeat(objective.first_model()[None], RUN["walks"], axis=0)
+    state, engine = State.begin(job, np.arange(RUN["walks"], dtype=np.int32), first), BATCH.engine(job)
+    engine.advance(state, 10, np.array([10]))
+    traced = engine.learner.batch.traced
+    shapes = {shape for shape, _ in traced}
+    assert (RUN["walks"], objective.dim) in shapes  # not only the trial on a few nodes
+    assert all(isinstance(function, GraphModule) for function in traced.values()), traced
 
 
 RULES = {

@@ -66,6 +66,34 @@ def test_nobody_asks_nothing_is_estimated():
     assert "importance" not in record.provenance
 
 
+class Own(fw.designs.SimpleWalk):
+    """A class of the user's own: nobody knows what it would do without the importance."""
+
+
+def test_a_method_asks_only_if_its_design_needs_it():
+    fading = fw.schedules.Exponential(1.0, half_life=100)
+    decaying = fw.designs.Decaying(fw.designs.MHLJ(0.1, 0.5, 3, power=0.0), fading)
+    methods = [fw.baselines.multi_walk_sgd(0.01, 2), fw.baselines.multi_walk_sgd(0.01, 2, decaying)]
+    methods += [fw.baselines.centralized_sgd(0.01), fw.baselines.fedavg(0.01), fw.baselines.decentralized_sgd(0.01)]
+    objective = TorchObjective(perceptron(), "cross_entropy", classes())
+    for method in methods:
+        record = method.learn(objective, GRAPH, steps=2)
+        assert record.label == method.label
+    assert objective.known_smoothness is None
+    for design in (
+        fw.designs.Metropolis(power=1.0),
+        Own(),
+        fw.designs.Decaying(Own(), fading),
+    ):
+        objective = TorchObjective(perceptron(), "cross_entropy", classes(), importance="size")
+        kernel = fw.baselines.multi_walk_sgd(0.01, 2, design).kernel(GRAPH, objective)
+        assert objective.known_smoothness is not None
+        assert kernel.label == "2 walks"
+    np.testing.assert_allclose(
+        fw.baselines.centralized_sgd(0.01, "importance").kernel(GRAPH, objective).target, np.array(SIZES) / sum(SIZES)
+    )
+
+
 def test_gradients_sizes_and_what_is_given():
     data = classes()
     objective = TorchObjective(perceptron(), "cross_entropy", data, importance="gradient")

@@ -205,3 +205,26 @@ def test_the_walks_of_a_part_keep_their_numbers():
         engine.settle(part)
         finals.append(part.models)
     np.testing.assert_array_equal(finals[1], finals[0][2:])
+
+
+class Solved(TorchObjective):
+    """One whose optimum is known: a comparison counts until a multiple of it."""
+
+    def optimum(self):
+        return PROBLEM.optimum()
+
+
+def test_a_comparison_runs_modules_on_their_runtime_in_their_precision():
+    data = by_node(PROBLEM.features.astype(np.float32), PROBLEM.targets.astype(np.float32), PROBLEM.nodes)
+    objective = Solved(linear(PROBLEM.dim, torch.float32), half_square, data)
+    methods = [fw.baselines.centralized_sgd(0.05), fw.baselines.gradient_tracking(0.05)]
+    options = {"goal": 2.0, "walks": 2, "most": 4000, "seed": 1, "keep_steps": True}
+    found = fw.compare(objective, GRAPH, methods, **options)
+    assert objective.known_smoothness is None  # steps are kept, and no design needs it
+    assert found.record.data.final.dtype == np.float32
+    parts = found.record.provenance["parts"].values()
+    assert [part["runtime"] for part in parts] == ["Torch(device='cpu', vectorize=None)"] * 2
+    wide = fw.compare(PROBLEM, GRAPH, methods, **options)
+    for row, same_row in zip(found.rows, wide.rows, strict=True):
+        assert row.reached
+        assert row.to_goal["updates"].value == pytest.approx(same_row.to_goal["updates"].value, rel=0.01)

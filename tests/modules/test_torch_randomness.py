@@ -207,9 +207,29 @@ def test_a_record_knows_with_what_it_began(tmp_path):
         "other objective": fw.objectives.LeastSquares.synthetic(GRAPH.n, 3),
     }
     for name, one in wrong.items():
-        with pytest.raises(RecordError):
-            pytest.fail(f"{name}: {resume(fw.load(path), objective=one)}")
+        for record in (fw.load(path), caught.value.record):
+            with pytest.raises(RecordError):
+                pytest.fail(f"{name}: {resume(record, objective=one)}")
     assert not resume(fw.load(path), objective=objective).partial
+
+
+@pytest.mark.usefixtures("_short")
+def test_code_that_is_handed_to_a_record_in_memory_is_checked_and_used():
+    def made(parameters, rate=0.02):
+        return torch.optim.Adam(parameters, lr=rate)
+
+    objective, other = (objective_of(perceptron(), DATA, batch=2) for _ in range(2))
+    whole = fw.learn(objective, KERNEL, Optimizer(made), **RUN, walks=2)
+    with pytest.raises(Stop) as caught:
+        fw.learn(objective, KERNEL, Optimizer(made), **RUN, walks=2, progress=stopping(4))
+    record = caught.value.record
+    for rule in (Optimizer(MADE), Optimizer(made, {"rate": 0.5}), Optimizer(made, state="stays"), Optimizer("Adam")):
+        with pytest.raises(RecordError, match=r"resume: rule = Optimizer.*that it began with, Optimizer"):
+            fw.resume(record, rule=rule)
+    with pytest.raises(Stop) as again:
+        fw.resume(record, objective=other, rule=Optimizer(made), progress=stopping(8))
+    assert again.value.record.continuation.job.objective is other
+    identical(fw.resume(again.value.record, objective=objective), whole)
 
 
 # Failing.

@@ -1,6 +1,7 @@
 """The search behind the fitted values, at toy size: complete, reproducible, and won by the best."""
 
 import json
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,11 @@ import pytest
 from handmade import SPEC
 
 from freewalk.errors import SpecError
-from freewalk.studies import Fit, fitting, pool, search
+from freewalk.studies import Fit, fitting, search
 from freewalk.studies.files import fit_path
 from freewalk.studies.fitting import AS_FITTED, AS_STATED, READINGS, Setting, Space
 from freewalk.studies.published import FIGURES, published
+from freewalk.sweeping import crews
 
 JUMPING = """
 [[walk]]
@@ -55,7 +57,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fitting, "SPACES", {"5b": SPACE, "4a": Space((5e-3, 1e-2), (5e-3,), ())})
     monkeypatch.setattr(fitting, "OTHERS", range(1_000_001, 1_000_005))
     monkeypatch.setattr(fitting, "WALKS", 4)
-    monkeypatch.setattr(pool, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
+    monkeypatch.setattr(crews, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
     forget()
     yield tmp_path
     forget()
@@ -131,6 +133,28 @@ def test_a_fit_is_the_same_once_it_was_saved(toy: Path) -> None:
     assert f"{fit.seeds} draws of the data × {fit.settings} settings" in near.caption
     assert f"data seed {fit.setting.seed}" in near.caption
     assert [row[0] for row in readings.rows] == list(fit.readings)
+
+
+def test_a_search_that_was_interrupted_continues(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = search("5b", 3, finalists=2, workers=1)
+    asked: list[tuple[str, int, str]] = []
+    real = fitting.simulate
+
+    def interrupted(figure: str, seed: int, *arguments: object, **more: object) -> object:
+        asked.append((figure, seed, str(more)))
+        if len(asked) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return real(figure, seed, *arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fitting, "simulate", lambda *arguments, **more: interrupted(*arguments, **more))
+    with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+        search("5b", 3, finalists=2, workers=1, folder=toy / "kept")
+    before = len(asked)
+    assert 5 <= before < 12
+    assert search("5b", 3, finalists=2, workers=1, folder=toy / "kept") == expected
+    assert len(asked) == 12  # each trial once
+    assert search("5b", 3, finalists=2, workers=1, folder=toy / "kept") == expected
+    assert len(asked) == 12
 
 
 @pytest.mark.parametrize("figure", FIGURES)

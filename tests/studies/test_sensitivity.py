@@ -11,7 +11,7 @@ from test_fitting import APART, SPACE, TOY
 
 import freewalk as fw
 from freewalk.errors import SpecError
-from freewalk.studies import Fit, fitting, pool, sensitivity, worlds
+from freewalk.studies import Fit, fitting, sensitivity, worlds
 from freewalk.studies.files import fit_path, sensitivity_path
 from freewalk.studies.fitting import SPACES
 from freewalk.studies.sensitivity import NAMES, Sensitivity, explore
@@ -28,6 +28,7 @@ from freewalk.studies.worlds import (
     point,
     score,
 )
+from freewalk.sweeping import crews
 
 RINGS = {"3", "6"}
 WORLD = World(seed=3, jump=0.3, stop=0.7, hops=5, noise=1.0, heavy=2, reading=D_HOPS)
@@ -46,7 +47,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fitting, "spec_path", lambda figure, variant: tmp_path / f"{figure}.toml")
     monkeypatch.setattr(fitting, "SPACES", {"5b": SPACE})
     monkeypatch.setattr(fitting, "WALKS", 4)
-    monkeypatch.setattr(pool, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
+    monkeypatch.setattr(crews, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
     for module in (sensitivity, worlds):
         monkeypatch.setattr(module, "FIGURES", ("5b",))
     fitting.spec_of.cache_clear()

@@ -1,7 +1,17 @@
 """The command line: run a spec, look at what came out, diagnose one, reproduce the paper."""
 
 # In the order in which help lists the commands; importing one registers it.
-from freewalk.cli import running, comparing, showing, evaluating, diagnosing, reproducing, listing, partitioning  # noqa: I001
+from freewalk.cli import (  # noqa: I001
+    running,
+    sweeping,
+    comparing,
+    showing,
+    evaluating,
+    diagnosing,
+    reproducing,
+    listing,
+    partitioning,
+)
 from freewalk.cli.application import app
 
 __all__ = [
@@ -15,6 +25,7 @@ __all__ = [
     "reproducing",
     "running",
     "showing",
+    "sweeping",
 ]
 
 

@@ -98,6 +98,7 @@ app = typer.Typer(
         "freewalk data digits           a data set, and how a partition distributes it over nodes",
         "freewalk diagnose my.toml      say before a run whether importance sampling would be entrapped",
         "freewalk run my.toml           write record, table and figure to runs/<name>",
+        "freewalk sweep sweep.toml      vary some of its keys, on all cores; the same command continues",
         "freewalk compare my.toml       what each walk needs to reach a goal, each at a fair step",
         "freewalk resume runs/example   resume after Ctrl-C or a crash, to the same result",
         "freewalk plot runs/example     draw its figure again",

@@ -64,7 +64,6 @@ def _compared(spec: "Spec", plan: "Plan", goal: float | None, quiet: bool) -> "C
     if "budget" in given:
         given["budget"] = Budget(**given["budget"])
     options = {name: plan.options[name] for name in ("walks", "seed", "start", "runtime", "precision")}
-    options = {name: value for name, value in options.items() if value is not None}
     try:
         with terminal.parts_bar(quiet) as progress:
             return run(plan.problem, plan.graph, plan.contestants, **options, **given, progress=progress)

@@ -40,6 +40,7 @@ class Example(StrEnum):
 
     example = "example"
     digits = "digits"
+    sweep = "sweep"
 
 
 _ALIASES = {"objective": "problem", "data": "dataset", "partitioner": "partition"}
@@ -175,10 +176,11 @@ def example(
         Path | None, typer.Argument(metavar="FILE", help="Where to write it; printed if not given.")
     ] = None,
     kind: Annotated[
-        Example, typer.Option(help="A spec that shows everything, or a model of PyTorch on handwritten digits.")
+        Example,
+        typer.Option(help="A spec that shows everything, a model of PyTorch on handwritten digits, or a sweep."),
     ] = Example.example,
 ) -> None:
-    """Print or write a commented spec to start from; `freewalk example digits` prints that of PyTorch."""
+    """Print or write a commented spec to start from; `freewalk example digits` prints that of PyTorch, or `sweep`."""
     from freewalk.experiment import shipped
     from freewalk.files import replacing
 
@@ -190,10 +192,11 @@ def example(
         return
     if file.exists() or file.is_symlink():
         raise SpecError(f"{file} exists already; choose another name")
-    text = text.replace(f"freewalk run {name}.toml", f"freewalk run {file}")
+    command = "sweep" if kind is Example.sweep else "run"
+    text = text.replace(f"freewalk {command} {name}.toml", f"freewalk {command} {file}")
     text = text.replace(f'name = "{name}"', f"name = {json.dumps(file.stem)}").replace(
         f"runs/{name}", f"runs/{file.stem}"
     )
     with replacing(file) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    typer.echo(f"{file}: run it with: freewalk run {shlex.quote(str(file))}")
+    typer.echo(f"{file}: run it with: freewalk {command} {shlex.quote(str(file))}")

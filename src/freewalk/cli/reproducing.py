@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from freewalk.studies import Outcome
 
+POINTS = "points"  # what a search or a sweep has computed, in its folder
 _MARKS = {
     "pass": ("pass", "green"),
     "depends": ("depends", "yellow"),
@@ -77,6 +78,7 @@ def reproduce(
             "published): some 15 minutes for all figures.",
         ),
     ] = False,
+    runtime: Annotated[str | None, typer.Option(help="Run the walks on this runtime, such as ray.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="For --search: how many draws of the data; 50.")] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -101,10 +103,10 @@ def reproduce(
         return
     with terminal.status_line("reproducing", quiet) as tell:
         try:
-            made = run(figures or (), None if variant is None else variant.value, folder, quick=quick, tell=tell)
+            chosen = None if variant is None else variant.value
+            made = run(figures or (), chosen, folder, quick=quick, runtime=runtime, tell=tell)  # type: ignore[arg-type]
         except KeyboardInterrupt as interrupt:
-            command = shlex.join(["freewalk", *sys.argv[1:]])
-            stop(str(interrupt), f"what is complete is in {folder}. Resume with: {command}")
+            stop(str(interrupt), _kept(folder))
     console = terminal.console(quiet)
     for outcome in made.outcomes:
         console.print(_table(outcome))
@@ -115,6 +117,11 @@ def reproduce(
         counts = {name: sum(outcome == name for outcome in found) for name in _MARKS}
         console.print(f"{one}: " + ", ".join(f"{count} {name}" for name, count in counts.items()), highlight=False)
     console.print(f"figures  {folder}\npage     {made.page}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _kept(folder: Path) -> str:
+    """What an interruption leaves, and how to continue."""
+    return f"what is complete is in {folder}. Resume with: {shlex.join(['freewalk', *sys.argv[1:]])}"
 
 
 def _table(outcome: "Outcome") -> "Table":
@@ -162,14 +169,14 @@ def _sweep(figures: list[str], variant: Any, folder: Path, quiet: bool) -> None:
                 tell(f"{what}: draw {done} of {total}")
 
         try:
-            for found in sweep(chosen, variant, tell=progress):
+            for found in sweep(chosen, variant, folder=folder / POINTS, tell=progress):
                 path = folder / found.variant / sweep_name(found.figure)
                 found.save(path)
                 console.print(f"[bold]Figure {found.figure}, {found.variant}[/bold]  {path}", highlight=False)
                 for text, share in found.shares().items():
                     console.print(f"  {share.words('')} [dim]{text}[/dim]", highlight=False)
         except KeyboardInterrupt as interrupt:
-            stop(str(interrupt), f"what is complete is in {folder}")
+            stop(str(interrupt), _kept(folder))
 
 
 def _search(figures: list[str], seeds: int, folder: Path, quiet: bool) -> None:
@@ -191,9 +198,9 @@ def _search(figures: list[str], seeds: int, folder: Path, quiet: bool) -> None:
                     tell(f"figure {figure}: {what}, {done} of {total}")
 
             try:
-                found = search(figure, seeds, tell=progress)
+                found = search(figure, seeds, folder=folder / POINTS, tell=progress)
             except KeyboardInterrupt as interrupt:
-                stop(str(interrupt), "a search starts from the beginning")
+                stop(str(interrupt), _kept(folder))
             path = folder / f"figure-{figure}.json"
             found.save(path)
             console.print(f"[bold]Figure {figure}[/bold]  {path}\n{found.setting}", highlight=False)
@@ -206,9 +213,9 @@ def _search(figures: list[str], seeds: int, folder: Path, quiet: bool) -> None:
                     tell(f"{what}, {done} of {total}")
 
             try:
-                all_of_them = explore(seeds=seeds, tell=together)
+                all_of_them = explore(seeds=seeds, folder=folder / POINTS, tell=together)
             except KeyboardInterrupt as interrupt:
-                stop(str(interrupt), "what the figures say together is not known")
+                stop(str(interrupt), _kept(folder))
             path = folder / "sensitivity.json"
             all_of_them.save(path)
             console.print(f"[bold]All figures together[/bold]  {path}", highlight=False)

@@ -43,8 +43,8 @@ def compare(
     initial: ArrayLike | None = None,
     keep_steps: bool = False,
     budget: Budget | None = None,
-    runtime: str | Runtime = "cpu",
-    precision: str = "float64",
+    runtime: str | Runtime | None = None,
+    precision: str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Count what each method needs until its mean error is within a factor of the optimum.
@@ -79,7 +79,7 @@ def compare(
     budget
         What the search for a step may spend on each contestant; None is `Budget()`.
     runtime, precision
-        As in `fw.learn`.
+        As in `fw.learn`; None takes what suits the objective and, for the runtime, the rule of each contestant.
     progress
         Called with what is under way, how many contestants are done, and how many there are.
 
@@ -124,7 +124,9 @@ def compare(
         raise _check.fail(who, "start", start, expected, "contestants have different numbers of tokens")
     if initial is not None:
         initial = _check.floats(who, "initial", initial, (problem.dim,), remedy="all walks begin with one model")
-    options = {"start": start, "initial": initial, "runtime": runtime_named(runtime), "precision": precision}
+    precision = entering.precision(who, precision, problem)
+    chosen = None if runtime is None else runtime_named(runtime)
+    options = {"start": start, "initial": initial, "runtime": chosen, "precision": precision}
     size = _check.whole(who, "walks", walks, 1), _check.whole(who, "most", most, 1)
     track = Track(problem, graph, goal * optimum, optimum, _check.seed(who, seed), *size, options, tell)
     _check_first(track)
@@ -200,7 +202,7 @@ def _admit(one: Contestant) -> None:
         phases = entering.phases(one.kernel, method.rule, track.problem, exchange=method.exchange)
         tokens = entering.tokens(method.tokens, track.graph)
         start = None if isinstance(method.tokens, str) else track.options["start"]
-        importance = track.problem.smoothness
+        importance = entering.importance(start, track.problem, one.kernel)
         nodes = entering.start(start, track.seed, track.walks, track.graph, importance, method.tokens)
         entering.exchanges(phases, tokens, nodes)
         entering.visits_everywhere(phases, nodes)

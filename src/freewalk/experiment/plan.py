@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.baselines import Method
+from freewalk.baselines import Method, is_foreign, kernel_of
 from freewalk.designs import Design
-from freewalk.errors import FreewalkError, KernelError, SpecError
+from freewalk.errors import FreewalkError, SpecError
 from freewalk.exchanges import Exchange
 from freewalk.experiment import catalogue
 from freewalk.experiment.datasets import Origin
@@ -261,31 +261,15 @@ def _add(plan: Plan, label: str | None, made: _Made, graph: Graph, steps: int) -
 
 
 def _kernel(design: Design, graph: Graph, problem: Objective, label: str | None) -> Kernel:
-    known = problem.known_smoothness
+    """A design on a graph; one of the user's own may fail in its own way."""
     try:
-        if known is None and not _is_foreign_within(design):  # to estimate it may take long: ask only who needs it
-            try:
-                return design.kernel(graph, None, label)
-            except KernelError:
-                pass
-        return design.kernel(graph, problem.smoothness if known is None else known, label)
+        return kernel_of(design, graph, problem, label)
     except FreewalkError:
         raise
     except Exception as error:
-        if not _is_foreign(design):
+        if not is_foreign(design):
             raise
         raise SpecError(f"{type(design).__name__} fails on this graph ({blame(error)})") from error
-
-
-def _is_foreign(thing: Any) -> bool:
-    """Whether something is an object of the user's own class."""
-    return thing is not None and type(thing).__module__.partition(".")[0] != "freewalk"
-
-
-def _is_foreign_within(design: Design) -> bool:
-    """Whether a design, or one within it, is of the user's own class, of which nobody knows what it needs."""
-    inner = [part for part in vars(design).values() if isinstance(part, Design)]
-    return _is_foreign(design) or any(map(_is_foreign_within, inner))
 
 
 def _check_run(run: Run, plan: Plan) -> None:
@@ -314,8 +298,7 @@ def _nodes(plan: Plan, label: str) -> NDArray[np.int32]:
     from freewalk import entering
 
     options = plan.options_of(label)
-    heaviest = isinstance(options["start"], str) and options["start"] == "heaviest"
-    importance = plan.problem.smoothness if heaviest else plan.walks[label][0].kernel.target
+    importance = entering.importance(options["start"], plan.problem, plan.walks[label][0].kernel)
     return entering.start(
         options["start"], options["seed"], options["walks"], plan.graph, importance, options["tokens"]
     )
@@ -331,7 +314,7 @@ def _check_exchanges(plan: Plan, label: str) -> None:
     except FreewalkError:
         raise
     except Exception as error:
-        own = [phase.exchange for phase in job.phases if _is_foreign(phase.exchange)]
+        own = [phase.exchange for phase in job.phases if is_foreign(phase.exchange)]
         if not own:
             raise
         raise SpecError(f"{type(own[0]).__name__} fails on these tokens ({blame(error)})") from error

@@ -217,8 +217,10 @@ class Spec:
             if record.partial and plan is None:
                 record = resume(record, **watch)
             elif record.partial and plan is not None:  # what the record does not hold, the plan has made again
-                rules = [phase.rule for phase in plan.walks[walk.label] if phase.rule is not None]
-                record = resume(record, types=plan.classes, objective=plan.problem, rule=rules, **watch)
+                problem = None if plan.problem.stored else plan.problem
+                rules = [phase.rule for phase in plan.walks[walk.label]]
+                code = [None if rule is None or rule.stored else rule for rule in rules]
+                record = resume(record, types=plan.classes, objective=problem, rule=code, **watch)
         elif plan is None:
             raise SpecError(f"{self.source}: nothing was planned for {walk.label!r}")
         else:
@@ -342,6 +344,6 @@ def _folder_of(file: Path) -> Path:
 
 
 def shipped(name: str) -> Path:
-    """The path of a spec that comes with the package: "demo.toml", "digits.toml" or "example.toml"."""
+    """The path of a spec that comes with the package: "demo.toml", "digits.toml", "example.toml" or "sweep.toml"."""
     folder = Path(__file__).parent / "specs"
     return folder / check.choice("shipped", "name", name, sorted(file.name for file in folder.glob("*.toml")))

@@ -114,6 +114,7 @@ class Tables(Table):
     run: Run = Field(description="a table [run]")
     walk: list[Walk] = Field(min_length=1, description="one or more tables [[walk]]")
     compare: Compare | None = Field(None, description="a table [compare]")
+    sweep: Part | None = Field(None, description='a table [sweep] such as "graph.n" = [100, 1000]')
 
 
 def read_tables(values: dict[str, Any], source: str) -> Tables:

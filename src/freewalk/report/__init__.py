@@ -1,4 +1,4 @@
-"""Tables, figures and pages; they read records, what `evaluate` found, diagnoses and partitions, and nothing else."""
+"""Tables, figures and pages; they read records, sweeps, what `evaluate` found, diagnoses and partitions, no more."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from freewalk.report.figures import curves
 from freewalk.report.page import Chart, Page, Section, Series, Table, Verdict, Walks, section_of, write_page
 from freewalk.report.partitions import partition_figure
 from freewalk.report.summary import Row, summarize, table, text
+from freewalk.report.sweep_figures import sweep_curves, sweep_lines, sweep_map
 from freewalk.report.visits import escape, occupancy
 
 __all__ = [
@@ -28,6 +29,9 @@ __all__ = [
     "partition_figure",
     "section_of",
     "summarize",
+    "sweep_curves",
+    "sweep_lines",
+    "sweep_map",
     "table",
     "text",
     "write_page",

@@ -8,6 +8,7 @@ from freewalk.objectives import Objective
 from freewalk.phases import Phase
 from freewalk.runtimes.cpu import CPU
 from freewalk.runtimes.cuda import CUDA
+from freewalk.runtimes.ray import Ray
 from freewalk.runtimes.reference import Reference
 from freewalk.runtimes.runtime import Engine as Engine
 from freewalk.runtimes.runtime import Runtime as Runtime
@@ -15,7 +16,7 @@ from freewalk.runtimes.state import Job as Job
 from freewalk.runtimes.state import State as State
 from freewalk.runtimes.torch import Torch
 
-__all__ = ["CPU", "CUDA", "Reference", "Torch"]
+__all__ = ["CPU", "CUDA", "Ray", "Reference", "Torch"]
 
 
 def runtime_for(runtime: str | Runtime | None, objective: Objective | None, phases: Sequence[Phase]) -> Runtime:

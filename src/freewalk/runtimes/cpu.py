@@ -50,6 +50,8 @@ class CPU(Runtime):
 
     threads: int | None = None
 
+    portable = threaded = True
+
     def __post_init__(self) -> None:
         if self.threads is not None:
             _check.whole("CPU", "threads", self.threads, 1, _MOST_THREADS, remedy="None takes all cores")
@@ -105,13 +107,20 @@ class CPUWalker(Walker):
     """The walking half: kernels as flat arrays, and the code that walks them."""
 
     def __init__(self, job: Job, threads: int) -> None:
+        kernels = {id(phase.kernel): phase.kernel for phase in job.phases}
+        self.__setstate__((job, threads, [flattened(kernel) for kernel in kernels.values()]))
+
+    def __getstate__(self) -> tuple[Job, int, list[arrays.Network]]:
+        """What does not depend on the process: whoever is sent it maps the networks instead of making them."""
+        return self.job, self.threads, list(self.networks.values())
+
+    def __setstate__(self, state: tuple[Job, int, list[arrays.Network]]) -> None:
         from freewalk.engine import build
 
-        self.job = job
-        self.threads = threads
+        self.job, self.threads, networks = state
         self.run = build.walker()
-        kernels = {id(phase.kernel): phase.kernel for phase in job.phases}
-        self.networks = {key: flattened(kernel) for key, kernel in kernels.items()}
+        kernels = dict.fromkeys(id(phase.kernel) for phase in self.job.phases)
+        self.networks = dict(zip(kernels, networks, strict=True))
         self.apart: tuple[State, list[NDArray[np.int64]]] | None = None  # visits that threads count apart
 
     def along(self, state: State, passage: Passage) -> Course:
@@ -193,14 +202,24 @@ class CPULearner(Learner):
     def __init__(self, job: Job, objective: Predictor) -> None:
         from freewalk.engine import build
 
-        self.job = job
-        self.objective = objective
-        self.ready: dict[int, tuple[Compiled, arrays.Data]] = {}
+        parts = [(phase.kernel, phase.rule) for phase in job.phases if phase.rule is not None]
+        data = [build.samples(objective, *part, job.optimum, job.precision) for part in parts]
+        self.__setstate__((job, objective, data))
+
+    def __getstate__(self) -> tuple[Job, Predictor, list[arrays.Data]]:
+        """What does not depend on the process, as for a walker."""
+        return self.job, self.objective, [data for _, data in self.ready.values()]
+
+    def __setstate__(self, state: tuple[Job, Predictor, list[arrays.Data]]) -> None:
+        from freewalk.engine import build
+
+        self.job, self.objective, samples = state
         self.kept: Kept = {}
-        for phase in job.phases:
-            if phase.rule is not None:
-                data = build.samples(objective, phase.kernel, phase.rule, job.optimum, job.precision)
-                self.ready[id(phase)] = build.learner(objective, phase.rule, job.tokens), data
+        rules = [(phase, phase.rule) for phase in self.job.phases if phase.rule is not None]
+        self.ready: dict[int, tuple[Compiled, arrays.Data]] = {
+            id(phase): (build.learner(self.objective, rule, self.job.tokens), data)
+            for (phase, rule), data in zip(rules, samples, strict=True)
+        }
 
     def along(self, state: State, passage: Passage) -> "Learning":
         """Get ready to learn along a passage."""

@@ -50,6 +50,11 @@ class CUDA(Runtime):
         if self.walks_at_once is not None:
             Checks(FreewalkError).whole("CUDA", "walks_at_once", self.walks_at_once, 1, remedy="None takes all")
 
+    @property
+    def cards(self) -> int:
+        """One."""
+        return 1
+
     def engine(self, job: Job) -> "CUDAEngine":
         """Make a job ready; an objective must give a slope."""
         objective = predictor("cuda", job)

@@ -40,6 +40,8 @@ class Course(ABC):
 class Walker(ABC):
     """One half of an engine: it advances tokens, and writes their path and counters. It knows no objective."""
 
+    threads: int = 1  #: How many threads walk at once.
+
     @abstractmethod
     def along(self, state: State, passage: Passage) -> Course:
         """Get ready to walk a passage."""
@@ -74,6 +76,10 @@ class HalvesEngine(Engine):
         self.walker = walker
         self.learner = learner
         self.threads = threads
+
+    def use(self, cores: int) -> None:
+        """Use so many threads."""
+        self.threads = self.walker.threads = cores
 
     def settle(self, state: State) -> None:
         """Bring a state up to date; see `Engine.settle`."""

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,13 @@ class Engine(ABC):
     """A job made ready on a runtime: it moves states forward."""
 
     job: Job
+    pace: float = (
+        0.15  #: Seconds that a call of `advance` should take: how long Ctrl-C and a progress bar may have to wait.
+    )
+    stages: int = (
+        1  #: How many times as many steps as others it may be asked to take at once, since it divides them itself.
+    )
+    whole: bool = False  #: Whether a state is as it was where `advance` fails.
 
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
         """Move a state forward in place.
@@ -71,6 +79,9 @@ class Engine(ABC):
         """What a record says about how this engine worked, where there is something to say."""
         return {}
 
+    def use(self, cores: int) -> None:  # noqa: B027 (most engines use one)
+        """Use so many cores."""
+
     def settle(self, state: State) -> None:  # noqa: B027 (most engines have nothing to do)
         """Bring a state up to date; until then `advance` may keep its walks elsewhere, all but `state.step`."""
 
@@ -84,6 +95,14 @@ def side_by_side(parts: Sequence[Measures]) -> Measures:
 
 class Runtime(ABC):
     """A place where walks run. Every runtime visits the same nodes; `reference` is the truth."""
+
+    portable: ClassVar[bool] = False  #: Whether its engines can be pickled: made once, then mapped by many processes.
+    threaded: ClassVar[bool] = False  #: Whether its engines can use several cores.
+
+    @property
+    def cards(self) -> int:
+        """How many graphics cards it needs."""
+        return 0
 
     @abstractmethod
     def engine(self, job: Job) -> Engine:

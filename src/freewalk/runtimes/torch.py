@@ -46,6 +46,11 @@ class Torch(Runtime):
         if self.vectorize is not None:
             _check.flag("Torch", "vectorize", self.vectorize)
 
+    @property
+    def cards(self) -> int:
+        """One, if models live there."""
+        return int(self.device.startswith("cuda"))
+
     def engine(self, job: Job) -> HalvesEngine:
         """Make a job ready; the objective must have a torch module."""
         walker = CPUWalker(job, 1)

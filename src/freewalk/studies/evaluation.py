@@ -9,6 +9,7 @@ from pathlib import Path
 
 from freewalk.errors import SpecError
 from freewalk.report.page import Page, write_page
+from freewalk.runtimes import runtime_named
 from freewalk.studies.files import VARIANTS, Variant, folder_name, key_of
 from freewalk.studies.registry import COMPUTED, KEYS, STUDIES, variants_of
 from freewalk.studies.task import Curves, Numbers, Outcome, Tell
@@ -37,6 +38,7 @@ def reproduce(
     *,
     quick: bool = False,
     workers: int | None = None,
+    runtime: str | None = None,
     tell: Tell | None = None,
 ) -> Reproduction:
     """Reproduce figures of the paper, judge its claims, and write one page about them.
@@ -57,6 +59,8 @@ def reproduce(
         No exact curves, so that what is drawn is judged by the mean over the walks, and no pictures of the settings.
     workers
         Threads for the exact curves; None: one for each core.
+    runtime
+        Where the walks run, such as "ray"; None: as the specs say. The numbers are the same.
     tell
         Told what is under way.
 
@@ -73,7 +77,9 @@ def reproduce(
         After Ctrl-C; what is complete has been kept.
     """
     keys = _chosen(figures)
-    tasks = [_task(key, one, folder, quick) for key in keys for one in _variants(key, variant)]
+    if runtime is not None:
+        runtime_named(runtime)
+    tasks = [_task(key, one, folder, quick, runtime) for key in keys for one in _variants(key, variant)]
     if not tasks:
         raise SpecError(f"reproduce: {', '.join(keys)} has no variant {variant!r}; leave it out to run what there is")
     import numba  # noqa: F401  # by one thread, before several ask for it at once
@@ -107,12 +113,12 @@ def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
     return "-".join(["reproduction", *parts]) + ".html"
 
 
-def _task(key: str, variant: Variant, folder: Path, quick: bool) -> Curves | Numbers:
+def _task(key: str, variant: Variant, folder: Path, quick: bool, runtime: str | None) -> Curves | Numbers:
     place = folder / variant / folder_name(key)
     if key in COMPUTED:
         name, module, _ = COMPUTED[key]
         return Numbers(key, name, variant, place, module)
-    return Curves(STUDIES[key], variant, place, quick)
+    return Curves(STUDIES[key], variant, place, quick, runtime)
 
 
 def _page(outcomes: Sequence[Outcome], quick: bool) -> Page:

@@ -28,8 +28,8 @@ from freewalk.rules import SGD
 from freewalk.run import learn
 from freewalk.runtimes import CPU
 from freewalk.studies.files import spec_path
-from freewalk.studies.pool import Tell, processes, told
 from freewalk.studies.published import FIGURES, LABELS, published
+from freewalk.sweeping.calling import Tell, calling
 
 WALKS = 128  # enough to tell a good setting from a bad one; what wins is computed exactly
 SWITCH = 2000  # where the two printed curves of MHLJ in figure 6 part
@@ -168,6 +168,7 @@ def search(
     *,
     finalists: int = 8,
     workers: int | None = None,
+    folder: Path | None = None,
     tell: Tell | None = None,
 ) -> Fit:
     """Look for the setting whose curves are nearest to the printed ones, by the worst curve of the figure.
@@ -185,6 +186,8 @@ def search(
         How many settings, with different data, are computed exactly.
     workers
         How many processes; None: one for each core.
+    folder
+        Where each trial is kept, so that a search that is interrupted continues; None: nowhere.
     tell
         Told about the progress.
 
@@ -204,15 +207,17 @@ def search(
         raise SpecError(f"search: seeds = {seeds} and finalists = {finalists}, expected at least 1 of each")
     heavy = "heavy" in spec_of(figure).tables.problem
     jobs = [(figure, seed, name) for name in READINGS for seed in range(1, seeds + 1) if heavy or name in _ANY_DATA]
-    with processes(workers) as pool:
-        trials = dict(zip(jobs, told(pool.map(_try, *zip(*jobs, strict=True)), len(jobs), "trying", tell), strict=True))
+    inputs = [spec_of(figure).text, asdict(SPACES[figure]), WALKS, READINGS]
+    with calling(folder, workers, inputs=inputs, tell=tell) as caller:
+        found = [[_tried(*one) for one in trial] for trial in caller.each("trying", _try, jobs)]
+        trials = dict(zip(jobs, found, strict=True))
         ranked = sorted((trial[0] for job, trial in trials.items() if job[2] == AS_FITTED), key=_score)
         best = [tried.setting for tried in ranked[:finalists]]
-        exact = list(told(pool.map(distances, [figure] * len(best), best), len(best), "computing exactly", tell))
-        winner = int(np.argmin([max(found.values()) for found in exact]))
+        exact = caller.each("computing exactly", distances, [(figure, one) for one in best])
+        winner = int(np.argmin([max(one.values()) for one in exact]))
         others = [replace(best[winner], seed=seed) for seed in OTHERS]
-        rest = list(told(pool.map(distances, [figure] * len(others), others), len(others), "other data", tell))
-    spread = {label: np.quantile([found[label] for found in rest], (0.1, 0.5, 0.9)) for label in exact[winner]}
+        rest = caller.each("other data", distances, [(figure, one) for one in others])
+    spread = {label: np.quantile([one[label] for one in rest], (0.1, 0.5, 0.9)) for label in exact[winner]}
     return Fit(
         figure=figure,
         seeds=seeds,
@@ -246,6 +251,11 @@ class Tried(NamedTuple):
     total: float
     jumping: float
     setting: Setting
+
+
+def _tried(worst: float, total: float, jumping: float, setting: dict[str, Any]) -> Tried:
+    """What JSON makes of it, as it was."""
+    return Tried(worst, total, jumping, Setting(**setting))
 
 
 def _score(tried: Tried) -> tuple[float, float]:

@@ -7,8 +7,9 @@ the same spec gives the same bytes on the same machine.
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from freewalk import recording
 from freewalk.errors import RecordError
 from freewalk.record import Record, read
 from freewalk.recording import versions
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 SPEC, RECORD, EXACT, VERDICTS = "spec.toml", "record.npz", "exact", "verdicts.json"
 FIGURE, CHARTS, SWEEP = "figure.png", "charts.png", "sweep.png"
-_WHEN = ("started", "seconds", "interruptions", "interrupted_by")
 
 
 def stored(path: Path, spec: str) -> Record | None:
@@ -34,15 +34,10 @@ def stored(path: Path, spec: str) -> Record | None:
 
 
 def timeless(record: Record, spec: str) -> Record:
-    """A record with its spec and without the hour.
-
-    Visits are summed over the walks: they are most of a record, and nothing here looks at those of one walk.
-    """
-    data = record.data
-    if "visits" in data and "walk" in data.visits.dims:
-        data = data.assign(visits=data.visits.sum("walk"))
-    story = {**_without_hour(record.provenance), "spec": spec, "versions": versions()}
-    return Record(data, story, graph=record.graph)
+    """A record with its spec and without the hour; visits are summed over the walks."""
+    kept = recording.timeless(record)
+    kept.provenance |= {"spec": spec, "versions": versions()}
+    return kept
 
 
 def keep_data(path: Path, spec: str, data: "xarray.Dataset") -> Record:
@@ -55,9 +50,3 @@ def keep_data(path: Path, spec: str, data: "xarray.Dataset") -> Record:
 def digest(*paths: Path) -> str:
     """The first characters of the SHA-256 of files one after the other, by which a figure names what is behind it."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
-
-
-def _without_hour(story: Any) -> Any:
-    if isinstance(story, dict):
-        return {key: _without_hour(value) for key, value in story.items() if key not in _WHEN}
-    return story

@@ -6,7 +6,7 @@ the figures share one jump probability, and everything that a spec takes for gra
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from freewalk import files
 from freewalk.errors import SpecError
 from freewalk.report.page import Table
-from freewalk.studies.fitting import WALKS
-from freewalk.studies.pool import Tell, processes, told
+from freewalk.studies.fitting import SPACES, WALKS, spec_of
 from freewalk.studies.worlds import FIGURES, JUMPS, VALUES, Score, World, draw, points, score
+from freewalk.sweeping.calling import Tell, calling
 
 Floats = NDArray[np.float64]
 #: What is scored: the worst of MH uniform, MH importance and MHLJ, or MHLJ alone.
@@ -222,7 +222,14 @@ class Sensitivity:
         )
 
 
-def explore(worlds: int = 300, seeds: int = 50, *, workers: int | None = None, tell: Tell | None = None) -> Sensitivity:
+def explore(
+    worlds: int = 300,
+    seeds: int = 50,
+    *,
+    workers: int | None = None,
+    folder: Path | None = None,
+    tell: Tell | None = None,
+) -> Sensitivity:
     """Fit one jump probability to all figures, and vary everything that the specs take for granted, several at a time.
 
     It works in other processes, so a script that calls it does so under `if __name__ == "__main__":`.
@@ -235,6 +242,8 @@ def explore(worlds: int = 300, seeds: int = 50, *, workers: int | None = None, t
         How many draws of the data: seeds 1, 2, 3, …
     workers
         How many processes; None: one for each core.
+    folder
+        Where each score is kept, so that whoever is interrupted continues; None: nowhere.
     tell
         Told about the progress.
 
@@ -252,17 +261,18 @@ def explore(worlds: int = 300, seeds: int = 50, *, workers: int | None = None, t
         raise SpecError(f"explore: worlds = {worlds} and seeds = {seeds}, expected at least 1 of each")
     draws = [(figure, seed) for figure in FIGURES for seed in range(1, seeds + 1)]
     jobs = [(figure, world) for figure in FIGURES for world in draw(figure, worlds, seeds)]
-    with processes(workers) as pool:
-        fits = list(told(pool.map(points, *zip(*draws, strict=True)), len(draws), "joint fit", tell))
-        scores = list(told(pool.map(score, *zip(*jobs, strict=True)), len(jobs), "random worlds", tell))
+    inputs = [WALKS, *((spec_of(figure).text, asdict(SPACES[figure])) for figure in FIGURES)]
+    with calling(folder, workers, inputs=inputs, tell=tell) as caller:
+        fits = caller.each("joint fit", points, draws)
+        scores = caller.each("random worlds", score, jobs)
     found = Sensitivity(
         {figure: {jump: [] for jump in JUMPS} for figure in FIGURES}, {figure: [] for figure in FIGURES}
     )
     for (figure, _), fit in zip(draws, fits, strict=True):
         for jump, one in fit.items():
-            found.joint[figure][jump].append(one)
+            found.joint[figure][float(jump)].append(Score(*one))
     for (figure, world), one in zip(jobs, scores, strict=True):
-        found.worlds[figure].append((world, one))
+        found.worlds[figure].append((world, Score(*one)))
     return found
 
 

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from itertools import groupby, product, repeat
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,9 @@ from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import OF_THE_PAPER, Variant, spec_path
 from freewalk.studies.fitting import OTHERS
 from freewalk.studies.paper import IMPORTANCE, UNIFORM
-from freewalk.studies.pool import Tell, processes, told
 from freewalk.studies.published import FIGURES
 from freewalk.studies.registry import STUDIES
+from freewalk.sweeping.calling import Tell, calling
 
 Setting = dict[str, Any]
 
@@ -239,6 +239,7 @@ def sweep(
     variant: Variant | None = None,
     *,
     workers: int | None = None,
+    folder: Path | None = None,
     tell: Tell | None = None,
 ) -> Iterator[Sweep]:
     """Test the claims of figures in all their settings.
@@ -253,6 +254,8 @@ def sweep(
         "stated" or "published"; None: both.
     workers
         How many processes; None: one for each core.
+    folder
+        Where the findings of each draw are kept, so that whoever is interrupted continues; None: nowhere.
     tell
         Told about the progress.
 
@@ -272,13 +275,11 @@ def sweep(
             raise SpecError(f"sweep: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
     if not chosen:
         raise SpecError(f"sweep: variant = {variant!r}, expected one of {', '.join(OF_THE_PAPER)}")
-    with processes(workers) as pool:
+    with calling(folder, workers, tell=tell) as caller:
         for figure, one in chosen:
-            settings = settings_of(one)
-            draws = [list(group) for _, group in groupby(settings, key=lambda setting: setting["seed"])]
-            parts = told(
-                pool.map(_draw, repeat(figure), repeat(one), draws), len(draws), f"figure {figure}, {one}", tell
-            )
+            settings, spec = settings_of(one), load(spec_path(figure, one))
+            draws = [(figure, one, list(group)) for _, group in groupby(settings, key=lambda setting: setting["seed"])]
+            parts = replace(caller, inputs=spec.text).each(f"figure {figure}, {one}", _draw, draws)
             yield _together(figure, one, settings, [found for part in parts for found in part])
 
 

@@ -77,6 +77,7 @@ class Curves:
     variant: Variant
     folder: Path
     quick: bool = False
+    runtime: str | None = None
     _futures: "list[Future[Record]]" = field(default_factory=list)
 
     @cached_property
@@ -87,7 +88,8 @@ class Curves:
     @cached_property
     def plan(self) -> Plan:
         """The same, made."""
-        return self.spec.plan()
+        plan = self.spec.plan()
+        return plan if self.runtime is None else replace(plan, options={**plan.options, "runtime": self.runtime})
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
         """Hand the exact curves that are missing to other threads; each is kept as soon as it is there."""

@@ -1,0 +1,161 @@
+"""Sweep over keys of a spec; say how far a sweep is; show what it found."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from freewalk import terminal
+from freewalk.cli.application import Quiet, app, examples, stop
+
+if TYPE_CHECKING:
+    from freewalk.sweeping.computing import Tell
+    from freewalk.sweeping.folder import SweepFolder
+
+_DEFAULT = "run"
+
+
+class On(StrEnum):
+    """Where points are computed."""
+
+    threads = "threads"
+    processes = "processes"
+    ray = "ray"
+
+
+class WithDefault(TyperGroup):
+    """Commands of which one need not be named: `freewalk sweep FILE` is `freewalk sweep run FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name in where it is missing; help is that of all commands."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [_DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+sweeps = typer.Typer(
+    cls=WithDefault,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "freewalk sweep my.toml           compute all points; the same command continues",
+        "freewalk sweep my.toml --on ray  the same on a cluster",
+        "freewalk sweep status my.toml    how many are there, and who computes",
+        "freewalk sweep show my.toml      a table, figures and a page of what is there",
+    ),
+)
+app.add_typer(sweeps, name="sweep", help="Run a spec at every point of its table \\[sweep]: freewalk sweep FILE.")
+
+SweepFile = Annotated[
+    Path, typer.Argument(metavar="SWEEP", help="A spec with a table [sweep]; `freewalk example sweep` prints one.")
+]
+Place = Annotated[Path, typer.Argument(metavar="SWEEP", help="The spec of a sweep, or its folder.")]
+Out = Annotated[Path | None, typer.Option(help="The folder of the sweep; runs/<name of the spec> if not given.")]
+
+
+@sweeps.command(_DEFAULT, epilog=examples("freewalk sweep my.toml", "freewalk sweep my.toml --workers 4"))
+def run(
+    spec: SweepFile,
+    out: Out = None,
+    on: Annotated[
+        On, typer.Option(help="Where points are computed; processes for what runs in plain Python.")
+    ] = On.threads,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="How many points at the same time; one for each core if not given.")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster, for --on ray.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compute every point of a sweep, each once, and draw what was found. The same command continues.
+
+    Several processes may work on one sweep at the same time. A spec can name classes of your own as "module:Name". They
+    are imported, which executes their code: sweep no spec that you do not trust.
+    """
+    from freewalk.sweeping.crews import check_crew
+    from freewalk.sweeping.folder import SweepFolder
+    from freewalk.sweeping.points import load
+
+    check_crew(on.value, workers, address)
+    folder = SweepFolder.create(out, load(spec), None if quiet else partial(terminal.say, style=""))
+    there = len(folder.finished)
+    try:
+        with _progress(quiet) as tell:
+            found = folder.run(on=on.value, workers=workers, address=address, tell=tell)
+        console = terminal.console(quiet)
+        words = f"{len(folder.sweep)} points: {there} were there, {len(found.made)} computed"
+        others = len(folder.sweep) - there - len(found.made)
+        console.print(words + (f", {others} by others" if others else ""), highlight=False)
+        _show(folder, quiet, None, None)
+    except KeyboardInterrupt as interrupt:
+        given = (
+            ("--out", out),
+            ("--on", None if on is On.threads else on),
+            ("--workers", workers),
+            ("--address", address),
+        )
+        options = [str(part) for option in given if option[1] is not None for part in option]
+        command = shlex.join(["freewalk", "sweep", str(spec), *options])
+        count = len(folder.finished)
+        stop(str(interrupt), f"{count} of {len(folder.sweep)} points are in {folder.path}. Continue with: {command}")
+
+
+@sweeps.command(epilog=examples("freewalk sweep status my.toml", "freewalk sweep status runs/my"))
+def status(sweep: Place, out: Out = None) -> None:
+    """Say how many points of a sweep are there, which are under way, and what is missing."""
+    from freewalk.sweeping.folder import SweepFolder
+
+    folder = SweepFolder.open(sweep, out)
+    console, held = terminal.console(), folder.store.held()
+    missing = folder.missing
+    under_way = [point for point in missing if point.key in held]
+    total = len(folder.sweep)
+    words = [f"{total - len(missing)} of {total} points are there", f"{len(under_way)} under way"]
+    words.append(f"{len(missing) - len(under_way)} not begun")
+    console.print(f"{folder.path}: {', '.join(words)}", markup=False, highlight=False, soft_wrap=True)
+    for point in under_way:
+        console.print(f"  {held[point.key]}: {point.words}", markup=False, highlight=False, soft_wrap=True)
+
+
+@sweeps.command(epilog=examples("freewalk sweep show my.toml", "freewalk sweep show runs/my --x graph.n"))
+def show(
+    sweep: Place,
+    out: Out = None,
+    measure: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to show; the primary measure of the spec if not given.")
+    ] = None,
+    x: Annotated[
+        str | None, typer.Option(metavar="KEY", help="The key of the horizontal axis; the one with most values.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Print a table of the points that are there, and draw figures and a page of them, also of an unfinished sweep."""
+    from freewalk.sweeping.folder import SweepFolder
+
+    _show(SweepFolder.open(sweep, out), quiet, measure, x)
+
+
+def _show(folder: "SweepFolder", quiet: bool, measure: str | None, x: str | None) -> None:
+    from freewalk.sweeping.showing import show
+
+    shown = show(folder, measure, x)
+    console = terminal.console(quiet)
+    console.print(shown.table())
+    console.print("\n".join(shown.lines), markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress(quiet: bool) -> "Iterator[Tell | None]":
+    with terminal.progress_bar(quiet) as bar:
+
+        def tell(there: int, total: int, done: int, whole: int) -> None:
+            if bar is not None:
+                bar(f"{there} of {total} points", done, whole, 1)
+
+        yield tell

@@ -1,0 +1,301 @@
+"""Join a Ray cluster, or start one on this machine; know before any work that its machines run the same versions."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from freewalk._version import __version__
+from freewalk.checks import Checks, in_bytes
+from freewalk.errors import FreewalkError, MissingExtra
+
+_check = Checks(FreewalkError)
+_LEAST_STORE = 2**28  # bytes of the object store that we start; untouched pages cost nothing
+_SHARE = 0.9  # of the shared memory that is free
+_LOOPBACK = "127.0.0.2"  # Ray puts an address that others can reach in the place of 127.0.0.1
+_ANSWER = 10  # seconds that an address may take to answer
+_SECONDS = 60  # that a machine may take to say its versions
+# Ray reports usage to its makers unless told otherwise, warns of a default that it changes, and tells of errors twice.
+_QUIET = dict.fromkeys(("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"), "0")
+_QUIET["RAY_IGNORE_UNHANDLED_ERRORS"] = "1"
+
+
+@dataclass
+class _Session:
+    """What this process knows about the cluster that it has joined."""
+
+    started: int = 0  # bytes of the object store of a cluster that we started; 0: it is not ours
+    address: str = ""
+    checked: frozenset[str] = frozenset()  # the machines whose versions are known to be ours
+
+
+_session = _Session()
+_one_at_a_time = threading.RLock()  # points of a sweep may ask at once
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of a cluster, and what it offers."""
+
+    name: str
+    cpus: int
+    gpus: int
+
+
+def ray_module() -> ModuleType:
+    """Ray, or an error with the line that installs it."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtra("ray", "ray") from None
+    logging.getLogger("ray").setLevel(logging.ERROR)  # before `init`, which has its own say only once it is done
+    return ray  # type: ignore[no-any-return]
+
+
+def connect(address: str | None = None, room: int = 0) -> list[Machine]:
+    """Make sure that this process has a cluster to work on.
+
+    Parameters
+    ----------
+    address
+        Of a cluster, as "host:port", or "auto" for the one that this machine belongs to. None: the cluster that this
+        process has joined already or that $RAY_ADDRESS names, else one on this machine alone, started here and stopped
+        with the process.
+    room
+        How many bytes its object store must hold, where it is started here.
+
+    Returns
+    -------
+    list
+        The machines that are alive.
+
+    Raises
+    ------
+    FreewalkError
+        If Ray is not installed, there is no such cluster, or one of its machines runs other versions.
+    """
+    if address is not None:
+        _check.text("Ray", "address", address)
+    if address is not None and "://" in address:
+        raise _check.fail(
+            "Ray", "address", address, '"host:port" or "auto"', "run the script on a machine of the cluster"
+        )
+    ray = ray_module()
+    with _one_at_a_time:
+        _connect(ray, address, room)
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        if not _session.started:
+            _check_versions(ray, nodes)
+    return [_machine(node) for node in nodes]
+
+
+def _connect(ray: ModuleType, address: str | None, room: int) -> None:
+    here = str(ray.get_runtime_context().gcs_address) if ray.is_initialized() else ""
+    if here != _session.address:  # somebody else has joined, or left
+        _session.started, _session.address, _session.checked = 0, here, frozenset()
+    if _session.started and address is None and (_session.started < room or not _answers(here)):
+        ray.shutdown()  # it is ours, and too small, or was ended
+    if not ray.is_initialized():
+        _session.started, _session.checked = 0, frozenset()
+        with _handlers_kept():
+            if address is None and not os.environ.get("RAY_ADDRESS"):
+                _session.started = _start(ray, room)
+            else:
+                _join(ray, address)
+        _session.address = str(ray.get_runtime_context().gcs_address)
+    elif address not in (None, "auto") and not _is_same(str(address), here):
+        raise FreewalkError(
+            f"Ray: address = {address!r}, but this process has joined the cluster at {here}; leave the address out, or "
+            "call ray.shutdown() first"
+        )
+
+
+def versions() -> dict[str, str]:
+    """The versions that all machines of a cluster must share."""
+    import numba
+    import numpy
+
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"freewalk": __version__, "Python": python, "Ray": ray_module().__version__} | {
+        "numpy": numpy.__version__,
+        "numba": numba.__version__,
+    }
+
+
+def _start(ray: ModuleType, room: int) -> int:
+    """A cluster of this machine alone: on loopback, without a dashboard; the bytes of its object store."""
+    free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 2**62
+    store = int(max(_LEAST_STORE, room))
+    if store > _SHARE * free:
+        if room > _SHARE * free:
+            raise FreewalkError(
+                f"Ray: its object store must hold {in_bytes(room)}, but the shared memory of this machine (/dev/shm) "
+                f"has {in_bytes(free)} left; make that larger, or use mapped files (fw.graphs.read)"
+            )
+        store = int(_SHARE * free)
+    try:
+        with _sigterm_blocked():
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                object_store_memory=store,
+                num_cpus=cores(),
+                log_to_driver=True,
+                logging_level="ERROR",
+                **({"_node_ip_address": _LOOPBACK} if sys.platform == "linux" else {}),
+            )
+    except Exception as error:
+        raise FreewalkError(f"Ray: cannot be started on this machine: {_said(error)}") from error
+    return store
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _join(ray: ModuleType, address: str | None) -> None:
+    where = address or os.environ["RAY_ADDRESS"]
+    remedy = "start one with `ray start --head`, or leave the address out for one on this machine alone"
+    if where != "auto":
+        host, _, port = where.rpartition(":")
+        if not host or not port.isdecimal():
+            raise _check.fail("Ray", "address", where, '"host:port" or "auto"')
+        if not _answers(where):  # Ray itself would wait for minutes
+            raise FreewalkError(f"Ray: no cluster answers at {where}; {remedy}")
+    try:
+        ray.init(address=where, log_to_driver=True, logging_level="ERROR")
+    except RuntimeError as error:
+        if "ersion mismatch" not in str(error):
+            raise FreewalkError(f"Ray: cannot join the cluster at {where}: {_said(error)}") from error
+        raise FreewalkError(
+            f"Ray: the cluster at {where} runs other versions: {_said(error)}; install the same on all machines"
+        ) from error
+    except Exception as error:
+        raise FreewalkError(f"Ray: no cluster answers at {where} ({_said(error)}); {remedy}") from error
+
+
+def _answers(address: str) -> bool:
+    """Whether somebody listens there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _is_same(address: str, other: str) -> bool:
+    """Whether two addresses are those of one place."""
+    (host, _, port), (other_host, _, other_port) = address.rpartition(":"), other.rpartition(":")
+    try:
+        return port == other_port and (host == other_host or _resolved(host) & _resolved(other_host) != set())
+    except OSError:
+        return False
+
+
+def _resolved(host: str) -> set[str]:
+    """The addresses of a host; of this machine all that it has."""
+    found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
+    here = found & {"127.0.0.1", "::1"}
+    return found | ({str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)} if here else set())
+
+
+def _check_versions(ray: ModuleType, nodes: list[dict[str, Any]]) -> None:
+    """Ask each machine, once, what it runs."""
+    new = [node for node in nodes if node["NodeID"] not in _session.checked and node["Resources"].get("CPU")]
+    ours = versions()
+    asked = {node["NodeID"]: _ask(ray, node["NodeID"]) for node in new}
+    for node in new:
+        name = node["NodeManagerHostname"]
+        try:
+            theirs = ray.get(asked[node["NodeID"]], timeout=_SECONDS)
+        except Exception as error:
+            raise FreewalkError(f"Ray: the machine {name} does not say what it runs: {_said(error)}") from error
+        _compare(name, ours, theirs)
+    _session.checked |= {node["NodeID"] for node in new}
+
+
+def _compare(name: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> None:
+    other = [f"{package} {theirs.get(package, '(none)')}, here {mine}" for package, mine in ours.items()]
+    other = [text for text, (package, mine) in zip(other, ours.items(), strict=True) if theirs.get(package) != mine]
+    if other:
+        raise FreewalkError(
+            f"Ray: the machine {name} runs {'; '.join(other)}; install the same versions on all machines of the cluster"
+        )
+
+
+def _ask(ray: ModuleType, node: str) -> Any:
+    """A task on one machine that says its versions; it must not need freewalk to be there."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    def say() -> dict[str, str]:
+        import sys
+        from importlib import import_module
+
+        found = {"Python": ".".join(map(str, sys.version_info[:2]))}
+        names = {"freewalk": "freewalk._version", "Ray": "ray", "numpy": "numpy", "numba": "numba"}
+        for package, module in names.items():
+            try:
+                found[package] = str(import_module(module).__version__)
+            except ImportError:
+                found[package] = "(none)"
+        return found
+
+    say.__module__ = "__main__"  # sent as it is, not by a name that may not be there
+    task = ray.remote(say).options(
+        num_cpus=0, max_retries=2, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
+    )
+    return task.remote()
+
+
+def _machine(node: Mapping[str, Any]) -> Machine:
+    offers = node["Resources"]
+    return Machine(node["NodeManagerHostname"], int(offers.get("CPU", 0)), int(offers.get("GPU", 0)))
+
+
+def _said(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' '.join(lines)[:300]}"
+
+
+@contextmanager
+def _sigterm_blocked() -> Iterator[None]:
+    """Processes that are started meanwhile do not react to SIGTERM, nor does Ray let them react to Ctrl-C.
+
+    Whoever ends a job sends it to all processes, and this one would have no workers to get the walks from.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Ray puts a handler of its own for SIGTERM in the place of ours."""
+    here = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if here else {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)

@@ -1,0 +1,195 @@
+"""The walks on a cluster: parts of a state are sent to the workers of Ray, and joined again."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.checks import Checks
+from freewalk.engine.cpu import LANES
+from freewalk.errors import FreewalkError
+from freewalk.phases import Passage
+from freewalk.runtimes.runtime import Engine, Runtime
+from freewalk.runtimes.state import Job, Measures, State
+
+if TYPE_CHECKING:
+    from freewalk.ray.connecting import Machine
+    from freewalk.runtimes.ray_worker import Sent
+
+_check = Checks(FreewalkError)
+_PACE, _LONGEST = 1.0, 30.0  # seconds between two states that come back
+_SHARE, _SPEED = 20, 5e8  # sending them takes at most 1 / so much of the time, at so many bytes per second
+_MOST = 10**6
+_ROOM = 3  # copies of the job that a new object store has room for: a later one may come before an earlier one has gone
+
+
+@dataclass(frozen=True)
+class Ray(Runtime):
+    """The same walks on a cluster, divided among the workers of Ray: pip install "freewalk[ray]".
+
+    Nodes, messages and visits are those of any runtime, and floats have the same bytes as those of `inner`, for any
+    number of tasks and of machines with the same kind of processor. Graph, tables and data are stored once per machine,
+    and mapped by its workers. About once a second the walks come back to this process, so that a worker or a machine
+    that dies costs no more than what was done since: Ray does it again elsewhere.
+
+    Parameters
+    ----------
+    inner
+        What runs on the workers: "cpu", "cuda", "torch" or "reference", or a runtime such as
+        `fw.runtimes.Torch(device="cuda")`. None: the one that suits the objective.
+    tasks
+        Into how many parts the walks are divided. None: one for each machine (or card, or core, if `inner` uses only
+        one); more than that evens out machines that are not equally fast.
+    address
+        Of a cluster, as "host:port", or "auto" for the one that this machine belongs to. None: the one that this
+        process has joined, or that $RAY_ADDRESS names, else one is started on this machine for as long as the process
+        lives.
+    cpus
+        The cores of each task, which are the threads of "cpu". None: all of the smallest machine for "cpu", else 1.
+    gpus
+        The cards of each task. None: 1 where `inner` is on one, else 0.
+    interval
+        The seconds after which walks come back: what a death may cost, and what Ctrl-C may have to wait. None: 1, or
+        up to 30 where states are so large that sending them would take more than a twentieth of the time.
+
+    Raises
+    ------
+    FreewalkError
+        If these are none.
+
+    Examples
+    --------
+    >>> Ray(tasks=4)
+    Ray(inner=None, tasks=4, address=None, cpus=None, gpus=None, interval=None)
+    """
+
+    inner: str | Runtime | None = None
+    tasks: int | None = None
+    address: str | None = None
+    cpus: int | None = None
+    gpus: float | None = None
+    interval: float | None = None
+
+    def __post_init__(self) -> None:
+        from freewalk.runtimes import runtime_named
+
+        if self.inner is not None and isinstance(runtime_named(self.inner), Ray):
+            raise _check.fail("Ray", "inner", self.inner, 'a runtime of one machine, such as "cpu"')
+        for name in ("tasks", "cpus"):
+            if getattr(self, name) is not None:
+                _check.whole("Ray", name, getattr(self, name), 1, _MOST, remedy="None lets the cluster decide")
+        if self.gpus is not None:
+            _check.real("Ray", "gpus", self.gpus, low=0.0)
+        if self.interval is not None:
+            _check.real("Ray", "interval", self.interval, above=0.0, expected="seconds > 0")
+        if self.address is not None:
+            _check.text("Ray", "address", self.address)
+
+    def engine(self, job: Job) -> RayEngine:
+        """Join the cluster, and make a job ready on it."""
+        from freewalk.ray.connecting import ray_module
+        from freewalk.runtimes import runtime_for
+
+        ray_module()
+        return RayEngine(job, self, runtime_for(self.inner, job.objective, job.phases))
+
+
+class RayEngine(Engine):
+    """A job in the object store of a cluster, and the tasks that advance it."""
+
+    stages = 2**10
+    whole = True
+
+    def __init__(self, job: Job, runtime: Ray, inner: Runtime) -> None:
+        from freewalk.ray.connecting import connect, ray_module
+        from freewalk.ray.shipping import pack
+        from freewalk.ray.tasks import slots, task_options
+        from freewalk.runtimes.ray_worker import Kit, work
+
+        self.job, self.runtime, self.inner = job, runtime, inner
+        kit = Kit(job, inner.engine(job) if inner.portable else inner)
+        room = pack(kit).bytes
+        self.machines = connect(runtime.address, _ROOM * room)
+        cards = inner.cards if runtime.gpus is None else runtime.gpus
+        cpus = runtime.cpus or _cores(self.machines, inner, cards)
+        self.slots = slots(self.machines, cpus, cards)
+        self.ray = ray_module()
+        self.kit = self.ray.put(pack(replace(kit, cores=cpus)))
+        self.task = self.ray.remote(work).options(**task_options(cpus, cards))
+        self.told: dict[str, str] = {}
+        self.sent = 0  # bytes of the walks, when they last travelled
+
+    @property
+    def pace(self) -> float:  # type: ignore[override]
+        """Seldom enough that sending states does not matter, often enough that little is lost."""
+        return self.runtime.interval or min(_LONGEST, max(_PACE, _SHARE * self.sent / _SPEED))
+
+    @property
+    def story(self) -> dict[str, str]:
+        """Where it ran, and what the engines say."""
+        counts = {"machine": len(self.machines), "task": self.slots}
+        machines, tasks = (f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
+        return {"cluster": f"{machines}, {tasks} at a time", **self.told}
+
+    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
+        """Move a state forward: each part on a worker."""
+        from freewalk.runtimes.ray_worker import Order, light, take
+
+        given = light(state, until)
+        order = Order(until, marks, state.paths.shape[1])
+        ranges = divided(state.walks, self.runtime.tasks or self.slots)
+        results = self._results([self.task.remote([self.kit], given.part(*walks), order) for walks in ranges])
+        take(state, given, results)
+        self.sent = 2 * sum(result.bytes for result in results)
+        measures = [result.measures for result in results if result.measures]
+        return {name: np.concatenate([part[name] for part in measures]) for name in measures[0]} if measures else {}
+
+    def measure(self, state: State) -> Measures:
+        """The measures of a state as it is."""
+        return self.advance(state, state.step, np.array([state.step]))
+
+    def _run(self, state: State, passage: Passage) -> Measures:
+        raise NotImplementedError("passages are run by the engines of the workers")
+
+    def _results(self, references: list[Any]) -> list[Sent]:
+        from freewalk.ray.tasks import cause_of
+
+        try:
+            results: list[Sent] = self.ray.get(references)
+        except Exception as error:
+            raise cause_of(error) from None
+        except BaseException:  # a second Ctrl-C
+            for reference in references:
+                self.ray.cancel(reference)
+            raise
+        for result in results:
+            self.told |= result.story
+            for warning in result.warned:
+                warnings.warn(warning, stacklevel=2)
+        return results
+
+
+def divided(walks: int, tasks: int) -> list[tuple[int, int]]:
+    """Walks in ranges as equal as whole blocks allow; a task has one at least.
+
+    Examples
+    --------
+    >>> divided(100, 3)
+    [(0, 32), (32, 64), (64, 100)]
+    >>> divided(2, 7)
+    [(0, 1), (1, 2)]
+    """
+    tasks = min(walks, tasks)
+    unit = LANES if walks >= LANES * tasks else 1
+    edges = np.linspace(0, walks // unit, tasks + 1).astype(int) * unit
+    return [(int(first), int(last)) for first, last in pairwise([*edges[:-1], walks])]
+
+
+def _cores(machines: list[Machine], inner: Runtime, cards: float) -> int:
+    """The cores of a task: all of the smallest machine where they can be used, so that tasks are few and fat."""
+    return max(1, min((one.cpus for one in machines if one.cpus), default=1)) if inner.threaded and not cards else 1

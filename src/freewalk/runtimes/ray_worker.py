@@ -1,0 +1,137 @@
+"""What a worker does: map a job once, advance walks that it is sent, and send them back.
+
+A state travels light: without the visits, which the worker counts from 0, and with the present step of its paths alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.ray.shipping import unpack
+from freewalk.runtimes.runtime import Engine, Runtime, side_by_side
+from freewalk.runtimes.state import Job, Measures, State
+
+STAGE = 2**20  # steps at a time: bounds arrays with one number per step
+_engines: dict[Any, Engine] = {}  # of the last job: what a worker has mapped stays in the object store
+
+
+class Order(NamedTuple):
+    """How far to advance, where to measure, and how many columns the paths of the whole run have."""
+
+    until: int
+    marks: NDArray[np.int64]
+    columns: int
+
+
+@dataclass
+class Sent:
+    """What comes back: walks, what they counted meanwhile, what was measured, and what else there is to say."""
+
+    state: State
+    visits: NDArray[np.integer] | tuple[NDArray[np.int64], NDArray[np.int64]]  # or where there are some, and how many
+    measures: Measures
+    story: dict[str, str]
+    warned: list[Warning]
+    bytes: int  # of all that
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A job for a worker: with the engine, where that can be sent, else with the runtime that makes it there."""
+
+    job: Job
+    made: Engine | Runtime
+    cores: int = 1
+
+    def engine(self) -> Engine:
+        """The engine, on the cores of a task."""
+        if isinstance(self.made, Engine):
+            self.made.use(self.cores)
+            return self.made
+        return self.made.engine(self.job)
+
+
+def light(state: State, until: int) -> State:
+    """A state that looks at everything but the visits and, of the paths, at the steps up to `until` alone."""
+    return replace(state, visits=state.visits[:, :0], paths=state.paths[:, state.step : until + 1])
+
+
+def take(state: State, given: State, results: list[Sent]) -> None:
+    """Make a state what parts of it have become, given the light one that they are parts of."""
+    given.join([result.state for result in results])
+    for field in fields(State):
+        if field.name not in ("visits", "paths", "path_of"):
+            setattr(state, field.name, getattr(given, field.name))
+    for result in results:
+        first, rows = result.state.first - state.first, result.state.rows
+        mine = state.visits if state.visits_are_summed else state.visits[first : first + rows]
+        if isinstance(result.visits, tuple):
+            cells, counts = result.visits
+            mine.reshape(-1)[cells] += counts
+        else:
+            mine += result.visits
+
+
+def work(wrapped: list[Any], part: State, order: Order) -> Sent:
+    """Advance walks, or measure them where they stand; the job is a reference in a list, so that it is fetched once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        engine = _engine(wrapped[0])
+        state = _whole(part, engine.job, order)
+        measures = _advance(engine, state, order)
+        engine.settle(state)
+    since = part.step
+    paths = state.paths[:, since : order.until + 1] if order.columns > 1 else state.paths
+    visits = _counts(state.visits)
+    back = replace(state, visits=state.visits[:, :0], paths=paths)
+    counts = visits if isinstance(visits, tuple) else (visits,)
+    arrays = [getattr(back, field.name) for field in fields(State)] + list(measures.values()) + list(counts)
+    size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+    said = [warning.message for warning in caught if isinstance(warning.message, Warning)]
+    return Sent(back, visits, measures, engine.story, said, size)
+
+
+def _engine(reference: Any) -> Engine:
+    import ray
+
+    if reference not in _engines:
+        _engines.clear()
+        _engines[reference] = unpack(ray.get(reference)).engine()
+    return _engines[reference]
+
+
+def _advance(engine: Engine, state: State, order: Order) -> Measures:
+    if state.step == order.until:
+        return engine.measure(state)
+    parts = []
+    while state.step < order.until:
+        end = min(state.step + STAGE, order.until)
+        parts.append(engine.advance(state, end, order.marks[(order.marks > state.step) & (order.marks <= end)]))
+    return side_by_side([part for part in parts if part])
+
+
+def _whole(part: State, job: Job, order: Order) -> State:
+    """A state in memory that may be written to."""
+    own = {field.name: getattr(part, field.name) for field in fields(State)}
+    own = {name: np.array(value) if isinstance(value, np.ndarray) else value for name, value in own.items()}
+    own["visits"] = np.zeros((part.visits.shape[0], job.kernel.graph.n), dtype=np.int64)
+    own["paths"] = np.zeros((part.paths.shape[0], order.columns), dtype=np.int32)
+    if part.paths.size:
+        own["paths"][:, part.step if order.columns > 1 else 0] = part.paths[:, 0]
+    return State(**own)
+
+
+def _counts(visits: NDArray[np.int64]) -> Any:
+    """Counts in the narrowest type that holds them or, where most are 0, those that are not."""
+    flat = visits.reshape(-1)
+    cells = np.flatnonzero(flat)
+    if 4 * cells.size < flat.size:
+        return cells, flat[cells]
+    most = int(flat.max(initial=0))
+    kind = next((kind for kind in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(kind).max), np.int64)
+    return visits.astype(kind)
