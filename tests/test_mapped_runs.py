@@ -215,6 +215,7 @@ def test_a_spec_names_both_files(mapped, tmp_path):
     assert not np.array_equal(other.data.loss.squeeze(), usual.data.loss)
 
 
+@pytest.mark.long
 def test_a_run_takes_little_memory_beside_the_files(tmp_path):
     """10⁶ nodes: 5.6 MB of files for every 10⁵ nodes are mapped, and 48 bytes per node are all that a run needs."""
     program = """

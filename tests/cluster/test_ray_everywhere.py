@@ -44,6 +44,7 @@ def test_specs(runtime):
     assert found.data.identical(parse(SPEC.replace("RUNTIME", "")).run().data)
 
 
+@pytest.mark.long
 def test_commands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("spec.toml").write_text(SPEC.replace("RUNTIME", ""))
@@ -55,6 +56,7 @@ def test_commands(tmp_path, monkeypatch):
     assert "Ray(" in second.provenance["parts"]["jumping"]["runtime"]
 
 
+@pytest.mark.long
 def test_comparisons():
     graph = fw.graphs.ring(12)
     problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=2, heavy=2, seed=1)
@@ -64,6 +66,7 @@ def test_comparisons():
     assert found[0].record.data.identical(found[1].record.data)
 
 
+@pytest.mark.long
 def test_studies(tmp_path):
     made = [
         studies.reproduce(["4a"], "stated", tmp_path / str(runtime), quick=True, runtime=runtime)

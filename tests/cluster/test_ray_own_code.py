@@ -103,10 +103,8 @@ def run(folder: Path, *command):
     return found.stdout
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["script", pytest.param("module", marks=pytest.mark.long), pytest.param("notebook", marks=pytest.mark.long)],
-)
+@pytest.mark.long  # tests/contract/test_ray_contract.py has classes of a user's own, in every run of the tests
+@pytest.mark.parametrize("place", ["script", "module", "notebook"])
 def test_code_of_a_users_own(tmp_path, place):
     if place == "script":
         (tmp_path / "script.py").write_text(OWN + USE)

@@ -41,7 +41,8 @@ print("same", fw.resume(part).data.identical(whole.data))
 """
 
 
-@pytest.mark.parametrize("number", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_signals_to_the_whole_group(number):
     found = subprocess.run(
         [sys.executable, "-c", SIGNALLED, number],
@@ -159,6 +160,7 @@ def test_without_ray(monkeypatch):
         fw.walk(KERNEL, steps=3, runtime="ray")
 
 
+@pytest.mark.long
 def test_the_handlers_of_signals_stay(tmp_path):
     script = """
 import signal

@@ -1,14 +1,18 @@
 """Wrong input to what reports offer is a FreewalkError, and nothing is written."""
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 
 import freewalk as fw
 from freewalk import report
 from freewalk.errors import FreewalkError, RecordError
+from freewalk.experiment import shipped
 from freewalk.report import Chart, Page, Section, Series, Table, Verdict, Walks
 
 
@@ -55,6 +59,14 @@ SECTION |= {"verdicts": [Verdict("c", "pass", "1")], "images": {"a": b"<svg/>"},
 SECTION |= {"tables": [Table(["a"], [["1"]])], "short": "s"}
 
 
+@cache
+def swept() -> xarray.Dataset:
+    """A sweep over three keys."""
+    over = {"walk.MHLJ.design.jump": [0.1, 0.5], "graph.n": [10, 12], "problem.seed": [1, 2]}
+    with TemporaryDirectory() as folder:
+        return fw.sweep(shipped("sweep.toml"), over, folder=folder)
+
+
 def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
     """Every public name of reports but those of diagnoses, with arguments that are right."""
     image, exact = folder / "a.png", record.data.isel(walk=0)[["mse", "messages"]]
@@ -81,6 +93,9 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
         report.occupancy: {"record": record, "path": image, "around": 3},
         report.partition_figure: {"partition": fw.data.IID().partition([0, 1], 2), "path": image},
         report.section_of: section | {"band": "none"} | shown,
+        report.sweep_curves: {"data": swept(), "path": image, "measure": "mse", "x": "graph.n"},
+        report.sweep_lines: {"data": swept(), "path": image, "measure": "mse", "x": "problem.seed"},
+        report.sweep_map: {"data": swept(), "path": image, "measure": "mse", "x": "graph.n", "y": "problem.seed"},
         report.summarize: {"record": record, "goal": 0.1} | shown,
         report.table: {"record": record, "goal": 0.1} | shown,
         report.text: {"record": record, "width": 80} | shown,

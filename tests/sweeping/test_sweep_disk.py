@@ -31,6 +31,7 @@ print(json.dumps([full.returncode, full.stderr, first, left, again.returncode, a
 """
 
 
+@pytest.mark.long
 def test_nothing_finished_is_lost_on_a_full_disk(tmp_path: Path) -> None:
     try:
         allowed = subprocess.run([*PRIVATE, "true"], capture_output=True, check=False).returncode == 0

@@ -88,6 +88,7 @@ def check(tmp_path: Path, points: int, kills: int, pause: float) -> None:
     assert left == {"locks"}
 
 
+@pytest.mark.long
 def test_a_few_points_killed_once(tmp_path: Path) -> None:
     check(tmp_path, points=16, kills=1, pause=0.02)
 

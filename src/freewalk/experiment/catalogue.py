@@ -1,6 +1,7 @@
 """What a spec may name: every listed graph, objective, design, rule and so on, and classes of the user's own."""
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -141,10 +142,7 @@ def on_data(name: str, listed: type, own: bool = False) -> Kind:
 
     Examples
     --------
-    >>> from freewalk.graphs import Graph
-    from freewalk.mapping import is_ours
-    from freewalk.objectives import LeastSquares, Predictor
-    from freewalk.objectives import read as read_problem
+    >>> from freewalk.objectives import LeastSquares
     >>> str(on_data("LeastSquares", LeastSquares).signature)
     "data, target=None, node=None, features=None, ridge=0.0, heavy=(), weight_by='node', relays=()"
     """
@@ -158,7 +156,7 @@ def on_data(name: str, listed: type, own: bool = False) -> Kind:
         if "features" not in taken or "targets" not in taken:
             raise SpecError(f"{name}: takes no features and targets, so it cannot learn from a file of data")
         file = folder / data
-        if file.is_file() and is_ours(file):
+        if os.path.isfile(file) and is_ours(file):  # also where a name is too long for a file
             return _saved(listed, file, [key for key in columns if columns[key] is not None], values, graph)
         samples = read_samples(file, **columns, graph=graph)
         nodes = samples.nodes if "graph" in taken else [graph.node(one) for one in samples.nodes.tolist()]
@@ -189,10 +187,7 @@ def on_dataset(name: str, listed: type, own: bool = False) -> Kind:
 
     Examples
     --------
-    >>> from freewalk.graphs import Graph
-    from freewalk.mapping import is_ours
-    from freewalk.objectives import LeastSquares, Predictor
-    from freewalk.objectives import read as read_problem
+    >>> from freewalk.objectives import LeastSquares
     >>> str(on_dataset("LeastSquares", LeastSquares).signature)
     "data, partition=IID(), test=0.0, intercept=True, standardize=None, seed=0, ridge=0.0, weight_by='node'"
     """
