@@ -158,7 +158,7 @@ def on_data(name: str, listed: type, own: bool = False) -> Kind:
         if "features" not in taken or "targets" not in taken:
             raise SpecError(f"{name}: takes no features and targets, so it cannot learn from a file of data")
         file = folder / data
-        if file.is_file() and is_ours(file):
+        if is_ours(file):
             return _saved(listed, file, [key for key in columns if columns[key] is not None], values, graph)
         samples = read_samples(file, **columns, graph=graph)
         nodes = samples.nodes if "graph" in taken else [graph.node(one) for one in samples.nodes.tolist()]
