@@ -299,15 +299,12 @@ class Opened:
 
 
 def is_ours(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as those of `writing` do, or is what is left of one.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    """
-    with open(path, "rb") as file:
-        begin = file.read(len(SIGNATURE))
+    """Whether a file begins as those of `writing` do, or is what is left of one; not if it cannot be read."""
+    try:
+        with _read(os.fspath(path), _check) as (file, _):
+            begin = file.read(len(SIGNATURE))
+    except (FreewalkError, UnicodeEncodeError):
+        return False
     return begin == SIGNATURE or (begin != b"" and SIGNATURE.startswith(begin))
 
 

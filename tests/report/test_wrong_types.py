@@ -75,6 +75,7 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
     page = Page("p", [Section("s", charts=[Chart("c", [SERIES], "y")])])
     section = {"record": record, "graph": record.graph, "exact": exact, "published": {"a": ([0, 1], [1.0, 2.0])}}
     section |= {"verdicts": [Verdict("c", "pass", "1")], "title": "t", "text": ["a"], "details": {"a": "b"}}
+    axes = {"measure": "mse", "x": "graph.n"}
     shown = {"measure": "mse", "axes": ["messages", "updates"]}
     problem = fw.objectives.LeastSquares.synthetic(6, dim=2, heavy=2, seed=1)
     found = fw.evaluate(record, problem, per_node=True)
@@ -93,9 +94,15 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
         report.occupancy: {"record": record, "path": image, "around": 3},
         report.partition_figure: {"partition": fw.data.IID().partition([0, 1], 2), "path": image},
         report.section_of: section | {"band": "none"} | shown,
-        report.sweep_curves: {"data": swept(), "path": image, "measure": "mse", "x": "graph.n"},
-        report.sweep_lines: {"data": swept(), "path": image, "measure": "mse", "x": "problem.seed"},
-        report.sweep_map: {"data": swept(), "path": image, "measure": "mse", "x": "graph.n", "y": "problem.seed"},
+        report.sweep_curves: {"data": swept(), "path": image} | axes,
+        report.sweep_lines: {"data": swept(), "path": image} | axes,
+        report.sweep_map: {"data": swept(), "path": image, "y": "walk.MHLJ.design.jump"} | axes,
+            "data": swept(),
+            "path": image,
+            "measure": "mse",
+            "x": "graph.n",
+            "y": "walk.MHLJ.design.jump",
+        },
         report.summarize: {"record": record, "goal": 0.1} | shown,
         report.table: {"record": record, "goal": 0.1} | shown,
         report.text: {"record": record, "width": 80} | shown,

@@ -1,7 +1,6 @@
 """What a spec may name: every listed graph, objective, design, rule and so on, and classes of the user's own."""
 
 import inspect
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -156,7 +155,7 @@ def on_data(name: str, listed: type, own: bool = False) -> Kind:
         if "features" not in taken or "targets" not in taken:
             raise SpecError(f"{name}: takes no features and targets, so it cannot learn from a file of data")
         file = folder / data
-        if os.path.isfile(file) and is_ours(file):  # also where a name is too long for a file
+        if is_ours(file):
             return _saved(listed, file, [key for key in columns if columns[key] is not None], values, graph)
         samples = read_samples(file, **columns, graph=graph)
         nodes = samples.nodes if "graph" in taken else [graph.node(one) for one in samples.nodes.tolist()]

@@ -77,7 +77,7 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
     file = check.path("read", "path", path)
     check.flag("read", "verify", verify)
     try:
-        if os.path.isfile(file) and is_ours(file):  # also where a name is too long for a file
+        if is_ours(file):
             return Graph._as_saved(*storing.opened(file, verify=verify))
         if file.suffix.lower() in (".graphml", ".gml"):
             return _read_markup(file)

@@ -12,6 +12,7 @@ from freewalk.report.figures import (
     STYLE,
     Where,
     axis_of_counts,
+    check,
     check_format,
     footnote,
     legend,
@@ -152,8 +153,7 @@ def sweep_map(
     if not view.others:
         raise RecordError(f"report: only {view.x!r} was varied, expected two keys for a heat map; draw lines")
     y = max(view.others, key=lambda key: view.final.sizes[key]) if y is None else y
-    if y not in view.others:
-        raise RecordError(f"report: y = {y!r}, expected one of {', '.join(view.others)}")
+    y = check.choice("report", "y", y, view.others)
     panels, more = _some([(panel, design) for panel in view.panels(view.x, y) for design in view.designs])
     log = _is_log(view, view.final.values)
     finite = view.final.values[np.isfinite(view.final.values) & ((view.final.values > 0) | (not log))]
