@@ -19,7 +19,7 @@ import freewalk as fw
 import freewalk.ray.shipping
 from freewalk.ray.connecting import cores, ray_module
 from freewalk.runtimes import ray_worker
-from freewalk.runtimes.ray import _LONGEST, _PACE, _SHARE, _SPEED
+from freewalk.runtimes.ray import pace_of
 
 DIM, DEGREE = 4, 4
 VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
@@ -82,15 +82,15 @@ def predict(costs: Costs, cluster: Cluster, run: Run, given: float | None = None
     walks = run.walks * (8 * DIM + FIELDS)
     summed = run.nodes * run.walks > VISITS_BY_WALK
     cells = run.nodes if summed else run.nodes * run.walks / cluster.machines  # counts of visits of one machine
-    interval = given or _PACE
-    for _ in range(20):  # what is sent depends on how long an interval is, and the other way round
+    interval = pace_of(0.0, given)
+    for _ in range(50):  # what is sent depends on how long an interval is, and the other way round
         made = free / cluster.machines * interval  # updates of a machine
         counts = min(_width(made / cells) * cells, 16 * made) * visits
         sent = walks / cluster.machines + counts
-        interval = given or min(_LONGEST, max(_PACE, _SHARE * 2 * sent * cluster.machines / _SPEED))
-    wire = (2 * walks + counts * cluster.machines) / cluster.bandwidth
-    beside = costs.task + 2 * cluster.latency + wire + costs.copy * cluster.machines * (2 * sent)
-    work = interval  # seconds of updates in an interval
+        wire = (2 * walks + counts * cluster.machines) / cluster.bandwidth
+        beside = costs.task + 2 * cluster.latency + wire + costs.copy * cluster.machines * (2 * sent)
+        interval = pace_of(beside, given)
+    work = max(interval - beside, 0.5 * interval)  # seconds of updates in an interval
     efficiency = work / (work + beside)
     rate = free * efficiency
     seconds = run.walks * run.steps / rate
@@ -159,7 +159,7 @@ def _travel() -> tuple[float, float]:
             began = time.perf_counter()
             engine.advance(state, step, np.array([], dtype=np.int64))
             times.append(time.perf_counter() - began)
-        found.append((float(np.median(times[2:])), engine.sent))
+        found.append((float(np.median(times[2:])), 2 * walks * (8 * DIM + FIELDS)))
     (first, small), (second, large) = found
     return first, (second - first) / (large - small)
 
@@ -170,10 +170,13 @@ def delayed(latency: float, bandwidth: float) -> Callable[..., object]:
     def work(job: object, part: fw.runtimes.State, order: object) -> object:
         from freewalk.runtimes import ray_worker
 
-        arrays = [value for value in vars(part).values() if isinstance(value, np.ndarray)]
-        time.sleep(latency + sum(array.nbytes for array in arrays) / bandwidth)
+        def size(state: fw.runtimes.State) -> int:
+            return sum(value.nbytes for value in vars(state).values() if isinstance(value, np.ndarray))
+
+        time.sleep(latency + size(part) / bandwidth)
         found = ray_worker.work(job, part, order)
-        time.sleep(latency + found.bytes / bandwidth)
+        counts = found.visits if isinstance(found.visits, tuple) else (found.visits,)
+        time.sleep(latency + (size(found.state) + sum(count.nbytes for count in counts)) / bandwidth)
         return found
 
     return work
@@ -188,21 +191,27 @@ def validate(costs: Costs, seconds: float) -> list[dict[str, float]]:
         problem, kernel = problem_of(nodes)
         for workers in (1, 2, 4):
             for latency, bandwidth in ((0.0, 1e12), (0.02, 1.25e8), (0.1, 1.25e7)):
-                steps = int(seconds / _at(costs.update, nodes) / walks * min(workers, cores()))
+                at_once = min(workers, cores())
+                steps = int(seconds / _at(costs.update, nodes) / walks * at_once)
+                # The cores are shared with others: what an update costs is measured right beside.
+                plain = fw.runtimes.CPU(threads=at_once)
+                alone = seconds_of(problem, kernel, steps // 3, walks, plain) - seconds_of(
+                    problem, kernel, 1, walks, plain
+                )
+                here = replace(costs, update={1: (cost := alone * at_once / (steps // 3 * walks)), 2: cost})
                 ray_worker.work = delayed(latency, bandwidth) if latency else work
                 runtime = fw.runtimes.Ray(tasks=workers, cpus=1)
                 seconds_of(problem, kernel, 100, walks, runtime)  # the workers have what they need
                 found = seconds_of(problem, kernel, steps, walks, runtime)
                 found -= seconds_of(problem, kernel, 1, walks, runtime)  # to begin and to end
                 ray_worker.work = work
-                at_once = min(workers, cores())
                 cluster = Cluster(at_once, 1, latency, bandwidth * at_once)  # each has a wire of its own
-                expected = predict(costs, cluster, Run(nodes, walks, steps)).seconds
+                expected = predict(here, cluster, Run(nodes, walks, steps)).seconds
                 rows.append(
                     {"nodes": nodes, "walks": walks, "workers": workers, "latency": latency}
                     | {"predicted": expected, "measured": found, "ratio": expected / found}
                 )
-                print("  " + "  ".join(f"{key} {value:g}" for key, value in rows[-1].items()), flush=True)
+                print("  " + "  ".join(f"{key} {value:.4g}" for key, value in rows[-1].items()), flush=True)
     ray.shutdown()
     return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _check = Checks(FreewalkError)
 _PACE, _LONGEST = 1.0, 30.0  # seconds between two states that come back
-_SHARE, _SPEED = 20, 5e8  # sending them takes at most 1 / so much of the time, at so many bytes per second
+_SHARE = 20  # what is not work takes at most 1 / so much of the time
 _MOST = 10**6
 _ROOM = 3  # copies of the job that a new object store has room for: a later one may come before an earlier one has gone
 
@@ -55,7 +56,8 @@ class Ray(Runtime):
         The cards of each task. None: 1 where `inner` is on one, else 0.
     interval
         The seconds after which walks come back: what a death may cost, and what Ctrl-C may have to wait. None: 1, or
-        up to 30 where states are so large that sending them would take more than a twentieth of the time.
+        up to 30 where sending them would take more than a twentieth of the time. At least half of the time is spent on
+        work.
 
     Raises
     ------
@@ -122,12 +124,12 @@ class RayEngine(Engine):
         self.kit = self.ray.put(pack(replace(kit, cores=cpus)))
         self.task = self.ray.remote(work).options(**task_options(cpus, cards))
         self.told: dict[str, str] = {}
-        self.sent = 0  # bytes of the walks, when they last travelled
+        self.beside = 0.0  # seconds of the last interval in which nobody worked: to send, to receive, to wait
 
     @property
     def pace(self) -> float:  # type: ignore[override]
         """Seldom enough that sending states does not matter, often enough that little is lost."""
-        return self.runtime.interval or min(_LONGEST, max(_PACE, _SHARE * self.sent / _SPEED))
+        return pace_of(self.beside, self.runtime.interval)
 
     @property
     def story(self) -> dict[str, str]:
@@ -140,12 +142,14 @@ class RayEngine(Engine):
         """Move a state forward: each part on a worker."""
         from freewalk.runtimes.ray_worker import Order, light, take
 
+        began = time.perf_counter()
         given = light(state, until)
         order = Order(until, marks, state.paths.shape[1])
         ranges = divided(state.walks, self.runtime.tasks or self.slots)
         results = self._results([self.task.remote([self.kit], given.part(*walks), order) for walks in ranges])
         take(state, given, results)
-        self.sent = 2 * sum(result.bytes for result in results)
+        worked = [result.seconds for result in results]
+        self.beside = max(0.0, time.perf_counter() - began - max(max(worked), sum(worked) / self.slots))
         measures = [result.measures for result in results if result.measures]
         return {name: np.concatenate([part[name] for part in measures]) for name in measures[0]} if measures else {}
 
@@ -172,6 +176,17 @@ class RayEngine(Engine):
             for warning in result.warned:
                 warnings.warn(warning, stacklevel=2)
         return results
+
+
+def pace_of(beside: float, interval: float | None = None) -> float:
+    """How long an interval should be of which so many seconds are no work; one that was asked for is, if it can.
+
+    Examples
+    --------
+    >>> pace_of(0.01), pace_of(0.2), pace_of(5.0), pace_of(100.0)
+    (1.0, 4.0, 30.0, 200.0)
+    """
+    return max(interval or min(_LONGEST, max(_PACE, _SHARE * beside)), 2 * beside)
 
 
 def divided(walks: int, tasks: int) -> list[tuple[int, int]]:

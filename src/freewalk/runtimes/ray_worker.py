@@ -5,6 +5,7 @@ A state travels light: without the visits, which the worker counts from 0, and w
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -37,7 +38,7 @@ class Sent:
     measures: Measures
     story: dict[str, str]
     warned: list[Warning]
-    bytes: int  # of all that
+    seconds: float  # that the worker has spent on it
 
 
 @dataclass(frozen=True)
@@ -83,17 +84,16 @@ def work(wrapped: list[Any], part: State, order: Order) -> Sent:
         warnings.simplefilter("always")
         engine = _engine(wrapped[0])
         state = _whole(part, engine.job, order)
+        began = time.perf_counter()
         measures = _advance(engine, state, order)
         engine.settle(state)
+        seconds = time.perf_counter() - began
     since = part.step
     paths = state.paths[:, since : order.until + 1] if order.columns > 1 else state.paths
     visits = _counts(state.visits)
     back = replace(state, visits=state.visits[:, :0], paths=paths)
-    counts = visits if isinstance(visits, tuple) else (visits,)
-    arrays = [getattr(back, field.name) for field in fields(State)] + list(measures.values()) + list(counts)
-    size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
     said = [warning.message for warning in caught if isinstance(warning.message, Warning)]
-    return Sent(back, visits, measures, engine.story, said, size)
+    return Sent(back, visits, measures, engine.story, said, seconds)
 
 
 def _engine(reference: Any) -> Engine:
