@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -216,6 +217,11 @@ def validate(costs: Costs, seconds: float) -> list[dict[str, float]]:
     return rows
 
 
+def _costs(known: dict[str, Any]) -> Costs:
+    tables = {name: {int(nodes): cost for nodes, cost in known[name].items()} for name in ("update", "build")}
+    return Costs(**{**known, **tables})
+
+
 def main() -> None:
     """Measure, check, predict."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -223,19 +229,26 @@ def main() -> None:
     options.add_argument("--sizes", type=int, nargs="*", default=[1000, 10_000, 100_000, 1_000_000, 10_000_000])
     options.add_argument("--nodes", type=float, default=1e9)
     options.add_argument("--walks", type=float, default=1e6)
-    options.add_argument("--steps", type=float, default=1e6)
+    options.add_argument("--steps", type=float, default=1e9)
     options.add_argument("--machines", type=int, default=100)
     options.add_argument("--cores", type=int, default=64)
     options.add_argument("--price", type=float, default=3.0, help="of a machine per hour")
+    options.add_argument("--costs", type=Path, help="what --out wrote before: measure nothing, predict only")
     options.add_argument("--out", type=Path, help="a JSON file for the costs, the checks and the prediction")
     given = options.parse_args()
-    ray = ray_module()
-    ray.init(address="local", include_dashboard=False, num_cpus=4, object_store_memory=2**31, logging_level="ERROR")
-    costs = measure(given.sizes)
-    print(f"task {1e3 * costs.task:.1f} ms, {1e-9 / costs.copy:.2f} GB/s, nanoseconds per update and core by nodes:")
-    print("  " + ", ".join(f"{nodes:,}: {1e9 * cost:.1f}" for nodes, cost in costs.update.items()))
-    print("predicted and measured seconds:")
-    rows = validate(costs, given.seconds)
+    if given.costs is not None:
+        known = json.loads(given.costs.read_text())
+        costs, rows = _costs(known["costs"]), known["checks"]
+    else:
+        ray = ray_module()
+        ray.init(address="local", include_dashboard=False, num_cpus=4, object_store_memory=2**31, logging_level="ERROR")
+        costs = measure(given.sizes)
+        print(
+            f"task {1e3 * costs.task:.1f} ms, {1e-9 / costs.copy:.2f} GB/s; nanoseconds per update and core by nodes:"
+        )
+        print("  " + ", ".join(f"{nodes:,}: {1e9 * cost:.1f}" for nodes, cost in costs.update.items()))
+        print("predicted and measured seconds:")
+        rows = validate(costs, given.seconds)
     ratios = np.array([row["ratio"] for row in rows])
     print(f"predicted / measured: from {ratios.min():.2f} to {ratios.max():.2f}, median {np.median(ratios):.2f}")
     run = Run(int(given.nodes), int(given.walks), int(given.steps))
@@ -245,8 +258,8 @@ def main() -> None:
     found["one of an hour, 100 Gbit/s"] = predict(costs, replace(cluster, bandwidth=1.25e10), run, 3600)
     for name, one in found.items():
         print(
-            f"{name}: {one.rate:.3g} updates/s ({100 * one.efficiency:.1f} % of the cores), {one.seconds:.3g} s, "
-            f"{one.price:,.0f} in money, {one.memory / 1e9:,.0f} GB per machine; every {one.interval:.0f} s a machine "
+            f"{name}: {one.rate:.3g} updates/s ({100 * one.efficiency:.0f} % of the cores), {one.seconds / 3600:.1f} hours, "
+            f"price {one.price:,.0f}, {one.memory / 1e9:,.0f} GB per machine; every {one.interval:.0f} s a machine "
             f"sends {one.sent / 1e9:.2f} GB, of which {one.visits / 1e9:.2f} GB are visits"
         )
     if given.out is not None:
