@@ -241,7 +241,8 @@ def main() -> None:
         costs, rows = _costs(known["costs"]), known["checks"]
     else:
         ray = ray_module()
-        ray.init(address="local", include_dashboard=False, num_cpus=4, object_store_memory=2**31, logging_level="ERROR")
+        options = {"include_dashboard": False, "num_cpus": 4, "object_store_memory": 2**31, "logging_level": "ERROR"}
+        ray.init(address="local", **options)
         costs = measure(given.sizes)
         print(
             f"task {1e3 * costs.task:.1f} ms, {1e-9 / costs.copy:.2f} GB/s; nanoseconds per update and core by nodes:"
@@ -258,9 +259,9 @@ def main() -> None:
     found["one of an hour, 100 Gbit/s"] = predict(costs, replace(cluster, bandwidth=1.25e10), run, 3600)
     for name, one in found.items():
         print(
-            f"{name}: {one.rate:.3g} updates/s ({100 * one.efficiency:.0f} % of the cores), {one.seconds / 3600:.1f} hours, "
-            f"price {one.price:,.0f}, {one.memory / 1e9:,.0f} GB per machine; every {one.interval:.0f} s a machine "
-            f"sends {one.sent / 1e9:.2f} GB, of which {one.visits / 1e9:.2f} GB are visits"
+            f"{name}: {one.rate:.3g} updates/s ({100 * one.efficiency:.0f} % of the cores), "
+            f"{one.seconds / 3600:.1f} hours, price {one.price:,.0f}, {one.memory / 1e9:,.0f} GB per machine; "
+            f"every {one.interval:.0f} s a machine sends {one.sent / 1e9:.2f} GB, {one.visits / 1e9:.2f} of visits"
         )
     if given.out is not None:
         shown = {"costs": asdict(costs), "checks": rows, "predictions": {name: asdict(p) for name, p in found.items()}}
