@@ -12,6 +12,7 @@ PROBLEM = fw.objectives.LeastSquares.synthetic(GRAPH.n, dim=5, heavy=2, seed=1)
 KERNEL = fw.designs.MHLJ(0.1, 0.5, 3).kernel(GRAPH, PROBLEM.smoothness)
 
 
+@pytest.mark.long
 def test_workers_killed_in_the_middle():
     options = {"steps": 400_000, "walks": 60, "every": 20_000, "paths": 2, "seed": 6}
     expected = fw.learn(PROBLEM, KERNEL, fw.rules.Momentum(1e-3, 0.5), **options)

@@ -91,7 +91,7 @@ def test_one_that_diverged_is_drawn_as_such(tmp_path: Path) -> None:
 def test_a_map_needs_two_keys(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"only 'walk.A.design.jump' was varied, expected two keys"):
         report.sweep_map(sweep().isel({"graph.n": 0, "problem.seed": 0}, drop=True), tmp_path / "a.png")
-    with pytest.raises(RecordError, match=r"y = 'problem.seed', expected one of graph.n"):
+    with pytest.raises(RecordError, match=r"y = 'problem.seed', expected 'graph.n'"):
         report.sweep_map(sweep(), tmp_path / "a.png", y="problem.seed")
 
 
