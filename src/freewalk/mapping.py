@@ -303,7 +303,7 @@ def is_ours(path: str | os.PathLike[str]) -> bool:
     try:
         with _read(os.fspath(path), _check) as (file, _):
             begin = file.read(len(SIGNATURE))
-    except (FreewalkError, UnicodeEncodeError):
+    except (FreewalkError, ValueError):
         return False
     return begin == SIGNATURE or (begin != b"" and SIGNATURE.startswith(begin))
 
