@@ -29,6 +29,10 @@ class AnalysisError(FreewalkError):
     """A question that has no exact answer here: the chain, the problem or its size does not allow one."""
 
 
+class PeerError(FreewalkError):
+    """Something between peers is wrong: a configuration, a certificate, a message."""
+
+
 class MissingExtra(FreewalkError):
     """An optional package is needed.
 

@@ -1,6 +1,7 @@
 """What one node has to know to take part in a walk: its neighbours, their ratios, and the table of probabilities."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,16 @@ class LocalKernel:
 
     def choose(self, step: int, draw: np.uint64) -> tuple[int, np.uint64, float]:
         """Which move the first word of the step chooses, the word's place in its interval, and how wide that is."""
-        return choose(rng.ends(faded(self.probabilities, self.fade, np.array([step])))[0], draw)
+        return choose(self._ends if self.fade is None else self._ends_at(step), draw)
+
+    @cached_property
+    def _ends(self) -> NDArray[np.uint64]:
+        """Where the intervals of words of all moves end, if that does not change with the step."""
+        return self._ends_at(0)
+
+    def _ends_at(self, step: int) -> NDArray[np.uint64]:
+        ends: NDArray[np.uint64] = rng.ends(faded(self.probabilities, self.fade, np.array([step])))[0]
+        return ends
 
     def hop(self, move: int, hop: int, draw: np.uint64) -> int:
         """The node to which hop number `hop` (0, 1, …) of a move goes from here."""

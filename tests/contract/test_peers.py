@@ -1,135 +1,36 @@
 """Local means local: isolated nodes that talk to their neighbours alone visit the nodes that `reference` visits.
 
-A peer holds `kernel.local(node)` and the end of a wire to each neighbour; it has never seen a graph or a kernel. What
-travels is a small packet of plain numbers. Its kinds are
-
-- `model`: the walk itself, at the start of a step or on the way through a jump;
-- `probe`: a jump that must be accepted at its end, with the ratio of its start;
-- `answer`: what the end decided, sent back over the same way.
-
-The words of a step are drawn anew by whoever needs them: they depend on the seed, the walk and the step alone.
+What runs here is the protocol of the real peers, `freewalk.peers.protocol`, in a world without faults. A node holds
+`kernel.local(node)` and hands messages to its neighbours; it has never seen a graph or a kernel.
 """
-
-from collections import deque
 
 import numpy as np
 import pytest
 from catalogue import DESIGNS, GRAPHS, begin, job_of, kernel_of
+from world import World
 
-from freewalk import rng
 from freewalk.errors import FreewalkError
+from freewalk.peers import messages as say
+from freewalk.peers.messages import Settings
+from freewalk.peers.protocol import Node
+from freewalk.peers.tokens import Generation, Key, Point
 from freewalk.runtimes import Reference
 
 SEED, WALKS, STEPS = 21, 4, 40
 LOCAL = [(design, graph) for design in DESIGNS for graph in GRAPHS if not design.startswith("Centralized")]
 
 
-class NotANeighbour(Exception):
-    pass
+class Counting(World):
+    """A world that counts what it carries along edges, and refuses all else."""
 
-
-class Network:
-    """Delivers packets along edges, refuses all others, and counts what it has carried."""
-
-    def __init__(self):
-        self.peers = {}
-        self.waiting = deque()
-        self.carried = {"model": np.zeros(WALKS, int), "probe": np.zeros(WALKS, int)}
-
-    def add(self, local):
-        def send(there, packet):
-            if there not in local.neighbours:
-                raise NotANeighbour(f"{local.node} sends to {there}")
-            if not all(type(value) in (int, float, str, bool) for value in packet.values()):
-                raise TypeError(f"only plain numbers travel: {packet}")
-            kind = "model" if packet["kind"] == "model" else "probe"
-            self.carried[kind][packet["walk"]] += 1
-            self.waiting.append((local.node, there, packet))
-
-        self.peers[local.node] = Peer(local, send)
-
-    def run(self):
-        while self.waiting:
-            here, there, packet = self.waiting.popleft()
-            self.peers[there].receive(here, dict(packet))
-
-
-class Peer:
-    """One node: its share of the kernel, a way to send, and a note of whom each probe came from."""
-
-    def __init__(self, local, send):
-        self.local = local
-        self.send = send
-        self.came_from = {}
-        self.log = []  # (walk, step) of every visit
-
-    def receive(self, sender, packet):
-        kind = packet.pop("kind")
-        if kind == "model":
-            self.carry(**packet)
-        elif kind == "probe":
-            self.came_from[packet["walk"], packet["step"], packet["hop"]] = sender
-            self.probe(**packet)
-        else:
-            self.answer(**packet)
-
-    def word(self, walk, step, index):
-        return rng.word(np.uint64(SEED), rng.MOVE, np.uint64(walk), np.uint64(step), np.uint64(index))
-
-    def hop(self, walk, step, move, hop):
-        return self.local.hop(move, hop, self.word(walk, step, hop + 1))
-
-    def visit(self, walk, step):
-        """The model is here at this step, and the next move begins."""
-        self.log.append((walk, step))
-        if step == STEPS:
-            return
-        move, offset, width = self.local.choose(step, self.word(walk, step, 0))
-        share = self.local.moves[move]
-        if share.ratio is None or share.hops == 0:
-            self.carry(walk, step, move, 0)
-        elif share.hops == 1:
-            there = self.hop(walk, step, move, 0)
-            ratio = share.neighbour_ratios[np.searchsorted(self.local.neighbours, there)]
-            if rng.accepts(offset, width, share.ratio, ratio):
-                self.carry(walk, step, move, 0)
-            else:
-                self.visit(walk, step + 1)
-        else:
-            self.probe(walk, step, 0, self.local.node, share.ratio)
-
-    def carry(self, walk, step, move, hop):
-        """Hand the model on, hop after hop; a row may keep it here for a hop."""
-        while hop < self.local.moves[move].hops:
-            there = self.hop(walk, step, move, hop)
-            hop += 1
-            if there != self.local.node:
-                self.send(there, {"kind": "model", "walk": walk, "step": step, "move": move, "hop": hop})
-                return
-        self.visit(walk, step + 1)
-
-    def probe(self, walk, step, hop, start, ratio):
-        """Send a probe on, or decide where it ends."""
-        move, offset, width = self.local.choose(step, self.word(walk, step, 0))
-        share = self.local.moves[move]
-        if hop < share.hops:
-            packet = {"kind": "probe", "walk": walk, "step": step, "hop": hop + 1, "start": start, "ratio": ratio}
-            self.send(self.hop(walk, step, move, hop), packet)
-        elif start == self.local.node:
-            self.visit(walk, step + 1)  # the probe came home: whatever the answer, the model stays
-        else:
-            self.answer(walk, step, hop, bool(rng.accepts(offset, width, ratio, share.ratio)))
-
-    def answer(self, walk, step, hop, accepted):
-        """Send the answer back to where the probe came from; at its start the model follows the probe, or stays."""
-        if hop > 0:
-            back = self.came_from.pop((walk, step, hop))
-            self.send(back, {"kind": "answer", "walk": walk, "step": step, "hop": hop - 1, "accepted": accepted})
-        elif accepted:
-            move, _, _ = self.local.choose(step, self.word(walk, step, 0))
-            self.carry(walk, step, move, 0)
-        else:
-            self.visit(walk, step + 1)
+    def does(self, node, actions):
+        for action in actions:
+            if isinstance(action, say.Send):
+                assert action.peer in self.locals[node].neighbours, f"{node} sends to {action.peer}"
+                if isinstance(action.message, (say.Transfer, say.Probe, say.Answer)):
+                    kind = "models" if isinstance(action.message, say.Transfer) else "probes"
+                    self.carried[kind][action.message.key.walk] += 1
+        super().does(node, actions)
 
 
 @pytest.mark.parametrize(("design", "graph"), LOCAL, ids=[" on ".join(names) for names in LOCAL])
@@ -140,21 +41,21 @@ def test_peers_walk_as_reference_does(design, graph):
     starts = state.nodes.tolist()
     Reference().engine(job).advance(state, STEPS, np.array([STEPS]))
 
-    network = Network()
-    for node in range(kernel.graph.n):
-        network.add(kernel.local(node))
-    for walk, node in enumerate(starts):
-        network.peers[node].visit(walk, 0)
-    network.run()
+    Counting.carried = {kind: np.zeros(WALKS, int) for kind in ("models", "probes")}
+    settings = Settings(seed=SEED, steps=STEPS, every=STEPS, nodes=kernel.graph.n)
+    world = Counting(kernel, settings, starts)
+    world.settle()
+    world.verify()
 
-    paths = np.full((WALKS, STEPS + 1), -1)
-    for node, peer in network.peers.items():
-        for walk, step in peer.log:
-            assert paths[walk, step] == -1, "a walk was at two nodes at once"
-            paths[walk, step] = node
-    assert np.array_equal(paths, state.paths)
-    assert np.array_equal(network.carried["model"], state.messages)
-    assert np.array_equal(network.carried["probe"], state.probes)
+    for walk, key in enumerate(world.keys):
+        (end,) = [node for node in range(kernel.graph.n) if key in world.disks[node] and world.disks[node][key].held]
+        token = world.nodes[end].custody[key].held
+        path = [*(node for _, node in token.payload[0]), end]
+        assert path == state.paths[walk].tolist()
+        assert (token.messages, token.probes) == (state.messages[walk], state.probes[walk])
+        assert not [line for journal in world.journals for line in journal if line.kind == "departure"]
+    assert np.array_equal(world.carried["models"], state.messages)
+    assert np.array_equal(world.carried["probes"], state.probes)
 
 
 def test_corrected_jumps_are_really_probed_and_refused():
@@ -177,13 +78,24 @@ def test_corrected_jumps_are_really_probed_and_refused():
     assert cases == {"accepted", "refused or home"}
 
 
-def test_a_peer_can_reach_its_neighbours_only():
-    network = Network()
-    network.add(kernel_of("SimpleWalk", "ring").local(0))
-    with pytest.raises(NotANeighbour):
-        network.peers[0].send(5, {"kind": "model", "walk": 0})
-    with pytest.raises(TypeError, match="only plain numbers travel"):
-        network.peers[0].send(1, {"kind": "model", "walk": 0, "graph": GRAPHS["ring"]})
+def test_strangers_and_nonsense_change_nothing():
+    """From one that is no neighbour, of a generation that cannot be, or of a step that no walk has."""
+    node = Node(kernel_of("SimpleWalk", "ring").local(0), Settings(seed=1, steps=10, every=1, nodes=12, generations=5))
+    key, good = Key("run", 0), Point(Generation(0, 3), 2, 1)
+    strange = [
+        (5, say.Offer(key, good)),
+        (1, say.Offer(key, good._replace(generation=Generation(2**63, 1)))),
+        (1, say.Offer(key, good._replace(generation=Generation(1, 12)))),
+        (1, say.Offer(key, good._replace(step=11))),
+        (1, say.Offer(key, good._replace(hop=7))),
+        (1, say.Known(key, Generation(6, 1))),
+        (1, say.Answer(key, good, True, ())),
+        (1, say.Probe(key, good, 1.0, (1, 1, 1, 1))),
+    ]
+    for sender, message in strange:
+        assert node.handle(say.Packet(sender, message)) == []
+        assert not node.custody
+    assert [type(action.message) for action in node.handle(say.Packet(1, say.Offer(key, good)))] == [say.Accept]
 
 
 def test_no_peer_can_be_made_of_a_global_law():

@@ -105,9 +105,35 @@ app = typer.Typer(
         "freewalk evaluate runs/digits  measure its final models, also at each node",
         "freewalk export runs/digits    write a model to a file, for PyTorch or any other program",
         "freewalk report runs/example   make one HTML page of it",
+        "freewalk network init my.toml net   the same walk between real processes, a folder for each node",
         "freewalk reproduce             the paper's figures and claims, with verdicts",
     ),
 )
+
+
+#: The command of a group that need not be named.
+DEFAULT = "run"
+
+
+class WithDefault(TyperGroup):
+    """Commands of which one need not be named: `freewalk sweep FILE` is `freewalk sweep run FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name in where it is missing; help is that of all commands."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+def group(*lines: str, default: bool = False) -> typer.Typer:
+    """A group of commands with these examples; with `default` the command `DEFAULT` need not be named."""
+    return typer.Typer(
+        cls=WithDefault if default else TyperGroup,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=examples(*lines),
+    )
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,19 +6,16 @@ from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from freewalk import terminal
-from freewalk.cli.application import Quiet, app, examples, stop
+from freewalk.cli.application import DEFAULT, Quiet, app, examples, group, stop
 
 if TYPE_CHECKING:
     from freewalk.sweeping.computing import Tell
     from freewalk.sweeping.folder import SweepFolder
-
-_DEFAULT = "run"
 
 
 class On(StrEnum):
@@ -29,27 +26,12 @@ class On(StrEnum):
     ray = "ray"
 
 
-class WithDefault(TyperGroup):
-    """Commands of which one need not be named: `freewalk sweep FILE` is `freewalk sweep run FILE`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name in where it is missing; help is that of all commands."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = [_DEFAULT, *args]
-        return super().parse_args(ctx, args)
-
-
-sweeps = typer.Typer(
-    cls=WithDefault,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples(
-        "freewalk sweep my.toml           compute all points; the same command continues",
-        "freewalk sweep my.toml --on ray  the same on a cluster",
-        "freewalk sweep status my.toml    how many are there, and who computes",
-        "freewalk sweep show my.toml      a table, figures and a page of what is there",
-    ),
+sweeps = group(
+    "freewalk sweep my.toml           compute all points; the same command continues",
+    "freewalk sweep my.toml --on ray  the same on a cluster",
+    "freewalk sweep status my.toml    how many are there, and who computes",
+    "freewalk sweep show my.toml      a table, figures and a page of what is there",
+    default=True,
 )
 app.add_typer(sweeps, name="sweep", help="Run a spec at every point of its table \\[sweep]: freewalk sweep FILE.")
 
@@ -60,7 +42,7 @@ Place = Annotated[Path, typer.Argument(metavar="SWEEP", help="The spec of a swee
 Out = Annotated[Path | None, typer.Option(help="The folder of the sweep; runs/<name of the spec> if not given.")]
 
 
-@sweeps.command(_DEFAULT, epilog=examples("freewalk sweep my.toml", "freewalk sweep my.toml --workers 4"))
+@sweeps.command(DEFAULT, epilog=examples("freewalk sweep my.toml", "freewalk sweep my.toml --workers 4"))
 def run(
     spec: SweepFile,
     out: Out = None,

@@ -29,7 +29,11 @@ BASES: dict[str, type] = {
     "schedule": Schedule,
 }
 #: What functions make, of which a spec can name one of the user's.
-MADE: dict[str, str] = {"dataset": "a fw.data.Dataset", "model": "a torch.nn.Module"}
+MADE: dict[str, str] = {
+    "dataset": "a fw.data.Dataset",
+    "model": "a torch.nn.Module",
+    "share": "the freewalk.objectives.objective.Share of a node",
+}
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 Tell = Callable[[str], None]
 

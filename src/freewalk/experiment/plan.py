@@ -79,6 +79,10 @@ class Plan:
         start = None if isinstance(tokens, str) else self.options["start"]
         return {**self.options, "tokens": tokens, "start": start}
 
+    def starts(self, label: str) -> NDArray[np.int32]:
+        """The first node of each token of one of the walks: token t of replica w is number w · tokens + t."""
+        return _nodes(self, label)
+
     @property
     def contestants(self) -> list[Method]:
         """The walks as `compare` takes them.

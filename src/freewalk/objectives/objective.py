@@ -252,9 +252,10 @@ class Share:
         """How many samples the node has; 0 at a relay."""
         return self.objective.samples(self.place) if self.factor > 0 else 0
 
-    def gradient(self, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
-        """Return ∇f_v(x), or the gradient of one sample."""
-        return np.asarray(self.factor * self.objective.gradient(self.place, x, sample))
+    def gradient(self, x: ArrayLike, sample: Any = None) -> NDArray[np.float64]:
+        """Return ∇f_v(x), or the gradient of one sample, or of several."""
+        chosen = () if sample is None else (sample,)  # an objective that is never sampled need not know how
+        return np.multiply(self.factor, self.objective.gradient(self.place, x, *chosen))
 
     def proximal(self, point: ArrayLike, penalty: float) -> NDArray[np.float64]:
         """Return the y that minimises f_v(y) + penalty/2 ‖y − point‖²."""

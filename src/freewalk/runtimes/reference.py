@@ -1,5 +1,6 @@
 """The reference runtime: plain, slow and obvious. Every other runtime is tested against it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -8,25 +9,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
+from freewalk.checks import Checks
 from freewalk.engine.arrays import Stretch
-from freewalk.engine.batches import draw_batch
 from freewalk.errors import FreewalkError
 from freewalk.kernel import Kernel, Move
 from freewalk.local import choose, outcome
 from freewalk.objectives import Objective
-from freewalk.objectives.objective import measured
+from freewalk.objectives.objective import Share, measured
 from freewalk.phases import Passage
 from freewalk.rules import Rule
-from freewalk.rules.rule import Visit, check_runs_on
+from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.exchanging import exchange_by
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
 from freewalk.runtimes.runtime import Runtime
 from freewalk.runtimes.state import Job, State
+from freewalk.runtimes.visiting import Occasion, by_coordinate, numbers_of, visit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reference(Runtime):
-    """One walk after the other, one step after the other, in Python and NumPy; any objective that has a gradient."""
+    """One walk after the other, one step after the other, in Python and NumPy; any objective that has a gradient.
+
+    Parameters
+    ----------
+    departures
+        Moves that end elsewhere than they should, (walk, step, node) each, as a network of real peers records them
+        where a neighbour could not be reached: with them a run of peers is repeated.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
+    >>> run = {"steps": 4, "walks": 1, "start": 0, "seed": 1, "paths": 1}
+    >>> fw.walk(kernel, runtime=Reference(), **run).data.path.values.tolist()
+    [[0, 4, 0, 1, 2]]
+    >>> fw.walk(kernel, runtime=Reference(departures=((0, 1, 4),)), **run).data.path.values.tolist()
+    [[0, 4, 4, 0, 4]]
+    """
+
+    departures: tuple[tuple[int, int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        values = self.departures if np.size(self.departures) else np.zeros((0, 3), dtype=np.int64)
+        remedy = "give (walk, step, node) for each"
+        rows = Checks(FreewalkError).integers("Reference", "departures", values, (None, 3), low=0, remedy=remedy)
+        object.__setattr__(self, "departures", tuple(map(tuple, rows.tolist())))  # a record from a file has lists
+
+    def __repr__(self) -> str:
+        """What differs from the usual."""
+        return f"Reference({f'departures={self.departures}' if self.departures else ''})"
 
     def engine(self, job: Job) -> HalvesEngine:
         """Make a job ready; this runtime runs them all, but for what only another one knows."""
@@ -42,7 +73,10 @@ class Reference(Runtime):
                     "out"
                 )
         learner = None if job.objective is None else ReferenceLearner(job, job.objective)
-        return HalvesEngine(job, ReferenceWalker(job), learner, threads=1)
+        return HalvesEngine(job, ReferenceWalker(job, self._departures()), learner, threads=1)
+
+    def _departures(self) -> dict[tuple[int, int], int]:
+        return {(walk, step): node for walk, step, node in self.departures}
 
 
 # The walking half.
@@ -53,17 +87,18 @@ class ReferenceWalker(Walker):
     """A kernel's table, read move by move."""
 
     job: Job
+    departures: Mapping[tuple[int, int], int]
 
     def along(self, state: State, passage: Passage) -> "Walking":
         """Get ready to walk a passage."""
-        return Walking(self.job, state, passage)
+        return Walking(self, state, passage)
 
 
 class Walking(Course):
     """A passage that is walked."""
 
-    def __init__(self, job: Job, state: State, passage: Passage) -> None:
-        self.job, self.state, self.passage = job, state, passage
+    def __init__(self, walker: ReferenceWalker, state: State, passage: Passage) -> None:
+        self.walker, self.state, self.passage = walker, state, passage
         counts = {name: state.summed(getattr(state, name)) for name in ("messages", "probes")}
         self.measures = {name: np.repeat(count[:, None], passage.marks.size, axis=1) for name, count in counts.items()}
 
@@ -76,7 +111,7 @@ class Walking(Course):
                 node = int(state.nodes[row])
                 path[now - stretch.start, row - stretch.first] = node
                 state.visits[0 if state.visits_are_summed else row, node] += 1
-                end, messages, probes = _move(kernel, ends, self.job.seed, state.first + row, now, node)
+                end, messages, probes = self._move(kernel, ends, state.first + row, now, node)
                 state.nodes[row] = end
                 state.messages[row] += messages
                 state.probes[row] += probes
@@ -86,6 +121,13 @@ class Walking(Course):
                 walks = slice(stretch.first // state.tokens, stretch.last // state.tokens)
                 for name, column in self.measures.items():
                     column[walks, mark] = state.summed(getattr(state, name))[walks]
+
+    def _move(self, kernel: Kernel, ends: NDArray[np.uint64], walk: int, now: int, node: int) -> tuple[int, int, int]:
+        """One move, or what became of it."""
+        if (walk, now) in self.walker.departures:
+            end = self.walker.departures[walk, now]
+            return end, int(end != node), 0
+        return _move(kernel, ends, self.walker.job.seed, walk, now, node)
 
 
 def _move(kernel: Kernel, ends: NDArray[np.uint64], seed: int, walk: int, step: int, node: int) -> tuple[int, int, int]:
@@ -146,8 +188,7 @@ class Learning(Course):
 
     def __init__(self, job: Job, objective: Objective, rule: Rule, state: State, passage: Passage) -> None:
         self.job, self.objective, self.rule, self.state, self.passage = job, objective, rule, state, passage
-        names: Any = type(rule.numbers)
-        self.numbers = names(*(float(np.dtype(job.precision).type(value)) for value in rule.numbers))
+        self.numbers = numbers_of(rule, job.precision)
         floats = [name for name, kind in job.measured.items() if kind == "float64"]
         self.measures = {name: np.empty((state.walks, passage.marks.size)) for name in floats}
         if passage.phase.exchange is not None:
@@ -184,24 +225,16 @@ class Learning(Course):
 
     def _visit(self, row: int, node: int, now: int) -> None:
         """The local steps of one visit."""
-        rule, state, kernel = self.rule, self.state, self.passage.phase.kernel
+        state, kernel = self.state, self.passage.phase.kernel
         visits = 0
-        if rule.counts_visits:
+        if self.rule.counts_visits:
             state.seen[row, node] += 1
             visits = int(state.seen[row, node])
-        rate = float(rule.rates(np.array([now]))[0])
-        weight = float(kernel.weights[node]) if rule.weighted else 1.0
-        for local in range(rule.local_steps):
-            count = (now - self.passage.began) * rule.local_steps + local
-            visit = Visit(rate, weight, count, kernel.graph.n, visits)
-            if self.objective.samples(node) > 0 or rule.proximal:
-                self._update(visit, row, node, self._gradient(visit, row, node, now, local))
-            elif rule.stores:  # a relay, which counts as a node whose loss is 0
-                self._update(visit, row, node, np.zeros(state.dim))
-            else:  # a relay, which leaves the model as it is
-                model = state.models[row].copy()
-                self._update(visit._replace(rate=0.0), row, node, np.zeros(state.dim))
-                state.models[row] = model
+        weight, began = float(kernel.weights[node]), self.passage.began
+        rate = float(self.rule.rates(np.array([now]))[0])
+        occasion = Occasion(self.job.seed, state.first + row, now, rate, began, kernel.graph.n, weight, visits)
+        share = Share(self.objective, node, node, 1.0)
+        visit(self.rule, self.numbers, share, self._vectors(row, node), occasion, by_coordinate)
 
     def _vectors(self, row: int, node: int) -> dict[str, NDArray[Any]]:
         """The model and the vectors of the rule, by name; writing into them changes the state."""
@@ -209,42 +242,3 @@ class Learning(Course):
         carried = {name: self.state.carried[index, row] for index, name in enumerate(self.rule.carries)}
         stored = {name: self.state.stored[keeper, node, index] for index, name in enumerate(self.rule.stores)}
         return {"x": self.state.models[row], **carried, **stored}
-
-    def _gradient(self, visit: Visit, row: int, node: int, now: int, local: int) -> NDArray[np.float64]:
-        """What the rule asks of the node: a gradient, or the solution of its own problem near a point."""
-        rule, vectors = self.rule, self._vectors(row, node)
-        with np.errstate(all="ignore"):
-            if rule.proximal:
-                point, penalty = rule.point(visit, self.numbers, *vectors.values())
-                return self.objective.proximal(node, point, penalty)
-            if not rule.sampled and self.objective.batch is None:  # only what samples needs an objective that can
-                return self.objective.gradient(node, vectors[rule.evaluates])
-            if not rule.sampled:
-                return self.objective.gradient(node, vectors[rule.evaluates], self._batch(row, node, now, local))
-            key = (self.job.seed, rng.SAMPLE, self.state.first + row, now, local)
-            draw = rng.word(*(np.uint64(number) for number in key))
-            sample = int(rng.pick(draw, np.uint64(self.objective.samples(node))))
-            return self.objective.gradient(node, vectors[rule.evaluates], sample)
-
-    def _batch(self, row: int, node: int, now: int, local: int) -> NDArray[np.int64]:
-        """The samples of a minibatch: all of the node where it has no more."""
-        size = self.objective.samples(node)
-        chosen = np.arange(min(size, self.objective.batch or size))
-        if chosen.size < size:
-            seed, number, step = np.uint64(self.job.seed), np.uint64(self.state.first + row), np.uint64(now)
-            draw_batch(seed, number, step, local, size, chosen)
-        return chosen
-
-    def _update(self, visit: Visit, row: int, node: int, gradient: NDArray[np.float64]) -> None:
-        """Update every coordinate by the rule's function, as compiled runtimes do."""
-        vectors = list(self._vectors(row, node).values())
-        for j in range(self.state.dim):
-            x, *others = (float(vector[j]) for vector in vectors)
-            try:
-                with np.errstate(all="ignore"):
-                    result = self.rule.update(visit, self.numbers, x, float(gradient[j]), *others)
-            except ArithmeticError:  # plain Python raises where compiled code goes on with what is not finite
-                lost = others if self.objective.samples(node) == 0 else [np.nan] * len(others)
-                result = (np.nan, *lost) if others else np.nan
-            for vector, number in zip(vectors, result if len(vectors) > 1 else (result,), strict=True):
-                vector[j] = np.nan if isinstance(number, complex) else number  # a power of a negative number

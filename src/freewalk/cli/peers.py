@@ -1,0 +1,253 @@
+"""Make a network of real peers, run it and bring home what it learned; run one node, or say what is wrong with it."""
+
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freewalk import terminal
+from freewalk.cli.application import DEFAULT, Quiet, SpecFile, app, examples, group
+
+_PROBLEMS = 1  # the exit code of a check that found some
+_SHOWN = 12  # nodes in a table
+
+networks = group(
+    "freewalk network init my.toml net   write a folder for each node",
+    "freewalk network up net             start all nodes on this machine",
+    "freewalk network launch net         begin the walks",
+    "freewalk network watch net          see where they are",
+    "freewalk network collect net        bring home the models and the record",
+    "freewalk network down net           end all nodes",
+)
+app.add_typer(networks, name="network", help="The walk between real processes: a network of nodes on this machine.")
+
+nodes = group(
+    "freewalk node net/node-0007/config.toml         run a node",
+    "freewalk node check net/node-0007/config.toml   say what is wrong, and what to do",
+    default=True,
+)
+app.add_typer(nodes, name="node", help="One node of a network.")
+
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="What a node is told, a TOML file; `freewalk network init` writes it.")
+]
+
+
+@networks.callback()
+def network() -> None:
+    """The walk between real processes: every node is one, with its own data, and knows its neighbours alone."""
+
+
+@nodes.callback()
+def node() -> None:
+    """One node of a network."""
+
+
+@networks.command(
+    epilog=examples("freewalk network init my.toml net", 'freewalk network init my.toml net --label "MHLJ" --lease 5')
+)
+def init(
+    spec: SpecFile,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    label: Annotated[
+        str | None, typer.Option(help="Which walk of the spec, by its label; not needed where there is one.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address of this machine at which nodes listen.")] = "127.0.0.1",
+    first_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The first port to use; any that are free if not given.")
+    ] = None,
+    lease: Annotated[
+        float | None, typer.Option(help="Seconds without a sign of life after which a token is re-issued.")
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Without certificates, for trying things out on 127.0.0.1.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the network in the folder, with all that its nodes have kept.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a folder for each node of a spec: configuration, certificate, key and data; and one for the operator.
+
+    A spec can name classes of your own as "module:Name". They are imported, which executes their code.
+    """
+    from freewalk.peers.network import init as make
+
+    tell = None if quiet else partial(terminal.say, style="")
+    options = {"label": label, "host": host, "first_port": first_port, "plain": plain, "lease": lease, "force": force}
+    made = make(spec, folder, **options, tell=tell)  # type: ignore[arg-type]
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("node", "name", "address", "tokens"):
+        table.add_column(head, justify="left" if head in ("name", "address") else "right")
+    for one in made.nodes[:_SHOWN]:
+        count = made.starts.count(one.number)
+        table.add_row(str(one.number), one.name, one.address, str(count or ""))
+    console, rest = terminal.console(quiet), len(made.nodes) - _SHOWN
+    console.print(table)
+    if rest > 0:
+        console.print(f"and {rest} more", highlight=False)
+    security = "plain connections" if made.table.plain else f"certificates; the authority's key is in {folder}/operator"
+    run = made.table.run
+    words = [
+        f"{made.table.label}: {len(made.nodes)} nodes, {run.tokens} tokens of {run.steps:,} updates, {security}",
+        f"next  {shlex.join(['freewalk', 'network', 'up', str(folder)])}",
+    ]
+    console.print("\n".join(words), markup=False, highlight=False, soft_wrap=True)
+
+
+@nodes.command(epilog=examples("freewalk node check net/node-0007/config.toml"))
+def check(config: ConfigFile) -> None:
+    """Say what is wrong with a node, and what to do: certificate, clock, port, versions, data, state, neighbours.
+
+    Code that the configuration names is imported, which executes it. The exit code is 1 if anything is wrong.
+    """
+    from freewalk.peers.checking import findings
+    from freewalk.peers.config import NodeConfig
+
+    console, wrong = terminal.console(), False
+    for one in findings(NodeConfig.read(config, partial(terminal.say, style=""))):
+        lines = [f"wrong  {one.name}: {words}" for words in one.problems] or [
+            f"{'ok    ' if one.done else 'open  '} {one.name}: {one.words}"
+        ]
+        wrong = wrong or bool(one.problems)
+        console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    if wrong:
+        raise typer.Exit(_PROBLEMS)
+
+
+RunName = Annotated[str, typer.Option("--run", help="The name of the run.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a network.")]
+
+
+@nodes.command(DEFAULT, epilog=examples("freewalk node net/node-0007/config.toml"))
+def run(
+    config: ConfigFile,
+    log: Annotated[Path | None, typer.Option(help="Write the log to this file.")] = None,
+) -> None:
+    """Run a node until it is told to end, by Ctrl-C or a signal.
+
+    Code that the configuration names is imported, which executes it.
+    """
+    from freewalk.peers import running
+    from freewalk.peers.config import NodeConfig
+
+    running.demand()
+    running.log_to(log)
+    running.run(NodeConfig.read(config, partial(terminal.say, style="")))
+
+
+@networks.command(epilog=examples("freewalk network up net", "freewalk network up net --detach"))
+def up(
+    folder: Folder,
+    detach: Annotated[bool, typer.Option("--detach", help="Return as soon as all nodes answer.")] = False,
+) -> None:
+    """Start all nodes on this machine, each a process of its own, and start again those that die.
+
+    The log of each node is `log` in its folder.
+    """
+    from freewalk.peers import upholding
+
+    upholding.up(folder, detach, partial(terminal.say, style=""))
+
+
+@networks.command(epilog=examples("freewalk network down net"))
+def down(folder: Folder) -> None:
+    """End all nodes that `up` has started; what they know stays on their disks."""
+    from freewalk.peers import supervising
+
+    ended = supervising.end(folder)
+    terminal.say(f"{folder}: all nodes have ended" if ended else f"{folder}: no nodes were running here", style="")
+
+
+@networks.command(epilog=examples("freewalk network launch net", "freewalk network launch net --run second"))
+def launch(folder: Folder, run: RunName = "first") -> None:
+    """Hand the first model of each token to the node where it starts."""
+    import asyncio
+
+    from freewalk.peers import collecting
+    from freewalk.peers.network import Network
+
+    network = Network.read(folder, partial(terminal.say, style=""))
+    asyncio.run(collecting.launch(network, run))
+    many = network.table.run.tokens
+    terminal.say(f"run {run!r}: launched {many} token{'s' * (many != 1)}", style="")
+    terminal.say(f"next  {shlex.join(['freewalk', 'network', 'watch', str(folder)])}", style="")
+
+
+@networks.command(epilog=examples("freewalk network watch net", "freewalk network watch net --json --once"))
+def watch(
+    folder: Folder,
+    run: RunName = "first",
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each look, for other programs.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and return.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+) -> None:
+    """Show where each token is, how far it has come, and which nodes answer; until all tokens have finished."""
+    import asyncio
+
+    from rich.live import Live
+
+    from freewalk.peers import watching
+    from freewalk.peers.collecting import operator_of
+    from freewalk.peers.network import Network
+
+    network = Network.read(folder, partial(terminal.say, style=""))
+
+    async def look() -> None:
+        async with operator_of(network) as operator:
+            with Live(console=terminal.console(as_json), auto_refresh=False) as live:
+                while True:
+                    seen = await watching.glance(operator, network, run)
+                    if as_json:
+                        typer.echo(watching.as_json(network, run, seen))
+                    live.update(watching.table(network, run, seen), refresh=True)
+                    if once or seen.over:
+                        return
+                    await asyncio.sleep(every)
+
+    asyncio.run(look())
+
+
+@networks.command(epilog=examples("freewalk network collect net", "freewalk network collect net --out runs/mine"))
+def collect(
+    folder: Folder,
+    run: RunName = "first",
+    out: Annotated[Path | None, typer.Option(help="The folder for the record; DIR/runs/<run> if not given.")] = None,
+    wait: Annotated[float | None, typer.Option(help="How many seconds to wait for walks under way.")] = None,
+) -> None:
+    """Bring home the final models and the record that the journals of all nodes make up together.
+
+    It fails, with what is missing, if an update of a surviving token is in no journal, or in two.
+    """
+    import asyncio
+
+    from freewalk.peers import collecting
+    from freewalk.peers.joining import Collected
+    from freewalk.peers.network import Network
+
+    network = Network.read(folder, partial(terminal.say, style=""))
+
+    async def bring() -> Collected:
+        if wait is not None:
+            await collecting.finished(network, run, wait)
+        return await collecting.collect(network, run)
+
+    collected = asyncio.run(bring())
+    home = out or folder / "runs" / run
+    home.mkdir(parents=True, exist_ok=True)
+    collected.record.save(home / "record.npz")
+    console, told = terminal.console(), collected.record.provenance
+    for row, story in enumerate(collected.stories):
+        words = f"token {row}: {len(story.updates):,} updates, ended at {network.nodes[story.end.node].name}"
+        words += f", {story.end.messages:,} messages, {len(story.departures)} departures"
+        if story.reissues:
+            words += f", re-issued {story.reissues} times, {story.discarded:,} updates discarded"
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
+    primary = collected.record.data.attrs["primary"]
+    value = float(collected.record.data[primary][..., -1].mean())
+    console.print(f"{primary} {value:.4g}; {told['wire_bytes']:,} bytes on the wire", highlight=False)
+    console.print(f"record  {home / 'record.npz'}", markup=False, highlight=False, soft_wrap=True)

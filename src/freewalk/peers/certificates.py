@@ -1,0 +1,373 @@
+"""A private certificate authority, made on the spot, and the certificates that it signs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from freewalk.checks import Checks, show
+from freewalk.errors import MissingExtra, PeerError
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+#: The names of the files in the folder of a node, and of the operator.
+CERTIFICATE, KEY, AUTHORITY, AUTHORITY_KEY = "certificate.pem", "key.pem", "authority.pem", "authority-key.pem"
+YEARS, YEARS_OF_AUTHORITY = 1.0, 10.0
+LOOPBACK = ("127.0.0.1", "::1")
+_BEFORE = timedelta(minutes=5)  # clocks differ a little
+_LONGEST = 64  # letters of a common name
+
+check = Checks(PeerError)
+
+
+class Issued(NamedTuple):
+    """A certificate and its private key, both as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class Description(NamedTuple):
+    """What a certificate says.
+
+    Attributes
+    ----------
+    name, issuer
+        The common names of its owner and of whoever signed it.
+    names, addresses
+        Its other names: DNS names and IP addresses.
+    begins, ends
+        Between which it is valid.
+    usages
+        "server", "client", both, or for an authority neither.
+    """
+
+    name: str
+    issuer: str
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+    begins: datetime
+    ends: datetime
+    usages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A certificate authority: whoever has its key admits nodes to a network.
+
+    Parameters
+    ----------
+    certificate, key
+        As PEM.
+
+    Examples
+    --------
+    >>> authority = Authority.new("my network")
+    >>> found = describe(authority.issue("node-0007").certificate)
+    >>> found.name, found.issuer, found.addresses
+    ('node-0007', 'my network', ('127.0.0.1', '::1'))
+    """
+
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        """Without the key, so that no log has it."""
+        return f"Authority({self._name!r})"
+
+    @staticmethod
+    def new(name: str, years: float = YEARS_OF_AUTHORITY) -> Authority:
+        """A new authority with a key of its own.
+
+        Raises
+        ------
+        PeerError
+            If the name is no text of up to 64 letters, or the years are not a number > 0.
+        MissingExtra
+            Without the package cryptography.
+        """
+        _demand()
+        from cryptography import x509
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(name, name, key.public_key(), years)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        return Authority(*_signed(builder, key, key))
+
+    @staticmethod
+    def read(folder: Path) -> Authority:
+        """The authority whose certificate and key are in the folder of the operator."""
+        return Authority(_read(folder / AUTHORITY), _read(folder / AUTHORITY_KEY))
+
+    def write(self, folder: Path) -> None:
+        """Write certificate and key to the folder of the operator, where the key belongs and nowhere else."""
+        write_open(folder / AUTHORITY, self.certificate)
+        write_secret(folder / AUTHORITY_KEY, self.key)
+
+    def issue(self, name: str, hosts: Sequence[str] = LOOPBACK, years: float = YEARS) -> Issued:
+        """A certificate for a node or an operator, for both ends of a connection, and its key.
+
+        Parameters
+        ----------
+        name
+            The name of the node: the common name and a DNS name of the certificate.
+        hosts
+            The addresses and host names under which it can be reached.
+        years
+            For how long it is valid; never longer than the authority itself.
+        """
+        from cryptography import x509
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        own, own_key = self._certificate, _key(self.key, "the key of the authority")
+        builder = _builder(name, self._name, key.public_key(), years, own.not_valid_after_utc)
+        others = [_general_name(name, host) for host in dict.fromkeys(hosts) if host != name]
+        names = x509.SubjectAlternativeName([_general_name(name, name, dns=True), *others])
+        both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(own.public_key())  # type: ignore[arg-type]
+        builder = builder.add_extension(names, critical=False).add_extension(both, critical=False)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
+        return Issued(*_signed(builder.add_extension(signer, critical=False), key, own_key))
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        return _certificate(self.certificate, "the certificate of the authority")
+
+    @property
+    def _name(self) -> str:
+        return describe(self.certificate).name
+
+
+def describe(pem: bytes) -> Description:
+    """What a certificate says.
+
+    Raises
+    ------
+    PeerError
+        If it is not a certificate as PEM.
+    """
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    found = _certificate(pem, "the certificate")
+    words = {ExtendedKeyUsageOID.SERVER_AUTH: "server", ExtendedKeyUsageOID.CLIENT_AUTH: "client"}
+    common = [
+        "".join(str(one.value) for one in name.get_attributes_for_oid(NameOID.COMMON_NAME)[:1])
+        for name in (found.subject, found.issuer)
+    ]
+    others: Any = _extension(found, x509.SubjectAlternativeName)
+    usages: Any = _extension(found, x509.ExtendedKeyUsage) or ()
+    return Description(
+        common[0],
+        common[1],
+        tuple(others.get_values_for_type(x509.DNSName)) if others else (),
+        tuple(str(one) for one in others.get_values_for_type(x509.IPAddress)) if others else (),
+        found.not_valid_before_utc,
+        found.not_valid_after_utc,
+        tuple(words[one] for one in usages if one in words),
+    )
+
+
+def problems(certificate: Path, key: Path, authority: Path, name: str, now: datetime | None = None) -> list[str]:
+    """What is wrong with the certificate of a node, each with what to do; an empty list if nothing is.
+
+    Parameters
+    ----------
+    certificate, key, authority
+        The files: of the node, and of the authority that all nodes trust.
+    name
+        What the node is called.
+    now
+        The time; that of this machine's clock if not given.
+    """
+    _demand()
+    now = datetime.now(UTC) if now is None else now
+    found: list[str] = []
+    try:
+        pem, own, signer = _read(certificate), _read(key), _read(authority)
+        described = describe(pem)
+        certified, trusted = _certificate(pem, str(certificate)), _certificate(signer, str(authority))
+        private = _key(own, str(key))
+    except PeerError as error:
+        return [str(error)]
+    again = "issue a new one with the authority of this network"
+    if described.name != name or name not in described.names:
+        found.append(
+            f"{certificate}: is that of {show(described.name)}, expected {name!r}, the name of the node; {again}"
+        )
+    if missing := [usage for usage in ("server", "client") if usage not in described.usages]:
+        found.append(f"{certificate}: is not meant for a {' and a '.join(missing)}, expected one for both; {again}")
+    try:
+        certified.verify_directly_issued_by(trusted)
+    except Exception:  # a ValueError, a TypeError or an InvalidSignature: it is not from there
+        found.append(
+            f"{certificate}: was signed by {show(described.issuer)} with another key than that in {authority}, "
+            "expected the authority of this network; copy both from the same network"
+        )
+    if _public(private.public_key()) != _public(certified.public_key()):
+        found.append(f"{key}: does not belong to {certificate}; copy both from the same folder")
+    for file, one in ((certificate, described), (authority, describe(signer))):
+        found += _out_of_time(file, one, now)
+    return found + _too_open(key)
+
+
+def write_secret(path: Path, data: bytes) -> None:
+    """Write a file that only its owner can read; it was never any other."""
+    _write(path, data, 0o600)
+
+
+def write_open(path: Path, data: bytes) -> None:
+    """Write a file that anybody may read."""
+    _write(path, data, 0o644)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    try:
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise PeerError(f"{path}: cannot be written ({error.strerror or error}); give another folder") from error
+
+
+def _out_of_time(file: Path, described: Description, now: datetime) -> list[str]:
+    clock = f"the clock of this machine says {now:%Y-%m-%d %H:%M} UTC"
+    if now < described.begins:
+        return [f"{file}: is valid from {described.begins:%Y-%m-%d %H:%M} UTC on, and {clock}; set the clock right"]
+    if now > described.ends:
+        return [
+            f"{file}: expired at {described.ends:%Y-%m-%d %H:%M} UTC, and {clock}; if the clock is right, issue a new "
+            "one with the authority of this network"
+        ]
+    return []
+
+
+def _too_open(key: Path) -> list[str]:
+    mode = stat.S_IMODE(key.stat().st_mode)
+    if os.name == "nt" or not mode & 0o077:
+        return []
+    return [f"{key}: others than its owner may open it (mode {mode:04o}), expected 0600; chmod 600 {key}"]
+
+
+def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | None = None) -> Any:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    check.text("certificates", "name", name)
+    if len(name) > _LONGEST:
+        raise check.fail("certificates", "name", name, f"a name of up to {_LONGEST} letters")
+    days = 365.25 * check.real("certificates", "years", years, high=1000.0, above=0.0)
+    now = datetime.now(UTC).replace(microsecond=0)
+    last = now + timedelta(days=days)
+
+    def named(words: str) -> Any:
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, words)])
+
+    return (
+        x509.CertificateBuilder()
+        .subject_name(named(name))
+        .issuer_name(named(issuer))
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BEFORE)
+        .not_valid_after(last if end is None else min(last, end))
+    )
+
+
+def _usage(signs_certificates: bool) -> Any:
+    from cryptography import x509
+
+    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+    off = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
+    signs = {"key_cert_sign": signs_certificates, "crl_sign": signs_certificates}
+    return x509.KeyUsage(digital_signature=True, **off, **signs)
+
+
+def _general_name(owner: str, host: str, dns: bool = False) -> Any:
+    from cryptography import x509
+
+    try:
+        if not dns:
+            return x509.IPAddress(ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host)
+    except ValueError:
+        raise check.fail(f"the certificate of {owner}", "host", host, "an IP address or a name in ASCII") from None
+
+
+def _signed(builder: Any, key: Any, signer: Any) -> tuple[bytes, bytes]:
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    pem = serialization.Encoding.PEM
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return builder.sign(signer, hashes.SHA256()).public_bytes(pem), key.private_bytes(pem, *plain)
+
+
+def _extension(certificate: Certificate, kind: Any) -> Any:
+    from cryptography.x509 import ExtensionNotFound
+
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except ExtensionNotFound:
+        return None
+
+
+def _certificate(pem: bytes, what: str) -> Certificate:
+    _demand()
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError:
+        raise PeerError(f"{what}: is not a certificate, expected one as PEM") from None
+
+
+def _key(pem: bytes, what: str) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        return load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # never with what it holds
+        raise PeerError(f"{what}: is not a private key without a password, expected one as PEM") from None
+
+
+def _public(key: Any) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    data: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return data
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PeerError(
+            f"{path}: cannot be read ({error.strerror or error}); `freewalk network init` writes it"
+        ) from error
+
+
+def _demand() -> None:
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        raise MissingExtra("cryptography", "peers") from None

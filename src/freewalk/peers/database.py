@@ -1,0 +1,128 @@
+"""The SQLite file of a node: opened by one process at a time, and known to be ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from freewalk.errors import PeerError
+
+#: What marks a file as ours: "fwlk".
+APPLICATION = 0x66776C6B
+VERSION = 1
+#: The file, in the folder of a node's state.
+FILE = "node.sqlite"
+
+_TABLES = """
+CREATE TABLE walks (number INTEGER PRIMARY KEY, run TEXT NOT NULL, walk INTEGER NOT NULL, UNIQUE (run, walk));
+CREATE TABLE custody (walk INTEGER PRIMARY KEY, state BLOB NOT NULL);
+CREATE TABLE versions (walk INTEGER, place INTEGER, state BLOB NOT NULL, PRIMARY KEY (walk, place)) WITHOUT ROWID;
+CREATE TABLE payloads (digest BLOB PRIMARY KEY, size INTEGER NOT NULL, data BLOB) WITHOUT ROWID;
+CREATE TABLE journal (
+    number INTEGER PRIMARY KEY, time REAL NOT NULL, walk INTEGER NOT NULL, kind TEXT NOT NULL,
+    generation INTEGER NOT NULL, issuer INTEGER NOT NULL, step INTEGER NOT NULL, hop INTEGER NOT NULL,
+    payload BLOB, token BLOB, note TEXT NOT NULL, messages INTEGER NOT NULL, probes INTEGER NOT NULL,
+    UNIQUE (walk, generation, issuer, step, hop, kind)
+);
+CREATE INDEX kept ON journal (payload) WHERE payload IS NOT NULL;
+"""
+
+
+def connect(path: Path, durable: bool) -> sqlite3.Connection:
+    """Open the file, or make it; no other process can open it until this one closes it or ends.
+
+    Raises
+    ------
+    PeerError
+        If another process has it open, or it is broken, foreign or from a newer freewalk.
+    """
+    with told(path):
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            _begin(connection, path, durable)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def in_use(folder: Path) -> bool:
+    """Whether a process has the store in a folder open."""
+    path = folder / FILE
+    if not path.exists():
+        return False
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", timeout=0, uri=True)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        return "locked" in str(error)
+    except sqlite3.DatabaseError:
+        return False
+    finally:
+        connection.close()
+    return False
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Say what SQLite or the disk objects to."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise PeerError(
+                f"{path}: another process has it open; end that node first, or give another folder"
+            ) from error
+        raise PeerError(f"{path}: cannot be used ({error}); is the disk full, or the folder read-only?") from error
+    except sqlite3.DatabaseError as error:
+        raise PeerError(f"{path}: this is not the file of a node, or it is broken ({error})") from error
+    except OSError as error:
+        raise PeerError(f"{path.parent}: cannot be written ({error.strerror or error}); is the disk full?") from error
+
+
+def sync(path: Path) -> None:
+    """Put a file or a folder on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _begin(connection: sqlite3.Connection, path: Path, durable: bool) -> None:
+    # Held until the process ends; with it the write-ahead log needs no shared memory, nor locks for each transaction.
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if (application, version) != (APPLICATION, VERSION) and (tables or application or version):
+        if application == APPLICATION:
+            raise PeerError(f"{path}: its version is {version}, expected {VERSION}; it needs another freewalk")
+        raise PeerError(f"{path}: this is a file of something else, expected that of a node; give another folder")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+    connection.execute("BEGIN IMMEDIATE")
+    with rolled_back(connection):
+        if not tables:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        else:  # a write, so that the lock is held from now on
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def rolled_back(connection: sqlite3.Connection) -> Iterator[None]:
+    """Undo a transaction that fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        raise

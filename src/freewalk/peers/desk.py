@@ -1,0 +1,97 @@
+"""What a node has before it: what it knows, what it is doing, and what it asks of the world around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from freewalk.local import LocalKernel
+from freewalk.peers import messages as say
+from freewalk.peers.messages import Action, Message, Settings
+from freewalk.peers.moving import Mover
+from freewalk.peers.tokens import Custody, Key, Point, Token
+
+RENEWALS = 3  # in each lease
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a node is doing about a walk; it is forgotten in a crash.
+
+    Attributes
+    ----------
+    name
+        "doubt": it has restarted with a token, and asks whether that went on before. "due": an update is being made.
+        "probing", "offering", "sent": a move is under way. "lent": a neighbour has the token; "asking": it has not been
+        heard of. "finished", "failed": the token goes no further.
+    peer, point
+        The hand-over that is under way.
+    waiting
+        The neighbours that have not answered yet.
+    """
+
+    name: str
+    peer: int = -1
+    point: Point | None = None
+    waiting: frozenset[int] = frozenset()
+
+
+class Desk:
+    """The state of a node, and the actions that it has asked for but not yet handed out; parameters as for `Node`."""
+
+    def __init__(self, local: LocalKernel, settings: Settings, custody: Mapping[Key, Custody] | None = None) -> None:
+        self.local, self.settings = local, settings
+        self.me, self.mover = local.node, Mover(local, settings.seed)
+        self.neighbours = tuple(int(node) for node in local.neighbours)
+        self.custody: dict[Key, Custody] = dict(custody or {})
+        self.stages: dict[Key, Stage] = {}
+        self.timers: set[tuple[Key | None, str]] = set()
+        #: The walks whose tokens may have gone on from here without this process knowing.
+        self.uncertain: set[Key] = set()
+        #: Why it takes no tokens at present, such as a full disk; "" if it does.
+        self.closed = ""
+        self._actions: list[Action] = []
+
+    def _fail(self, key: Key, why: str) -> None:
+        self._enter(key, Stage("failed"))
+        self._do(say.Fail(key, why))
+
+    def _own(self, key: Key) -> bool:
+        """Whether the generation of a token was made here, so that it must be durable before anybody hears of it."""
+        token = self.custody[key].token
+        return token is not None and bool(token.lineage) and token.point.generation.issuer == self.me
+
+    def _enter(self, key: Key, stage: Stage, patience: float | None = None) -> None:
+        """Begin a stage, for which there is so much time."""
+        self.stages[key] = stage
+        self._set(key, "retry", None)
+        self._set(key, "deadline", patience)
+
+    def _set(self, key: Key | None, name: str, seconds: float | None) -> None:
+        """Set a timer anew, or stop it if it is set."""
+        if seconds is not None:
+            self.timers.add((key, name))
+        elif (key, name) in self.timers:
+            self.timers.discard((key, name))
+        else:
+            return
+        self._actions.append(say.Timer(key, name, seconds))
+
+    def _send(self, peer: int, message: Message, durable: bool = False) -> None:
+        self._actions.append(say.Send(peer, message, durable))
+
+    def _save(self, key: Key, custody: Custody) -> None:
+        self.custody[key] = custody
+        self._actions.append(say.Save(key, custody))
+
+    def _note(self, key: Key, kind: str, token: Token, note: str = "", keep: bool = False) -> None:
+        """Add a line to the journal; with `keep` the model is kept with it."""
+        kept = token if keep else None
+        self._do(say.Journal(key, kind, token.point, kept, note, token.messages, token.probes))
+
+    def _do(self, action: Action) -> None:
+        self._actions.append(action)
+
+    def _taken(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions

@@ -1,0 +1,296 @@
+"""The ends of the wires: a stream to each neighbour, opened again whenever it breaks, and those that come in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from freewalk.errors import PeerError
+from freewalk.peers import wire
+from freewalk.peers.complaining import Complaints
+from freewalk.peers.messages import Connected, Event, Message, Offer, Packet, Refuse, Transfer
+from freewalk.peers.payloads import Form, Incoming, Payload
+
+log = logging.getLogger("freewalk.peers")
+
+METHOD = "/freewalk.Peer/Link"
+HELLO = "/freewalk.Peer/Hello"
+_QUEUED = 10_000  # messages that wait for one neighbour
+_ROOM = 2**24  # bytes of these
+STREAMS = 4  # of one neighbour at the same time: those of a connection that broke unnoticed are ended by newer ones
+_BUNDLE = 2**20  # bytes that are sent together
+_SHORTEST, _LONGEST = 0.05, 2.0  # seconds between attempts to reach a neighbour
+
+
+class Neighbour(NamedTuple):
+    """Whom a node may talk to."""
+
+    number: int
+    name: str
+    address: str
+
+
+class Link:
+    """The way to one neighbour; what cannot be sent is lost, and the protocol says it again.
+
+    Parameters
+    ----------
+    neighbour
+        To whom.
+    dial
+        Makes a channel to the neighbour.
+    metadata
+        What is sent with the call.
+    tell
+        Takes the event that the neighbour can be reached.
+    """
+
+    def __init__(
+        self, neighbour: Neighbour, dial: Callable[[Neighbour], Any], metadata: Any, tell: Callable[[Event], None]
+    ) -> None:
+        self.neighbour, self.dial, self.metadata, self.tell = neighbour, dial, metadata, tell
+        self.up = False
+        self.sent = 0  # bytes
+        self._small: deque[bytes] = deque()
+        self._room = _ROOM
+        self._complaints = Complaints(log)
+        self._large: deque[tuple[tuple[Any, ...], Any]] = deque()
+        self._more = asyncio.Event()
+
+    def send(self, message: Message) -> None:
+        """Send a message as soon as possible; a large model lets others pass."""
+        if not self.up:
+            return
+        if isinstance(message, Transfer) and message.token.payload.path is not None:
+            mark = (message.key, message.token.point)
+            if all(mark != other for other, _ in self._large):
+                self._large.append((mark, _pieces(message)))
+        else:
+            data = wire.encode(message)
+            if len(self._small) < _QUEUED and len(data) <= self._room:
+                self._small.append(data)
+                self._room -= len(data)
+        self._more.set()
+
+    async def run(self) -> None:
+        """Keep a stream open until cancelled."""
+        wait = _SHORTEST
+        async with self.dial(self.neighbour) as channel:
+            while True:
+                try:
+                    await self._stream(channel)
+                    wait = _SHORTEST
+                except Exception as error:
+                    if self.up:
+                        wait = _SHORTEST
+                        name, level = self.neighbour.name, logging.INFO
+                        self._complaints.about(f"lost node {name}", "lost node %s: %s", name, _said(error), level=level)
+                finally:
+                    self.up = False
+                    self._room = _ROOM
+                    self._small.clear()
+                    self._large.clear()
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST)
+
+    async def _stream(self, channel: Any) -> None:
+        call = channel.stream_unary(METHOD)(metadata=self.metadata)
+        await call.initial_metadata()
+        if call.done():  # it failed, which is no reason for the above to raise
+            await call
+            return
+        call.add_done_callback(lambda _: self._more.set())
+        self.up = True
+        self.tell(Connected(self.neighbour.number))
+        while not call.done():
+            if self._small:
+                data = self._together()
+            elif self._large:
+                data = await asyncio.to_thread(next, self._large[0][1], b"")
+                if not data:
+                    self._large.popleft()
+                    continue
+            else:
+                self._more.clear()
+                await self._more.wait()
+                continue
+            await call.write(data)
+            self.sent += len(data)
+        await call
+
+    def _together(self) -> bytes:
+        """What waits, as one message: each that is sent wakes threads and loops on both sides."""
+        several, size = [self._small.popleft()], 0
+        while self._small and len(several) < wire.TOGETHER and size < _BUNDLE:
+            several.append(self._small.popleft())
+            size = sum(map(len, several))
+        if size >= _BUNDLE and len(several) > 1:
+            self._small.appendleft(several.pop())
+        self._room += sum(map(len, several))
+        return wire.together(several)
+
+
+def _pieces(message: Transfer) -> Iterator[bytes]:
+    """A large model as messages: who it is, then its bytes."""
+    yield wire.encode(message)
+    for data in message.token.payload.chunks():
+        yield wire.encode(wire.Chunk(data))
+
+
+class Gate:
+    """Where the streams of neighbours come in.
+
+    Parameters
+    ----------
+    neighbours
+        By name.
+    form
+        What a model looks like.
+    folder
+        Where large models are kept.
+    durable
+        Whether these are on the disk once they are here.
+    tell
+        Takes the events.
+    reply
+        Sends a message to a neighbour.
+    unneeded
+        Takes the digest of a large model that was refused: its file can go.
+    """
+
+    def __init__(
+        self,
+        neighbours: Mapping[str, Neighbour],
+        form: Form,
+        folder: Path,
+        durable: bool,
+        tell: Callable[[Event], None],
+        reply: Callable[[int, Message], None],
+        unneeded: Callable[[str], None] = lambda digest: None,
+    ) -> None:
+        self.neighbours, self.form, self.folder, self.durable = neighbours, form, folder, durable
+        self.tell, self.reply, self.unneeded = tell, reply, unneeded
+        self.received = 0  # bytes
+        self.refused = 0  # messages
+        self.complaints = Complaints(log)
+        self._open: dict[int, list[asyncio.Task[Any]]] = {}
+
+    async def read(self, name: str, stream: AsyncIterator[bytes]) -> None:
+        """Take what a neighbour sends until the stream ends, or there are too many of the same neighbour.
+
+        Raises
+        ------
+        PeerError
+            If it sends what cannot be; nothing has changed then.
+        """
+        peer = self.neighbours[name].number
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a stream is read by a task")
+        streams = self._open.setdefault(peer, [])
+        streams.append(task)
+        if len(streams) > STREAMS:
+            streams.pop(0).cancel()
+        try:
+            await self._take(peer, name, stream)
+        except asyncio.CancelledError:
+            if task in streams:  # not by the above
+                raise
+            task.uncancel()
+        finally:
+            if task in streams:
+                streams.remove(task)
+
+    async def _take(self, peer: int, name: str, stream: AsyncIterator[bytes]) -> None:
+        coming: _Coming | None = None
+        try:
+            async for data in stream:
+                self.received += len(data)
+                message = wire.decode(data)
+                if isinstance(message, wire.Chunk):
+                    if coming is None:
+                        raise PeerError(f"node {name} sends a piece of a model that it has not announced")
+                    if await coming.add(message.data):
+                        payload, wrong = await coming.whole(self.form)
+                        self._arrived(peer, name, coming.transfer, payload, wrong)
+                        coming = None
+                        del payload  # its file is in use as long as there is one
+                    continue
+                for one in message.messages if isinstance(message, wire.Bundle) else (message,):
+                    if isinstance(one, Transfer):
+                        if coming is not None:
+                            raise PeerError(f"node {name} sends two models at once")
+                        coming = self._begin(peer, name, one)
+                    elif coming is None or one != Offer(coming.transfer.key, coming.transfer.token.point):
+                        # An offer of what is on its way already would be accepted, and all of it sent once more.
+                        self.tell(Packet(peer, one))
+        except PeerError:
+            self.refused += 1
+            raise
+        finally:
+            if coming is not None:
+                await coming.abandon()
+
+    def _begin(self, peer: int, name: str, transfer: Transfer) -> _Coming | None:
+        """A model arrives: a small one is here, a large one will come in pieces."""
+        payload = transfer.token.payload
+        if not self.form.size_fits(payload.size):
+            raise PeerError(f"node {name} announces a model of {payload.size:,} bytes")
+        if payload.data is None:
+            return _Coming(transfer, Incoming(self.folder, payload.digest, payload.size, self.durable))
+        self._arrived(peer, name, transfer, payload, self.form.check(payload))
+        return None
+
+    def _arrived(self, peer: int, name: str, transfer: Transfer, payload: Payload, wrong: str | None) -> None:
+        if wrong is not None:
+            self.refused += 1
+            self.complaints.about(f"models from node {name}", "refused a model from node %s: %s", name, wrong)
+            self.reply(peer, Refuse(transfer.key, transfer.token.point, wrong[:200]))
+            if payload.path is not None:
+                self.unneeded(payload.digest)
+            return
+        self.tell(Packet(peer, transfer._replace(token=replace(transfer.token, payload=payload))))
+
+
+class _Coming:
+    """A large model on its way in; what takes long is done by a thread while the next piece arrives."""
+
+    def __init__(self, transfer: Transfer, incoming: Incoming) -> None:
+        self.transfer, self.incoming = transfer, incoming
+        self._left = incoming.size
+        self._writing: asyncio.Future[None] | None = None
+
+    async def add(self, data: bytes | memoryview) -> bool:
+        """Add a piece, as soon as the one before it is written; returns whether it was the last one."""
+        await self._written()
+        self._left -= len(data)
+        self._writing = asyncio.ensure_future(asyncio.to_thread(self.incoming.write, data))
+        return self._left <= 0
+
+    async def whole(self, form: Form) -> tuple[Payload, str | None]:
+        """The model, and what is wrong with it."""
+        await self._written()
+        payload = await asyncio.to_thread(self.incoming.finish)
+        return payload, await asyncio.to_thread(form.check, payload)
+
+    async def abandon(self) -> None:
+        with suppress(PeerError, asyncio.CancelledError):
+            await self._written()
+        self.incoming.abandon()
+
+    async def _written(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await writing
+
+
+def _said(error: Exception) -> str:
+    """What went wrong with a stream, in a few words."""
+    details = getattr(error, "details", None)
+    return str(details() if callable(details) else error)[:200]

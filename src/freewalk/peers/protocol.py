@@ -1,0 +1,417 @@
+"""The protocol of one node as a pure state machine: events in, actions out; no sockets, no clock, no disk.
+
+docs/explanation/custody.md says what it promises and why. In short: a token is on the disk of its receiver before its
+sender lets go; whoever let go keeps a copy until the token is safe one hop further; what may have happened twice
+carries a higher generation the second time, and nobody takes an older one after a newer one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from freewalk.peers import messages as say
+from freewalk.peers.desk import RENEWALS, Stage
+from freewalk.peers.messages import Action, Event, Message
+from freewalk.peers.stepping import Walker
+from freewalk.peers.tokens import Custody, Generation, Key, Loan, Point, Token
+
+#: Older than every generation.
+NOTHING = Generation(0, -1)
+
+
+class Node(Walker):
+    """One node: its share of the kernel, what it knows durably, and what it is doing.
+
+    Parameters
+    ----------
+    local
+        Its share of the kernel.
+    settings
+        What all nodes agree on.
+    custody
+        What it knew when it stopped, by walk.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
+    >>> node = Node(kernel.local(2), say.Settings(seed=1, steps=10, every=5, nodes=4))
+    >>> key = Key("first", 0)
+    >>> [type(action).__name__ for action in node.handle(say.Launch(key, [0.0]))]
+    ['Save', 'Compute']
+    >>> update = say.Computed(key, node.custody[key].token.point, [0.5], None, finite=True)
+    >>> [type(action).__name__ for action in node.handle(update)]
+    ['Save', 'Journal', 'Timer', 'Send', 'Timer']
+    """
+
+    # What happens to it.
+
+    def restart(self) -> list[Action]:
+        """Begin with what the disk holds: nothing of it is known to be still true."""
+        for key, custody in self.custody.items():
+            if custody.lent is not None:
+                self._query(key, custody.lent)
+            elif custody.token is not None and not self._over(custody.token):
+                self._doubt(key)
+            elif custody.token is not None:
+                self._finish(key)
+            if custody.floor.number > 0:
+                self._set(None, "gossip", self.settings.lease)
+        self._owed()
+        return self._taken()
+
+    def handle(self, event: Event) -> list[Action]:
+        """What to do about an event, in order."""
+        if isinstance(event, say.Packet):
+            if event.sender in self.neighbours and self.sound(event.message):
+                _HANDLERS[type(event.message)](self, event.sender, event.message)
+        elif isinstance(event, say.Alarm):
+            self._alarm(event)
+        elif isinstance(event, say.Computed):
+            self._computed(event)
+        elif isinstance(event, say.Raised):
+            self._raised(event)
+        elif isinstance(event, say.Launch):
+            self._launch(event)
+        elif isinstance(event, say.Collect):
+            self._collect(event)
+        else:
+            self._connected(event.peer)
+        return self._taken()
+
+    def sound(self, message: Message) -> bool:
+        """Whether a message can be true; what cannot changes nothing."""
+        point = message.token.point if isinstance(message, say.Transfer) else getattr(message, "point", None)
+        points = [one for one in (point, getattr(message, "seen", None)) if one is not None]
+        floor = getattr(message, "floor", None)
+        for generation in (*(one.generation for one in points), floor):
+            if generation is not None and not (
+                0 <= generation.number <= self.settings.generations and -1 <= generation.issuer < self.settings.nodes
+            ):
+                return False
+        # What is handed over has had an update, and is on its way: no draw belongs to a step before the first.
+        first = 1 if isinstance(message, say.Offer | say.Transfer) else 0
+        hops = max((move.hops for move in self.local.moves), default=0)
+        return all(first <= one.step <= self.settings.steps and first <= one.hop <= hops for one in points)
+
+    def _launch(self, event: say.Launch) -> None:
+        if event.key in self.custody:
+            return
+        point = Point(Generation(0, self.me), 0, 0)
+        token = Token(point, event.payload, due=True, origin=point.generation)
+        self._save(event.key, Custody(point.generation, seen=point, token=token, arrived=point))
+        self._proceed(event.key)
+
+    def _collect(self, event: say.Collect) -> None:
+        custody = self.custody.get(event.key)
+        if custody is not None and custody.held is not None and custody.held.point == event.point:
+            self._let_go(event.key, custody)
+
+    def _connected(self, peer: int) -> None:
+        """Say again at once what a neighbour that has come back may have missed."""
+        for key, custody in self.custody.items():
+            stage = self.stages.get(key)
+            if stage is not None and (stage.peer == peer or peer in stage.waiting):
+                self._repeat(key, stage)
+            for loan in custody.owed:
+                if loan.peer == peer:
+                    self._send(peer, say.Release(key, loan.point))
+            if custody.floor.number > 0:
+                self._send(peer, say.Known(key, custody.floor), durable=True)
+
+    def _alarm(self, event: say.Alarm) -> None:
+        self.timers.discard((event.key, event.name))
+        if event.key is None:
+            if event.name == "owed":
+                self._owed()
+            else:
+                self._gossip()
+            return
+        custody, stage = self.custody.get(event.key), self.stages.get(event.key)
+        if custody is None or stage is None:
+            return
+        if event.name == "renew":
+            self._renewal(event.key, custody)
+        elif event.name == "retry":
+            self._repeat(event.key, stage)
+        elif stage.name in ("probing", "offering"):
+            self._depart(event.key, f"no answer from node {stage.peer}")
+        elif stage.name == "lent" and custody.lent is not None:
+            self._query(event.key, custody.lent)
+        elif stage.name in ("doubt", "sent", "asking"):
+            self._reissue(event.key)
+
+    # Handing over.
+
+    def _verdict(self, key: Key, point: Point) -> str:
+        """What to say to a token that is offered: "old", "had" or "new"."""
+        custody = self.custody.get(key)
+        if custody is None:
+            return "new"
+        if point.generation < custody.floor:
+            return "old"
+        return "had" if custody.seen is not None and point <= custody.seen else "new"
+
+    def _on_offer(self, sender: int, message: say.Offer) -> None:
+        key, point = message
+        verdict = self._verdict(key, point)
+        if verdict == "old":
+            self._send(sender, say.Known(key, self.custody[key].floor), durable=True)
+        elif verdict == "had":
+            self._send(sender, say.Received(key, point), durable=True)
+        elif self.closed:
+            self._send(sender, say.Refuse(key, point, self.closed))
+        else:
+            self._send(sender, say.Accept(key, point))
+
+    def _on_accept(self, sender: int, message: say.Accept) -> None:
+        key, point = message
+        token = self._offered(key, sender, point)
+        if token is None:
+            return
+        if self.stages[key].name == "offering":
+            self._enter(key, Stage("sent", sender, point), self.settings.lease)
+            self._set(key, "retry", self.settings.retry)
+        sent = replace(token, point=point, messages=token.messages + 1)
+        self._send(sender, say.Transfer(key, sent, key in self.uncertain), durable=True)
+        self.uncertain.add(key)
+
+    def _on_refuse(self, sender: int, message: say.Refuse) -> None:
+        key, point, reason = message
+        if self._offered(key, sender, point) is None:
+            return
+        if self.stages[key].name == "offering":
+            self._depart(key, f"node {sender} refused: {reason}")
+        else:
+            self._reissue(key)
+
+    def _on_transfer(self, sender: int, message: say.Transfer) -> None:
+        key, token, again = message
+        verdict = self._verdict(key, token.point)
+        if verdict == "old":
+            self._send(sender, say.Known(key, self.custody[key].floor), durable=True)
+            return
+        if verdict == "new":
+            self._learn(key, token.point.generation)
+            custody = self._let_go(key, self.custody[key])
+            source, token = Loan(sender, token.point), replace(token, due=False)
+            self._save(key, replace(custody, seen=token.point, token=token, source=source, arrived=token.point))
+            self._set(key, "renew", self.settings.lease / RENEWALS)
+            if again:
+                self.uncertain.add(key)
+            self._proceed(key)
+        self._send(sender, say.Received(key, message.token.point), durable=True)
+
+    def _on_received(self, sender: int, message: say.Received) -> None:
+        if self._went(message.key, sender, message.point):
+            self._lend(message.key, sender, message.point)
+
+    def _offered(self, key: Key, peer: int, point: Point) -> Token | None:
+        """The token that a neighbour speaks of, if it was offered or sent to that neighbour."""
+        custody, stage = self.custody.get(key), self.stages.get(key)
+        if custody is None or stage is None or stage.name not in ("offering", "sent"):
+            return None
+        return custody.held if (stage.peer, stage.point) == (peer, point) else None
+
+    def _went(self, key: Key, peer: int, point: Point) -> bool:
+        """Whether a neighbour's having had a token at a point means that the one which is held here went there."""
+        custody, stage = self.custody.get(key), self.stages.get(key)
+        if custody is None or stage is None or custody.held is None:
+            return False
+        if stage.name == "doubt":
+            return point > custody.held.point and point.generation >= custody.floor
+        return self._offered(key, peer, point) is not None
+
+    # Copies and leases.
+
+    def _lend(self, key: Key, peer: int, point: Point) -> None:
+        """A neighbour has the token durably: here is a copy now, and the one from whom it came may drop theirs."""
+        custody = self.custody[key]
+        self._save(key, replace(custody, lent=Loan(peer, point), **self._owing(key, custody)))
+        self._set(key, "renew", None)
+        self._enter(key, Stage("lent", peer, point), self.settings.lease)
+
+    def _let_go(self, key: Key, custody: Custody) -> Custody:
+        """Drop the token or the copy that is here."""
+        custody = replace(custody, token=None, lent=None, arrived=None, **self._owing(key, custody))
+        if self.custody[key] != custody:
+            self._save(key, custody)
+        if key in self.stages:
+            self._enter(key, Stage(""))
+            del self.stages[key]
+        self._set(key, "renew", None)
+        self.uncertain.discard(key)
+        return custody
+
+    def _owing(self, key: Key, custody: Custody) -> dict[str, Any]:
+        """A release is owed to the neighbour from whom the token came."""
+        if custody.source is None:
+            return {"source": None}
+        self._send(custody.source.peer, say.Release(key, custody.source.point))
+        self._set(None, "owed", self.settings.retry)
+        return {"source": None, "owed": (*custody.owed, custody.source)}
+
+    def _owed(self) -> None:
+        """Say again which copies can be dropped."""
+        pending = [(key, loan) for key, custody in self.custody.items() for loan in custody.owed]
+        for key, loan in pending:
+            self._send(loan.peer, say.Release(key, loan.point))
+        self._set(None, "owed", self.settings.retry if pending else None)
+
+    def _on_release(self, sender: int, message: say.Release) -> None:
+        key, point = message
+        custody = self.custody.get(key)
+        if custody is not None and (custody.lent == Loan(sender, point) or self._went(key, sender, point)):
+            self._let_go(key, custody)
+        self._send(sender, say.Released(key, point), durable=True)
+
+    def _on_released(self, sender: int, message: say.Released) -> None:
+        custody = self.custody.get(message.key)
+        loan = Loan(sender, message.point)
+        if custody is not None and loan in custody.owed:
+            self._save(message.key, replace(custody, owed=tuple(one for one in custody.owed if one != loan)))
+
+    def _renewal(self, key: Key, custody: Custody) -> None:
+        if custody.held is not None and custody.source is not None:
+            self._send(custody.source.peer, say.Renew(key, custody.source.point), durable=True)
+            self._set(key, "renew", self.settings.lease / RENEWALS)
+
+    def _on_renew(self, sender: int, message: say.Renew) -> None:
+        key, point = message
+        custody = self.custody.get(key)
+        if custody is None:
+            return
+        if custody.lent == Loan(sender, point):
+            self._enter(key, Stage("lent", sender, point), self.settings.lease)
+        elif self._went(key, sender, point):
+            self._lend(key, sender, point)
+        elif custody.floor > point.generation:
+            self._send(sender, say.Known(key, custody.floor), durable=True)
+
+    def _query(self, key: Key, loan: Loan) -> None:
+        """Ask a neighbour that should have renewed its lease."""
+        self._enter(key, Stage("asking", loan.peer, loan.point), self.settings.lease)
+        self._repeat(key, self.stages[key])
+
+    def _on_query(self, sender: int, message: say.Query) -> None:
+        key, point = message
+        custody = self.custody.get(key)
+        if custody is None:
+            return
+        if custody.held is not None and custody.source == Loan(sender, point):
+            self._send(sender, say.Renew(key, point), durable=True)
+        elif custody.floor > point.generation:
+            self._send(sender, say.Known(key, custody.floor), durable=True)
+        elif custody.seen is not None and custody.seen >= point:
+            self._send(sender, say.Release(key, point), durable=True)
+
+    # After a crash, and generations.
+
+    def _doubt(self, key: Key) -> None:
+        """Ask whether a token that was found on the disk went on before: the disk may be an old one."""
+        self.uncertain.add(key)
+        self._enter(key, Stage("doubt", waiting=frozenset(self.neighbours)), self.settings.lease)
+        self._repeat(key, self.stages[key])
+        self._set(key, "renew", self.settings.lease / RENEWALS)
+
+    def _on_ask(self, sender: int, message: say.Ask) -> None:
+        custody = self.custody.get(message.key, Custody(NOTHING))
+        source = custody.source if custody.held is not None else None
+        seen = source.point if source is not None and source.peer == sender else custody.seen
+        self._send(sender, say.Last(message.key, custody.floor, seen), durable=True)
+
+    def _on_last(self, sender: int, message: say.Last) -> None:
+        key, floor, seen = message
+        self._learn(key, floor)
+        stage = self.stages.get(key)
+        if stage is None or stage.name != "doubt":
+            return
+        if seen is not None and self._went(key, sender, seen):
+            self._lend(key, sender, seen)
+            return
+        self.stages[key] = stage = replace(stage, waiting=stage.waiting - {sender})
+        custody = self.custody[key]
+        if not stage.waiting and custody.token is not None:
+            if custody.token.point.generation < custody.floor:
+                self._reissue(key)
+            else:
+                self._proceed(key)
+
+    def _depart(self, key: Key, why: str) -> None:
+        """The move ends here although it should not: a departure from the path of a simulation."""
+        if key in self.uncertain:  # perhaps it went on at this very point: what follows is another life
+            self._reissue(key, proceed=False)
+        custody = self.custody[key]
+        if custody.held is None or self.stages[key].name == "failed":
+            return
+        token = replace(custody.held, due=True)
+        self._save(key, replace(custody, token=token))
+        self._note(key, "departure", token, why)
+        self._proceed(key)
+
+    def _reissue(self, key: Key, proceed: bool = True) -> None:
+        """Go on with what is here, under a new generation: a neighbour may have had it, and is silent."""
+        custody = self.custody[key]
+        if custody.token is None:
+            return
+        number = custody.floor.number + 1
+        if number > self.settings.generations:
+            self._fail(key, f"it has been re-issued {self.settings.generations:,} times")
+            return
+        point = custody.token.point._replace(generation=Generation(number, self.me))
+        token = replace(custody.token, point=point, lineage=(*custody.token.lineage, point))
+        self._save(key, replace(custody, floor=point.generation, seen=point, token=token, lent=None))
+        self._note(key, "re-issue", token)
+        self._tell(key, point.generation)
+        self.uncertain.discard(key)
+        if proceed:
+            self._proceed(key)
+
+    def _learn(self, key: Key, generation: Generation) -> None:
+        """There is a newer generation: what is older is discarded."""
+        custody = self.custody.setdefault(key, Custody(NOTHING))
+        if generation <= custody.floor:
+            return
+        custody = replace(custody, floor=generation)
+        if custody.token is None:
+            self._save(key, custody)
+        elif generation.issuer == self.me:  # and has forgotten: its disk is an old one, but may hold all there is
+            self._save(key, replace(custody, lent=None))
+            self._doubt(key)
+        else:
+            self._note(key, "discard", custody.token, f"generation {generation.number} of {generation.issuer} is newer")
+            self._let_go(key, custody)
+        if generation.number > 0:
+            self._tell(key, generation)
+
+    def _tell(self, key: Key, generation: Generation) -> None:
+        for peer in self.neighbours:
+            self._send(peer, say.Known(key, generation), durable=True)
+        self._set(None, "gossip", self.settings.lease)
+
+    def _on_known(self, sender: int, message: say.Known) -> None:
+        self._learn(message.key, message.floor)
+
+    def _gossip(self) -> None:
+        for key, custody in self.custody.items():
+            if custody.floor.number > 0:
+                self._tell(key, custody.floor)
+
+
+_HANDLERS: dict[type, Any] = {
+    say.Offer: Node._on_offer,
+    say.Accept: Node._on_accept,
+    say.Refuse: Node._on_refuse,
+    say.Transfer: Node._on_transfer,
+    say.Received: Node._on_received,
+    say.Renew: Node._on_renew,
+    say.Query: Node._on_query,
+    say.Release: Node._on_release,
+    say.Released: Node._on_released,
+    say.Ask: Node._on_ask,
+    say.Last: Node._on_last,
+    say.Known: Node._on_known,
+    say.Probe: Node._on_probe,
+    say.Answer: Node._on_answer,
+}

@@ -1,0 +1,297 @@
+"""A node at work: the protocol, with a disk, a clock, wires and data around it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from freewalk.errors import PeerError
+from freewalk.peers.complaining import Complaints
+from freewalk.peers.learning import Learner
+from freewalk.peers.links import Link
+from freewalk.peers.messages import (
+    Alarm,
+    Compute,
+    Computed,
+    Event,
+    Fail,
+    Journal,
+    Message,
+    Packet,
+    Raised,
+    Released,
+    Save,
+    Send,
+    Timer,
+    Transfer,
+)
+from freewalk.peers.protocol import Node
+from freewalk.peers.store import Store
+from freewalk.peers.tokens import Key
+
+log = logging.getLogger("freewalk.peers")
+
+_QUICK = 2e-3  # seconds: an update that takes less is made before the disk is waited for
+_TOGETHER = 32  # updates between two writes
+_SOON = 0.05  # seconds that a write waits for which nobody waits
+_AGAIN = 1.0  # seconds until a disk that failed is tried again
+_SOON = 0.1  # seconds until a file that is in use is looked at again
+_WAITING = 10_000  # messages that wait for a disk that failed; more are lost, and said again
+_WALKS = 100_000  # that a node knows; neighbours cannot make it learn of more
+_FULL = "its disk cannot be written"
+
+
+class Service:
+    """Runs a node: one event after the other, one write for all that happened until somebody waits for it.
+
+    What the protocol asks for is done in order, but for the messages that have to wait for the disk: they are sent
+    after the next write, which holds everything until then. That a copy has been dropped is no urgent message: it goes
+    with the next write, so that a hand-over takes one.
+
+    Parameters
+    ----------
+    node
+        The protocol.
+    store
+        Its disk.
+    learner
+        Its data.
+    links
+        The ways to its neighbours, by number.
+    """
+
+    def __init__(self, node: Node, store: Store, learner: Learner, links: Mapping[int, Link]) -> None:
+        self.node, self.store, self.learner, self.links = node, store, learner, links
+        self.failures: dict[Key, str] = {}
+        self.updates = 0
+        self.refused = 0  # messages
+        #: Why nothing can be written at present; "" if it can.
+        self.closed = ""
+        self._events: deque[Event] = deque()
+        self._writes: list[Save | Journal] = []
+        self._waiting: list[Send] = []
+        self._settling: list[asyncio.Future[None]] = []
+        self._urgent = False  # whether somebody waits for a write
+        self._soon: asyncio.TimerHandle | None = None  # a write for which nobody waits
+        self._works: deque[Compute] = deque()
+        self._working: asyncio.Task[Computed | Raised | None] | None = None
+        self._due: dict[tuple[Key | None, str], float] = {}
+        self._timers: dict[tuple[Key | None, str], asyncio.TimerHandle] = {}
+        self._more = asyncio.Event()
+        self._cost = 0.0  # seconds of an update, a moving average
+        self._leaving: set[str] = set()
+        self._complaints = Complaints(log)
+        self._waking: asyncio.TimerHandle | None = None
+        self._later = 0.0  # when a disk that failed is tried again
+
+    def tell(self, event: Event) -> None:
+        """Let something happen to the node, soon."""
+        self._events.append(event)
+        self._more.set()
+
+    def reply(self, peer: int, message: Message) -> None:
+        """Send a message that the protocol has not asked for."""
+        if peer in self.links:
+            self.links[peer].send(message)
+
+    async def settled(self) -> None:
+        """Wait until all that has been told is on the disk."""
+        done = asyncio.get_running_loop().create_future()
+        self._settling.append(done)
+        self._hurry()
+        await done
+
+    async def run(self) -> None:
+        """Work until cancelled.
+
+        As long as the disk cannot be written the node is closed: it makes no updates and takes no tokens, and whatever
+        has to be durable before it is sent waits. Its neighbours then see a node that is slow, or silent.
+        """
+        self._do(self.node.restart())
+        try:
+            while True:
+                while self._events:
+                    self._handle(self._events.popleft())
+                self._work()
+                if self._urgent or self.closed:
+                    self._write()
+                if self._events or (self._works and self._working is None and not self.closed):
+                    await asyncio.sleep(0)
+                    continue
+                self._more.clear()
+                await self._more.wait()
+        except asyncio.CancelledError:
+            self._write()
+            raise
+
+    def _hurry(self) -> None:
+        self._urgent = True
+        self._more.set()
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, Packet):
+            key, known = event.message.key, self.node.custody
+            if not self.node.sound(event.message) or (key not in known and len(known) >= _WALKS):
+                self.refused += 1
+                words = "refused what node %d sent: a %s that cannot be true, or a walk too many"
+                self._complaints.about(f"node {event.sender}", words, event.sender, type(event.message).__name__)
+                return
+        self._do(self.node.handle(event))
+        if isinstance(event, Packet) and isinstance(event.message, Transfer):
+            payload = event.message.token.payload
+            if payload.path is not None:  # a token that is not taken leaves a file
+                self.unneeded(payload.digest)
+
+    def unneeded(self, digest: str) -> None:
+        """Remove the file of a model that came and was not taken, as soon as nobody looks at it any longer."""
+        if digest not in self._leaving:
+            self._leaving.add(digest)
+            asyncio.get_running_loop().call_soon(self._leave, digest)
+
+    def _leave(self, digest: str) -> None:
+        with suppress(PeerError):  # else it is swept later
+            if not self.store.unneeded(digest):  # a thread that looked at it may not have let go yet
+                asyncio.get_running_loop().call_later(_SOON, self._leave, digest)
+                return
+        self._leaving.discard(digest)
+
+    def _do(self, actions: list[Any]) -> None:
+        for action in actions:
+            if isinstance(action, Send):
+                if action.durable and self._writes:
+                    self._wait(action)
+                    self._urgent = self._urgent or not isinstance(action.message, Released)
+                else:
+                    self.reply(action.peer, action.message)
+            elif isinstance(action, Timer):
+                self._set(action)
+            elif isinstance(action, Compute):
+                self._works.append(action)
+            elif isinstance(action, Fail):
+                self.failures[action.key] = action.why
+                log.error("walk %d of run %s stops here: %s", action.key.walk, action.key.run, action.why)
+            else:
+                self._writes.append(action)
+                if self._soon is None:
+                    self._soon = asyncio.get_running_loop().call_later(_SOON, self._hurry)
+
+    def _set(self, timer: Timer) -> None:
+        """Note when a timer is due; nearly all are set anew or stopped before, so that the loop seldom hears of it."""
+        mark = (timer.key, timer.name)
+        if timer.seconds is None:
+            self._due.pop(mark, None)
+            return
+        loop = asyncio.get_running_loop()
+        due = self._due[mark] = loop.time() + timer.seconds
+        handle = self._timers.get(mark)
+        if handle is None or handle.when() > due:
+            if handle is not None:
+                handle.cancel()
+            self._timers[mark] = loop.call_at(due, self._ring, mark)
+
+    def _ring(self, mark: tuple[Key | None, str]) -> None:
+        del self._timers[mark]
+        due, loop = self._due.get(mark), asyncio.get_running_loop()
+        if due is None:
+            return
+        if due > loop.time():
+            self._timers[mark] = loop.call_at(due, self._ring, mark)
+            return
+        del self._due[mark]
+        self.tell(Alarm(*mark))
+
+    def _work(self) -> None:
+        """Make updates in the order in which they were asked for: quick ones at once, others beside all else."""
+        for _ in range(_TOGETHER):
+            if self.closed or not self._works or self._working is not None:
+                return
+            if self._cost > _QUICK:
+                self._working = asyncio.create_task(asyncio.to_thread(self._update, self._works.popleft()))
+                self._working.add_done_callback(self._worked)
+                return
+            result = self._update(self._works.popleft())
+            if result is not None:
+                self._do(self.node.handle(result))
+
+    def _wait(self, send: Send) -> None:
+        """Let a message wait for the disk; while that fails, the same ones are asked for again and again."""
+        if not self.closed or (len(self._waiting) < _WAITING and send not in self._waiting):
+            self._waiting.append(send)
+
+    def _update(self, asked: Compute) -> Computed | Raised | None:
+        """Make an update; None if its result finds no room on the disk, and it has to be made again."""
+        began = time.perf_counter()
+        try:
+            result = self.learner.update(asked)
+        except PeerError as error:
+            self._works.appendleft(asked)
+            self._close(str(error))
+            return None
+        except Exception as error:  # of code of the user's, say
+            return Raised(asked.key, asked.token.point, _raised(error))
+        took = time.perf_counter() - began
+        self._cost = took if self.updates == 0 else 0.9 * self._cost + 0.1 * took
+        self.updates += 1
+        return result
+
+    def _worked(self, task: asyncio.Task[Computed | Raised | None]) -> None:
+        self._working = None
+        self._more.set()
+        if not task.cancelled() and (result := task.result()) is not None:
+            self.tell(result)
+
+    def _close(self, why: str) -> None:
+        """Nothing can be written: wait, and try again."""
+        said = "this node takes no tokens until its disk can be written: %s"
+        self._complaints.about("closed", said, why, level=logging.ERROR)
+        self.closed, self.node.closed = why, _FULL
+        self._later = time.monotonic() + _AGAIN
+
+    def _wake(self) -> None:
+        """Go on in a while, even if nothing happens."""
+        if self._waking is None or self._waking.when() <= asyncio.get_running_loop().time():
+            self._waking = asyncio.get_running_loop().call_later(_AGAIN, self._more.set)
+
+    def _write(self) -> None:
+        """Bring to the disk what has happened, then send what waited for it."""
+        if self.closed and time.monotonic() < self._later:
+            self._wake()
+            return
+        self._urgent = False
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        writes, self._writes = self._writes, []
+        try:
+            if writes:
+                self.store.write(writes, time.time())
+        except PeerError as error:
+            latest = {write.key: write for write in writes if isinstance(write, Save)}
+            self._writes = [*latest.values(), *(write for write in writes if isinstance(write, Journal))]
+            self._close(str(error))
+            self._wake()
+            return
+        if self.closed:
+            self._complaints.about("open", "this node tries its disk again, and takes tokens")
+            self.closed = self.node.closed = ""
+        waiting, self._waiting = self._waiting, []
+        for send in waiting:
+            self.reply(send.peer, send.message)
+        settling, self._settling = self._settling, []
+        for done in settling:
+            if not done.done():
+                done.set_result(None)
+
+
+def _raised(error: Exception) -> str:
+    """What went wrong with an update: not in the words of the error, which may quote data."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"an update raised {type(error).__name__} ({where}); mend it and start this node again"

@@ -1,0 +1,257 @@
+"""Messages as bytes: one envelope each, and nothing is read that is not exactly right."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from freewalk.errors import PeerError
+from freewalk.peers import messages as say
+from freewalk.peers.coding import (
+    LARGEST,
+    announced,
+    from_generation,
+    from_point,
+    from_token,
+    inside,
+    pb,
+    require,
+    to_generation,
+    to_point,
+    to_token,
+)
+from freewalk.peers.messages import Message
+from freewalk.peers.tokens import Key
+
+#: The longest message, in bytes.
+LIMIT = 2**22
+TOGETHER = 64  # messages in a bundle
+TRAIL = 1024  # nodes
+REASON = 500  # letters
+_CHUNK = bytes([pb.Envelope.CHUNK_FIELD_NUMBER << 3 | 2])  # its tag, as protocol buffers write it
+_RUN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
+
+class Chunk(NamedTuple):
+    """A piece of the large payload that was announced by the `Transfer` before it, in order."""
+
+    data: bytes | memoryview
+
+
+class Bundle(NamedTuple):
+    """Messages that were sent together, in order."""
+
+    messages: tuple[Message, ...]
+
+
+def together(several: Sequence[bytes]) -> bytes:
+    """Some messages that `encode` made as one: what is sent at the same time costs once.
+
+    Examples
+    --------
+    >>> messages = (say.Ask(Key("first", 3)), say.Ask(Key("second", 0)))
+    >>> decode(together([encode(message) for message in messages])) == Bundle(messages)
+    True
+    """
+    return (
+        several[0] if len(several) == 1 else bytes(pb.Envelope(bundle=pb.Bundle(messages=several)).SerializeToString())
+    )
+
+
+def encode(message: Message | Chunk) -> bytes:
+    r"""A message as bytes; the payload of a `Transfer` travels inside if it is small, else it follows as chunks.
+
+    Parameters
+    ----------
+    message
+        What to send.
+
+    Raises
+    ------
+    PeerError
+        If it cannot be sent: it is too long, or has numbers out of range.
+
+    Examples
+    --------
+    >>> message = say.Ask(Key("first", 3))
+    >>> encode(message), decode(encode(message)) == message
+    (b'R\x0b\n\t\n\x05first\x10\x03', True)
+    """
+    if isinstance(message, Chunk):
+        data = b"".join((_CHUNK, _varint(len(message.data)), message.data))
+    else:
+        try:
+            name, write = _WRITERS[type(message)]
+            data = pb.Envelope(**{name: write(message)}).SerializeToString(deterministic=True)
+        except _WRONG as error:
+            raise PeerError(f"a {type(message).__name__} cannot be sent: {error}") from error
+    if len(data) > LIMIT:
+        raise PeerError(f"a {type(message).__name__} has {len(data):,} bytes, expected at most {LIMIT:,}")
+    return bytes(data)
+
+
+def decode(data: bytes) -> Message | Chunk | Bundle:
+    """The message that some bytes are; a large payload of a `Transfer` is only announced (`Payload.here`).
+
+    Raises
+    ------
+    PeerError
+        If they are not exactly what `encode` makes of a valid message, or `together` of several.
+    """
+    if len(data) > LIMIT:
+        raise PeerError(f"a message has {len(data):,} bytes, expected at most {LIMIT:,}")
+    if data[:1] == _CHUNK:  # the bytes of a large model are not copied more often than necessary
+        return _chunk(data)
+    envelope = pb.Envelope()
+    try:
+        envelope.ParseFromString(data)
+    except Exception as error:  # its own DecodeError, which depends on how the package was built
+        raise PeerError(f"a message of {len(data):,} bytes cannot be read: {error}") from None
+    kind = envelope.WhichOneof("kind")
+    require(kind is not None, "its kind is not known")
+    # Parts that are unknown, repeated or out of order are not seen by a reader, but make other bytes.
+    envelope.DiscardUnknownFields()
+    exact = len(data) == envelope.ByteSize()  # which is enough for a chunk: a tag, a length and its bytes
+    if exact and kind != "chunk":
+        exact = envelope.SerializeToString(deterministic=True) == data
+    require(exact, "it has parts that are unknown or repeated")
+    return _READERS[kind](getattr(envelope, kind))  # type: ignore[no-any-return]
+
+
+def _to_key(key: Key) -> Any:
+    require(_RUN.fullmatch(key.run) is not None, "the name of a run has other letters, or too many")
+    return pb.Key(run=key.run, walk=key.walk)
+
+
+def _from_key(message: Any) -> Key:
+    require(message.HasField("key"), "its key is missing")
+    run, walk = message.key.run, message.key.walk
+    require(_RUN.fullmatch(run) is not None and walk <= LARGEST, "its run or walk cannot be")
+    return Key(run, walk)
+
+
+def _point_of(message: Any) -> Any:
+    require(message.HasField("point"), "its point is missing")
+    return from_point(message.point)
+
+
+def _floor_of(message: Any) -> Any:
+    require(message.HasField("floor"), "its generation is missing")
+    return from_generation(message.floor)
+
+
+def _trail_of(message: Any) -> tuple[int, ...]:
+    trail = message.trail
+    require(len(trail) <= TRAIL and max(trail, default=0) <= LARGEST, "its trail is too long, or leads to no node")
+    return tuple(trail)
+
+
+def _handing(message: Any) -> Any:
+    return pb.Handing(key=_to_key(message.key), point=to_point(message.point))
+
+
+def _reader(kind: Callable[..., Message]) -> Callable[[Any], Message]:
+    return lambda message: kind(_from_key(message), _point_of(message))
+
+
+def _refuse(message: say.Refuse) -> Any:
+    reason = "".join(letter if letter.isprintable() else "?" for letter in message.reason[:REASON])
+    return pb.Refuse(key=_to_key(message.key), point=to_point(message.point), reason=reason)
+
+
+def _refused(message: Any) -> Message:
+    require(len(message.reason) <= REASON and message.reason.isprintable(), "its reason is too long, or not for people")
+    return say.Refuse(_from_key(message), _point_of(message), message.reason)
+
+
+def _transfer(message: say.Transfer) -> Any:
+    return pb.Transfer(key=_to_key(message.key), token=to_token(message.token, inside), again=message.again)
+
+
+def _transferred(message: Any) -> Message:
+    require(message.HasField("token"), "its token is missing")
+    return say.Transfer(_from_key(message), from_token(message.token, announced), message.again)
+
+
+def _last(message: say.Last) -> Any:
+    seen = None if message.seen is None else to_point(message.seen)
+    return pb.Last(key=_to_key(message.key), floor=to_generation(message.floor), seen=seen)
+
+
+def _lasted(message: Any) -> Message:
+    seen = from_point(message.seen) if message.HasField("seen") else None
+    return say.Last(_from_key(message), _floor_of(message), seen)
+
+
+def _probe(message: say.Probe) -> Any:
+    ratio = message.ratio + 0.0  # of two zeros one is sent
+    return pb.Probe(key=_to_key(message.key), point=to_point(message.point), ratio=ratio, trail=message.trail)
+
+
+def _probed(message: Any) -> Message:
+    require(math.isfinite(message.ratio) and message.ratio >= 0, "its ratio is no finite number >= 0")
+    return say.Probe(_from_key(message), _point_of(message), message.ratio, _trail_of(message))
+
+
+def _answer(message: say.Answer) -> Any:
+    trail, point = message.trail, to_point(message.point)
+    return pb.Answer(key=_to_key(message.key), point=point, accepted=message.accepted, trail=trail)
+
+
+def _answered(message: Any) -> Message:
+    return say.Answer(_from_key(message), _point_of(message), message.accepted, _trail_of(message))
+
+
+def _chunk(data: bytes) -> Chunk:
+    """A chunk, which has one field: its tag, the length and the bytes."""
+    for place in range(2, min(7, len(data))):
+        if data[1:place] == _varint(len(data) - place):
+            return Chunk(memoryview(data)[place:])
+    raise PeerError(
+        f"a message of {len(data):,} bytes is not valid: a chunk is empty, or longer or shorter than it says"
+    )
+
+
+def _varint(number: int) -> bytes:
+    """A number as protocol buffers write it: seven bits in each byte, the lowest first."""
+    result = bytearray()
+    while number > 0x7F:
+        result.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*result, number))
+
+
+def _bundled(message: Any) -> Bundle:
+    require(2 <= len(message.messages) <= TOGETHER, "a bundle has too few messages, or too many")
+    messages = tuple(decode(data) for data in message.messages)
+    require(not any(isinstance(one, (Chunk, Bundle)) for one in messages), "a bundle holds what does not belong there")
+    return Bundle(messages)  # type: ignore[arg-type]
+
+
+_HANDINGS = (say.Offer, say.Accept, say.Received, say.Renew, say.Query, say.Release, say.Released)
+
+_WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
+    **{kind: (kind.__name__.lower(), _handing) for kind in _HANDINGS},
+    say.Refuse: ("refuse", _refuse),
+    say.Transfer: ("transfer", _transfer),
+    say.Ask: ("ask", lambda message: pb.Ask(key=_to_key(message.key))),
+    say.Last: ("last", _last),
+    say.Known: ("known", lambda message: pb.Known(key=_to_key(message.key), floor=to_generation(message.floor))),
+    say.Probe: ("probe", _probe),
+    say.Answer: ("answer", _answer),
+}
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    **{kind.__name__.lower(): _reader(kind) for kind in _HANDINGS},
+    "refuse": _refused,
+    "transfer": _transferred,
+    "ask": lambda message: say.Ask(_from_key(message)),
+    "last": _lasted,
+    "known": lambda message: say.Known(_from_key(message), _floor_of(message)),
+    "probe": _probed,
+    "answer": _answered,
+    "bundle": _bundled,
+}

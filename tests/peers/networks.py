@@ -1,0 +1,90 @@
+"""Networks of real nodes for tests: in one process, or each node a process of its own."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import numpy as np
+
+import freewalk as fw
+from freewalk.peers import collecting, running
+from freewalk.peers.network import init
+from freewalk.runtimes import Reference
+
+SPEC = """
+[graph]
+{graph}
+
+[problem]
+{problem}
+
+[[walk]]
+label = "walk"
+{walk}
+
+[run]
+steps = {steps}
+walks = 1
+every = {every}
+seed = {seed}
+start = 0
+"""
+RING = 'kind = "ring"\nn = 6'
+LINEAR = 'kind = "LeastSquares"\ndim = 4\nheavy = 1'
+METROPOLIS = 'design = { kind = "Metropolis", power = 1.0 }\nrule = { kind = "SGD", step = 3e-3 }'
+MHLJ = 'design = { kind = "MHLJ", jump = 0.3, stop = 0.5, hops = 3 }\nrule = { kind = "SGD", step = 3e-3 }'
+
+
+def written(folder, graph=RING, problem=LINEAR, walk=MHLJ, steps=100, every=25, seed=3, **options):
+    """The network of a spec, in a folder."""
+    spec = folder / "spec.toml"
+    spec.write_text(SPEC.format(graph=graph, problem=problem, walk=walk, steps=steps, every=every, seed=seed))
+    return init(spec, folder / "net", **options)
+
+
+@asynccontextmanager
+async def nodes(network):
+    """All nodes, in this process and this loop."""
+    tasks = {one.number: asyncio.create_task(running.work(network.config(one.number))) for one in network.nodes}
+    try:
+        async with collecting.operator_of(network) as operator:
+            while None in (await operator.statuses(5.0)).values():
+                for task in tasks.values():
+                    if task.done():
+                        await task
+                await asyncio.sleep(0.05)
+        yield tasks
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+
+async def played(network, run="first", patience=120):
+    """Launch a run, see it through, and collect it."""
+    async with nodes(network):
+        await collecting.launch(network, run)
+        await collecting.finished(network, run, patience)
+        return await collecting.collect(network, run)
+
+
+def play(network, run="first"):
+    """The same, from outside of a loop."""
+    return asyncio.run(played(network, run))
+
+
+def repeated(network, collected):
+    """The same run by `reference`, given the departures."""
+    task, rows = network.task, len(network.starts)
+    options = {"steps": task.steps, "walks": 1, "every": task.every, "seed": task.seed, "start": 0, "paths": rows}
+    tokens = int(network.plan.tokens[network.table.label])
+    runtime = Reference(departures=collected.departures)
+    return fw.learn(task.objective, task.kernel, task.rule, tokens=tokens, runtime=runtime, **options)
+
+
+def assert_same(collected, reference):
+    """Path, models and measures of a run of peers are those of a simulation."""
+    ours, theirs = collected.record.data, reference.data
+    assert np.array_equal(ours.path, theirs.path)
+    for name in ("final", "loss", "distance"):
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-9, atol=1e-12)
+    assert np.array_equal(ours.visits, theirs.visits)

@@ -1,0 +1,33 @@
+"""Without faults real peers visit the nodes of `reference` and end with its model."""
+
+import numpy as np
+import pytest
+from networks import MHLJ, assert_same, play, repeated, written
+
+WORLD = 'kind = "watts_strogatz"\nn = 20\nk = 4\np = 0.1\nseed = 1'
+SGD = 'rule = { kind = "SGD", step = 3e-3 }'
+WALKS = {
+    "Metropolis": 'design = { kind = "Metropolis", power = 1.0 }\n' + SGD,
+    "MHLJ": MHLJ,
+    "corrected": 'design = { kind = "MHLJ", jump = 0.3, stop = 0.5, hops = 3, corrected = true }\n' + SGD,
+    "SAG": 'design = { kind = "SimpleWalk" }\nrule = { kind = "SAG", step = 1e-3 }',
+}
+
+
+QUICK = [("Metropolis", 1), ("MHLJ", 1), ("corrected", 3), ("SAG", 3)]
+CASES = [(walk, tokens) for walk in WALKS for tokens in (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("walk", "tokens"), [pytest.param(*one, marks=[] if one in QUICK else [pytest.mark.long]) for one in CASES]
+)
+def test_twenty_nodes_walk_as_reference_does(walk, tokens, tmp_path):
+    network = written(tmp_path, graph=WORLD, walk=f"{WALKS[walk]}\ntokens = {tokens}", steps=60, every=20)
+    collected = play(network)
+    reference = repeated(network, collected)
+    assert collected.departures == ()
+    assert_same(collected, reference)
+    for name in ("messages", "probes", "bytes", *(("consensus",) if tokens > 1 else ())):
+        np.testing.assert_allclose(collected.record.data[name], reference.data[name], rtol=1e-9)
+    assert (np.diff(collected.record.data.seconds) >= 0).all()
+    assert collected.record.provenance["wire_bytes"] > 0

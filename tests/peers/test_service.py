@@ -1,0 +1,125 @@
+"""The loop around the protocol: what is written when, and what waits for it."""
+
+import asyncio
+
+import numpy as np
+
+import freewalk as fw
+from freewalk.peers import messages as say
+from freewalk.peers.learning import Learner
+from freewalk.peers.messages import Settings
+from freewalk.peers.payloads import Payload
+from freewalk.peers.protocol import Node
+from freewalk.peers.service import Service
+from freewalk.peers.tokens import Generation, Key, Point, Token
+
+KEY = Key("run", 0)
+KERNEL = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
+PROBLEM = fw.objectives.LeastSquares.synthetic(2, dim=3, samples=2, seed=1)
+
+
+class Notes:
+    """A disk and a wire that write down what they are given, in one list."""
+
+    def __init__(self):
+        self.all = []
+
+    def write(self, actions, time):
+        self.all.append([type(action).__name__ for action in actions])
+
+    def send(self, message):
+        self.all.append(type(message).__name__)
+
+
+def service(notes, path):
+    node = Node(KERNEL.local(0), Settings(seed=1, steps=100, every=100, nodes=2))
+    learner = Learner(PROBLEM.local(0), fw.SGD(step=0.01), 1.0, 2, 1, 3, "float64", path)
+    return Service(node, notes, learner, {1: notes})
+
+
+def token(step, path):
+    point = Point(Generation(0, 1), step, 1)
+    return Token(point, Payload.of({"x": np.zeros(3)}, path), False, point.generation)
+
+
+async def events(at_work, *several):
+    for event in several:
+        at_work.tell(say.Packet(1, event))
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_a_hand_over_takes_one_write(tmp_path):
+    async def run():
+        notes = Notes()
+        at_work = service(notes, tmp_path)
+        task = asyncio.create_task(at_work.run())
+        first = token(1, tmp_path)
+        await events(at_work, say.Transfer(KEY, first))
+        offer = at_work.node.stages[KEY].point
+        writes = [one for one in notes.all if isinstance(one, list)]
+        assert len(writes) == 1
+        assert "Journal" in writes[0]
+        assert notes.all.index(writes[0]) < notes.all.index("Received")
+        notes.all.clear()
+        # It goes on, the copy is dropped later, and the token comes back: all of that is one write.
+        await events(at_work, say.Accept(KEY, offer), say.Received(KEY, offer), say.Released(KEY, first.point))
+        await events(at_work, say.Release(KEY, offer))
+        assert notes.all == ["Transfer", "Release"]
+        await events(at_work, say.Transfer(KEY, token(3, tmp_path)))
+        writes = [one for one in notes.all if isinstance(one, list)]
+        assert len(writes) == 1
+        place = notes.all.index(writes[0])
+        assert all(one in notes.all[place:] and one not in notes.all[:place] for one in ("Received", "Released"))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_what_nobody_waits_for_is_written_soon_and_at_the_end(tmp_path):
+    async def run(wait):
+        notes = Notes()
+        at_work = service(notes, tmp_path)
+        task = asyncio.create_task(at_work.run())
+        at_work.tell(say.Launch(KEY, Payload.of({"x": np.zeros(3)}, tmp_path)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert notes.all == ["Offer"]
+        await wait(at_work, notes)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert [one for one in notes.all if isinstance(one, list)] == [["Save", "Save", "Journal"]]
+
+    async def a_while(at_work, notes):
+        while len(notes.all) < 2:
+            await asyncio.sleep(0.01)
+
+    async def until_settled(at_work, notes):
+        await at_work.settled()
+        assert len(notes.all) == 2
+
+    async def not_at_all(at_work, notes):
+        pass
+
+    for wait in (a_while, until_settled, not_at_all):
+        asyncio.run(run(wait))
+
+
+def test_timers_ring_when_they_were_set_for_the_last_time(tmp_path):
+    async def run():
+        at_work = service(Notes(), tmp_path)
+        rung = []
+        at_work.tell = lambda event: rung.append(event.name)
+        for name, seconds in [("a", 0.01), ("b", 0.01), ("c", 30.0), ("d", 0.01)]:
+            at_work._set(say.Timer(KEY, name, seconds))
+        at_work._set(say.Timer(KEY, "b", None))  # stopped
+        at_work._set(say.Timer(KEY, "c", 0.02))  # earlier than before
+        at_work._set(say.Timer(KEY, "d", 0.05))  # later
+        while len(rung) < 3:
+            await asyncio.sleep(0.01)
+        assert rung == ["a", "c", "d"]
+        assert not at_work._due
+        assert not at_work._timers
+
+    asyncio.run(run())

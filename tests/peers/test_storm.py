@@ -1,0 +1,31 @@
+"""A storm over a small network of processes: twenty runs, each with its own faults, and nothing is lost."""
+
+import asyncio
+import random
+from collections import Counter
+
+from networks import written
+from storm import SAG, cables, down, times, up, weather
+
+
+async def _storms(network, seeds, kills, pause):
+    total = Counter()
+    rng = random.Random(0)
+    async with cables(network, rng, 0.3) as laid:
+        await asyncio.to_thread(up, network)
+        try:
+            for seed in seeds:
+                run = f"seed-{seed}"
+                total += await weather(network, laid, random.Random(seed), run, kills, pause, patience=120)
+        finally:
+            await asyncio.to_thread(down, network)
+    return total
+
+
+def test_twenty_storms(tmp_path):
+    """With memory at the nodes, so that what re-issues discard has to be undone as well."""
+    network = written(tmp_path, walk=SAG + "\ntokens = 2", steps=60, every=30)
+    times(network, lease=1.0, patience=0.5, retry=0.1)
+    counts = asyncio.run(_storms(network, range(20), kills=4, pause=0.08))
+    assert counts["kills"] >= 40
+    assert counts["aimed"] >= counts["kills"] / 2
