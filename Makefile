@@ -7,7 +7,7 @@ TORCH ?= 1
 TESTS := test$(if $(filter 0,$(TORCH)),,$(comma)test-torch)
 READY := .venv/ready-test$(if $(filter 0,$(TORCH)),,-torch)
 
-.PHONY: demo test test-long test-cuda lint bench bench-check clean
+.PHONY: demo test test-long test-cuda soak lint bench bench-check clean
 
 demo: .venv/ready
 	@$(BIN)/freewalk demo
@@ -19,9 +19,16 @@ PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 FREEWALK_TEST_TORCH=$(TORCH) $
 test: lint
 	@$(PYTEST) -m "not long"
 
-# What takes longer: the paper reproduced, the kernels of a card in a simulator, edits of every function. CI runs it too.
+# What takes longer: every rule with every objective, the paper reproduced, the kernels of a card in a simulator, edits of
+# every function. CI runs it too.
 test-long: $(READY)
 	@$(PYTEST) -m long
+
+# Real peers for hours: a million schedules of the protocol, and storms over networks of processes.
+soak: $(READY)
+	@$(BIN)/python tests/peers/schedules.py 1000000
+	@$(BIN)/python tests/peers/storm.py --nodes 30 --steps 5000 --kills 200 --seed 1
+	@$(BIN)/python tests/peers/storm.py --nodes 30 --steps 5000 --kills 200 --seed 2 --tokens 3 --sag
 
 # The contract tests on a graphics card, where there is one.
 test-cuda: .venv/ready-cuda

@@ -1,8 +1,11 @@
-"""What every test run needs to know: whether what needs PyTorch is tested."""
+"""What every test run needs to know: whether what needs PyTorch is tested, and which cases of a test are quick."""
 
 import os
+from collections import defaultdict
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent
 WITHOUT = os.environ.get("FREEWALK_TEST_TORCH") == "0"
@@ -13,9 +16,34 @@ _NEEDING = [
     *(f"src/freewalk/runtimes/torch_{name}.py" for name in ("learner", "visits")),
 ]
 collect_ignore = [] if TORCH else _NEEDING
+_UNKNOWN = pytest.StashKey[list[str]]()
 
 
 def pytest_report_header() -> str:
     """Say what is left out."""
     why = "FREEWALK_TEST_TORCH=0" if WITHOUT else "it is not installed"
     return "PyTorch: tested" if TORCH else f"PyTorch: tests/modules and all that needs it is left out ({why})"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as `long` all cases that a mark `quick` does not name."""
+    named: dict[str, set[str]] = {}
+    there: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        mark = item.get_closest_marker("quick")
+        if mark is not None:
+            test, _, case = item.nodeid.removesuffix("]").partition("[")
+            named[test] = {name.encode("unicode_escape").decode("ascii") for name in mark.args}  # as pytest does
+            there[test].add(case)
+            if case not in named[test]:
+                item.add_marker(pytest.mark.long)
+    if any("::" in argument for argument in config.args):  # then not all cases may have been collected
+        named = {}
+    config.stash[_UNKNOWN] = [f"{test}[{name}]" for test, names in named.items() for name in names - there[test]]
+
+
+@pytest.fixture
+def unknown_cases(pytestconfig: pytest.Config) -> list[str]:
+    """What marks `quick` name that is no case of their test, of all tests that were collected."""
+    return pytestconfig.stash[_UNKNOWN]

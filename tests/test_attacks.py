@@ -271,7 +271,8 @@ def test_the_last_steps_of_the_longest_run(runtime):
     design = fw.designs.Decaying(fw.designs.MHLJ(0.5, 0.5, 2), fw.schedules.Inverse(1.0, scale=1e18))
     rule = fw.SGD(fw.schedules.Inverse(0.01, scale=1e18), average=True)
     options = RUN | {"steps": 200, "every": 100, "paths": 0, "runtime": runtime, "progress": records.press()}
-    partial = fw.learn(PROBLEM, design.kernel(GRAPH, PROBLEM.smoothness), rule, **options)
+    problem = fw.objectives.LeastSquares.synthetic(5, 3, seed=1)
+    partial = fw.learn(problem, design.kernel(GRAPH, problem.smoothness), rule, **options)
     run = partial.continuation
     run.state.step, run.steps, run.every = 2**62 - 5, 2**62, 2**61
     for name, values in run.measures.items():
@@ -415,6 +416,7 @@ def test_a_pipe_does_not_keep_load_waiting(tmp_path):
 # Many of them.
 
 
+@pytest.mark.long
 def test_tampered_records_are_refused_or_resume():
     count = 150
     found = calls.run(0, count, 11, records.__file__)

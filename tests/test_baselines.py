@@ -25,6 +25,9 @@ def runtime(request):
     return request.param
 
 
+QUICK = pytest.mark.quick("star-reference", *(f"{graph}-cpu" for graph in GRAPHS))
+
+
 def problem_on(graph):
     return fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, heavy_variance=4.0, noise=0.3, seed=1)
 
@@ -52,6 +55,7 @@ def assert_same(record, models):
     np.testing.assert_allclose(record.data.final.values[0], problem_means[-1], rtol=1e-12, atol=1e-12)
 
 
+@QUICK
 def test_decentralized_sgd(graph, runtime):
     problem, step = problem_on(graph), 0.02
     weights, x, models = mixing_matrix(graph), np.zeros((graph.n, 3)), [np.zeros((graph.n, 3))]
@@ -81,6 +85,7 @@ def test_the_form_of_lian_et_al(graph, runtime):
     np.testing.assert_allclose(record.data.final.values[0], x.mean(axis=0), rtol=1e-12, atol=1e-12)
 
 
+@QUICK
 def test_gradient_tracking(graph, runtime):
     problem, step = problem_on(graph), 0.005
     weights, x, models = mixing_matrix(graph), np.zeros((graph.n, 3)), [np.zeros((graph.n, 3))]
@@ -96,6 +101,7 @@ def test_gradient_tracking(graph, runtime):
     assert int(record.data.bytes[0, -1]) == 2 * 3 * 8 * sent * ROUNDS
 
 
+@QUICK
 def test_fedavg(graph, runtime):
     problem, step, local = problem_on(graph), 0.01, 5
     x, models = np.zeros((graph.n, 3)), [np.zeros((graph.n, 3))]

@@ -13,6 +13,7 @@ from freewalk.watching import Watch
 
 GRAPH = fw.graphs.ring(30)
 PROBLEM = fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, ridge=0.01, seed=2)
+PLAIN = fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, seed=2)
 KERNEL = fw.designs.MHLJ(jump=0.3, stop=0.5, hops=3).kernel(GRAPH, PROBLEM.smoothness)
 RUN = {"steps": 120, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
 RULE = fw.SGD(0.01)
@@ -74,7 +75,7 @@ def test_every_checkpoint_leads_to_the_same_result(runtime, tmp_path):
 def test_walks_without_learning_and_tokens_that_meet(tmp_path):
     run = {"steps": 100, "walks": 2, "every": 9, "tokens": 3, "seed": 4}
     learn = {"exchange": fw.exchanges.Meet()}
-    for function, given, more in ((fw.walk, (KERNEL,), {}), (fw.learn, (PROBLEM, KERNEL, RULE), learn)):
+    for function, given, more in ((fw.walk, (KERNEL,), {}), (fw.learn, (PLAIN, KERNEL, RULE), learn)):
         with pytest.raises(Crash):
             function(*given, **run, **more, progress=crash_at(60), checkpoint=tmp_path / "it", checkpoint_every=OFTEN)
         record = fw.load(tmp_path / "it.npz")

@@ -175,7 +175,7 @@ def test_list_shows_every_name_of_every_list() -> None:
     assert "A Metropolis step for the target" in result.stdout
 
 
-def test_example_can_be_printed_written_and_run(here: Path) -> None:
+def test_example_can_be_printed_and_written(here: Path) -> None:
     printed = call("example")
     assert printed.exit_code == 0
     assert printed.stdout.startswith("# A freewalk spec")
@@ -183,6 +183,11 @@ def test_example_can_be_printed_written_and_run(here: Path) -> None:
     written = (here / "new/mine.toml").read_text()
     assert "freewalk run new/mine.toml" in written
     assert "example" not in written
+
+
+@pytest.mark.long
+def test_example_can_be_run(here: Path) -> None:
+    assert call("example", "new/mine.toml").exit_code == 0
     result = call("run", "new/mine.toml")
     assert result.exit_code == 0, result.output
     assert (here / "runs/mine/curves.png").exists()
@@ -309,6 +314,7 @@ class Lazy(fw.Design):
 """
 
 
+@pytest.mark.long
 def test_code_of_the_users_is_announced_by_run_and_diagnose_and_needs_consent_elsewhere(here: Path) -> None:
     """In processes: what is imported once is imported for all tests."""
     (here / "lazy_one.py").write_text(LAZY)

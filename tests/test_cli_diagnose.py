@@ -242,6 +242,7 @@ def test_help_explains_the_status() -> None:
     assert "freewalk diagnose my.toml" in CliRunner().invoke(cli.app, ["--help"]).stdout
 
 
+@pytest.mark.long
 def test_a_process_keeps_its_output_clean(here: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", "from freewalk.cli import main; main()", "diagnose", "small.toml"]
     done = subprocess.run([*command, "--json", "--out", "x.png"], capture_output=True, text=True, check=False)

@@ -131,6 +131,7 @@ def test_a_run_that_ctrl_c_ended_in_the_middle_is_not_kept(here: Path, monkeypat
     assert set(contents(here / "out")) == {"stated/figure-4a/spec.toml"}
 
 
+@pytest.mark.long
 def test_ctrl_c_in_the_last_moment_of_a_study_is_not_overlooked(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(label: str, done: int, total: int, walks: int) -> None:
         if done == total:

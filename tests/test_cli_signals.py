@@ -81,6 +81,7 @@ def leftovers(folder: Path) -> list[str]:
     return [str(file) for file in folder.rglob("*") if ".tmp" in file.name]
 
 
+@pytest.mark.quick("SIGINT")
 @BOTH
 def test_while_a_walk_is_under_way(here: Path, number: signal.Signals) -> None:
     (here / "told.py").write_text(WALKING)
@@ -96,6 +97,7 @@ def test_while_a_walk_is_under_way(here: Path, number: signal.Signals) -> None:
     assert leftovers(here) == []
 
 
+@pytest.mark.quick("SIGTERM")
 @BOTH
 def test_as_soon_as_there_is_a_folder(here: Path, number: signal.Signals) -> None:
     """Whenever it comes: either nothing is there, or what is there can be resumed."""
@@ -111,6 +113,7 @@ def test_as_soon_as_there_is_a_folder(here: Path, number: signal.Signals) -> Non
     assert leftovers(here) == []
 
 
+@pytest.mark.quick("SIGINT")
 @BOTH
 def test_while_a_spec_is_loaded(here: Path, number: signal.Signals) -> None:
     (here / "slow.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(60)\n")
@@ -122,6 +125,7 @@ def test_while_a_spec_is_loaded(here: Path, number: signal.Signals) -> None:
     assert not (here / "runs").exists()
 
 
+@pytest.mark.long
 def test_a_forced_run_that_was_terminated_keeps_the_old_one(here: Path) -> None:
     (here / "long.toml").write_text(SHORT)
     subprocess.run([*FREEWALK, "run", "long.toml", "--quiet"], check=True)
@@ -151,6 +155,7 @@ def test_while_the_results_are_written(here: Path) -> None:
     assert not fw.load("runs/long/record.npz").partial
 
 
+@pytest.mark.long  # tests/test_signals.py has it without a process
 def test_ignored_signals_stay_ignored(here: Path) -> None:
     (here / "long.toml").write_text(SHORT)
     ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "

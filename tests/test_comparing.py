@@ -280,7 +280,7 @@ seed = 1
 steps = 1
 walks = 4
 start = 0
-runtime = "reference"
+runtime = "cpu"
 [compare]
 goal = 1.05
 most = 20_000
@@ -309,7 +309,7 @@ def test_a_spec_is_compared(tmp_path, monkeypatch) -> None:
     assert {file.name for file in folder.iterdir()} == names
     numbers = json.loads((folder / "comparison.json").read_text())
     assert (numbers["goal"], numbers["most"], numbers["budget"]["runs"]) == (GOAL, 20_000, 20)
-    options = {"goal": GOAL, "most": 20_000, "walks": 4, "start": 0, "runtime": "reference"}
+    options = {"goal": GOAL, "most": 20_000, "walks": 4, "start": 0, "runtime": "cpu"}
     same = fw.compare(PROBLEM, GRAPH, [UNIFORM, TRACKING], budget=Budget(runs=20), **options)
     assert numbers == json.loads(json.dumps(same.as_dict()))
     again = call("compare", "few.toml")
@@ -325,7 +325,7 @@ def test_a_spec_is_compared(tmp_path, monkeypatch) -> None:
 
 def test_a_spec_without_a_runtime_is_compared_on_the_one_that_suits(tmp_path) -> None:
     walk = 'label = "solving"\ndesign = { kind = "SimpleWalk" }\nrule = { kind = "Walkman", proximal = true }'
-    text = SPEC.replace('runtime = "reference"\n', "").replace("[compare]", "[compare]\nkeep_steps = true")
+    text = SPEC.replace('runtime = "cpu"\n', "").replace("[compare]", "[compare]\nkeep_steps = true")
     text = text.replace("most = 20_000", "most = 2000").replace("step = 1 }", "step = 0.01 }")
     (tmp_path / "few.toml").write_text(f"{text}[[walk]]\n{walk}\n")
     result = call("compare", str(tmp_path / "few.toml"), "--out", str(tmp_path / "out"))

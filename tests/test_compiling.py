@@ -337,6 +337,7 @@ FOURTH = SQUARE.replace(
 )
 
 
+@pytest.mark.long
 def test_editing_a_slope_changes_what_is_learned_at_once(module):
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
     finals, losses = [], []

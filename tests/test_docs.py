@@ -26,7 +26,17 @@ def runs(page: Path) -> list[tuple[str, str, str, int]]:
     return [block for block in found if block[0] == "python" or block[1] or (block[0] == "console")]
 
 
-LONG = ("afternoon.md", "compare.md", "data-and-topologies.md", "train-a-torch-model.md")
+LONG = (
+    "CONTRIBUTING.md",
+    "afternoon.md",
+    "compare.md",
+    "comparison.md",
+    "data-and-topologies.md",
+    "exact-analysis.md",
+    "sweep.md",
+    "theory.md",
+    "train-a-torch-model.md",
+)
 WITHOUT = os.environ.get("FREEWALK_TEST_TORCH") == "0" or find_spec("torch") is None
 
 
@@ -55,15 +65,19 @@ def test_code_in_page_runs(page, tmp_path, monkeypatch):
             code[line : line + text.count("\n")] = text.splitlines()
     script.write_text("\n".join(code) + "\n")
     names = {"__name__": "page"}
-    for language, title, text, line in runs(page):
-        if title:
-            (tmp_path / title).write_text(text)
-        elif language == "python":
-            exec(compile("\n" * line + text, str(script), "exec"), names)
-        else:
-            for command in COMMAND.findall(text):
-                done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
-                assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    try:
+        for language, title, text, line in runs(page):
+            if title:
+                (tmp_path / title).write_text(text)
+            elif language == "python":
+                exec(compile("\n" * line + text, str(script), "exec"), names)
+            else:
+                for command in COMMAND.findall(text):
+                    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
+                    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    finally:
+        for left in tmp_path.glob("*/up.json"):  # nodes that a page which failed has not ended
+            subprocess.run(["freewalk", "network", "down", str(left.parent)], check=False)
     for module in set(sys.modules) - known:
         if str(getattr(sys.modules[module], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[module]  # another page may have a module of that name

@@ -15,7 +15,7 @@ NODES = np.repeat(np.arange(6), 3)
 
 def learned(problem, label, walks=3):
     kernel = fw.designs.SimpleWalk().kernel(GRAPH, label=label)
-    return fw.learn(problem, kernel, fw.SGD(0.1), steps=60, walks=walks, every=30)
+    return fw.learn(problem, kernel, fw.SGD(0.1), steps=60, walks=walks, every=30, runtime="reference")
 
 
 @pytest.fixture(scope="module")

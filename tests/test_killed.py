@@ -147,7 +147,7 @@ def check_kills(folder: Path, spec: str, after: str, delays: list[float], *more:
 CASES = {"cpu": (COMPILED,), "reference, own code": (OWN, "--allow-code")}
 
 
-@pytest.mark.long  # tests/modules/test_torch_commands.py does it once, in every run of the tests
+@pytest.mark.long  # `test_dying_before_every_single_write` has some kills in every run of the tests
 @pytest.mark.parametrize("case", CASES)
 def test_killed_while_a_walk_is_under_way(tmp_path: Path, case: str) -> None:
     spec, *more = CASES[case]
@@ -251,8 +251,9 @@ SMALL = SPEC.replace("PROBLEM", 'kind = "LeastSquares"\ndim = 2').replace(
 @pytest.mark.parametrize(
     ("how", "stride"),
     [
-        ("new", 9),
-        ("forced", 13),
+        ("new", 40),
+        pytest.param("new", 9, marks=pytest.mark.long),
+        pytest.param("forced", 13, marks=pytest.mark.long),
         pytest.param("new", 1, marks=pytest.mark.long),
         pytest.param("forced", 1, marks=pytest.mark.long),
     ],

@@ -18,7 +18,7 @@ from freewalk.experiment import RunFolder, parse
 
 N, STEPS = 600, 400
 GRAPH = fw.graphs.watts_strogatz(N, 4, 0.2, seed=3)
-PROBLEM = fw.objectives.LeastSquares.synthetic(N, 4, heavy=2, seed=1)
+PROBLEM = fw.objectives.LeastSquares.synthetic(N, 3, heavy=2, seed=1)
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ def test_the_record_is_the_same_to_the_last_bit(mapped, design, runtime):
     assert_same(learn(*mapped, design, **options), learn(GRAPH, PROBLEM, design, **options))
 
 
+@pytest.mark.long
 def test_in_single_precision_and_with_several_tokens(mapped):
     for options in ({"precision": "float32"}, {"tokens": 3, "exchange": fw.exchanges.Meet()}):
         assert_same(learn(*mapped, **options), learn(GRAPH, PROBLEM, **options))

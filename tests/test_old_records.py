@@ -61,6 +61,7 @@ def test_old_and_new_records_go_side_by_side():
     assert len(report.summarize(fw.concat([record, new], ["old", "new"]))) == 2
 
 
+@pytest.mark.long  # tests/test_resume.py resumes a file of an earlier version in every run of the tests
 def test_a_partial_record_goes_on_to_its_end(tmp_path):
     partial, end = old("partial"), old("partial-to-its-end")
     assert partial.partial

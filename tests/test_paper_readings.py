@@ -284,6 +284,7 @@ def test_excess_visits_depend_on_the_data():
     assert (min(found), max(found)) == pytest.approx((27_560, 43_830), rel=1e-3)
 
 
+@pytest.mark.long
 def test_mixing_and_hitting_times_do_not_order_the_designs():
     """By either, importance is hardly slower than MHLJ; by mixing time the uniform walk is slower. Neither is so."""
     problem, graph = ring_of_1000()
@@ -322,6 +323,7 @@ def test_fewer_jumps_lead_back_into_the_trap_and_a_switch_does_not():
 # Row 17.
 
 
+@pytest.mark.quick("ring-0.0-excess0-share0", "ring-0.3-excess1-share1")
 @pytest.mark.parametrize(
     ("graph", "shift", "excess", "share"),
     [
@@ -403,6 +405,7 @@ def test_a_sparse_graph_does_not_make_leaving_improbable():
         assert 1 / analysis.sojourn_times(Metropolis(1).kernel(graph, one))[0] == pytest.approx(1 / 100)
 
 
+@pytest.mark.quick("importance-excess0", "uniform-excess1")
 @pytest.mark.parametrize(
     ("design", "excess"),
     [

@@ -16,7 +16,7 @@ from freewalk.errors import RecordError
 from freewalk.record import MEANINGS
 
 GRAPH = fw.graphs.ring(10)
-PROBLEM = fw.objectives.LeastSquares.synthetic(10, 2, heavy=2, seed=3)
+PROBLEM = fw.objectives.LeastSquares.synthetic(10, 3, heavy=2, seed=3)
 RUN = {"steps": 100, "walks": 3, "every": 10, "seed": 9}
 
 

@@ -38,8 +38,10 @@ def _short_chunks(monkeypatch):
 
 GRAPH = fw.graphs.ring(30)
 PROBLEM = fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, ridge=0.01, seed=2)
+#: Without ridge other rules and single precision are what tests/contract compiles as well.
+PLAIN = fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, seed=2)
 KERNEL = fw.designs.MHLJ(jump=0.3, stop=0.5, hops=3).kernel(GRAPH, PROBLEM.smoothness)
-RUN = {"steps": 400, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
+RUN = {"steps": 200, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
 
 
 def interrupt_at(*steps, number=signal.SIGINT):
@@ -293,6 +295,10 @@ PHASES = {
 }
 
 
+@pytest.mark.quick(
+    *(f"cpu-{switch}-{rules}" for switch in (10, 17, 150) for rules in PHASES),
+    *("reference-10-one mean", "reference-17-mean then model", "reference-150-model then mean"),
+)
 @pytest.mark.parametrize("rules", PHASES.values(), ids=PHASES)
 @pytest.mark.parametrize("switch", [10, 17, 150])
 def test_resuming_around_a_switch(runtime, tmp_path, rules, switch):
@@ -347,8 +353,8 @@ def test_resuming_with_another_runtime():
 def test_resuming_float32(runtime, tmp_path):
     run = RUN | {"precision": "float32", "runtime": runtime}
     rule = fw.SGD(fw.schedules.Inverse(0.02, scale=100), local_steps=2, sampled=True)
-    whole = fw.learn(PROBLEM, KERNEL, rule, **run)
-    partial = fw.learn(PROBLEM, KERNEL, rule, progress=interrupt_at(60), **run)
+    whole = fw.learn(PLAIN, KERNEL, rule, **run)
+    partial = fw.learn(PLAIN, KERNEL, rule, progress=interrupt_at(60), **run)
     resumed = fw.resume(saved(partial, tmp_path))
     assert resumed.data.final.dtype == np.float32
     assert same(resumed, whole)
@@ -459,6 +465,7 @@ OWN = {
 }
 
 
+@pytest.mark.quick("cpu-Halving", *(f"reference-{name}" for name in OWN))
 @pytest.mark.parametrize("name", OWN)
 def test_a_class_of_the_users_own_is_named_when_a_file_needs_it(name, runtime, tmp_path):
     problem, rule, kind = OWN[name]
@@ -509,15 +516,15 @@ def test_an_objective_that_cannot_be_saved_costs_the_wish_to_go_on_and_nothing_e
 
 
 def again(seed=2):
-    return fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, ridge=0.01, seed=seed)
+    return fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, seed=seed)
 
 
 @pytest.mark.parametrize("from_file", [False, True], ids=["in memory", "loaded"])
 def test_what_is_handed_over_is_never_ignored(from_file, tmp_path):
     """A record that holds its objective and rule needs neither; whoever passes them means those, and is told if not."""
     rule = fw.rules.Walkman()  # its penalty follows from the objective
-    whole = fw.learn(PROBLEM, KERNEL, rule, **RUN)
-    partial = fw.learn(PROBLEM, KERNEL, rule, progress=interrupt_at(60), **RUN)
+    whole = fw.learn(PLAIN, KERNEL, rule, **RUN)
+    partial = fw.learn(PLAIN, KERNEL, rule, progress=interrupt_at(60), **RUN)
     partial = saved(partial, tmp_path) if from_file else partial
     wrong = [
         (
@@ -539,11 +546,11 @@ def test_what_is_handed_over_is_never_ignored(from_file, tmp_path):
 
 def test_a_record_with_phases_takes_their_rules_and_a_walk_takes_none():
     phases = [fw.Phase(100, KERNEL, fw.SGD(0.01)), fw.Phase(None, KERNEL, fw.rules.Momentum(1e-3))]
-    whole = fw.learn(PROBLEM, phases, **RUN)
-    partial = fw.learn(PROBLEM, phases, progress=interrupt_at(60), **RUN)
+    whole = fw.learn(PLAIN, phases, **RUN)
+    partial = fw.learn(PLAIN, phases, progress=interrupt_at(60), **RUN)
     with pytest.raises(RecordError, match=r"resume: rule = Momentum\(step=0.01.*expected .*Momentum\(step=0.001"):
         fw.resume(partial, rule=[None, fw.rules.Momentum(1e-2)])
-    assert same(fw.resume(partial, rule=[fw.SGD(0.01), None], objective=PROBLEM), whole)
+    assert same(fw.resume(partial, rule=[fw.SGD(0.01), None], objective=PLAIN), whole)
     walked = fw.walk(KERNEL, progress=interrupt_at(60), **RUN)
     for handed in ({"objective": PROBLEM}, {"rule": fw.SGD(0.01)}):
         with pytest.raises(RecordError, match=r"expected None; the record is one of fw.walk, which learns nothing"):
@@ -641,9 +648,8 @@ def test_an_own_class_never_stands_for_one_of_the_package(tmp_path):
     own = type("SGD", (_Own.SGD,), {"__module__": __name__, "__qualname__": "SGD"})
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(6))
     problem = fw.objectives.LeastSquares.synthetic(6, dim=2, seed=1)
-    partial = fw.learn(
-        problem, kernel, own(), steps=50, every=10, progress=lambda *_: signal.raise_signal(signal.SIGINT)
-    )
+    run = {"steps": 50, "every": 10, "runtime": "reference"}
+    partial = fw.learn(problem, kernel, own(), progress=lambda *_: signal.raise_signal(signal.SIGINT), **run)
     assert partial.partial
     loaded = fw.load(partial.save(tmp_path / "own"))
     with pytest.raises(RecordError, match=r"your own class 'SGD'; pass it: fw.resume\(record, types=\[SGD\]\)"):

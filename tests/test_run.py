@@ -20,6 +20,7 @@ LEARNED = BY_STEP | {
     "updates": ("step",),
 }
 WALKED = {name: LEARNED[name] for name in ("messages", "probes", "visits", "at")}
+PRECISIONS = ("float64", "float32")
 
 
 @pytest.fixture(params=["cpu", "reference"])
@@ -95,7 +96,7 @@ def test_a_record_of_walking_has_the_counts_only(kernel, runtime):
 
 
 def test_only_least_squares_has_an_mse(graph, runtime):
-    problem = fw.objectives.Logistic.synthetic(12, 3, ridge=0.1, seed=1)
+    problem = fw.objectives.Logistic.synthetic(12, 4, ridge=0.1, seed=1)
     kernel = fw.designs.SimpleWalk().kernel(graph)
     record = fw.learn(problem, kernel, fw.SGD(0.01), steps=5, runtime=runtime)
     assert dims(record) == {name: d for name, d in LEARNED.items() if name != "mse"}
@@ -421,6 +422,7 @@ def test_a_loss_that_fails_at_the_zero_model_does_not_cost_the_run(graph):
     assert not record.data.diverged.any()
 
 
+@pytest.mark.quick("reference")
 def test_a_problem_without_an_optimum_has_no_distance_and_still_runs(graph, runtime):
     problem = fw.objectives.Logistic(np.linspace(1, 2, 12)[:, None], np.ones(12))
     record = fw.learn(problem, fw.designs.SimpleWalk().kernel(graph), fw.SGD(0.1), steps=30, walks=2, runtime=runtime)
@@ -431,7 +433,8 @@ def test_a_problem_without_an_optimum_has_no_distance_and_still_runs(graph, runt
     assert "optimal_loss" not in record.data.attrs
 
 
-def test_float32_models(problem, kernel, runtime):
+def test_float32_models(kernel, runtime):
+    problem = fw.objectives.LeastSquares.synthetic(12, 3, heavy=2, samples=[1, 2, 3] * 4, seed=4)
     arguments = {"steps": 200, "walks": 3, "every": 50, "runtime": runtime}
     single = fw.learn(problem, kernel, fw.SGD(0.01), precision="float32", **arguments)
     double = fw.learn(problem, kernel, fw.SGD(0.01), **arguments)
@@ -716,7 +719,10 @@ class Pushed(fw.SGD):
         return {"speed": models if self.kind == "the models" else np.array(models, dtype=self.kind)}
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.quick(
+    *(f"reference-{kind}-{precision}" for kind in ("float64", "float32", "the models") for precision in PRECISIONS)
+)
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", ["float64", "float32", "the models"])
 def test_what_a_rule_begins_with_is_kept_apart_and_as_precise_as_the_models(problem, kernel, runtime, precision, kind):
     run = {"steps": 40, "every": 40, "precision": precision, "initial": np.ones(3)}

@@ -86,6 +86,7 @@ def test_large_walks_that_are_reversible_have_their_target_as_law_even_if_nobody
     assert stationary_law(kernel.matrix(), kind) == pytest.approx(np.asarray(kernel.target), rel=1e-10)
 
 
+@pytest.mark.quick("ring", "small world")
 @pytest.mark.parametrize("kind", GRAPHS)
 def test_large_walks_with_jumps(kind):
     graph = GRAPHS[kind]()
@@ -219,6 +220,7 @@ def unkept(kernel, law):
     return np.abs(Hops(kernel).spread(law) - law).sum()
 
 
+@pytest.mark.quick("star", "preferential")
 @pytest.mark.parametrize("kind", HUBS)
 def test_jumps_from_hubs(kind):
     large = jumping(HUBS[kind](10_000))

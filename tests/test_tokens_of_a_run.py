@@ -68,14 +68,15 @@ def interrupted(step, steps):
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.quick("Meet-reference", *(f"{case}-cpu" for case in CASES))
 @pytest.mark.parametrize("runtime", ["cpu", "reference"])
 @pytest.mark.parametrize("case", CASES)
 def test_interrupting_saving_and_resuming(case, runtime, tmp_path):
-    run = CASES[case] | {"steps": 120, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0], "runtime": runtime}
+    run = CASES[case] | {"steps": 60, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0], "runtime": runtime}
     whole = fw.learn(PROBLEM, **run)
     partial = fw.learn(PROBLEM, progress=interrupted, **run)
     assert partial.partial
-    assert 12 <= int(partial.data.step[-1]) + 7 < 120
+    assert 12 <= int(partial.data.step[-1]) + 7 < 60
     loaded = fw.load(partial.save(tmp_path / "partial.npz"))
     resumed = fw.resume(loaded, types=[Next])
     assert resumed.data.identical(whole.data)

@@ -337,6 +337,7 @@ def test_arguments_that_fit_are_taken(name):
         assert question(**arguments_of(question)) is not None
 
 
+@pytest.mark.quick(*(name for name in asked() if name != "diagnose"))
 @pytest.mark.parametrize("name", sorted(asked()))
 def test_wrong_arguments_are_answered_or_refused_soon(name):
     question = asked()[name]

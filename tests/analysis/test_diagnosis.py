@@ -26,6 +26,7 @@ def study():
     return module
 
 
+@pytest.mark.long
 def test_the_verdict_agrees_with_exact_curves_on_the_data():
     """Small ones of the cases of benchmarks/diagnosis.py, which judges 300 of them; nothing here can fail by chance."""
     judged = study()
@@ -43,6 +44,7 @@ def test_the_verdict_agrees_with_exact_curves_on_the_data():
     assert set(told_entrapped) == {True, False}
 
 
+@pytest.mark.long
 def test_a_walk_can_be_entrapped_and_still_pay():
     problem = fw.objectives.LeastSquares.synthetic(1000, dim=2, heavy=2, seed=33)
     found = fw.diagnose(fw.graphs.grid(25, 40), problem.smoothness, dim=2, designs={})
@@ -71,9 +73,11 @@ def test_what_there_is_no_time_for_is_left_out_and_named():
     assert nothing.conclusion.startswith("Whether importance sampling by Metropolis is entrapped was not found out")
 
 
+@pytest.mark.quick("two heavy", "tiny", "both")
 @pytest.mark.parametrize(
     "importance",
     [[1e100, 1, 1e50, 1, 1], [1e40, 1, 1, 1, 1], [1e308] * 6, [1e-300] * 4, [1e-150, 1e150, 1, 1]],
+    ids=["two heavy", "one heavy", "huge", "tiny", "both"],
 )
 def test_extreme_importance(importance):
     found = fw.diagnose(fw.graphs.ring(len(importance)), importance)
@@ -83,6 +87,7 @@ def test_extreme_importance(importance):
     json.dumps(found.as_dict(), allow_nan=False)
 
 
+@pytest.mark.long
 def test_on_the_ring_from_a_heavy_start_importance_is_entrapped_and_slower():
     problem = fw.objectives.LeastSquares.synthetic(200, dim=3, heavy=2, seed=1)
     found = fw.diagnose(fw.graphs.ring(200), problem.smoothness, start="heaviest")
@@ -237,6 +242,7 @@ def test_words_say_what_was_raced_for():
     assert levels(noiseless)[1] == pytest.approx(5e-5 * noiseless.loss(np.zeros(3)))
 
 
+@pytest.mark.long
 def test_steep_importance_costs_nothing_else():
     importance = 10 ** np.random.default_rng(0).uniform(0, 8, 40)
     found = fw.diagnose(fw.graphs.ring(40), importance, budget=6.0)

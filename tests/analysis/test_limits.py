@@ -40,6 +40,14 @@ def setting(graph, design, **options):
     return problem, DESIGNS[design].kernel(graph, problem.smoothness)
 
 
+# Each design by each rule, on one of the graphs, with or without a shift.
+@pytest.mark.quick(
+    *(
+        f"{list(GRAPHS)[(row + column) % 3]}-{design}-{(row + column) % 2 / 2}-{rule}"
+        for row, design in enumerate(DESIGNS)
+        for column, rule in enumerate(RULES)
+    )
+)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 @pytest.mark.parametrize("design", DESIGNS)

@@ -124,6 +124,7 @@ def test_kemeny_constants_and_fundamental_matrices_of_steep_chains():
     assert 0 < refused < 200
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("many", [False, True])
 def test_the_excess_of_single_nodes_of_steep_chains_is_never_refused(many):
     for seed, kernel, exact in steep_chains():
@@ -133,6 +134,7 @@ def test_the_excess_of_single_nodes_of_steep_chains_is_never_refused(many):
         assert relative_errors(found, expected).max() <= ERROR, seed
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("many", [False, True])
 def test_the_excess_of_sets_of_steep_chains_is_right_or_refused(many):
     refused, asked = 0, 0
@@ -251,6 +253,7 @@ def from_ring_to_complete():
     ]
 
 
+@pytest.mark.quick("importance", "uniform")
 @pytest.mark.parametrize("name", TABLE)
 def test_two_heavy_nodes_among_a_thousand(name):
     """The better a graph is connected, the fewer returns there are."""
@@ -336,6 +339,7 @@ def some_heavy(graph, count=20, seed=0):
     return np.where(np.isin(np.arange(graph.n), heavy), 100.0, 1.0), heavy
 
 
+@pytest.mark.quick("design0-hubs", "design1-small world", "design2-grid")
 @pytest.mark.parametrize("kind", ["small world", "hubs", "grid"])
 @pytest.mark.parametrize("design", [Metropolis(power=1), MHLJ(0.1, 0.5, 3), MHLJ(0.3, 0.5, 3, corrected=True)])
 def test_all_ways_agree(kind, design, monkeypatch):

@@ -631,6 +631,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.quick("20-100.0")
 @pytest.mark.parametrize(("samples", "variance"), FAMILIES)
 def test_the_bounds_of_theorem_1_are_true_and_far_above_the_truth(samples, variance):
     """20 ridge problems on a ring of ten with half the largest step that the proof covers, after 1000 updates."""

@@ -117,6 +117,7 @@ def test_drawn_tokens_with_sampled_gradients():
     check_curve(curve, enumerated(problem, kernel, rule, [(0, 0)], 2, Average()))
 
 
+@pytest.mark.quick("1-3-None", "1-3-Average(every=2)", "2-2-Average(every=1)")
 @pytest.mark.parametrize("exchange", [None, Average(), Average(2)], ids=repr)
 @pytest.mark.parametrize(("local_steps", "steps"), [(1, 3), (2, 2)])
 def test_parked_tokens_with_sampled_gradients(exchange, local_steps, steps):
@@ -250,6 +251,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.quick("independent", "gossip", "FedAvg", "minibatch, sampled")
 @pytest.mark.parametrize("case", LIMITS)
 def test_the_steady_state_is_the_end_of_the_curve(case):
     design, rule, options = LIMITS[case]

@@ -38,6 +38,7 @@ rule = { kind = "Momentum", step = 1e-3, momentum = 0.5 }
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runtime", ['"ray"', '{ kind = "Ray", inner = "cpu", tasks = 2, cpus = 1 }'])
 def test_specs(runtime):
     found = parse(SPEC.replace("RUNTIME", f"runtime = {runtime}")).run()
@@ -95,7 +96,7 @@ def test_arrays_are_sent_once():
 def test_mapped_files_are_not_sent(tmp_path):
     whole = fw.graphs.ring(50_000)
     whole.save(tmp_path / "ring.graph")
-    fw.objectives.LeastSquares.synthetic(whole.n, dim=4, seed=1).save(tmp_path / "samples.data")
+    fw.objectives.LeastSquares.synthetic(whole.n, dim=3, seed=1).save(tmp_path / "samples.data")
     graph, problem = fw.graphs.read(tmp_path / "ring.graph"), fw.objectives.read(tmp_path / "samples.data")
     assert pack((graph, problem)).bytes < 10_000
     kernel = fw.designs.Metropolis().kernel(graph)

@@ -125,6 +125,7 @@ def test_addresses():
     assert "again True\nsame True" in said
 
 
+@pytest.mark.quick("nobody", "empty")
 @pytest.mark.parametrize(
     ("address", "words"),
     [
@@ -133,6 +134,7 @@ def test_addresses():
         ("127.0.0.1:99999999", "no cluster answers"),
         ("", "address = "),
     ],
+    ids=["nobody", "no address", "no port", "empty"],
 )
 def test_nobody_answers(address, words):
     script = f"""

@@ -56,6 +56,7 @@ def test_signals_to_the_whole_group(number):
     assert "same True" in found.stdout
 
 
+@pytest.mark.long
 def test_checkpoints_and_another_runtime(tmp_path):
     """What Ray began, a single machine completes, and the other way round; also from a file."""
     options = {"steps": 600, "walks": 10, "every": 50}

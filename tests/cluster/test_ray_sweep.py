@@ -61,6 +61,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in (folder / "points").glob("[!.]*.npz")}
 
 
+@pytest.mark.long
 def test_the_same_bytes_as_by_threads_with_files_and_code_of_the_users(here: Path) -> None:
     fw.sweep("ray.toml", folder="threads")
     told: list[int] = []

@@ -302,6 +302,18 @@ LESSONS = [
         if not RULES[rule].average
     ),
 ]
+#: Those that `make test` learns; all others are `long`. Each listed rule with least squares, one of a user's, and each
+#: way in which problems differ by plain SGD, whose variants are compiled with it.
+QUICK_LESSONS = [
+    *(("LeastSquares", rule) for rule in (*LISTED_RULES, *MEMORY_RULES, "HeavyBall (a user's)")),
+    *(
+        (problem, rule)
+        for problem, rule in LESSONS
+        if problem not in ("LeastSquares", "Logistic, without an optimum", "Logistic, pooled, relays")
+        and rule in LISTED_RULES
+        and not RULES[rule].average
+    ),
+]
 
 
 def phases_of(names):

@@ -10,6 +10,7 @@ from catalogue import (
     LESSONS,
     LISTED_PROBLEMS,
     PROBLEMS,
+    QUICK_LESSONS,
     RULES,
     SLOPELESS,
     HeavyBall,
@@ -62,15 +63,8 @@ def assert_identical(result, expected):
         assert np.array_equal(measures[name], values[:walks], equal_nan=True), name
 
 
-#: Each of these costs a compilation; the same rules with least squares and the same objective by SGD do not wait.
-LONG = {(problem, rule) for problem, rule in LESSONS if problem != "LeastSquares" and rule != "SGD"}
-
-
-@pytest.mark.parametrize(
-    "lesson",
-    [pytest.param(one, marks=[pytest.mark.long] if one in LONG else []) for one in LESSONS],
-    ids=" by ".join,
-)
+@pytest.mark.quick(*map(" by ".join, QUICK_LESSONS))
+@pytest.mark.parametrize("lesson", LESSONS, ids=" by ".join)
 def test_every_objective_by_every_rule(lesson):
     problem, rule = lesson
     job = job_of(PROBLEMS[problem], kernel_for(problem), RULES[rule])
@@ -87,6 +81,7 @@ def test_every_objective_by_every_rule(lesson):
     assert_identical(learned(engines[1], WALKS, STEPS, [1, 64, 127]), whole)
 
 
+@pytest.mark.quick(*dict(QUICK_LESSONS))
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_measures_are_those_of_the_objective(problem):
     """Loss with ½ and ridge, distance to the optimum, and the mse for least squares only; NaN without an optimum."""
@@ -118,6 +113,7 @@ def test_learning_on_every_design(design):
         assert_close(learned(runtime.engine(job), 3, 30, initial=1.5), expected)
 
 
+@pytest.mark.quick("LeastSquares")
 @pytest.mark.parametrize("problem", LISTED_PROBLEMS)
 def test_learning_in_phases(problem):
     """Kernels and rules that switch, among them one that begins to carry a mean."""

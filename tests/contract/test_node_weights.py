@@ -52,6 +52,7 @@ def small_float(precision):
     return {"rtol": 1e-9, "atol": 1e-12} if precision == "float64" else {"rtol": 1e-4, "atol": 1e-5}
 
 
+@pytest.mark.quick(*(f"{problem}-{rule}-float64" for problem in WEIGHED for rule in RULES))
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("problem", WEIGHED)
@@ -92,6 +93,10 @@ def test_a_relay_is_never_asked_for_a_gradient():
     assert np.array_equal(record.data.final, own.data.final)
 
 
+@pytest.mark.quick(
+    *(f"{runtime}-{rule}" for runtime in COMPILED for rule in RULES),
+    *(f"Reference()-{rule}" for rule in (*RULES, *OWN_RULES)),
+)
 @pytest.mark.parametrize("rule", [*RULES, *OWN_RULES])
 @pytest.mark.parametrize("runtime", [Reference(), *COMPILED], ids=repr)
 def test_a_relay_leaves_the_model_exactly_as_it_is(runtime, rule):
@@ -127,6 +132,7 @@ def test_an_average_is_the_plain_mean_over_all_steps(runtime):
     np.testing.assert_allclose(mean, np.mean(models, axis=0), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.quick("Reference()")
 @pytest.mark.parametrize("runtime", [Reference(), *COMPILED], ids=repr)
 def test_a_rule_that_divides_by_what_it_carries_passes_relays(runtime):
     """0 / 0 at a relay that is visited first is nobody's model."""
@@ -152,6 +158,7 @@ def test_pooled_walks_reach_the_pooled_optimum_and_equal_walks_the_other():
 # A record that goes on.
 
 
+@pytest.mark.quick("LeastSquares, pooled, relays-cpu", "LeastSquares, pooled, relays-reference")
 @pytest.mark.parametrize("runtime", ["cpu", "reference"])
 @pytest.mark.parametrize("problem", ["LeastSquares, pooled, relays", "Logistic, pooled, relays"])
 def test_a_saved_run_goes_on_to_the_same_result(problem, runtime, tmp_path):
@@ -249,7 +256,8 @@ def test_simulated_walks_follow_the_exact_curve(rule):
     assert (np.abs(other.distance.values[1:] - mean) / error).max() > 10
 
 
-@pytest.mark.parametrize("rule", [fw.SGD(2e-4), fw.SGD(2e-4, sampled=True)], ids=repr)
+@pytest.mark.quick("pooled, relays-plain", "pooled, relays-sampled")
+@pytest.mark.parametrize("rule", [fw.SGD(2e-4), fw.SGD(2e-4, sampled=True)], ids=["plain", "sampled"])
 @pytest.mark.parametrize("problem", WEIGHED)
 def test_the_small_step_law_agrees_with_the_steady_state(problem, rule):
     problem = WEIGHED[problem]

@@ -27,10 +27,15 @@ from processes import killing
 
 pytest.importorskip("ray")
 SEVERAL = [RUNTIMES["Ray"][1]]
-#: Each rule with least squares, each objective and each exchange by SGD; the rest, and other numbers of tasks, is long.
-QUICK = [one for one in LESSONS if one[0] == "LeastSquares" or one[1] == "SGD"]
+#: Each rule with least squares, each objective by SGD; other pairs, and other numbers of tasks, are further below.
+SINGLE = [one for one in LESSONS if one[0] == "LeastSquares" or one[1] == "SGD"]
+#: What travels, what stays at nodes, nodes without data, what a user wrote.
+QUICK = [
+    *(("LeastSquares", rule) for rule in ("SGD", "SGD, average", "SAG")),
+    *((problem, "SGD") for problem in ("LeastSquares, pooled, relays", "LogCosh (a user's), uneven")),
+]
 ADMITTED = [one for one in TOKEN_LESSONS if one != ("Gossip", "SAG")]  # parked tokens do not see every node
-QUICK_EXCHANGES = [one for one in TOKEN_LESSONS if one[1] == "SGD"]
+EXCHANGED = [one for one in TOKEN_LESSONS if one[1] == "SGD"]
 KILLED = [
     *(("design", design) for design in DESIGNS if design != "Stay"),
     *(("rule", rule) for rule in RULES),
@@ -69,17 +74,20 @@ def learn_with_tokens(setting, rule, runtimes):
     check(lambda runtime: fw.learn(problem, kernel, RULES[rule], runtime=runtime, **options), runtimes)
 
 
+@pytest.mark.quick("SimpleWalk", "Metropolis, importance", "MHLJ", "Decaying", "Lazy (a user's)")
 @pytest.mark.parametrize("design", DESIGNS)
 def test_every_design(design):
     walk(design, "random", SEVERAL)
 
 
-@pytest.mark.parametrize("lesson", QUICK, ids=" by ".join)
+@pytest.mark.quick(*map(" by ".join, QUICK))
+@pytest.mark.parametrize("lesson", SINGLE, ids=" by ".join)
 def test_every_rule(lesson):
     learn(*lesson, SEVERAL)
 
 
-@pytest.mark.parametrize("lesson", QUICK_EXCHANGES, ids=" by ".join)
+@pytest.mark.quick("apart by SGD", "Meet by SGD", "Gossip by SGD", "Pair (a user's) by SGD")
+@pytest.mark.parametrize("lesson", EXCHANGED, ids=" by ".join)
 def test_every_exchange(lesson):
     learn_with_tokens(*lesson, SEVERAL)
 
@@ -103,6 +111,7 @@ def test_every_exchange_and_number_of_tasks(lesson):
     learn_with_tokens(*lesson, RUNTIMES["Ray"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["SGD", "SAG"])
 def test_single_precision(rule):
     learn("LeastSquares", rule, SEVERAL, "float32")

@@ -68,19 +68,12 @@ def assert_identical(result, expected):
         assert np.array_equal(measures[name], values[: state.walks]), name
 
 
-#: Each rule costs a compilation of some seconds; those named here do not wait.
-QUICK = ("SGD", "Momentum", "GradientTracking")
+LESSONS = [one for one in TOKEN_LESSONS if not ON_CARD or one[0] in ON_CARDS]
 
 
-@pytest.mark.parametrize(
-    "lesson",
-    [
-        pytest.param(one, marks=[] if one[1] in QUICK else [pytest.mark.long])
-        for one in TOKEN_LESSONS
-        if not ON_CARD or one[0] in ON_CARDS
-    ],
-    ids=" by ".join,
-)
+# Each rule costs a compilation of some seconds; those named here do not wait.
+@pytest.mark.quick(*(" by ".join(one) for one in LESSONS if one[1] in ("SGD", "Momentum", "GradientTracking")))
+@pytest.mark.parametrize("lesson", LESSONS, ids=" by ".join)
 def test_every_exchange(lesson):
     job = job_of(*lesson)
     expected = learned(Reference().engine(job), 2)
@@ -102,6 +95,7 @@ def test_parts_of_a_card(setting):
     assert_identical(learned(CUDA(walks_at_once=2).engine(job), 9, [7, 20]), whole)
 
 
+@pytest.mark.long
 def test_what_models_of_one_coordinate_carry_is_mixed():
     graph = fw.graphs.ring(6)
     problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=1, seed=1)
@@ -114,6 +108,7 @@ def test_what_models_of_one_coordinate_carry_is_mixed():
         np.testing.assert_allclose(result.data[name], expected.data[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", ON_CARDS if ON_CARD else ["Meet", "Average", "Gossip"])
 def test_single_precision(setting):
     job = job_of(setting, "SGD", "float32")

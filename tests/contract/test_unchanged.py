@@ -8,6 +8,7 @@ import os
 import frozen
 import numpy as np
 import pytest
+from catalogue import LESSONS, LISTED_PROBLEMS, QUICK_LESSONS
 
 with np.load(frozen.FILE) as file:
     NAMES, DIGESTS, VECTORS = (
@@ -32,6 +33,16 @@ TRIED = [
 ]
 
 
+#: What no other quick test compiles.
+PHASES = ("LeastSquares", "LeastSquares, pooled, relays")
+COMPILED_HERE = (
+    *(f"learn: {problem} by {rule}, cpu" for problem, rule in LESSONS if (problem, rule) not in QUICK_LESSONS),
+    *(f"learn: LeastSquares by SGD, {kind}, cpu, seed 3, float32" for kind in ("average", "all at once")),
+    *(f"phases: {problem}, cpu" for problem in LISTED_PROBLEMS if problem not in PHASES),
+)
+
+
+@pytest.mark.quick(*(NAMES[number] for number in TRIED if not NAMES[number].startswith(COMPILED_HERE)))
 @pytest.mark.parametrize("number", TRIED, ids=[NAMES[number] for number in TRIED])
 def test_a_frozen_run(number):
     digest, vector = CASES[NAMES[number]]()

@@ -175,14 +175,16 @@ def test_a_spec_learns_from_a_file_in_its_folder(here: Path, tmp_path_factory: p
     with pytest.MonkeyPatch.context() as context:
         context.chdir(elsewhere)
         plan = load(here / "my.toml").plan()
-        record = load(here / "my.toml").run()
+        record = load(here / "my.toml").replaced(runtime="reference").run()
     graph = fw.graphs.read("roads.csv")
     samples = read_samples("flats.csv", target="price", node="city", features=["area"])
     problem = fw.objectives.LeastSquares(*samples, ridge=0.5, graph=graph)
     np.testing.assert_array_equal(plan.problem.smoothness, problem.smoothness)
     assert plan.problem.ridge == 0.5
     kernel = fw.designs.Metropolis().kernel(graph)
-    alone = fw.learn(problem, kernel, fw.SGD(step=1e-2), steps=100, walks=2, every=50, start="Rome")
+    alone = fw.learn(
+        problem, kernel, fw.SGD(step=1e-2), steps=100, walks=2, every=50, start="Rome", runtime="reference"
+    )
     np.testing.assert_array_equal(record.data.loss.sel(design="uniform"), alone.data.loss)
     assert set(record.provenance["files"]) == {"roads.csv", "flats.csv"}
     assert record.provenance["files"]["flats.csv"]["path"] == str(here / "flats.csv")

@@ -14,6 +14,7 @@ MODELS = ("softmax", "convolutional")
 SUFFIXES = ("", "-4-walks", "-gossip", "-fedavg")
 
 
+@pytest.mark.quick("digits-convolutional", "digits-softmax-4-walks", "digits-softmax-fedavg", "digits-softmax-gossip")
 @pytest.mark.parametrize("file", SPECS, ids=lambda file: file.stem)
 def test_each_spec_runs(file):
     spec = load(file)

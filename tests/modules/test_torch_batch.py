@@ -47,6 +47,7 @@ def close(records, relative):
     np.testing.assert_allclose(batched.data.accuracy, looped.data.accuracy, atol=0.1)
 
 
+@pytest.mark.quick("softmax-all samples", "convolutional-minibatches")
 @pytest.mark.parametrize("batch", [None, 3], ids=["all samples", "minibatches"])
 @pytest.mark.parametrize("name", MODULES)
 def test_models_are_the_same(name, batch):
@@ -58,6 +59,7 @@ def test_models_are_the_same(name, batch):
     assert (moved.max(axis=1) > 1e-2).all()  # they have learned far more than the tolerance
 
 
+@pytest.mark.quick("perceptron-minibatches", "convolutional-all samples")
 @pytest.mark.parametrize("batch", [None, 3], ids=["all samples", "minibatches"])
 @pytest.mark.parametrize("name", MODULES)
 def test_batches_are_traced(name, batch):
@@ -89,6 +91,7 @@ RULES = {
 }
 
 
+@pytest.mark.quick("momentum that stays", "Adam", "mean", "one sample", "SAG")
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_every_rule_is_the_same(rule):
     """In double precision, where Adam, which divides by roots of squares near 0, does not blow roundings up."""

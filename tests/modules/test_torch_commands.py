@@ -65,6 +65,7 @@ def runs(tmp_path_factory):
         os.chdir(before)
 
 
+@pytest.mark.long
 def test_killed_and_resumed(runs):
     process = subprocess.Popen(
         [sys.executable, "-m", "freewalk.cli", "run", "spec.toml", "--out", "killed", "--quiet"], stderr=subprocess.PIPE
@@ -179,6 +180,7 @@ def test_lists_and_other_specs_do_not_import_pytorch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.long
 def test_the_spec_of_digits(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert call("example", "--kind", "digits", "mine.toml").exit_code == 0

@@ -44,6 +44,7 @@ KERNEL = fw.designs.MHLJ(jump=0.3, stop=0.5, hops=3).kernel(GRAPH, PROBLEM.smoot
 RUN = {"steps": 40, "every": 7, "seed": 3}
 
 
+@pytest.mark.quick(*(f"{rule}-{('1', '8', '8 in a batch')[number % 3]}" for number, rule in enumerate(RULES)))
 @pytest.mark.parametrize(("walks", "runtime"), [(1, LOOP), (8, LOOP), (8, BATCH)], ids=["1", "8", "8 in a batch"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_every_rule_learns_what_it_learns_on_least_squares(rule, walks, runtime):
@@ -55,13 +56,16 @@ def test_every_rule_learns_what_it_learns_on_least_squares(rule, walks, runtime)
 
 # In a loop all of them; to trace a batch takes time, and few of them differ there.
 EXCHANGES = (Meet(), Average(every=3), None)
-MIXED = [(r, e, LOOP) for r in (SGD(0.02), Momentum(0.01, 0.7), SAG(0.02), GradientTracking(0.002)) for e in EXCHANGES]
-MIXED += [(rule, Meet(), BATCH) for rule in (Momentum(0.01, 0.7), GradientTracking(0.002))]
+MIXING = {"SGD": SGD(0.02), "Momentum": Momentum(0.01, 0.7), "SAG": SAG(0.02), "Tracking": GradientTracking(0.002)}
+MIXED = [(name, exchange, LOOP) for name in MIXING for exchange in EXCHANGES]
+MIXED += [(name, Meet(), BATCH) for name in ("Momentum", "Tracking")]
+NAMES = [f"{name}, {exchange}, {'batch' if runtime == BATCH else 'loop'}" for name, exchange, runtime in MIXED]
 
 
-@pytest.mark.parametrize(("rule", "exchange", "runtime"), MIXED, ids=str)
-def test_tokens_mix_as_those_of_least_squares(rule, exchange, runtime):
-    run = RUN | {"walks": 2, "tokens": 3, "exchange": exchange}
+@pytest.mark.quick(*NAMES[::4], NAMES[-1])
+@pytest.mark.parametrize(("name", "exchange", "runtime"), MIXED, ids=NAMES)
+def test_tokens_mix_as_those_of_least_squares(name, exchange, runtime):
+    rule, run = MIXING[name], RUN | {"walks": 2, "tokens": 3, "exchange": exchange}
     same(
         fw.learn(TWIN, KERNEL, rule, **run, runtime=runtime),
         fw.learn(PROBLEM, KERNEL, rule, **run, runtime="reference"),
@@ -152,6 +156,7 @@ BATCHED = {
 }
 
 
+@pytest.mark.quick(*(f"{rule}-{(2, 3, 1000)[number % 3]}" for number, rule in enumerate(BATCHED)))
 @pytest.mark.parametrize("batch", [2, 3, 1000])
 @pytest.mark.parametrize("rule", BATCHED.values(), ids=BATCHED)
 def test_minibatches_are_those_of_the_reference(rule, batch):

@@ -65,6 +65,10 @@ STATES = [(name, state, LOOP) for name in MAKERS for state in ("travels", "stays
 STATES += [(name, state, BATCH) for name in ("SGD, momentum", "Adam") for state in ("travels", "stays", "resets")]
 
 
+@pytest.mark.quick(
+    *(f"{name}-{('travels', 'stays', 'resets')[number % 3]}-False" for number, name in enumerate(MAKERS)),
+    *("SGD, momentum-stays-True", "Adam-travels-True"),
+)
 @pytest.mark.parametrize(
     ("name", "state", "runtime"), STATES, ids=lambda value: str(getattr(value, "vectorize", value))
 )
@@ -74,6 +78,7 @@ def test_the_state_of_an_optimizer_travels_stays_or_is_forgotten(name, state, ru
     np.testing.assert_allclose(final, by_hand(path, make, state), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.quick("travels-loop", "stays-batch", "resets-loop")
 @pytest.mark.parametrize("runtime", [LOOP, BATCH], ids=["loop", "batch"])
 @pytest.mark.parametrize("state", ["travels", "stays", "resets"])
 def test_local_steps_schedules_and_weights(state, runtime):

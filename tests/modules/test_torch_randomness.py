@@ -49,8 +49,9 @@ OBJECTIVES = {
 RUN = {"steps": 20, "every": 5, "seed": 4, "runtime": LOOP}
 
 
+@pytest.mark.quick("SGD-dropout", "Adam-noisy data", "SGD-batch norm")
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
-@pytest.mark.parametrize("rule", [fw.SGD(0.05, local_steps=3), Optimizer("Adam", local_steps=2)], ids=str)
+@pytest.mark.parametrize("rule", [fw.SGD(0.05, local_steps=3), Optimizer("Adam", local_steps=2)], ids=["SGD", "Adam"])
 def test_draws_belong_to_seed_walk_and_step(objective, rule, monkeypatch):
     many = fw.learn(objective, KERNEL, rule, **RUN, walks=5)
     one = fw.learn(objective, KERNEL, rule, **RUN, walks=1)

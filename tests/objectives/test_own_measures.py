@@ -46,6 +46,7 @@ RULES = {"SGD": fw.SGD(step=0.3), "SGD, average": fw.SGD(step=0.3, average=True)
 RUN = {"steps": 45, "walks": 17, "seed": 3}
 
 
+@pytest.mark.quick(*(f"{every}-{rule}" for every in (1, 7, 45) for rule in ("SGD", "SGD, average")))
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("every", [1, 7, 45])
 def test_a_measure_of_ones_own_is_the_same_on_every_runtime(rule, every, monkeypatch):
@@ -83,7 +84,7 @@ def test_the_record_says_which_measure_to_show(tmp_path):
     attrs = fw.learn(squares, KERNEL, fw.SGD(step=0.01), steps=3).data.attrs
     assert attrs["primary"] == "mse"
     assert attrs["optimal_mse"] == pytest.approx(squares.mse(squares.optimum()))
-    logistic = fw.objectives.Logistic.synthetic(12, dim=2, ridge=0.1, seed=1)
+    logistic = fw.objectives.Logistic.synthetic(12, dim=4, ridge=0.1, seed=1)
     assert fw.learn(logistic, KERNEL, fw.SGD(step=0.01), steps=3).data.attrs["primary"] == "loss"
 
 
@@ -123,7 +124,7 @@ def test_other_names_of_a_record_are_taken_too(taken):
 @pytest.mark.parametrize("runtime", ["cpu", "reference"])
 def test_a_measure_that_is_named_and_not_given_is_told(runtime):
     kind = type("Silent", (Classifier,), {"measures": ("loss", "accuracy", "margin")})
-    problem = kind(PROBLEM.features, PROBLEM.targets, PROBLEM.nodes)
+    problem = kind(PROBLEM.features, PROBLEM.targets, PROBLEM.nodes, ridge=0.05)
     with pytest.raises(fw.FreewalkError, match=r"Silent: measure\(\) gives loss, accuracy, expected margin as well"):
         fw.learn(problem, KERNEL, fw.SGD(step=0.1), steps=3, runtime=runtime)
 
@@ -135,14 +136,8 @@ class Validated(fw.Predictor):
     measures = ("loss", "score")
     primary = "score"
     rising = ("score",)
-
-    @staticmethod
-    def value(prediction, target):
-        return 0.5 * (prediction - target) ** 2
-
-    @staticmethod
-    def slope(prediction, target):
-        return prediction - target
+    value = staticmethod(fw.objectives.LeastSquares.value)
+    slope = staticmethod(fw.objectives.LeastSquares.slope)
 
     def measure(self, x):
         return {"loss": float(np.sum(np.square(x))), "score": -float(np.sum(np.abs(x)))}

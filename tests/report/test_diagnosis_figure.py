@@ -77,6 +77,12 @@ def test_designs_that_were_given_up_or_are_biased_are_drawn(ring: Diagnosis, tmp
     assert_drawn(diagnosis_figure(nobody, tmp_path / "nobody.png"))
 
 
+@pytest.mark.quick(
+    "Graph(ring(90): 90 nodes, 90 edges)-(0, 89)",
+    "Graph(path(2): 2 nodes, 1 edges)-(0,)",
+    "Graph(barabasi_albert(40, 2, seed=1): 40 nodes, 76 edges)-(30,)",
+    "Graph(ring(2600): 2600 nodes, 2600 edges)-(9,)",
+)
 @pytest.mark.usefixtures("unraced")
 @pytest.mark.parametrize(
     ("graph", "heavy"),

@@ -69,6 +69,7 @@ def test_a_table_has_a_row_for_each_point() -> None:
 DRAW = {"lines": report.sweep_lines, "curves": report.sweep_curves, "map": report.sweep_map}
 
 
+@pytest.mark.quick("{}-lines", "{'missing': True}-curves", "{'words': True}-map")
 @pytest.mark.parametrize("name", DRAW)
 @pytest.mark.parametrize("options", [{}, {"missing": True}, {"words": True}, {"walks": 1}], ids=str)
 def test_every_kind_of_sweep_is_drawn(tmp_path: Path, name: str, options: dict) -> None:

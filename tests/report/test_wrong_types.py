@@ -119,6 +119,7 @@ def test_every_public_name_is_attacked(record: fw.Record, tmp_path: Path) -> Non
         call(**arguments)
 
 
+@pytest.mark.quick(*(name for name in WRONG if name != "None"))  # which many take, and draw
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_input_is_a_freewalk_error(
     record: fw.Record, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

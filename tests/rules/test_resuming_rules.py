@@ -28,7 +28,9 @@ CASES = [
     for precision in ("float64", "float32")
     if (runtime, precision) != ("cpu", "float32") or name == "SAG"
 ]
-EVERY_RULE = pytest.mark.parametrize(("name", "runtime", "precision"), CASES, ids=[" on ".join(case) for case in CASES])
+NAMES = [" on ".join(case) for case in CASES]
+EVERY_RULE = pytest.mark.parametrize(("name", "runtime", "precision"), CASES, ids=NAMES)
+QUICK = pytest.mark.quick(*(name for name in NAMES if "cpu on float32" not in name))
 RUN = {"steps": 120, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
 
 
@@ -49,6 +51,7 @@ def same_bytes(record, whole):
         assert record.data[name].values.tobytes() == values.values.tobytes(), name
 
 
+@QUICK
 @EVERY_RULE
 def test_resuming_in_the_middle(name, runtime, precision, tmp_path):
     run = RUN | {"runtime": runtime, "precision": precision}
@@ -73,6 +76,7 @@ def test_resuming_around_a_switch_between_memories(runtime, switch, tmp_path):
 CORRECTED = fw.designs.MHLJ(0.4, 0.5, 3, corrected=True).kernel(KERNEL.graph, PROBLEM.smoothness)  # it sends probes
 
 
+@QUICK
 @EVERY_RULE
 def test_bytes_are_those_of_messages_and_probes(name, runtime, precision):
     data = fw.learn(PROBLEM, CORRECTED, RULES[name], runtime=runtime, precision=precision, **RUN).data

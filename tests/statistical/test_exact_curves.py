@@ -62,6 +62,11 @@ def scores(graph, shift, design, kernel=None, rule=RULE, start=0):
     return np.abs(np.stack([curve.loss.values[1:], curve.distance.values[1:]]) - mean) / error
 
 
+#: Each design on one of the graphs: what is simulated for these does not wait.
+QUICK = [(list(GRAPHS)[number % 3], design) for number, design in enumerate(DESIGNS)]
+
+
+@pytest.mark.quick("random-0.0-MHLJ", *map("-0.5-".join, QUICK))
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -69,6 +74,7 @@ def test_every_checkpoint_is_within_four_standard_errors(graph, shift, design):
     assert scores(graph, shift, design).max() < 4
 
 
+@pytest.mark.quick("5-ring")
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_a_hop_too_many_is_seen(graph):
     kernel = kernel_of(graph, 0.5, "MHLJ")
@@ -76,6 +82,7 @@ def test_a_hop_too_many_is_seen(graph):
     assert scores(graph, 0.5, "MHLJ", replace(kernel, moves=longer)).max() > 8
 
 
+@pytest.mark.quick(*map("-".join, QUICK))
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_a_move_before_the_update_is_seen(graph, design):
@@ -83,6 +90,7 @@ def test_a_move_before_the_update_is_seen(graph, design):
     assert scores(graph, 0.5, design, start=moved).max() > 8
 
 
+@pytest.mark.quick(*map("-".join, QUICK))
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_weights_off_by_one_percent_are_seen(graph, design):

@@ -179,6 +179,7 @@ def test_a_step_that_diverges_is_never_the_best(toy: Path, monkeypatch: pytest.M
     assert trial[-1].worst == np.inf
 
 
+@pytest.mark.long
 def test_processes_of_their_own_find_the_same(toy: Path) -> None:
     (toy / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-W", "error", "script.py", "5b.toml", "fit.json"]

@@ -85,6 +85,7 @@ def as_it_is(label: str, curve: Callable[[str], Curve]) -> Curve:
     return curve(label)
 
 
+@pytest.mark.quick("4a", "5a")
 @pytest.mark.parametrize("figure", FIGURES)
 def test_exchanging_two_designs_flips_a_verdict(figure: str) -> None:
     right = outcomes(figure, as_it_is)
@@ -97,6 +98,7 @@ def test_exchanging_two_designs_flips_a_verdict(figure: str) -> None:
         assert outcomes(figure, exchanged) != right, pair
 
 
+@pytest.mark.quick("1.6-5a", "0.625-5a")
 @pytest.mark.parametrize("figure", FIGURES)
 @pytest.mark.parametrize("factor", [1.6, 1 / 1.6])
 def test_scaling_one_curve_flips_a_verdict(figure: str, factor: float) -> None:

@@ -86,6 +86,7 @@ def test_every_value_has_its_worlds(figure: str, shipped: Sensitivity) -> None:
     assert diverged == ({34} if figure == "3" else set())
 
 
+@pytest.mark.long  # the next test has stored scores, too
 @pytest.mark.parametrize(("figure", "jump", "seed"), [("5b", 0.7, 22), ("3", 0.1, 39)])
 def test_a_stored_score_of_the_joint_fit_comes_out_again(
     figure: str, jump: float, seed: int, shipped: Sensitivity

@@ -124,6 +124,7 @@ def distance(figure: str, label: str, text: str) -> float:
     return published(figure)[label].distance(curve.step.values, curve.mse.values)
 
 
+@pytest.mark.long
 def test_a_stored_distance_is_that_of_the_spec_and_of_no_other() -> None:
     text = spec_path("5b", "published").read_text(encoding="utf-8")
     fit = Fit.load(fit_path("5b"))

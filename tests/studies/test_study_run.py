@@ -165,6 +165,7 @@ def test_two_folders_get_the_same_bytes_and_a_second_call_computes_nothing(
     assert contents(tiny / "out") == baseline
 
 
+@pytest.mark.quick("record.npz")
 @pytest.mark.parametrize("spoiled", ["record.npz", "exact/01.npz"])
 def test_only_what_is_missing_or_broken_is_made_anew(tiny: Path, monkeypatch: pytest.MonkeyPatch, spoiled: str) -> None:
     reproduce(["4a"], "stated", tiny / "out")
@@ -243,6 +244,7 @@ class Interrupted:
         return self.real(*arguments, **options)
 
 
+@pytest.mark.quick("3")
 @pytest.mark.parametrize("number", [1, 3])
 def test_an_interrupted_curve_is_computed_by_the_next_call(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, number: int, baseline: dict[str, bytes]

@@ -153,6 +153,7 @@ def test_show_of_a_changed_measure_is_refused_with_those_there_are(here: Path) -
     assert "report: x = 'graph.n', expected 'walk.MHLJ.design.jump'" in result.stderr
 
 
+@pytest.mark.quick("2-interrupted-130")
 @pytest.mark.parametrize(
     ("number", "word", "code"), [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "terminated", 143)]
 )

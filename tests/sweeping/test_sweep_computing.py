@@ -176,6 +176,7 @@ def started(store: Store, on: str) -> "subprocess.Popen[str]":
     return process
 
 
+@pytest.mark.quick("SIGINT-processes", "SIGTERM-threads")
 @pytest.mark.parametrize("on", ["threads", "processes"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_signal_ends_it_soon_and_keeps_what_is_finished(store: Store, on: str, number: signal.Signals) -> None:

@@ -113,6 +113,7 @@ def test_values_that_are_no_numbers_are_labels(here: Path) -> None:
     assert data["run.start"].values.tolist() == ["uniform", "2"]
 
 
+@pytest.mark.quick("threads")
 @pytest.mark.parametrize("on", ["threads", "processes"])
 def test_the_same_bytes_by_threads_and_by_processes_of_any_number(here: Path, on: str) -> None:
     if on == "processes":  # their script must be importable, so that pytest itself cannot lead them
