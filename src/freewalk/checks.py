@@ -256,6 +256,8 @@ class Checks:
                 return fine & (part > 0)
             return fine & (part >= low) if low > -math.inf else fine
 
+        if not (finite or positive or low > -math.inf):
+            return result
         parts: Iterable[Any] = blocks(len(result), result[:1].size) if result.ndim else [...]
         if not all(fits(result[part]).all() for part in parts):
             fine = fits(result)

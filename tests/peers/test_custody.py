@@ -1,7 +1,5 @@
 """The promises of custody, on the real class: whatever crashes, is lost, comes late or twice, no update is."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -83,7 +81,7 @@ class KeepsOneVersion(Node):
 
     def _remembered(self, custody, token, stored):
         custody = super()._remembered(custody, token, stored)
-        return replace(custody, versions=custody.versions[-1:])
+        return custody._replace(versions=custody.versions[-1:])
 
 
 MISTAKES = [
@@ -105,7 +103,7 @@ def test_mistakes_are_found(mistake):
 
 def look(mistake):
     for faults in (*SMALLEST, Faults(crash=1, deadline=1)):
-        search(every(PAIR, make=mistake), faults, most=3000)
+        search(every(PAIR, make=mistake), faults, most=10_000)
     for seed in range(1000):
         if some(seed, make=mistake).failures:
             raise Violation("a token found something else than it had left")

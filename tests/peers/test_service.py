@@ -85,19 +85,19 @@ def test_what_nobody_waits_for_is_written_soon_and_at_the_end(tmp_path):
         at_work.tell(say.Launch(KEY, Payload.of({"x": np.zeros(3)}, tmp_path)))
         for _ in range(5):
             await asyncio.sleep(0)
-        assert notes.all == ["Offer"]
+        assert notes.all == ["Offer", "Coming"]
         await wait(at_work, notes)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert [one for one in notes.all if isinstance(one, list)] == [["Save", "Save", "Journal"]]
 
     async def a_while(at_work, notes):
-        while len(notes.all) < 2:
+        while len(notes.all) < 3:
             await asyncio.sleep(0.01)
 
     async def until_settled(at_work, notes):
         await at_work.settled()
-        assert len(notes.all) == 2
+        assert len(notes.all) == 3
 
     async def not_at_all(at_work, notes):
         pass

@@ -2,7 +2,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ def test_what_was_written_is_there_after_opening_it_again(tmp_path):
         version = Version(at(1), at(2), Payload.of({"memory": np.ones(3)}, store.models), 7)
         counted = Version(at(3), at(4), None, 8)
         lent = custody(store, 5, lent=Loan(9, at(5, 1)), owed=(Loan(1, at(2)), Loan(4, at(3))))
-        states = {KEY: replace(lent, versions=(version, counted)), OTHER: custody(store, 3, LARGE)}
+        states = {KEY: lent._replace(versions=(version, counted)), OTHER: custody(store, 3, LARGE)}
         store.write([Save(*one) for one in states.items()], time=1.0)
         assert store.load() == states
     with Store(tmp_path) as store:
@@ -221,7 +220,7 @@ def test_a_journal_of_several_pages(tmp_path, monkeypatch):
 def test_a_repeated_line_brings_no_payload(tmp_path):
     with Store(tmp_path) as store:
         store.write([Journal(KEY, "finish", at(1), token(store, 1))], time=0.0)
-        store.write([Journal(KEY, "finish", at(1), replace(token(store, 2), point=at(1)))], time=0.0)
+        store.write([Journal(KEY, "finish", at(1), token(store, 2)._replace(point=at(1)))], time=0.0)
         assert rows(store, "payloads") == 1
         assert len(list(store.journal())) == 1
 
@@ -303,7 +302,7 @@ def test_payloads_must_be_in_its_folder(tmp_path):
         announced = Payload("0" * 64, 10**6)
         for payload in (elsewhere, announced):
             with pytest.raises(PeerError, match="models"):
-                save(store, replace(custody(store, 1), token=replace(token(store, 1), payload=payload)))
+                save(store, custody(store, 1)._replace(token=token(store, 1)._replace(payload=payload)))
         assert store.load() == {}
         save(store, custody(store, 1))
 

@@ -2,7 +2,6 @@ import math
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -58,6 +57,7 @@ custodies = st.builds(
     st.none() | loans,
     st.none() | points,
     st.lists(loans, max_size=3).map(tuple),
+    st.just(()),
 )
 messages = st.one_of(
     *(st.builds(kind, keys, points) for kind in HANDINGS),
@@ -215,10 +215,17 @@ def test_messages_that_are_sent_together():
     data = [encode(one) for one in several]
     assert decode(together(data)) == Bundle(tuple(several))
     assert together(data[:1]) == data[0]
+    assert decode(_bundle(data)) == Bundle(tuple(several))
+    assert together(data) == _bundle(data)
     wrong = [[], data[:1], [*data, b""], [*data, encode(Chunk(b"x"))], [*data, together(data)], data * TOGETHER]
     for messages in wrong:
         with pytest.raises(PeerError):
-            decode(pb.Envelope(bundle=pb.Bundle(messages=messages)).SerializeToString())
+            decode(_bundle(messages))
+
+
+def _bundle(messages):
+    """A bundle as protocol buffers make it."""
+    return pb.Envelope(bundle=pb.Bundle(messages=map(pb.Envelope.FromString, messages))).SerializeToString()
 
 
 def test_chunks_are_what_protocol_buffers_make_of_them():
@@ -309,7 +316,7 @@ def test_all_that_nodes_say_can_be_sent():
 
 
 def _real(one):
-    return replace(one, payload=Payload.holding(repr(one.payload).encode()))
+    return one._replace(payload=Payload.holding(repr(one.payload).encode()))
 
 
 @pytest.mark.skipif(find_spec("grpc_tools") is None, reason="grpcio-tools is not installed: pip install grpcio-tools")

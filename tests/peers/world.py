@@ -6,7 +6,6 @@ and with them the messages that had to wait for them.
 """
 
 from collections import Counter
-from dataclasses import replace
 
 from freewalk.peers import messages as say
 from freewalk.peers.moving import Mover
@@ -297,12 +296,13 @@ def _copied(node):
     new = object.__new__(type(node))
     new.__dict__ = dict(vars(node))
     new.custody, new.stages, new.timers, new._actions = dict(node.custody), dict(node.stages), set(node.timers), []
-    new.uncertain = set(node.uncertain)
+    new.uncertain, new.ahead = set(node.uncertain), dict(node.ahead)
     return new
 
 
 def _printed(node):
-    return frozenset(node.custody.items()), frozenset(node.stages.items()), frozenset(node.uncertain)
+    known = (node.custody, node.stages, node.ahead)
+    return *(frozenset(each.items()) for each in known), frozenset(node.uncertain)
 
 
-__all__ = ["RUN", "Token", "Violation", "World", "expect", "moved", "replace", "replay"]
+__all__ = ["RUN", "Token", "Violation", "World", "expect", "moved", "replay"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from freewalk.local import LocalKernel
 from freewalk.peers import messages as say
@@ -14,8 +14,7 @@ from freewalk.peers.tokens import Custody, Key, Point, Token
 RENEWALS = 3  # in each lease
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(NamedTuple):
     """What a node is doing about a walk; it is forgotten in a crash.
 
     Attributes
@@ -36,15 +35,33 @@ class Stage:
     waiting: frozenset[int] = frozenset()
 
 
+class Ahead(NamedTuple):
+    """An offer that was made before its token could go; it is forgotten in a crash, and after a while.
+
+    Attributes
+    ----------
+    peer, point
+        The hand-over.
+    accepted
+        Whether the neighbour has agreed.
+    """
+
+    peer: int
+    point: Point
+    accepted: bool = False
+
+
 class Desk:
     """The state of a node, and the actions that it has asked for but not yet handed out; parameters as for `Node`."""
 
     def __init__(self, local: LocalKernel, settings: Settings, custody: Mapping[Key, Custody] | None = None) -> None:
         self.local, self.settings = local, settings
         self.me, self.mover = local.node, Mover(local, settings.seed)
+        self.longest = max((move.hops for move in local.moves), default=0)  # hops of a move
         self.neighbours = tuple(int(node) for node in local.neighbours)
         self.custody: dict[Key, Custody] = dict(custody or {})
         self.stages: dict[Key, Stage] = {}
+        self.ahead: dict[Key, Ahead] = {}
         self.timers: set[tuple[Key | None, str]] = set()
         #: The walks whose tokens may have gone on from here without this process knowing.
         self.uncertain: set[Key] = set()

@@ -7,14 +7,24 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from freewalk.errors import PeerError
 from freewalk.peers import wire
 from freewalk.peers.complaining import Complaints
-from freewalk.peers.messages import Connected, Event, Message, Offer, Packet, Refuse, Transfer
+from freewalk.peers.messages import (
+    Connected,
+    Event,
+    Message,
+    Offer,
+    Packet,
+    Received,
+    Refuse,
+    Release,
+    Released,
+    Transfer,
+)
 from freewalk.peers.payloads import Form, Incoming, Payload
 
 log = logging.getLogger("freewalk.peers")
@@ -25,6 +35,12 @@ _QUEUED = 10_000  # messages that wait for one neighbour
 _ROOM = 2**24  # bytes of these
 STREAMS = 4  # of one neighbour at the same time: those of a connection that broke unnoticed are ended by newer ones
 _BUNDLE = 2**20  # bytes that are sent together
+_PATIENT = (
+    Received,
+    Release,
+    Released,
+)  # for whom no walk waits: each message that is sent wakes threads on both sides
+_WHILE = 0.01  # seconds
 _SHORTEST, _LONGEST = 0.05, 2.0  # seconds between attempts to reach a neighbour
 
 
@@ -58,6 +74,8 @@ class Link:
         self.up = False
         self.sent = 0  # bytes
         self._small: deque[bytes] = deque()
+        self._patient: list[bytes] = []  # what goes with the next message, or after a while
+        self._later: asyncio.TimerHandle | None = None
         self._room = _ROOM
         self._complaints = Complaints(log)
         self._large: deque[tuple[tuple[Any, ...], Any]] = deque()
@@ -74,9 +92,22 @@ class Link:
         else:
             data = wire.encode(message)
             if len(self._small) < _QUEUED and len(data) <= self._room:
-                self._small.append(data)
                 self._room -= len(data)
+                if isinstance(message, _PATIENT):
+                    self._patient.append(data)
+                    if self._later is None:
+                        self._later = asyncio.get_running_loop().call_later(_WHILE, self._hurry)
+                    return
+                self._small.append(data)
         self._more.set()
+
+    def _hurry(self) -> None:
+        """Send what nobody waits for, since nothing else was sent for a while."""
+        self._later = None
+        if self._patient:
+            self._more.set()
+            self._small.extend(self._patient)
+            self._patient.clear()
 
     async def run(self) -> None:
         """Keep a stream open until cancelled."""
@@ -95,6 +126,7 @@ class Link:
                     self.up = False
                     self._room = _ROOM
                     self._small.clear()
+                    self._patient.clear()
                     self._large.clear()
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST)
@@ -126,6 +158,8 @@ class Link:
 
     def _together(self) -> bytes:
         """What waits, as one message: each that is sent wakes threads and loops on both sides."""
+        self._small.extend(self._patient)
+        self._patient.clear()
         several, size = [self._small.popleft()], 0
         while self._small and len(several) < wire.TOGETHER and size < _BUNDLE:
             several.append(self._small.popleft())
@@ -255,7 +289,7 @@ class Gate:
             if payload.path is not None:
                 self.unneeded(payload.digest)
             return
-        self.tell(Packet(peer, transfer._replace(token=replace(transfer.token, payload=payload))))
+        self.tell(Packet(peer, transfer._replace(token=transfer.token._replace(payload=payload))))
 
 
 class _Coming:

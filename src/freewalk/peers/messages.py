@@ -17,6 +17,13 @@ class Offer(NamedTuple):
     point: Point
 
 
+class Coming(NamedTuple):
+    """The token that I offer you is here, and an update is being made: ask ahead where it goes from you."""
+
+    key: Key
+    point: Point
+
+
 class Accept(NamedTuple):
     """Send it."""
 
@@ -137,6 +144,7 @@ class Answer(NamedTuple):
 
 Message = (
     Offer
+    | Coming
     | Accept
     | Refuse
     | Transfer

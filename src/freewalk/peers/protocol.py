@@ -7,17 +7,17 @@ carries a higher generation the second time, and nobody takes an older one after
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from freewalk.peers import messages as say
-from freewalk.peers.desk import RENEWALS, Stage
+from freewalk.peers.desk import RENEWALS, Ahead, Stage
 from freewalk.peers.messages import Action, Event, Message
 from freewalk.peers.stepping import Walker
 from freewalk.peers.tokens import Custody, Generation, Key, Loan, Point, Token
 
 #: Older than every generation.
 NOTHING = Generation(0, -1)
+_HANDED = (say.Offer, say.Coming, say.Transfer)
 
 
 class Node(Walker):
@@ -39,10 +39,10 @@ class Node(Walker):
     >>> node = Node(kernel.local(2), say.Settings(seed=1, steps=10, every=5, nodes=4))
     >>> key = Key("first", 0)
     >>> [type(action).__name__ for action in node.handle(say.Launch(key, [0.0]))]
-    ['Save', 'Compute']
+    ['Save', 'Timer', 'Send', 'Send', 'Compute']
     >>> update = say.Computed(key, node.custody[key].token.point, [0.5], None, finite=True)
     >>> [type(action).__name__ for action in node.handle(update)]
-    ['Save', 'Journal', 'Timer', 'Send', 'Timer']
+    ['Save', 'Journal', 'Timer', 'Timer', 'Timer']
     """
 
     # What happens to it.
@@ -82,18 +82,24 @@ class Node(Walker):
 
     def sound(self, message: Message) -> bool:
         """Whether a message can be true; what cannot changes nothing."""
-        point = message.token.point if isinstance(message, say.Transfer) else getattr(message, "point", None)
-        points = [one for one in (point, getattr(message, "seen", None)) if one is not None]
-        floor = getattr(message, "floor", None)
-        for generation in (*(one.generation for one in points), floor):
-            if generation is not None and not (
-                0 <= generation.number <= self.settings.generations and -1 <= generation.issuer < self.settings.nodes
-            ):
-                return False
+        floor, point = getattr(message, "floor", None), getattr(message, "point", None)
+        if isinstance(message, say.Transfer):
+            point = message.token.point
+        elif isinstance(message, say.Last):
+            point = message.seen
+        if floor is not None and not self._possible(floor):
+            return False
         # What is handed over has had an update, and is on its way: no draw belongs to a step before the first.
-        first = 1 if isinstance(message, say.Offer | say.Transfer) else 0
-        hops = max((move.hops for move in self.local.moves), default=0)
-        return all(first <= one.step <= self.settings.steps and first <= one.hop <= hops for one in points)
+        first = 1 if isinstance(message, _HANDED) else 0
+        return point is None or (
+            self._possible(point.generation)
+            and first <= point.step <= self.settings.steps
+            and first <= point.hop <= self.longest
+        )
+
+    def _possible(self, generation: Generation) -> bool:
+        number, issuer = generation
+        return 0 <= number <= self.settings.generations and -1 <= issuer < self.settings.nodes
 
     def _launch(self, event: say.Launch) -> None:
         if event.key in self.custody:
@@ -127,6 +133,9 @@ class Node(Walker):
                 self._owed()
             else:
                 self._gossip()
+            return
+        if event.name == "ahead":
+            self._forget(event.key)
             return
         custody, stage = self.custody.get(event.key), self.stages.get(event.key)
         if custody is None or stage is None:
@@ -168,18 +177,16 @@ class Node(Walker):
     def _on_accept(self, sender: int, message: say.Accept) -> None:
         key, point = message
         token = self._offered(key, sender, point)
-        if token is None:
-            return
-        if self.stages[key].name == "offering":
-            self._enter(key, Stage("sent", sender, point), self.settings.lease)
-            self._set(key, "retry", self.settings.retry)
-        sent = replace(token, point=point, messages=token.messages + 1)
-        self._send(sender, say.Transfer(key, sent, key in self.uncertain), durable=True)
-        self.uncertain.add(key)
+        if token is not None:
+            self._hand(key, token, sender, point)
+        elif self.ahead.get(key) == Ahead(sender, point):
+            self.ahead[key] = Ahead(sender, point, accepted=True)
 
     def _on_refuse(self, sender: int, message: say.Refuse) -> None:
         key, point, reason = message
         if self._offered(key, sender, point) is None:
+            if key in self.ahead and self.ahead[key][:2] == (sender, point):
+                self._forget(key)  # the neighbour is asked again when the token can go
             return
         if self.stages[key].name == "offering":
             self._depart(key, f"node {sender} refused: {reason}")
@@ -195,8 +202,8 @@ class Node(Walker):
         if verdict == "new":
             self._learn(key, token.point.generation)
             custody = self._let_go(key, self.custody[key])
-            source, token = Loan(sender, token.point), replace(token, due=False)
-            self._save(key, replace(custody, seen=token.point, token=token, source=source, arrived=token.point))
+            source, token = Loan(sender, token.point), token._replace(due=False)
+            self._save(key, custody._replace(seen=token.point, token=token, source=source, arrived=token.point))
             self._set(key, "renew", self.settings.lease / RENEWALS)
             if again:
                 self.uncertain.add(key)
@@ -228,13 +235,13 @@ class Node(Walker):
     def _lend(self, key: Key, peer: int, point: Point) -> None:
         """A neighbour has the token durably: here is a copy now, and the one from whom it came may drop theirs."""
         custody = self.custody[key]
-        self._save(key, replace(custody, lent=Loan(peer, point), **self._owing(key, custody)))
+        self._save(key, custody._replace(lent=Loan(peer, point), **self._owing(key, custody)))
         self._set(key, "renew", None)
         self._enter(key, Stage("lent", peer, point), self.settings.lease)
 
     def _let_go(self, key: Key, custody: Custody) -> Custody:
         """Drop the token or the copy that is here."""
-        custody = replace(custody, token=None, lent=None, arrived=None, **self._owing(key, custody))
+        custody = custody._replace(token=None, lent=None, arrived=None, **self._owing(key, custody))
         if self.custody[key] != custody:
             self._save(key, custody)
         if key in self.stages:
@@ -270,7 +277,7 @@ class Node(Walker):
         custody = self.custody.get(message.key)
         loan = Loan(sender, message.point)
         if custody is not None and loan in custody.owed:
-            self._save(message.key, replace(custody, owed=tuple(one for one in custody.owed if one != loan)))
+            self._save(message.key, custody._replace(owed=tuple(one for one in custody.owed if one != loan)))
 
     def _renewal(self, key: Key, custody: Custody) -> None:
         if custody.held is not None and custody.source is not None:
@@ -330,7 +337,7 @@ class Node(Walker):
         if seen is not None and self._went(key, sender, seen):
             self._lend(key, sender, seen)
             return
-        self.stages[key] = stage = replace(stage, waiting=stage.waiting - {sender})
+        self.stages[key] = stage = stage._replace(waiting=stage.waiting - {sender})
         custody = self.custody[key]
         if not stage.waiting and custody.token is not None:
             if custody.token.point.generation < custody.floor:
@@ -345,8 +352,8 @@ class Node(Walker):
         custody = self.custody[key]
         if custody.held is None or self.stages[key].name == "failed":
             return
-        token = replace(custody.held, due=True)
-        self._save(key, replace(custody, token=token))
+        token = custody.held._replace(due=True)
+        self._save(key, custody._replace(token=token))
         self._note(key, "departure", token, why)
         self._proceed(key)
 
@@ -360,8 +367,8 @@ class Node(Walker):
             self._fail(key, f"it has been re-issued {self.settings.generations:,} times")
             return
         point = custody.token.point._replace(generation=Generation(number, self.me))
-        token = replace(custody.token, point=point, lineage=(*custody.token.lineage, point))
-        self._save(key, replace(custody, floor=point.generation, seen=point, token=token, lent=None))
+        token = custody.token._replace(point=point, lineage=(*custody.token.lineage, point))
+        self._save(key, custody._replace(floor=point.generation, seen=point, token=token, lent=None))
         self._note(key, "re-issue", token)
         self._tell(key, point.generation)
         self.uncertain.discard(key)
@@ -373,11 +380,11 @@ class Node(Walker):
         custody = self.custody.setdefault(key, Custody(NOTHING))
         if generation <= custody.floor:
             return
-        custody = replace(custody, floor=generation)
+        custody = custody._replace(floor=generation)
         if custody.token is None:
             self._save(key, custody)
         elif generation.issuer == self.me:  # and has forgotten: its disk is an old one, but may hold all there is
-            self._save(key, replace(custody, lent=None))
+            self._save(key, custody._replace(lent=None))
             self._doubt(key)
         else:
             self._note(key, "discard", custody.token, f"generation {generation.number} of {generation.issuer} is newer")
@@ -401,6 +408,7 @@ class Node(Walker):
 
 _HANDLERS: dict[type, Any] = {
     say.Offer: Node._on_offer,
+    say.Coming: Node._on_coming,
     say.Accept: Node._on_accept,
     say.Refuse: Node._on_refuse,
     say.Transfer: Node._on_transfer,

@@ -49,7 +49,7 @@ _FULL = "its disk cannot be written"
 
 
 class Service:
-    """Runs a node: one event after the other, one write for all that happened until somebody waits for it.
+    """Runs a node: an event is handled as it comes, and one write holds all that happened until somebody waits for it.
 
     What the protocol asks for is done in order, but for the messages that have to wait for the disk: they are sent
     after the next write, which holds everything until then. That a copy has been dropped is no urgent message: it goes
@@ -74,7 +74,8 @@ class Service:
         self.refused = 0  # messages
         #: Why nothing can be written at present; "" if it can.
         self.closed = ""
-        self._events: deque[Event] = deque()
+        self._early: list[Event] | None = []  # what happens before it runs
+        self._broken: Exception | None = None
         self._writes: list[Save | Journal] = []
         self._waiting: list[Send] = []
         self._settling: list[asyncio.Future[None]] = []
@@ -92,9 +93,16 @@ class Service:
         self._later = 0.0  # when a disk that failed is tried again
 
     def tell(self, event: Event) -> None:
-        """Let something happen to the node, soon."""
-        self._events.append(event)
-        self._more.set()
+        """Let something happen to the node; updates and writes that follow from it are made soon."""
+        if self._early is not None:
+            self._early.append(event)
+            return
+        try:
+            self._handle(event)
+        except Exception as error:  # a mistake in this program, of which whoever brings an event knows nothing
+            self._broken = self._broken or error
+        if self._works or self._urgent or self.closed or self._broken is not None:
+            self._more.set()
 
     def reply(self, peer: int, message: Message) -> None:
         """Send a message that the protocol has not asked for."""
@@ -115,14 +123,17 @@ class Service:
         has to be durable before it is sent waits. Its neighbours then see a node that is slow, or silent.
         """
         self._do(self.node.restart())
+        early, self._early = self._early or [], None
+        for event in early:
+            self.tell(event)
         try:
             while True:
-                while self._events:
-                    self._handle(self._events.popleft())
+                if self._broken is not None:
+                    raise self._broken
                 self._work()
                 if self._urgent or self.closed:
                     self._write()
-                if self._events or (self._works and self._working is None and not self.closed):
+                if self._works and self._working is None and not self.closed:
                     await asyncio.sleep(0)
                     continue
                 self._more.clear()
@@ -136,18 +147,20 @@ class Service:
         self._more.set()
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, Packet):
-            key, known = event.message.key, self.node.custody
-            if not self.node.sound(event.message) or (key not in known and len(known) >= _WALKS):
-                self.refused += 1
-                words = "refused what node %d sent: a %s that cannot be true, or a walk too many"
-                self._complaints.about(f"node {event.sender}", words, event.sender, type(event.message).__name__)
-                return
-        self._do(self.node.handle(event))
-        if isinstance(event, Packet) and isinstance(event.message, Transfer):
-            payload = event.message.token.payload
-            if payload.path is not None:  # a token that is not taken leaves a file
-                self.unneeded(payload.digest)
+        if not isinstance(event, Packet):
+            self._do(self.node.handle(event))
+            return
+        sender, message = event
+        known = self.node.custody
+        full = len(known) >= _WALKS and message.key not in known
+        actions = [] if full else self.node.handle(event)
+        self._do(actions)
+        if full or (not actions and not self.node.sound(message)):
+            self.refused += 1
+            words = "refused what node %d sent: a %s that cannot be true, or a walk too many"
+            self._complaints.about(f"node {sender}", words, sender, type(message).__name__)
+        if isinstance(message, Transfer) and message.token.payload.path is not None:
+            self.unneeded(message.token.payload.digest)  # the file, if the token was not taken
 
     def unneeded(self, digest: str) -> None:
         """Remove the file of a model that came and was not taken, as soon as nobody looks at it any longer."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from freewalk.peers import messages as say
-from freewalk.peers.desk import RENEWALS, Desk, Stage
+from freewalk.peers.desk import RENEWALS, Ahead, Desk, Stage
 from freewalk.peers.tokens import Custody, Key, Point, Token, Version, newest
 
 
@@ -34,6 +33,7 @@ class Walker(Desk):
             self._fail(key, "what is kept here is not what the token left: the disk is an old one, or versions too few")
             return
         self._enter(key, Stage("due"))
+        self._announce(key, token)
         self._do(say.Compute(key, token, version))
 
     def _computed(self, event: say.Computed) -> None:
@@ -42,12 +42,12 @@ class Walker(Desk):
         if custody is None or token is None or stage != Stage("due") or token.point != event.point:
             return  # the token was discarded while the update was made
         point = Point(token.point.generation, token.point.step + 1, 0)
-        token = replace(token, point=point, payload=event.payload, due=False, diverged=not event.finite)
+        token = token._replace(point=point, payload=event.payload, due=False, diverged=not event.finite)
         if self.settings.stores:
-            token = replace(token, kept=tuple(sorted({**dict(token.kept), self.me: point.step}.items())))
+            token = token._replace(kept=tuple(sorted({**dict(token.kept), self.me: point.step}.items())))
             custody = self._remembered(custody, token, event.stored)
-        self._save(event.key, replace(custody, token=token, seen=point))
-        marked = point.step % self.settings.every == 0 or self._over(replace(token, due=True))
+        self._save(event.key, custody._replace(token=token, seen=point))
+        marked = point.step % self.settings.every == 0 or self._over(token._replace(due=True))
         self._note(event.key, "update", token, keep=marked)
         self._proceed(event.key)
 
@@ -65,7 +65,7 @@ class Walker(Desk):
         version = Version(arrived, token.point, stored, 1 if found is None else found.visits + 1)
         if kept and kept[-1].arrived == arrived and kept[-1].point.generation == token.point.generation:
             kept = kept[:-1]
-        return replace(custody, versions=(*kept, version)[-self.settings.versions :])
+        return custody._replace(versions=(*kept, version)[-self.settings.versions :])
 
     def _over(self, token: Token) -> bool:
         return token.diverged or (token.due and token.point.step >= self.settings.steps)
@@ -97,15 +97,73 @@ class Walker(Desk):
         there, hop = self.mover.onward(key.walk, token.point.step - 1, token.point.hop)
         point = token.point._replace(hop=hop)
         if there is None:
-            self._arrive(key, replace(token, point=point))
+            self._arrive(key, token._replace(point=point))
+            return
+        ahead = self._forget(key)
+        if ahead == Ahead(there, point, accepted=True):
+            self._hand(key, token, there, point)
+            return
+        self._enter(key, Stage("offering", there, point), self.settings.patience)
+        if ahead == Ahead(there, point):  # its answer is on the way
+            self._set(key, "retry", self.settings.retry)
         else:
-            self._enter(key, Stage("offering", there, point), self.settings.patience)
             self._repeat(key, self.stages[key])
+
+    def _hand(self, key: Key, token: Token, there: int, point: Point) -> None:
+        """Send a token, model and all, to a neighbour that has agreed to take it."""
+        sent = Stage("sent", there, point)
+        if self.stages.get(key) != sent:
+            self._enter(key, sent, self.settings.lease)
+            self._set(key, "retry", self.settings.retry)
+        handed = token._replace(point=point, messages=token.messages + 1)
+        self._send(there, say.Transfer(key, handed, key in self.uncertain), durable=True)
+        self.uncertain.add(key)
 
     def _arrive(self, key: Key, token: Token) -> None:
         """The move ends here."""
-        self.custody[key] = replace(self.custody[key], token=replace(token, due=True), seen=token.point)
+        self.custody[key] = self.custody[key]._replace(token=token._replace(due=True), seen=token.point)
         self._proceed(key)
+
+    # Where a token goes depends on draws alone, so the next node can be asked before the update is made.
+
+    def _announce(self, key: Key, token: Token) -> None:
+        """An update begins: offer the token to the node where it goes then, which may ask ahead in its turn."""
+        there, point = self._onward(key, token.point)
+        if there is None:
+            return
+        durable = self._own(key)
+        self._offer_ahead(key, there, point, durable)
+        self._send(there, say.Coming(key, point), durable)
+
+    def _on_coming(self, sender: int, message: say.Coming) -> None:
+        key, point = message
+        if self.closed or self._verdict(key, point) != "new":
+            return
+        there, hop = self.mover.onward(key.walk, point.step - 1, point.hop)
+        onward = point._replace(hop=hop)
+        if there is None:
+            there, onward = self._onward(key, onward)
+        if there is not None:
+            self._offer_ahead(key, there, onward)
+
+    def _onward(self, key: Key, point: Point) -> tuple[int | None, Point]:
+        """To whom a token goes after the next update, if it is made here and that is known; and at which point."""
+        if point.step < self.settings.steps and self.mover.decision(key.walk, point.step) == "go":
+            there, hop = self.mover.onward(key.walk, point.step, 0)
+            return there, Point(point.generation, point.step + 1, hop)
+        return None, point
+
+    def _offer_ahead(self, key: Key, there: int, point: Point, durable: bool = False) -> None:
+        if key in self.ahead and self.ahead[key][:2] == (there, point):
+            return
+        self.ahead[key] = Ahead(there, point)
+        self._set(key, "ahead", self.settings.patience)
+        self._send(there, say.Offer(key, point), durable)
+
+    def _forget(self, key: Key) -> Ahead | None:
+        """An offer that was made ahead is over: it is taken up now, or too old."""
+        self._set(key, "ahead", None)
+        return self.ahead.pop(key, None)
 
     def _repeat(self, key: Key, stage: Stage) -> None:
         """Say again what has not been answered."""
@@ -155,8 +213,8 @@ class Walker(Desk):
             return
         token = custody.held
         hops = self.mover.hops(answer.key.walk, token.point.step - 1)
-        token = replace(token, probes=token.probes + hops * (1 if home else 2))
-        self.custody[answer.key] = replace(custody, token=token)
+        token = token._replace(probes=token.probes + hops * (1 if home else 2))
+        self.custody[answer.key] = custody._replace(token=token)
         if answer.accepted:
             self._carry(answer.key, token)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
@@ -43,8 +42,7 @@ class Point(NamedTuple):
         return self.step, self.hop
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A model under way, with all that travels with it.
 
     Attributes
@@ -95,8 +93,7 @@ class Loan(NamedTuple):
     point: Point
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """What a rule keeps at this node, as one stay of a token left it.
 
     Attributes
@@ -117,8 +114,7 @@ class Version:
     visits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Custody:
+class Custody(NamedTuple):
     """All that a node knows durably of one walk.
 
     Attributes

@@ -30,9 +30,26 @@ LIMIT = 2**22
 TOGETHER = 64  # messages in a bundle
 TRAIL = 1024  # nodes
 REASON = 500  # letters
-_CHUNK = bytes([pb.Envelope.CHUNK_FIELD_NUMBER << 3 | 2])  # its tag, as protocol buffers write it
 _RUN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
+
+def _varint(number: int) -> bytes:
+    """A number as protocol buffers write it: seven bits in each byte, the lowest first."""
+    result = bytearray()
+    while number > 0x7F:
+        result.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*result, number))
+
+
+def _tag(field: int) -> bytes:
+    """What protocol buffers write before the length and the bytes of a field."""
+    return _varint(field << 3 | 2)
+
+
+_CHUNK, _BUNDLE = _tag(pb.Envelope.CHUNK_FIELD_NUMBER), _tag(pb.Envelope.BUNDLE_FIELD_NUMBER)
+_MESSAGE = _tag(pb.Bundle.MESSAGES_FIELD_NUMBER)
 
 
 class Chunk(NamedTuple):
@@ -56,9 +73,10 @@ def together(several: Sequence[bytes]) -> bytes:
     >>> decode(together([encode(message) for message in messages])) == Bundle(messages)
     True
     """
-    return (
-        several[0] if len(several) == 1 else bytes(pb.Envelope(bundle=pb.Bundle(messages=several)).SerializeToString())
-    )
+    if len(several) == 1:
+        return several[0]
+    inner = b"".join(part for data in several for part in (_MESSAGE, _varint(len(data)), data))
+    return b"".join((_BUNDLE, _varint(len(inner)), inner))
 
 
 def encode(message: Message | Chunk) -> bytes:
@@ -110,15 +128,16 @@ def decode(data: bytes) -> Message | Chunk | Bundle:
         envelope.ParseFromString(data)
     except Exception as error:  # its own DecodeError, which depends on how the package was built
         raise PeerError(f"a message of {len(data):,} bytes cannot be read: {error}") from None
-    kind = envelope.WhichOneof("kind")
-    require(kind is not None, "its kind is not known")
     # Parts that are unknown, repeated or out of order are not seen by a reader, but make other bytes.
     envelope.DiscardUnknownFields()
-    exact = len(data) == envelope.ByteSize()  # which is enough for a chunk: a tag, a length and its bytes
-    if exact and kind != "chunk":
-        exact = envelope.SerializeToString(deterministic=True) == data
-    require(exact, "it has parts that are unknown or repeated")
-    return _READERS[kind](getattr(envelope, kind))  # type: ignore[no-any-return]
+    require(envelope.SerializeToString(deterministic=True) == data, "it has parts that are unknown or repeated")
+    return _read(envelope)
+
+
+def _read(envelope: Any) -> Any:
+    kind = envelope.WhichOneof("kind")
+    require(kind is not None, "its kind is not known")
+    return _READERS[kind](getattr(envelope, kind))
 
 
 def _to_key(key: Key) -> Any:
@@ -215,23 +234,14 @@ def _chunk(data: bytes) -> Chunk:
     )
 
 
-def _varint(number: int) -> bytes:
-    """A number as protocol buffers write it: seven bits in each byte, the lowest first."""
-    result = bytearray()
-    while number > 0x7F:
-        result.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*result, number))
-
-
 def _bundled(message: Any) -> Bundle:
     require(2 <= len(message.messages) <= TOGETHER, "a bundle has too few messages, or too many")
-    messages = tuple(decode(data) for data in message.messages)
-    require(not any(isinstance(one, (Chunk, Bundle)) for one in messages), "a bundle holds what does not belong there")
-    return Bundle(messages)  # type: ignore[arg-type]
+    kinds = {one.WhichOneof("kind") for one in message.messages}
+    require(not kinds & {"chunk", "bundle"}, "a bundle holds what does not belong there")
+    return Bundle(tuple(_read(one) for one in message.messages))
 
 
-_HANDINGS = (say.Offer, say.Accept, say.Received, say.Renew, say.Query, say.Release, say.Released)
+_HANDINGS = (say.Offer, say.Coming, say.Accept, say.Received, say.Renew, say.Query, say.Release, say.Released)
 
 _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     **{kind: (kind.__name__.lower(), _handing) for kind in _HANDINGS},

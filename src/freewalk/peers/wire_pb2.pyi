@@ -159,11 +159,11 @@ class Answer(_message.Message):
 class Bundle(_message.Message):
     __slots__ = ("messages",)
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    messages: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, messages: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    messages: _containers.RepeatedCompositeFieldContainer[Envelope]
+    def __init__(self, messages: _Optional[_Iterable[_Union[Envelope, _Mapping]]] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("offer", "accept", "refuse", "transfer", "received", "renew", "query", "release", "released", "ask", "last", "known", "probe", "answer", "chunk", "bundle")
+    __slots__ = ("offer", "accept", "refuse", "transfer", "received", "renew", "query", "release", "released", "ask", "last", "known", "probe", "answer", "chunk", "bundle", "coming")
     OFFER_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_FIELD_NUMBER: _ClassVar[int]
     REFUSE_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +180,7 @@ class Envelope(_message.Message):
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_FIELD_NUMBER: _ClassVar[int]
+    COMING_FIELD_NUMBER: _ClassVar[int]
     offer: Handing
     accept: Handing
     refuse: Refuse
@@ -196,7 +197,8 @@ class Envelope(_message.Message):
     answer: Answer
     chunk: bytes
     bundle: Bundle
-    def __init__(self, offer: _Optional[_Union[Handing, _Mapping]] = ..., accept: _Optional[_Union[Handing, _Mapping]] = ..., refuse: _Optional[_Union[Refuse, _Mapping]] = ..., transfer: _Optional[_Union[Transfer, _Mapping]] = ..., received: _Optional[_Union[Handing, _Mapping]] = ..., renew: _Optional[_Union[Handing, _Mapping]] = ..., query: _Optional[_Union[Handing, _Mapping]] = ..., release: _Optional[_Union[Handing, _Mapping]] = ..., released: _Optional[_Union[Handing, _Mapping]] = ..., ask: _Optional[_Union[Ask, _Mapping]] = ..., last: _Optional[_Union[Last, _Mapping]] = ..., known: _Optional[_Union[Known, _Mapping]] = ..., probe: _Optional[_Union[Probe, _Mapping]] = ..., answer: _Optional[_Union[Answer, _Mapping]] = ..., chunk: _Optional[bytes] = ..., bundle: _Optional[_Union[Bundle, _Mapping]] = ...) -> None: ...
+    coming: Handing
+    def __init__(self, offer: _Optional[_Union[Handing, _Mapping]] = ..., accept: _Optional[_Union[Handing, _Mapping]] = ..., refuse: _Optional[_Union[Refuse, _Mapping]] = ..., transfer: _Optional[_Union[Transfer, _Mapping]] = ..., received: _Optional[_Union[Handing, _Mapping]] = ..., renew: _Optional[_Union[Handing, _Mapping]] = ..., query: _Optional[_Union[Handing, _Mapping]] = ..., release: _Optional[_Union[Handing, _Mapping]] = ..., released: _Optional[_Union[Handing, _Mapping]] = ..., ask: _Optional[_Union[Ask, _Mapping]] = ..., last: _Optional[_Union[Last, _Mapping]] = ..., known: _Optional[_Union[Known, _Mapping]] = ..., probe: _Optional[_Union[Probe, _Mapping]] = ..., answer: _Optional[_Union[Answer, _Mapping]] = ..., chunk: _Optional[bytes] = ..., bundle: _Optional[_Union[Bundle, _Mapping]] = ..., coming: _Optional[_Union[Handing, _Mapping]] = ...) -> None: ...
 
 class Loan(_message.Message):
     __slots__ = ("peer", "point")
