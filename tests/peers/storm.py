@@ -143,7 +143,9 @@ class Storm:
 
     async def strike(self, near):
         processes = supervising.processes(self.network.folder).get("nodes", {})
-        aimed = bool(near) and self.rng.random() < 0.9
+        # Those that are aimed at are often down already, so that the others must wait for their turn.
+        enough = self.counts["aimed"] >= 0.6 * self.counts["kills"]
+        aimed = bool(near) and not (enough and self.rng.random() < 0.5)
         node = self.rng.choice(near if aimed else range(len(self.network.nodes)))
         process = processes.get(self.network.nodes[node].name)
         if process is None:
