@@ -1,12 +1,12 @@
-"""Measure what docs/explanation/comparison.md says of walks, gossip and servers, draw its figures and write its tables.
+"""Measure, draw and tabulate what docs/explanation/comparison.md says about walks, gossip and servers.
 
 python docs/images/comparison.py                      # everything, about 20 minutes on two cores
-python docs/images/comparison.py --data alike -n 100  # some of the settings; what is measured already is kept
-python docs/images/comparison.py --goals              # only the goals that are nearer to the optimum
-python docs/images/comparison.py --control            # only data that are alike with the goal of the regions
-python docs/images/comparison.py --own                # only when the models of the nodes themselves are there
-python docs/images/comparison.py --again              # measure again what is there already
-python docs/images/comparison.py --draw               # nothing is measured: figures and tables from comparison/*.json
+python docs/images/comparison.py --data alike -n 100  # some of the settings; existing measurements are kept
+python docs/images/comparison.py --goals              # only the goals closer to the optimum
+python docs/images/comparison.py --control            # only *alike* data with the goal of *regions*
+python docs/images/comparison.py --own                # only gossip until the nodes' own models reach the goal
+python docs/images/comparison.py --again              # repeat existing measurements
+python docs/images/comparison.py --draw               # no measurements: figures and tables from comparison/*.json
 """
 
 import argparse
@@ -336,17 +336,26 @@ def cell(row: dict[str, Any], axis: str, best: float) -> str:
     return size(count(row, axis)) + " ?" * (not row["stayed"])
 
 
+def methods_table(found: Found) -> str:
+    """What a message and a round of each method hold, which is the same for all data and graphs of one size."""
+    by_size = [by_label(next(kept for one, kept in found.items() if one.n == n)) for n in SIZES]
+    body = []
+    for label in LABELS:
+        in_all = [rows[label]["in_all"] for rows in by_size]
+        per_round = [f"{each['updates'] / each['rounds']:,.0f}" for each in in_all]
+        body.append([label, f"{in_all[0]['bytes'] / in_all[0]['messages']:.0f}", *per_round])
+    return table(["method", "bytes per message", *(f"updates per round, n = {n}" for n in SIZES)], body)
+
+
 def counts_table(found: Found, data: str, n: int) -> str:
     """Methods by graphs: messages and rounds, and hop by hop where there is a server."""
     shown = {one.graph: (by_label(kept), kept) for one, kept in found.items() if (one.data, one.n) == (data, n)}
-    head = ["method", "bytes per message", "updates per round"]
+    head = ["method"]
     for graph in shown:
         head += [f"{graph}: messages", "rounds"]
     body = []
     for label in LABELS:
-        any_row = next(iter(shown.values()))[0][label]
-        line = [label, f"{any_row['in_all']['bytes'] / any_row['in_all']['messages']:.0f}"]
-        line.append(f"{any_row['in_all']['updates'] / any_row['in_all']['rounds']:,.0f}")
+        line = [label]
         for rows, kept in shown.values():
             row, best = rows[label], kept["optimum"]
             messages = cell(row, "messages", best)
@@ -372,9 +381,9 @@ def costs(kept: dict[str, Any]) -> dict[str, float]:
         "bytes: gossip / one walk": gossip_of(rows, "bytes") / count(one, "bytes"),
         "rounds: one walk / gossip": rounds / gossip_of(rows, "rounds"),
         "messages: FedAvg / one walk": count(rows[FEDAVG], "messages") / messages,
-        "the same, routed": routed(rows[FEDAVG]) / messages,
-        "messages: 8 walks / one": count(eight, "messages") / messages,
-        "rounds: one walk / 8": rounds / count(eight, "rounds"),
+        "messages, routed: FedAvg / one walk": routed(rows[FEDAVG]) / messages,
+        "messages: 8 walks / one walk": count(eight, "messages") / messages,
+        "rounds: one walk / 8 walks": rounds / count(eight, "rounds"),
         "messages: gossip / 8 walks": gossip_of(rows, "messages") / count(eight, "messages"),
         "rounds: 8 walks / gossip": count(eight, "rounds") / gossip_of(rows, "rounds"),
     }
@@ -398,9 +407,27 @@ def causes(kept: dict[str, Any]) -> dict[str, float]:
     }
 
 
+REPEATED = (
+    "messages: gossip / one walk",
+    "rounds: one walk / gossip",
+    "rounds: one walk / 8 walks",
+    "updates: importance / uniform walk",
+    "messages: MHLJ / uniform walk",
+)
+
+
 def factors_table(found: Found, factors: Callable[[dict[str, Any]], dict[str, float]]) -> str:
+    """One row per setting; the main factors with each seed."""
+    others = [(seed, read(seed)) for seed in SEEDS[1:]]
     names = list(factors(next(iter(found.values()))))
-    body = [[one.data, str(one.n), one.graph, *map(times, factors(kept).values())] for one, kept in found.items()]
+    body = []
+    for one, kept in found.items():
+        again = [other[one._replace(seed=seed)] for seed, other in others if one._replace(seed=seed) in other]
+        each = [factors(measured) for measured in (kept, *again)]
+        line = [one.data, str(one.n), one.graph]
+        for name in names:
+            line.append(" · ".join(times(one_seed[name]) for one_seed in each[: None if name in REPEATED else 1]))
+        body.append(line)
     return table(["data", "n", "graph", *names], body)
 
 
@@ -412,7 +439,7 @@ def places_table(found: Found) -> str:
             if len(kept) == len(DATA):
                 edges, hops = kept["alike"]["edges"], kept["alike"]["server distance"]
                 body.append([str(n), graph, f"{edges:,}", f"{2 * edges:,}", f"{hops:.1f}"])
-    return table(["n", "graph", "edges", "messages of a round of gossip", "mean distance to the best server"], body)
+    return table(["n", "graph", "edges", "messages per gossip round", "mean distance to the best-placed server"], body)
 
 
 def data_table(found: Found) -> str:
@@ -473,32 +500,9 @@ def control_table(found: Found, control: Rows) -> str:
             for each in (alike, regions):
                 line.append(times(count(each[ONE], "rounds") / gossip_of(each, "rounds")))
             body.append(line)
-    head = ["one walk: messages", "8 walks: messages", "rounds: one walk / 8", "messages: gossip / one walk"]
+    head = ["one walk: messages", "8 walks: messages", "rounds: one walk / 8 walks", "messages: gossip / one walk"]
     head.append("rounds: one walk / gossip")
     return table(["n", "graph", *(f"{name}, {data}" for name in head for data in ("alike", "regions"))], body)
-
-
-def seeds_table(found: Found) -> str:
-    """The main factors with each seed."""
-    others = [read(seed) for seed in SEEDS[1:]]
-    names = ("messages: gossip / one walk", "rounds: one walk / gossip", "rounds: one walk / 8")
-    more = ("updates: importance / uniform walk", "messages: MHLJ / uniform walk")
-    body = []
-    for one, kept in found.items():
-        same = [
-            kept,
-            *(other[here] for other, seed in zip(others, SEEDS[1:]) if (here := one._replace(seed=seed)) in other),
-        ]
-        pairs = [costs(each) | causes(each) for each in same]
-        body.append(
-            [
-                one.data,
-                str(one.n),
-                one.graph,
-                *(" · ".join(times(each[name]) for each in pairs) for name in (*names, *more)),
-            ]
-        )
-    return table(["data", "n", "graph", *names, *more], body)
 
 
 def own_table(found: Found, own: Rows) -> str:
@@ -518,8 +522,8 @@ def own_table(found: Found, own: Rows) -> str:
             most = 2 * kept["edges"] * nearest["most"]
             line += [f"> {size(most)} (at {nearest['at']:.2f}×)", nearest["label"], f"> {times(most / walk)}"]
         body.append(line)
-    head = ["data", "n", "graph", "one walk, and n − 1 to pass it on", "gossip, mean model", "gossip, own models", "by"]
-    return table([*head, "gossip, own models / one walk"], body)
+    head = ["data", "n", "graph", "one walk, and n − 1 to pass it on", "gossip, mean model", "gossip, own models"]
+    return table([*head, "better gossip method", "gossip, own models / one walk"], body)
 
 
 def goals_table(rows: Rows) -> str:
@@ -595,8 +599,8 @@ def draw() -> None:
         if (data, n) in {one[:2] for one in found}
     }
     tables |= {"costs": factors_table(found, costs), "causes": factors_table(found, causes)}
-    tables |= {"seeds": seeds_table(found), "settling": settling_table(found), "places": places_table(found)}
-    tables |= {"data": data_table(found)}
+    tables |= {"settling": settling_table(found), "places": places_table(found)}
+    tables |= {"data": data_table(found), "methods": methods_table(found)}
     if NEARER.is_file():
         rows = json.loads(NEARER.read_text("utf-8"))["rows"]
         tables["goals"] = goals_table(rows)
@@ -612,13 +616,13 @@ def draw() -> None:
 def main() -> None:
     words = (__doc__ or "").split("\n\n")
     parser = argparse.ArgumentParser(description=words[0], formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", choices=list(DATA), action="append", help="these data only (may be repeated)")
-    parser.add_argument("-n", type=int, choices=SIZES, action="append", help="graphs of this size only")
-    parser.add_argument("--seed", type=int, choices=SEEDS, action="append", help="this seed only")
-    parser.add_argument("--control", action="store_true", help="only data that are alike with the goal of the regions")
-    parser.add_argument("--own", action="store_true", help="only when the models of the nodes themselves are there")
-    parser.add_argument("--goals", action="store_true", help="only the goals that are nearer to the optimum")
-    parser.add_argument("--again", action="store_true", help="measure again what is there already")
+    parser.add_argument("--data", choices=list(DATA), action="append", help="only these data (may be repeated)")
+    parser.add_argument("-n", type=int, choices=SIZES, action="append", help="only graphs of this size")
+    parser.add_argument("--seed", type=int, choices=SEEDS, action="append", help="only this seed")
+    parser.add_argument("--control", action="store_true", help="only alike data with the goal of regions")
+    parser.add_argument("--own", action="store_true", help="only gossip until the nodes' own models reach the goal")
+    parser.add_argument("--goals", action="store_true", help="only the goals closer to the optimum")
+    parser.add_argument("--again", action="store_true", help="repeat existing measurements")
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="freewalk")  # that plain MHLJ is biased, which is what is shown
