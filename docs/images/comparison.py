@@ -63,7 +63,7 @@ METHODS = [
     fw.baselines.centralized_sgd(0.01, "importance"),
 ]
 LABELS = [method.label for method in METHODS]
-ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, FEDAVG, CENTRAL, CENTRAL_IMPORTANCE = LABELS
+ONE, IMPORTANCE, MHLJ, SAG, EIGHT, MEETING, GOSSIP, TRACKING, FEDAVG, CENTRAL, _ = LABELS
 BY_SERVER = LABELS[-3:]
 CONTROL = HERE / "control.json"
 CONTROL_LABELS = (ONE, EIGHT, GOSSIP, TRACKING)
@@ -348,22 +348,33 @@ def methods_table(found: Found) -> str:
 
 
 def counts_table(found: Found, data: str, n: int) -> str:
-    """Methods by graphs: messages and rounds, and hop by hop where there is a server."""
+    """Methods without a server by graphs: messages and rounds."""
     shown = {one.graph: (by_label(kept), kept) for one, kept in found.items() if (one.data, one.n) == (data, n)}
     head = ["method"]
     for graph in shown:
         head += [f"{graph}: messages", "rounds"]
     body = []
     for label in LABELS:
-        line = [label]
-        for rows, kept in shown.values():
-            row, best = rows[label], kept["optimum"]
-            messages = cell(row, "messages", best)
-            if label in BY_SERVER:
-                messages += f" ({size(routed(row))} routed)"
-            line += [messages, cell(row, "rounds", best)]
-        body.append(line)
+        if label not in BY_SERVER:
+            line = [label]
+            for rows, kept in shown.values():
+                line += [cell(rows[label], axis, kept["optimum"]) for axis in ("messages", "rounds")]
+            body.append(line)
     return table(head, body)
+
+
+def servers_table(found: Found) -> str:
+    """Methods with a server: counts, which are the same on all graphs, and messages hop by hop, which are not."""
+    body = []
+    for data, n in dict.fromkeys(one[:2] for one in found):
+        shown = [(by_label(kept), kept["optimum"]) for one, kept in found.items() if one[:2] == (data, n)]
+        for label in BY_SERVER:
+            (rows, best), *_ = shown
+            counts = [cell(rows[label], axis, best) for axis in ("messages", "rounds")]
+            body.append([data, str(n), label, *counts, *(size(routed(rows[label])) for rows, _ in shown)])
+    return table(
+        ["data", "n", "method", "messages", "rounds", *(f"messages routed: {graph}" for graph in GRAPHS)], body
+    )
 
 
 def gossip_of(rows: dict[str, dict[str, Any]], axis: str) -> float:
@@ -399,8 +410,6 @@ def causes(kept: dict[str, Any]) -> dict[str, float]:
         "messages: MHLJ / uniform walk": count(rows[MHLJ], "messages") / count(one, "messages"),
         "messages: SAG / uniform walk": count(rows[SAG], "messages") / count(one, "messages"),
         "updates: uniform walk / centralized": count(one, "updates") / count(central, "updates"),
-        "updates, centralized: importance / uniform": count(rows[CENTRAL_IMPORTANCE], "updates")
-        / count(central, "updates"),
         "rounds: decentralized SGD / gradient tracking": count(rows[GOSSIP], "rounds")
         / count(rows[TRACKING], "rounds"),
         "rounds: gossip / FedAvg": gossip_of(rows, "rounds") / count(rows[FEDAVG], "rounds"),
@@ -470,7 +479,7 @@ def data_table(found: Found) -> str:
 
 def settling_table(found: Found) -> str:
     """Rounds with the step that settles at half of the goal's excess, over those with the step that was chosen."""
-    labels = (ONE, IMPORTANCE, MHLJ, EIGHT, CENTRAL, CENTRAL_IMPORTANCE)
+    labels = (ONE, IMPORTANCE, MHLJ, EIGHT)
     body = []
     for one, kept in found.items():
         rows, line = by_label(kept), [one.data, str(one.n), one.graph]
@@ -600,7 +609,7 @@ def draw() -> None:
     }
     tables |= {"costs": factors_table(found, costs), "causes": factors_table(found, causes)}
     tables |= {"settling": settling_table(found), "places": places_table(found)}
-    tables |= {"data": data_table(found), "methods": methods_table(found)}
+    tables |= {"data": data_table(found), "methods": methods_table(found), "servers": servers_table(found)}
     if NEARER.is_file():
         rows = json.loads(NEARER.read_text("utf-8"))["rows"]
         tables["goals"] = goals_table(rows)
