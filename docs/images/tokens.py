@@ -1,8 +1,8 @@
-"""Measure what docs/explanation/several-tokens.md says, draw its figures and write its tables.
+"""Measure, draw and tabulate what docs/explanation/several-tokens.md says.
 
 python docs/images/tokens.py                   # everything, about ten minutes on two cores
 python docs/images/tokens.py --only variance   # one part: variance, meetings, steady, rounds
-python docs/images/tokens.py --draw            # nothing is measured: figures and tables from docs/images/tokens/*.json
+python docs/images/tokens.py --draw            # no measurements: figures and tables from docs/images/tokens/*.json
 """
 
 from collections.abc import Callable
@@ -263,8 +263,8 @@ def signed(value: float, error: float, digits: int) -> str:
 
 
 def variance_table(rows: Rows) -> str:
-    head = ["graph", "walk", "bias", "variance of one token", "slope of the variance", "exact"]
-    head += ["slope of the excess", "exact"]
+    head = ["graph", "walk", "bias", "variance of one token", "slope of the variance", "exact slope"]
+    head += ["slope of the excess", "exact slope"]
     body = []
     for row in rows:
         cells = [row["graph"], row["walk"], small(row["bias"]), small(row["points"][0]["exact variance"])]
@@ -276,7 +276,8 @@ def variance_table(rows: Rows) -> str:
 
 
 def meetings_table(rows: Rows) -> str:
-    head = ["graph", "tokens", "rounds with company", "1 − (1 − 1/n)^(m−1)", "different tokens met in 1000 rounds"]
+    head = ["graph", "tokens", "rounds spent with another token", "1 − (1 − 1/n)^(m−1)"]
+    head.append("different tokens met in 1000 rounds")
     body = []
     for row in rows:
         met = f"{row['partners']:.1f} of {row['tokens'] - 1}"
@@ -286,7 +287,7 @@ def meetings_table(rows: Rows) -> str:
 
 
 def steady_table(rows: Rows) -> str:
-    head = ["data", "graph", "step", "m", "mean model: excess", "of it bias", "with `Meet`", "with `Average`"]
+    head = ["data", "graph", "step", "m", "mean model: excess", "bias part", "with `Meet`", "with `Average`"]
     head += ["consensus", "with `Meet`", "single token", "with `Meet`"]
     body = []
     for row in rows:
@@ -303,7 +304,7 @@ def steady_table(rows: Rows) -> str:
 
 
 def rounds_table(rows: Rows) -> str:
-    head = ["data", "graph", "one token", "m", "mean model: apart", "`Meet`", "`Average`", "single token: `Meet`"]
+    head = ["data", "graph", "one token", "m", "mean model: no exchange", "`Meet`", "`Average`", "single token: `Meet`"]
     body = []
     for row in rows:
         if row["tokens"] == 1:
