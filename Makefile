@@ -7,7 +7,7 @@ TORCH ?= 1
 TESTS := test$(if $(filter 0,$(TORCH)),,$(comma)test-torch)
 READY := .venv/ready-test$(if $(filter 0,$(TORCH)),,-torch)
 
-.PHONY: demo test test-long test-cuda soak lint bench bench-check clean
+.PHONY: demo test test-long test-cuda soak lint docs bench bench-check clean
 
 demo: .venv/ready
 	@$(BIN)/freewalk demo
@@ -40,6 +40,11 @@ lint: $(READY)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+# The site, in docs/_build/html. A warning, such as a link that leads nowhere, is an error.
+docs: .venv/ready-docs
+	@$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going --jobs auto docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 bench: .venv/ready
 	@$(BIN)/python benchmarks/speed.py
 
@@ -60,9 +65,15 @@ bench-check: .venv/ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(TESTS)]'
 	@touch .venv/ready $@
 
+.venv/ready-docs: pyproject.toml
+	@test -d .venv || $(PYTHON) -m venv .venv
+	@echo "Installing freewalk and what its site needs into .venv (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch .venv/ready $@
+
 .venv/ready-cuda: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(TESTS),cuda]'
 	@touch $@
 
 clean:
-	rm -rf .venv build dist runs benchmarks/results
+	rm -rf .venv build dist runs benchmarks/results docs/_build

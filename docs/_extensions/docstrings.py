@@ -1,0 +1,99 @@
+"""The reference, from docstrings that are written to be read as text.
+
+Code is in single backticks, bars and stars are mathematics, and types are in the signature alone. Here code becomes a
+link where it names something public, mathematics stays as it is, and types are shown as the source has them.
+"""
+
+import re
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.ext.autodoc.mock import mock
+
+MODULES = (
+    "freewalk",
+    *(
+        f"freewalk.{name}"
+        for name in ("graphs", "designs", "objectives", "rules", "exchanges", "schedules", "runtimes", "analysis")
+    ),
+    "freewalk.analysis.theory",
+    "freewalk.data",
+    "freewalk.baselines",
+    "freewalk.torch",
+    "freewalk.errors",
+)
+CODE = re.compile(r"(?<![:`])`([^`]+)`(?!`)(\w?)")
+MARKUP = re.compile(r"[\\|*]|_(?!\w)")
+ARRAY = re.compile(r"~?(?:numpy\.)?ndarray\[(?:~?typing\.)?tuple\[(?:~?typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[")
+
+
+@cache
+def public() -> dict[str, str]:
+    """Where a name is documented, the shortest place where there are several."""
+    found: dict[str, set[str]] = {}
+    for module in MODULES:
+        with mock(["torch", "safetensors"]):  # as autodoc imports them
+            loaded = import_module(module)
+        for name in getattr(loaded, "__all__", ()):
+            if callable(getattr(loaded, name)):
+                found.setdefault(name, set()).add(f"{module}.{name}")
+    alone = {name: min(places, key=len) for name, places in found.items()}
+    return alone | {f"fw{place.removeprefix('freewalk')}": place for places in found.values() for place in places}
+
+
+def rewrite(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Turn the text of a docstring into reStructuredText, before napoleon reads its sections."""
+    example = False
+    for index, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[index] = _marked(line)
+
+
+def _marked(line: str) -> str:
+    """A line with links in place of public names, and no other markup but code."""
+    pieces, start = [], 0
+    for code in CODE.finditer(line):
+        place = public().get(code[1].removesuffix("()"))
+        shown = f":py:obj:`{code[1]} <{place}>`" if place else f"``{code[1]}``"
+        pieces += [_plain(line[start : code.start()]), shown, f"\\ {code[2]}" if code[2] else ""]
+        start = code.end()
+    return "".join([*pieces, _plain(line[start:])])
+
+
+def _plain(text: str) -> str:
+    return MARKUP.sub(lambda sign: "\\" + sign[0], text)
+
+
+def skip(app: Sphinx, what: str, name: str, thing: Any, skipped: bool, options: Any) -> bool | None:
+    """Leave out the fields of named tuples, which the docstring of their class explains."""
+    return True if str(getattr(thing, "__doc__", "")).startswith("Alias for field number") else None
+
+
+def shorten(app: Sphinx, *about: Any) -> None:
+    """Shorten the types that autodoc has noted of a signature."""
+    for types in app.env.current_document.autodoc_annotations.values():
+        for name, written in types.items():
+            types[name] = arrays(written)
+
+
+def arrays(written: str) -> str:
+    """A type with NDArray[float64] in place of what it stands for."""
+    while found := ARRAY.search(written):
+        end, depth = found.end(), 1
+        while depth:
+            depth += {"[": 1, "]": -1}.get(written[end], 0)
+            end += 1
+        inner = written[found.end() : end - 1]
+        written = f"{written[: found.start()]}NDArray[{inner}]{written[end + 1 :]}"
+    return written
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("autodoc-process-docstring", rewrite, priority=100)
+    app.connect("autodoc-process-signature", shorten, priority=900)
+    app.connect("autodoc-skip-member", skip)
+    return {"parallel_read_safe": True}
