@@ -386,7 +386,7 @@ TEXTS = {
         text(graph={"type": "Graph", "fields": {"indptr": {"array": "a0"}, "indices": {"array": "a0"}}}),
         "not a record",
     ),
-    "a graph that is none": (text(graph={"a": 1}), "its graph is not that of its data"),
+    "a graph that is none": (text(graph={"a": 1}), "its graph does not fit its data"),
     "a graph of a class": (text(graph={"type": "SGD", "fields": {"step": 1}}), "your own class 'SGD'"),
 }
 

@@ -172,7 +172,7 @@ def test_list_shows_every_name_of_every_list() -> None:
         for name in module.__all__:
             assert f"  {name}(" in result.stdout, name
     assert "MHLJ(jump, stop, hops, power=1.0, corrected=False)" in result.stdout
-    assert "A Metropolis step for the target" in result.stdout
+    assert "Metropolis steps for the target" in result.stdout
 
 
 def test_example_can_be_printed_and_written(here: Path) -> None:

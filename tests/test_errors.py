@@ -343,7 +343,7 @@ CASES = {
     "target too long": (kernel(fw.Move(1.0), target=np.ones(7)), r"^mine: target has shape \(7,\), expected \(6,\)"),
     "a node of a law that acts alone": (
         lambda: fw.designs.Centralized().kernel(GRAPH).local(0),
-        r"^Centralized\(power=0\.0\): draws nodes from a law over all of them",
+        r"^Centralized\(power=0\.0\): draws from a distribution over all nodes",
     ),
     "a node that is not there": (lambda: KERNEL.local(6), r"^ring\(6\): node = 6, expected a whole number from 0 to 5"),
     # Graphs
@@ -367,7 +367,7 @@ CASES = {
     # Records
     "load a missing file": (lambda: fw.load("/none/such.npz"), r"^/none/such\.npz: there is no such file"),
     "concat nothing": (lambda: fw.concat([]), r"^concat: got no record, expected at least one"),
-    "resume a complete run": (lambda: fw.resume(walk()()), r"^resume: cannot go on with 'SimpleWalk\(\)': the run is"),
+    "resume a complete run": (lambda: fw.resume(walk()()), r"^resume: cannot resume 'SimpleWalk\(\)': the run is"),
     "resume a number": (lambda: fw.resume(3), r"^resume: record = 3, expected a record"),
 }
 

@@ -140,7 +140,7 @@ def test_locality():
 def test_a_dense_matrix_is_given_up_to_a_size():
     big = fw.graphs.ring(5001)
     made = kernel(Move(1.0, law=np.ones(big.n)), graph=big)
-    with pytest.raises(KernelError, match=r"its matrix is dense, 5001 × 5001; it is given up to n = 5000"):
+    with pytest.raises(KernelError, match=r"its matrix is dense, 5001 × 5001; it is available up to n = 5000"):
         made.matrix()
 
 
@@ -160,7 +160,7 @@ def test_hops_are_whole_and_not_negative(hops):
 
 
 def test_ratio_does_not_go_with_rows():
-    with pytest.raises(KernelError, match=r"Move: got both ratio and rows; ratio goes with uniform hops only"):
+    with pytest.raises(KernelError, match=r"Move: got both ratio and rows; ratio requires uniform hops"):
         Move(1.0, ratio=UNIFORM, rows=LAZY)
 
 
@@ -171,7 +171,7 @@ def test_a_law_goes_with_nothing_else(other):
 
 
 def test_matrices_are_one_or_one_a_hop():
-    with pytest.raises(KernelError, match=r"Move: got 2 matrices for 3 hops; expected one, or one a hop"):
+    with pytest.raises(KernelError, match=r"Move: got 2 matrices for 3 hops; expected one, or one per hop"):
         Move(1.0, hops=3, rows=[LAZY, LAZY])
 
 
@@ -202,8 +202,8 @@ def test_moves_are_moves():
         ([1, 1, 1, -1, 1], r"target of node 3 is -1(\.0)?, expected a finite number > 0"),
         ([1, np.nan, 1, 1, 1], r"target of node 1 is nan, expected a finite number > 0"),
         ([np.inf, 1, 1, 1, 1], r"target of node 0 is inf, expected a finite number > 0"),
-        ([5e-324, 1, 1, 1, 1], r"target goes from 4.9\d+e-324 to 1, expected numbers whose shares"),
-        ([1e308] * 5, r"target goes from 1e\+308 to 1e\+308, expected numbers whose shares"),
+        ([5e-324, 1, 1, 1, 1], r"target ranges from 4.9\d+e-324 to 1, expected numbers whose shares"),
+        ([1e308] * 5, r"target ranges from 1e\+308 to 1e\+308, expected numbers whose shares"),
     ],
 )
 def test_targets(target, message):

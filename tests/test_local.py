@@ -80,7 +80,7 @@ def test_the_last_word_belongs_to_the_last_outcome():
 
 def test_no_node_can_act_on_a_global_law():
     kernel = fw.designs.Centralized().kernel(GRAPH, label="the server")
-    with pytest.raises(KernelError, match=r"the server: draws nodes from a law over all of them; no node can act"):
+    with pytest.raises(KernelError, match=r"the server: draws from a distribution over all nodes; no node can act"):
         kernel.local(0)
 
 

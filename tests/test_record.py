@@ -210,7 +210,7 @@ def test_a_large_graph_with_names_is_stored_once(tmp_path):
 def test_another_graph_in_place_of_the_walked_one_is_not_resumed(tmp_path):
     loaded = fw.load(interrupted().save(tmp_path / "run"))
     loaded.graph = fw.graphs.path(10)
-    with pytest.raises(RecordError, match=r"cannot go on with .*: record: its graph was replaced"):
+    with pytest.raises(RecordError, match=r"cannot resume .*: record: its graph was replaced"):
         fw.resume(fw.load(loaded.save(tmp_path / "run")))
 
 
@@ -416,7 +416,7 @@ def test_one_partial_record_makes_all_of_them_partial():
         (lambda: [learn(), learn()], ["a", 5], r"concat: label = 5, expected a text"),
         (lambda: [learn(), learn()], ["a", ""], r"concat: label = '', expected a text"),
         (lambda: [learn(), learn()], "ab", r"concat: labels = 'ab', expected a list of texts"),
-        (lambda: [fw.concat([learn()])], ["a"], r"concat: the records do not hold the same"),
+        (lambda: [fw.concat([learn()])], ["a"], r"concat: the records have different variables"),
         (lambda: [learn(), 3], ["a", "b"], r"concat: got something of type int, expected a list of records"),
         (learn, None, r"concat: got something of type Record, expected a list of records"),
         (lambda: 3, None, r"concat: got something of type int, expected a list of records"),

@@ -508,7 +508,7 @@ def test_an_objective_that_cannot_be_saved_costs_the_wish_to_go_on_and_nothing_e
     loaded = saved(partial, tmp_path)
     assert loaded.partial
     assert loaded.data.identical(partial.data)
-    with pytest.raises(RecordError, match=r"resume: cannot go on with .*: archive: cannot store a Centres"):
+    with pytest.raises(RecordError, match=r"resume: cannot resume .*: archive: cannot store a Centres"):
         fw.resume(loaded)
 
 
@@ -598,7 +598,7 @@ def test_a_file_of_an_earlier_version_resumes(tmp_path):
 def test_a_complete_record_cannot_go_on(tmp_path):
     whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
     for record in (whole, saved(whole, tmp_path)):
-        with pytest.raises(RecordError, match=r"resume: cannot go on with 'MHLJ.*': the run is complete"):
+        with pytest.raises(RecordError, match=r"resume: cannot resume 'MHLJ.*': the run is complete"):
             fw.resume(record)
 
 
@@ -606,7 +606,7 @@ def test_records_side_by_side_go_on_one_by_one():
     partial = fw.walk(KERNEL, progress=interrupt_at(60), **RUN)
     both = fw.concat([partial, partial], labels=["a", "b"])
     assert both.partial
-    with pytest.raises(RecordError, match=r"resume: cannot go on with 'a \| b': .*resume each of them"):
+    with pytest.raises(RecordError, match=r"resume: cannot resume 'a \| b': .*resume each of them"):
         fw.resume(both)
 
 

@@ -1,4 +1,4 @@
-"""Decentralized learning by random walks: design a walk, run it, learn with it."""
+"""Decentralized learning by random walks: design a walk, run it and train models with it."""
 
 from freewalk import analysis, baselines, data, designs, exchanges, graphs, objectives, rules, runtimes, schedules
 from freewalk._version import __version__

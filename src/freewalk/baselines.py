@@ -1,4 +1,4 @@
-"""Everything that a walk is compared with: named methods, each made of a design, a rule, tokens and an exchange."""
+"""Methods to compare a walk with, by name: each combines a design, a rule, tokens and an exchange."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SAMPLING = {"uniform": Centralized(), "importance": Centralized(power=1.0), "pa
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A way to learn: all that `fw.learn` takes besides the problem and the length of the run.
+    """A learning method: everything that `fw.learn` takes except the problem and the length of the run.
 
     Parameters
     ----------
     label
-        What tables and figures call it.
+        The name used in tables and figures.
     design
-        How tokens move.
+        How the tokens move.
     rule
         How a node updates a model.
     tokens, exchange
@@ -40,7 +40,7 @@ class Method:
     Raises
     ------
     FreewalkError
-        If one of them is something else.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -68,15 +68,15 @@ class Method:
             _check.instance("Method", "exchange", self.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
 
     def kernel(self, graph: Graph, problem: Objective) -> Kernel:
-        """Its design on a graph, by the smoothness of the problem where it needs that."""
+        """Compile the design for a graph, using the smoothness of the problem if the design needs it."""
         return kernel_of(self.design, graph, problem, self.label)
 
     def with_step(self, step: float | Schedule) -> Method:
-        """The same method with another step."""
+        """Return the same method with another step size."""
         return replace(self, rule=replace(self.rule, step=step))  # type: ignore[type-var]
 
     def learn(self, problem: Objective, graph: Graph, **options: Any) -> Record:
-        """Run it; `options` are those of `fw.learn`: steps, walks, every and so on."""
+        """Run the method; `options` are those of `fw.learn`: steps, walks, every and so on."""
         from freewalk.run import learn
 
         kernel = self.kernel(graph, problem)
@@ -86,7 +86,7 @@ class Method:
 
 
 def kernel_of(design: Design, graph: Graph, problem: Objective, label: str | None = None) -> Kernel:
-    """A design on a graph; a smoothness that must be estimated first is asked for only if the design needs it.
+    """Compile a design for a graph; a smoothness that must be estimated is computed only if the design needs it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def kernel_of(design: Design, graph: Graph, problem: Objective, label: str | Non
     Raises
     ------
     KernelError
-        If the design cannot be made on this graph.
+        If the design cannot be compiled for this graph.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def kernel_of(design: Design, graph: Graph, problem: Objective, label: str | Non
     'a walk'
     """
     known = problem.known_smoothness
-    if known is None and not _is_foreign_within(design):  # to estimate it may take long
+    if known is None and not _is_foreign_within(design):  # estimating it may take long
         try:
             return design.kernel(graph, None, label)
         except KernelError:
@@ -118,7 +118,7 @@ def kernel_of(design: Design, graph: Graph, problem: Objective, label: str | Non
 
 
 def is_foreign(thing: Any) -> bool:
-    """Whether something is an object of the user's own class.
+    """Whether an object is an instance of a user-defined class.
 
     Examples
     --------
@@ -129,22 +129,22 @@ def is_foreign(thing: Any) -> bool:
 
 
 def _is_foreign_within(design: Design) -> bool:
-    """Whether a design, or one within it, is of the user's own class, of which nobody knows what it needs."""
+    """Whether a design, or one within it, is user-defined, so that its needs are unknown."""
     inner = [part for part in vars(design).values() if isinstance(part, Design)]
     return is_foreign(design) or any(map(_is_foreign_within, inner))
 
 
 def centralized_sgd(step: float | Schedule, sampling: str = "uniform", sampled: bool = False) -> Method:
-    """SGD at nodes that a server draws.
+    """SGD at nodes drawn by a server.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     sampling
         "uniform", "importance" (∝ the smoothness L_v), or "partial", half of each (Needell, Srebro, Ward, 2014).
     sampled
-        Take each gradient from one random local sample.
+        Compute each gradient from one random local sample.
 
     Examples
     --------
@@ -163,14 +163,14 @@ def decentralized_sgd(
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     matrix, every
         As in `fw.exchanges.Gossip`.
     combine_first
-        Take the form of Lian et al., x ← W x − γ ∇f(x), which lets nodes send while they compute, and needs smaller
-        steps; see `fw.rules.CombineFirst`.
+        Use the form of Lian et al., x ← W x − γ ∇f(x), in which nodes can send while they compute, but which needs
+        smaller steps; see `fw.rules.CombineFirst`.
     sampled
-        Take each gradient from one random local sample.
+        Compute each gradient from one random local sample.
 
     Examples
     --------
@@ -184,12 +184,12 @@ def decentralized_sgd(
 
 
 def gradient_tracking(step: float | Schedule, matrix: Any = None) -> Method:
-    """Gossip of models and of directions that track the gradient of the whole loss: exact with a constant step.
+    """Gossip of models and of directions that track the gradient of the global loss: exact with a constant step.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     matrix
         As in `fw.exchanges.Gossip`.
 
@@ -202,16 +202,16 @@ def gradient_tracking(step: float | Schedule, matrix: Any = None) -> Method:
 
 
 def fedavg(step: float | Schedule, local_steps: int = 10, sampled: bool = False) -> Method:
-    """FedAvg, or local SGD: all nodes make some local steps, then a server averages; one round of it is one step.
+    """FedAvg, or local SGD: all nodes take local steps, then a server averages; one such round is one step.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     local_steps
-        Of each node in a round.
+        The number of local steps of each node per round.
     sampled
-        Take each gradient from one random local sample.
+        Compute each gradient from one random local sample.
 
     Examples
     --------
@@ -222,14 +222,14 @@ def fedavg(step: float | Schedule, local_steps: int = 10, sampled: bool = False)
 
 
 def minibatch_sgd(step: float | Schedule, batch: int = 8, sampling: str = "uniform", sampled: bool = False) -> Method:
-    """SGD on the mean of the gradients of several nodes that a server draws.
+    """SGD on the mean gradient of several nodes drawn by a server.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     batch
-        How many nodes take part in a round, at least 2.
+        The number of nodes per round, at least 2.
     sampling, sampled
         As in `centralized_sgd`.
 
@@ -247,20 +247,20 @@ def minibatch_sgd(step: float | Schedule, batch: int = 8, sampling: str = "unifo
 def multi_walk_sgd(
     step: float | Schedule, tokens: int = 8, design: Design | None = None, meet: bool = False, sampled: bool = False
 ) -> Method:
-    """Several walks that learn side by side; their mean is what was learned.
+    """Several walks that learn in parallel; the result is their mean model.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     tokens
-        How many walks.
+        The number of walks.
     design
-        How they move; None is the uniform Metropolis walk.
+        How they move; None uses the uniform Metropolis walk.
     meet
-        Whether tokens that meet on a node average.
+        Whether tokens that meet at a node are averaged.
     sampled
-        Take each gradient from one random local sample.
+        Compute each gradient from one random local sample.
 
     Examples
     --------

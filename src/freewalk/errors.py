@@ -1,12 +1,12 @@
-"""The errors a user can meet: each says who objects, what it got, what it expected and what to do."""
+"""Exceptions and warnings: each message names who objects, what it got, what it expected and what to do."""
 
 
 class FreewalkError(ValueError):
-    """Base class of every error that freewalk raises on purpose."""
+    """Base class of all errors that freewalk raises deliberately."""
 
 
 class GraphError(FreewalkError):
-    """A graph that cannot be walked: empty, disconnected, malformed."""
+    """A graph that cannot be walked: it is empty, disconnected or malformed."""
 
 
 class KernelError(FreewalkError):
@@ -18,7 +18,7 @@ class ProblemError(FreewalkError):
 
 
 class SpecError(FreewalkError):
-    """A spec file that does not say what to run."""
+    """A spec file that does not define a valid run."""
 
 
 class RecordError(FreewalkError):
@@ -26,15 +26,15 @@ class RecordError(FreewalkError):
 
 
 class AnalysisError(FreewalkError):
-    """A question that has no exact answer here: the chain, the problem or its size does not allow one."""
+    """A question without an exact answer for this chain, problem or problem size."""
 
 
 class PeerError(FreewalkError):
-    """Something between peers is wrong: a configuration, a certificate, a message."""
+    """A problem between peers: a configuration, a certificate or a message."""
 
 
 class MissingExtra(FreewalkError):
-    """An optional package is needed.
+    """An optional package is required but not installed.
 
     Parameters
     ----------
@@ -54,16 +54,16 @@ class MissingExtra(FreewalkError):
 
 
 class FreewalkWarning(UserWarning):
-    """Base class of every warning of freewalk: something works, but perhaps not as it was meant."""
+    """Base class of all freewalk warnings: the call works, but perhaps not as intended."""
 
 
 class TargetWarning(FreewalkWarning):
-    """A walk does not sample the distribution from which its weights come."""
+    """A walk does not sample the distribution from which its gradient weights are computed."""
 
 
 class LoopWarning(FreewalkWarning):
-    """Many walks are learned one after the other, since their module does not allow a batch: right, but slower."""
+    """Walks are trained one after another because their module does not support batching: correct, but slower."""
 
 
 class CacheWarning(FreewalkWarning):
-    """Compiled code cannot be kept where it was meant to be: others could change it there, or it cannot be written."""
+    """The compilation cache cannot be used: its folder is not writable, or other users could modify it."""

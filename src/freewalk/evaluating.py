@@ -1,4 +1,4 @@
-"""What the final models of a run are worth: all measures, also on other samples, and their loss at each node."""
+"""Evaluate the final models of a run: all measures, also on other samples, and the loss at each node."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def evaluate(
     per_node: bool = False,
     dataset: Dataset | tuple[ArrayLike, ArrayLike] | None = None,
 ) -> xarray.Dataset:
-    """Measure final models: by walk, by design where a record has several side by side, and by node if asked to.
+    """Evaluate final models by walk, by design if a record has several, and optionally by node.
 
     Parameters
     ----------
     model
-        A record, whose final models are measured (for several tokens their mean), or models as arrays: (dim,) or
-        (walks, dim).
+        A record, whose final models are evaluated (with several tokens, their mean), or models as arrays of shape
+        (dim,) or (walks, dim).
     objective
-        What was learned.
+        The objective that was learned.
     per_node
-        Whether to add `node_loss`: the loss of each model at each node, the mean over the node's samples. It is NaN at
+        Whether to add `node_loss`: the loss of each model at each node, averaged over the node's samples. It is NaN at
         relays.
     dataset
-        Samples to measure on beside, which belong to no node: a `fw.data.Dataset`, or a pair of features and targets,
-        scaled as those of the nodes. Their measures are called `test_loss`, `test_accuracy` and so on.
+        Additional samples that belong to no node: a `fw.data.Dataset`, or a pair of features and targets, scaled like
+        those of the nodes. Their measures are called `test_loss`, `test_accuracy` and so on.
 
     Returns
     -------
     xarray.Dataset
-        The measures of the objective, and for `Logistic` the accuracy. NaN where a record has no such walk.
+        The measures of the objective, and the accuracy for `Logistic`. NaN where a record has no such walk.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _models(model: Any, objective: Objective) -> xarray.DataArray:
         found = found.transpose(*order)
     else:
         array: NDArray[Any] = check.floats("evaluate", "model", model, finite=False)
-        if getattr(model, "dtype", None) == np.float32:  # as a run has it that computes with these
+        if getattr(model, "dtype", None) == np.float32:  # as in a run with this precision
             array = array.astype(np.float32)
         array = array[None] if array.ndim == 1 else array
         if array.ndim != 2:
@@ -130,7 +130,7 @@ def _pair(dataset: Any) -> tuple[Any, Any]:
 def _row(
     row: NDArray[np.floating[Any]], objective: Objective, other: Objective | None, per_node: bool
 ) -> dict[str, Any]:
-    """All that is known of one model; nothing where a record was filled up with NaN."""
+    """All measures of one model; empty where a record was padded with NaN."""
     if np.isnan(row).all():
         return {}
     found: dict[str, Any] = dict(objective.assess(row))

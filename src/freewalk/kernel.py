@@ -1,7 +1,7 @@
-"""The table of moves that a design compiles to, and that everything else reads.
+"""The table of moves to which a design compiles and which everything else reads.
 
-A `Kernel` is a Markov chain on a graph, written as a short list of `Move`s. It holds nothing dense: O(nodes + edges)
-numbers, and each node can act on its own share of them (`Kernel.local`).
+A `Kernel` is a Markov chain on a graph, written as a short list of `Move`s. It stores nothing dense, O(nodes + edges)
+numbers in total, and each node can act on its own share of them (`Kernel.local`).
 """
 
 from __future__ import annotations
@@ -31,37 +31,38 @@ Floats = NDArray[np.float64]
 
 _check = Checks(KernelError)
 _DENSE_LIMIT = 5000
-_DENSE_SHARE = 5.0  # so many multiplications an entry take longer than they would in a dense product
+_DENSE_SHARE = 5.0  # with this many multiplications per entry, a sparse product is slower than a dense one
 _MOST_ENTRIES, _MOST_TERMS = 6e7, 2e9  # of a sparse product: 1 GB, and ten seconds
 _SUM_TOLERANCE = 1e-9
-MOST_HOPS = 10_000  # of a move: it is drawn hop by hop
+MOST_HOPS = 10_000  # per move, which is drawn hop by hop
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """One way to go on: walk some hops, then accept the end or stay.
+    """One kind of transition: walk some hops, then accept the end node or stay.
 
-    With probability `probability`, walk `hops` steps, each uniform over the neighbours, or by `rows`; then accept the
-    end with probability min(1, ratio[end] / ratio[start]), else stay.
+    With probability `probability`, walk `hops` steps, each to a uniform neighbour or according to `rows`; then accept
+    the end node with probability min(1, ratio[end] / ratio[start]), otherwise stay.
 
     Parameters
     ----------
     probability
-        The probability of this move; those of a kernel add up to 1.
+        The probability of this move; the probabilities of a kernel add up to 1.
     hops
-        The number of steps; 0 stays.
+        The number of steps; with 0 the walk stays.
     ratio
-        A positive number for each node; goes with uniform hops only. None accepts always.
+        One positive number per node; only with uniform hops. None always accepts.
     rows
-        A row-stochastic matrix on the edges and the diagonal, or a sequence with one per hop. None hops uniformly.
+        A row-stochastic matrix on the edges and the diagonal, or a sequence with one matrix per hop. None hops
+        uniformly.
     law
-        Draw the node from this law over all nodes instead of walking. Not local: for baselines.
+        Draw the node from this distribution over all nodes instead of walking. Not local: for baselines.
 
     Raises
     ------
     KernelError
-        If the numbers are not those of a move.
+        If the arguments do not define a move.
 
     Examples
     --------
@@ -80,11 +81,11 @@ class Move:
         _check.whole("Move", "hops", self.hops, 0, MOST_HOPS, remedy="0 stays")
         if self.rows is not None and self.ratio is not None:
             raise KernelError(
-                "Move: got both ratio and rows; ratio goes with uniform hops only. Put the acceptance into the rows, "
+                "Move: got both ratio and rows; ratio requires uniform hops. Include the acceptance in the rows, "
                 "as Metropolis(proposal=...) does"
             )
         if self.law is not None and (self.rows is not None or self.ratio is not None):
-            raise KernelError("Move: got law together with ratio or rows; a move that draws from a law does not walk")
+            raise KernelError("Move: got law together with ratio or rows; a move that draws from law does not walk")
         for name in ("ratio", "law"):
             values = getattr(self, name)
             if values is not None:
@@ -94,47 +95,47 @@ class Move:
             matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
                 raise KernelError(
-                    f"Move: got {len(matrices)} matrices for {self.hops} hops; expected one, or one a hop (a list is "
-                    "read as one matrix per hop: make a single matrix an array)"
+                    f"Move: got {len(matrices)} matrices for {self.hops} hops; expected one, or one per hop (a list is "
+                    "read as one matrix per hop: convert a single matrix to an array)"
                 )
             object.__setattr__(self, "rows", tuple(canonical_rows(matrix) for matrix in matrices))
 
     def __repr__(self) -> str:
-        """Say what the move does, without its arrays."""
+        """Describe the move, without its arrays."""
         extra = [name for name in ("ratio", "rows", "law") if getattr(self, name) is not None]
         return f"Move({self.probability:g}, hops={self.hops}{''.join(f', {name}=…' for name in extra)})"
 
     def matrix_of_hop(self, hop: int) -> csr_array:
-        """The matrix in `rows` by which hop number `hop` (0, 1, …) is made."""
+        """The matrix in `rows` used by hop number `hop` (0, 1, …)."""
         matrix: csr_array = self.rows[hop if len(self.rows) > 1 else 0]
         return matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A Markov chain on a graph: a table of moves, and the law that it is meant to sample.
+    """A Markov chain on a graph: a table of moves, and the distribution it is meant to sample.
 
     Parameters
     ----------
     graph
-        The graph that is walked.
+        The graph to walk on.
     moves
         The moves; their probabilities add up to 1.
     target
-        The law from which the weights come, up to a factor.
+        The distribution from which the weights are computed, up to a factor.
     label
-        What tables and figures call it.
+        The name used in tables and figures.
     fade
-        A factor from 0 to 1 for each step that multiplies the probability of every move but the first; the first takes
-        what remains. None leaves the probabilities constant.
+        A factor from 0 to 1 per step, which multiplies the probability of every move except the first; the first move
+        takes the rest. None keeps the probabilities constant.
     biased
-        Whether the walk is known to sample something else than its target; None: not known. `learn` then finds out
-        where that is cheap, and warns.
+        Whether the walk is known to sample a distribution other than its target. None means unknown: `learn` then
+        checks it if that is cheap, and warns.
 
     Raises
     ------
     KernelError
-        If the moves are not a Markov chain on this graph.
+        If the moves do not form a Markov chain on this graph.
 
     Examples
     --------
@@ -166,11 +167,12 @@ class Kernel:
         target = per_node(self.label, "target", adopted(self.target), self.graph, keep=True)
         with np.errstate(over="ignore"):
             total = target.sum()
-        # A law that adds up to 1 stays as it is, to the last bit: a kernel read from a file is the one that was saved.
+        # A distribution that adds up to 1 is kept to the last bit: a kernel read from a file equals the one that was
+        # saved.
         law = target if abs(total - 1) <= _ROUNDING else target / total
         if law.min() < np.finfo(np.float64).tiny:
             raise KernelError(
-                f"{self.label}: target goes from {target.min():g} to {target.max():g}, expected numbers whose shares "
+                f"{self.label}: target ranges from {target.min():g} to {target.max():g}, expected numbers whose shares "
                 "of their sum are at least 2.3e-308: the weights of the gradients are 1 / (n · share)"
             )
         object.__setattr__(self, "target", read_only(law))
@@ -186,25 +188,25 @@ class Kernel:
 
     @cached_property
     def weights(self) -> Floats:
-        """1 / (n · target): the factors that make a gradient at a node drawn from the target unbiased."""
+        """The gradient weights, 1 / (n · target): they make the gradient at a node drawn from the target unbiased."""
         target = np.asarray(self.target)
         if is_constant(target):
             return constant(1.0 / (self.graph.n * target[0]), self.graph.n)
         return read_only(1.0 / (self.graph.n * target))
 
     def __getstate__(self) -> dict[str, Any]:
-        # A target that is the same at all nodes is sent as one number; weights are computed where they are used.
+        # A constant target is sent as one number; weights are computed where they are used.
         state = {name: value for name, value in self.__dict__.items() if name != "weights"}
         return state | ({"target": self.target[:1].copy()} if is_constant(self.target) else {})  # type: ignore
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if len(state["target"]) == 1:  # a graph has two nodes or more
+        if len(state["target"]) == 1:  # a graph has at least two nodes
             self.__dict__["target"] = constant(state["target"][0], self.graph.n)
 
     @property
     def is_local(self) -> bool:
-        """Whether every move goes along edges, so that nodes can act on what they know."""
+        """Whether every move goes along edges, so that each node can act on local information."""
         return all(move.law is None for move in self.moves)
 
     def probabilities(self, steps: ArrayLike) -> Floats:
@@ -219,7 +221,7 @@ class Kernel:
     def move_matrix(self, move: Move, powers: list[csr_array] | None = None) -> csr_array:
         """The exact transition matrix of one move, as if its probability were 1.
 
-        `powers` collects the powers of the uniform hop, so that moves of many lengths share them.
+        `powers` collects the powers of the uniform hop, so that moves of different lengths share them.
         """
         from scipy.sparse import csr_array, diags_array, eye_array
 
@@ -227,8 +229,8 @@ class Kernel:
         if move.law is not None:
             if n > _DENSE_LIMIT:
                 raise KernelError(
-                    f"{self.label}: its matrix is dense, {n} × {n}; it is given up to n = {_DENSE_LIMIT}. "
-                    "The law itself is kernel.target"
+                    f"{self.label}: its matrix is dense, {n} × {n}; it is available up to n = {_DENSE_LIMIT}. "
+                    "The distribution itself is kernel.target"
                 )
             law = np.asarray(move.law)
             return csr_array(np.tile(law / law.sum(), (n, 1)))
@@ -250,7 +252,7 @@ class Kernel:
         Parameters
         ----------
         step
-            The step at which a kernel that changes with time is taken.
+            The step at which to evaluate a kernel that changes with time.
         """
         from scipy.sparse import csr_array
 
@@ -263,7 +265,7 @@ class Kernel:
         return total
 
     def at(self, step: int) -> Kernel:
-        """The kernel as it is at one step, with constant probabilities; one that does not change is returned as it is.
+        """The kernel at one step, with constant probabilities; a kernel that does not change is returned unchanged.
 
         Parameters
         ----------
@@ -273,7 +275,7 @@ class Kernel:
         Raises
         ------
         KernelError
-            If that is no whole number from 0 to 2^63 − 1.
+            If step is not a whole number from 0 to 2^63 − 1.
 
         Examples
         --------
@@ -290,9 +292,9 @@ class Kernel:
         return Kernel(self.graph, moves, self.target, f"{self.label} at step {now}", biased=self.biased)
 
     def local(self, node: int) -> LocalKernel:
-        """All that `node` has to know to act, and nothing else."""
+        """Everything that `node` needs to act, and nothing else."""
         if not self.is_local:
-            raise KernelError(f"{self.label}: draws nodes from a law over all of them; no node can act on its own")
+            raise KernelError(f"{self.label}: draws from a distribution over all nodes; no node can act on its own")
         neighbours = self.graph.neighbours(node)
 
         def share(move: Move) -> LocalMove:
@@ -319,7 +321,7 @@ class Kernel:
 
 
 def check_graph(owner: str, graph: Graph) -> None:
-    """Raise unless it is a graph of this package."""
+    """Raise unless the argument is a freewalk graph."""
     expected = "a graph of fw.graphs; from_networkx, from_scipy and from_edges make them"
     _check.instance(owner, "graph", graph, Graph, expected)
 
@@ -334,9 +336,9 @@ def per_node(
     remedy: str = "",
     keep: bool = False,
 ) -> Floats:
-    """Values as a new array of one positive number per node, or an error that names the node; some may be `zero`.
+    """Values as a new array with one positive number per node, or an error that names the node; some may be `zero`.
 
-    With `keep`, an array that nobody can write to is not copied.
+    With `keep`, a read-only array is not copied.
     """
     numbers = _check.floats(owner, name, values, None, finite=False, keep=keep)
     if numbers.shape != (graph.n,):
@@ -356,7 +358,7 @@ def per_node(
 
 
 def check_stochastic(owner: str, matrix: csr_array, graph: Graph) -> None:
-    """Raise unless a matrix is row-stochastic and stays on the edges and the diagonal of the graph."""
+    """Raise unless a matrix is row-stochastic and supported on the edges and the diagonal of the graph."""
     if matrix.shape != (graph.n, graph.n):
         raise KernelError(f"{owner}: got a matrix of shape {matrix.shape}, expected {(graph.n, graph.n)} as the graph")
     if not (np.isfinite(matrix.data).all() and (matrix.data >= 0).all()):
@@ -380,11 +382,11 @@ def check_stochastic(owner: str, matrix: csr_array, graph: Graph) -> None:
 
 
 def _product(owner: str, first: csr_array, second: csr_array) -> csr_array:
-    """Two transition matrices after each other: dense where that is faster, refused where it takes too much memory."""
+    """The product of two transition matrices: dense if that is faster, rejected if it takes too much memory."""
     from scipy.sparse import csr_array
 
     n = first.shape[0]
-    # By row, how many entries are multiplied: a bound on how many there will be.
+    # The number of multiplied entries per row, an upper bound on the number of resulting entries.
     terms = first.astype(bool).astype(np.float64) @ np.diff(second.indptr).astype(np.float64)
     if n <= _DENSE_LIMIT and terms.sum() > _DENSE_SHARE * n**2:
         return csr_array(first.toarray() @ second.toarray())
@@ -393,13 +395,13 @@ def _product(owner: str, first: csr_array, second: csr_array) -> csr_array:
         raise KernelError(
             f"{owner}: the matrix of its jumps on {n} nodes would have up to {entries:.1e} entries from "
             f"{terms.sum():.1e} products, expected at most {_MOST_ENTRIES:.0e} and {_MOST_TERMS:.0e}. Runs, and "
-            "stationary and excess_visits without corrected jumps, go hop by hop and need no matrix"
+            "stationary and excess_visits without corrected jumps, work hop by hop and need no matrix"
         )
     return csr_array(first @ second)
 
 
 def _metropolis(walked: csr_array, ratio: Floats) -> csr_array:
-    """Accept the end of a walk with min(1, ratio[end] / ratio[start]), else stay."""
+    """Accept the end of a walk with probability min(1, ratio[end] / ratio[start]), otherwise stay."""
     from scipy.sparse import csr_array, diags_array
 
     start = np.repeat(np.arange(walked.shape[0]), np.diff(walked.indptr))
@@ -410,7 +412,7 @@ def _metropolis(walked: csr_array, ratio: Floats) -> csr_array:
 
 
 def canonical_rows(matrix: Any, owner: str = "Move", name: str = "rows") -> csr_array:
-    """A matrix as canonical CSR: sorted, without duplicates and without stored zeros."""
+    """A matrix in canonical CSR form: sorted, without duplicates or stored zeros."""
     from scipy.sparse import csr_array, issparse
 
     values: Any = matrix if issparse(matrix) else _check.floats(owner, name, matrix, finite=False)

@@ -1,4 +1,4 @@
-"""What one node has to know to take part in a walk: its neighbours, their ratios, and the table of probabilities."""
+"""The local information a node needs for a walk: its neighbours, their ratios and the move probabilities."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,19 +12,19 @@ from freewalk.schedules import Schedule, values_at
 
 @dataclass(frozen=True, eq=False)
 class LocalMove:
-    """A node's share of a move.
+    """The part of a move that concerns one node.
 
     Parameters
     ----------
     hops
         The number of steps of the move.
     ratio
-        The node's own ratio; None where the move accepts always.
+        The node's own ratio; None if the move always accepts.
     neighbour_ratios
-        Those of its neighbours, for a single hop, which is then decided without a message. A longer move carries the
-        ratio of its start along, and its end decides.
+        The ratios of its neighbours, for moves of a single hop, which need no message to decide. A longer move carries
+        the ratio of its start node, and its end node decides.
     rows
-        For each matrix of the move: the nodes that can follow this one, and where their intervals of words end.
+        For each matrix of the move: the possible next nodes, and the ends of their intervals of words.
     """
 
     hops: int
@@ -35,7 +35,7 @@ class LocalMove:
 
 @dataclass(frozen=True, eq=False)
 class LocalKernel:
-    """All that one node needs to act: `choose` a move, then make its `hop`s one by one.
+    """Everything one node needs to act: `choose` a move, then make its `hop`s one by one.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ class LocalKernel:
     neighbours
         Its neighbours, in ascending order.
     weight
-        The factor of its gradients, 1 / (n · target).
+        The factor applied to its gradients, 1 / (n · target).
     moves
-        Its share of each move.
+        Its part of each move.
     probabilities
         The probability of each move, the same at every node.
     fade
-        How they change with the step, or None.
+        How the probabilities change with the step, or None.
     """
 
     node: int
@@ -61,12 +61,12 @@ class LocalKernel:
     fade: Schedule | None
 
     def choose(self, step: int, draw: np.uint64) -> tuple[int, np.uint64, float]:
-        """Which move the first word of the step chooses, the word's place in its interval, and how wide that is."""
+        """The move that a step's first word chooses, the word's position in its interval, and the interval's width."""
         return choose(self._ends if self.fade is None else self._ends_at(step), draw)
 
     @cached_property
     def _ends(self) -> NDArray[np.uint64]:
-        """Where the intervals of words of all moves end, if that does not change with the step."""
+        """The ends of the word intervals of all moves, if they do not change with the step."""
         return self._ends_at(0)
 
     def _ends_at(self, step: int) -> NDArray[np.uint64]:
@@ -83,22 +83,23 @@ class LocalKernel:
 
 
 def faded(probabilities: tuple[float, ...], fade: Schedule | None, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The probability of each move (columns) at each step (rows): all but the first fade, the first takes the rest."""
+    """The probability of each move (columns) at each step (rows): all but the first fade; the first takes the rest."""
     table = np.tile(np.array(probabilities, dtype=np.float64), (steps.size, 1))
     if fade is not None:
         table[:, 1:] *= np.minimum(values_at(fade, steps, "fade"), 1.0)[:, None]
-        # The others may add up to a rounding more than 1, and a negative probability would own nearly all words.
+        # Rounding can make the others add up to slightly more than 1; a negative probability would own nearly all
+        # words.
         table[:, 0] = np.maximum(1.0 - table[:, 1:].sum(axis=1), 0.0)
     return table
 
 
 def choose(ends: NDArray[np.uint64], draw: np.uint64) -> tuple[int, np.uint64, float]:
-    """Which interval holds the draw, the draw's place in it, and the interval's width."""
+    """The interval that contains the draw, the draw's position in it, and the interval's width."""
     index = outcome(ends, draw)
     start = ends[index - 1] if index else np.uint64(0)
     return index, draw - start, float(ends[index] - start)
 
 
 def outcome(ends: NDArray[np.uint64], draw: np.uint64) -> int:
-    """The outcome whose interval of words holds the draw."""
+    """The outcome whose interval of words contains the draw."""
     return min(int(np.searchsorted(ends, draw, side="right")), ends.size - 1)

@@ -1,4 +1,4 @@
-"""The parts of a run: which kernel and which rule hold at which step."""
+"""The phases of a run: which kernel and which rule apply at which step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from freewalk.rules import Rule
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """A part of a run: walk by `kernel` and learn by `rule` up to step `until`.
+    """A part of a run: walk with `kernel` and learn with `rule` up to step `until`.
 
     Parameters
     ----------
     until
-        The step at which the next phase begins; None: to the end of the run. Schedules go on counting the steps of the
-        run; only what a rule carries and stores begins again with a new rule.
+        The step at which the next phase begins; None means the end of the run. Schedules keep counting the steps of the
+        run; a new rule starts with fresh carried and stored vectors.
     kernel
         How the walk moves.
     rule
         How a node updates the model; None walks without learning.
     exchange
-        How the tokens of a replica mix after an update; None: they do not.
+        How the tokens of a replica mix after an update; None means they do not mix.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Phase:
 
 
 class Current(NamedTuple):
-    """The phase of a step, where it ends (None: never), and the step at which its rule began."""
+    """The phase of a step, the step at which it ends (None: never), and the step at which its rule began."""
 
     phase: Phase
     end: int | None
@@ -52,7 +52,7 @@ class Current(NamedTuple):
 
 
 def phase_at(phases: Sequence[Phase], step: int) -> Current:
-    """The phase of a step."""
+    """The phase to which a step belongs."""
     began = 0
     start = 0
     for index, phase in enumerate(phases):
@@ -65,7 +65,7 @@ def phase_at(phases: Sequence[Phase], step: int) -> Current:
 
 
 def updates_at(phases: Sequence[Phase], steps: NDArray[np.int64], tokens: int = 1) -> NDArray[np.int64]:
-    """How many updates the tokens of a walk have made together by these steps.
+    """The total number of updates that the tokens of a walk have made by these steps.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def updates_at(phases: Sequence[Phase], steps: NDArray[np.int64], tokens: int = 
 
 
 def label_of(phases: Sequence[Phase], tokens: int = 1) -> str:
-    """What a run is called: its kernels, its tokens and its exchanges."""
+    """The name of a run: its kernels, its tokens and its exchanges."""
     label = " → ".join(phase.kernel.label for phase in phases)
     exchanges = dict.fromkeys(repr(phase.exchange) for phase in phases if phase.exchange is not None)
     return ", ".join([label, *([f"{tokens} tokens"] if tokens > 1 else []), *exchanges])
 
 
 def _same(one: Rule | None, other: Rule | None) -> bool:
-    """Whether two rules are the same; those that cannot be compared, such as some with arrays, are not."""
+    """Whether two rules are equal; rules that cannot be compared, such as some with arrays, are not."""
     try:
         return one is other or bool(one == other)
     except ValueError:
@@ -99,7 +99,7 @@ def _same(one: Rule | None, other: Rule | None) -> bool:
 
 
 class Passage(NamedTuple):
-    """Some steps of a run within one phase, and the steps at which to measure among them."""
+    """Some steps of a run within one phase, and the measured steps among them."""
 
     phase: Phase
     began: int  # the step at which the rule of the phase began
@@ -109,7 +109,7 @@ class Passage(NamedTuple):
 
 
 def passage(phases: Sequence[Phase], start: int, until: int, marks: NDArray[np.int64]) -> Passage:
-    """The steps from `start` to `until`, or to the end of their phase; with until = start there are none of them."""
+    """The steps from `start` to `until` or to the end of their phase; empty if until = start."""
     phase, end, began = phase_at(phases, start if until > start else max(start - 1, 0))
     until = until if end is None else max(min(until, end), start)
     return Passage(phase, began, start, until, marks[marks <= until])

@@ -1,4 +1,4 @@
-"""What a run leaves behind: measurements in an xarray.Dataset, and where they come from."""
+"""The result of a run: measurements in an xarray.Dataset, and their provenance."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _FORMAT = 1
 _LONGEST_HEADER = 2**26  # bytes
 _check = Checks(RecordError)
 
-#: What each variable of a record means, and its unit where it has one: the `attrs` of record.data. Reports take what is
-#: before the first comma as the label of an axis.
+#: The meaning of each variable of a record, and its unit if it has one: the `attrs` of record.data. Reports label an
+#: axis with the text before the first comma.
 MEANINGS: dict[str, tuple[str, str | None]] = {
     "loss": ("loss, the mean over all nodes, of the reported model", None),
     "mse": ("mean squared error, the mean over all nodes, of the reported model", None),
@@ -59,9 +59,9 @@ MEANINGS: dict[str, tuple[str, str | None]] = {
 
 
 def described(data: xarray.Dataset) -> xarray.Dataset:
-    """The same data, in which what a record knows has attributes that say its meaning and unit.
+    """Add attributes with meaning and unit to the known variables of a dataset.
 
-    What says its meaning by itself keeps it.
+    Variables that already have a meaning keep it.
     """
     data = data.copy(deep=False)
     for name, (meaning, unit) in MEANINGS.items():
@@ -72,34 +72,35 @@ def described(data: xarray.Dataset) -> xarray.Dataset:
 
 @dataclass(eq=False, repr=False)
 class Record:
-    """The outcome of a run.
+    """The result of a run.
 
     Attributes
     ----------
     data
-        `loss`, `mse` (least squares), `distance`, and what was sent so far, `messages`, `probes` and `bytes`, by
-        (walk, step); `updates` by step, those of all tokens of a walk; `visits` by (walk, node), or by node where that
-        would be large; `final` models by (walk, coordinate); `at`, the node where each walk ended; `diverged` by walk;
-        `smoothness` by node; `path` of the walks whose path was asked for. Side by side (`fw.concat`) also by `design`.
-        Old records have no `bytes` and `updates`.
+        `loss`, `mse` (least squares), `distance`, and the totals sent so far (`messages`, `probes` and `bytes`) by
+        (walk, step); `updates` of all tokens of a walk by step; `visits` by (walk, node), or by node if that would be
+        large; `final` models by (walk, coordinate); `at`, the node where each walk ended; `diverged` by walk;
+        `smoothness` by node; `path` of the walks whose path was requested. Records joined side by side (`fw.concat`)
+        also have the dimension `design`. Old records lack `bytes` and `updates`.
 
-        With several tokens losses, distances and `final` are those of their mean model, counts are sums, `consensus` by
-        (walk, step) is their mean squared distance from it; `at` is by (walk, token), `kept` are numbers of tokens.
+        With several tokens, losses, distances and `final` are those of the mean model, counts are sums, and `consensus`
+        by (walk, step) is the mean squared distance of the tokens from it; `at` is by (walk, token), and `kept` holds
+        token numbers.
 
-        Each variable says in its `attrs` what it means (`long_name`), its unit, and `better: "higher"` where it is no
-        loss. `data.attrs["primary"]` names the measure that reports show, `optimal_<measure>` its best value where that
-        is known. Whatever by (walk, step) never decreases can be an axis of a report.
+        The `attrs` of each variable give its meaning (`long_name`), its unit, and `better: "higher"` for measures that
+        are not losses. `data.attrs["primary"]` names the measure that reports show, `optimal_<measure>` its best
+        possible value if known. Any variable by (walk, step) that never decreases can be an axis of a report.
 
-        A walk has diverged where a value is not finite, or where its last loss exceeds 10⁴ times the largest of these:
-        the loss of its first model, that of the zero model and the smallest possible one.
+        A walk counts as diverged if a value is not finite, or if its last loss exceeds 10⁴ times the largest of these:
+        the loss of its initial model, the loss of the zero model, and the smallest possible loss.
     provenance
-        What was run, with which seed, by which versions, when and for how long; where a signal ended it, its name is
-        in "interrupted_by".
+        What was run, with which seed and versions, when and for how long. If a signal ended the run, "interrupted_by"
+        is its name.
     continuation
-        What a partial record needs to resume, or None.
+        The state that `fw.resume` needs, in a partial record; otherwise None.
     graph
-        The graph that was walked, with names and positions of its nodes where it has some; None in old records, and
-        where it was mapped from a file that is not there any more (`provenance["graph_not_found"]` says why).
+        The graph that was walked, with node names and positions if it has them. None in old records, and if the graph
+        was mapped from a file that no longer exists (`provenance["graph_not_found"]` gives the reason).
     """
 
     data: xarray.Dataset
@@ -115,7 +116,7 @@ class Record:
         _check.instance("Record", "graph", self.graph, (Graph, type(None)), "a graph, or None")
 
     def __repr__(self) -> str:
-        """A line on what was run, and how far."""
+        """One line: what was run, and how far."""
         sizes = [f"{size} {name}s" for name, size in self.data.sizes.items() if name in ("design", "walk")]
         steps = [f"{self.data.step.values[-1]} steps"] if self.data.sizes.get("step") else []
         state = ["partial"] if self.partial else []
@@ -123,30 +124,30 @@ class Record:
 
     @property
     def partial(self) -> bool:
-        """Whether the run was interrupted; `fw.resume(record)` goes on."""
+        """Whether the run was interrupted; `fw.resume(record)` completes it."""
         return bool(self.data.attrs.get("partial", False))
 
     @property
     def label(self) -> str:
-        """What tables and figures call it."""
+        """The name used in tables and figures."""
         return str(self.data.attrs.get("label", "record"))
 
     @property
     def nbytes(self) -> int:
-        """The size of all its arrays in bytes; its file is compressed, and usually smaller."""
+        """The size of all arrays in bytes; the saved file is compressed and usually smaller."""
         return sum(array.nbytes for array in self._parts()[1].values())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the record to one file, a .npz archive of plain arrays and one JSON text.
+        """Write the record to a single file: a .npz archive of plain arrays and one JSON text.
 
-        The file is complete or absent: it is written beside its place first. A Ctrl-C or SIGTERM that comes meanwhile
-        acts once it is written, and a second one at once, which keeps the old file. A partial record takes along what
+        The write is atomic: the file is complete or absent. A Ctrl-C or SIGTERM during the write takes effect after it;
+        a second one takes effect immediately and leaves the old file in place. A partial record includes what
         `fw.resume` needs.
 
         Parameters
         ----------
         path
-            The file; `.npz` is added where it has no suffix. An existing file is replaced.
+            The file; `.npz` is appended if it has no suffix. An existing file is replaced.
 
         Returns
         -------
@@ -169,7 +170,7 @@ class Record:
         return target
 
     def as_bytes(self) -> bytes:
-        """What `save` writes, to be sent or kept elsewhere."""
+        """The content that `save` writes, as bytes, to send or store elsewhere."""
         written = BytesIO()
         npz.write(written, self._content("as_bytes"))
         return written.getvalue()
@@ -179,8 +180,8 @@ class Record:
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         if text.size > _LONGEST_HEADER:
             raise RecordError(
-                f"{who}: attrs, provenance and fields take {text.size:,} bytes, expected up to {_LONGEST_HEADER:,}; "
-                "keep large things in arrays"
+                f"{who}: attrs, provenance and fields take {text.size:,} bytes, expected at most {_LONGEST_HEADER:,}; "
+                "store large values in arrays"
             )
         return {"header": text, **arrays}
 
@@ -203,26 +204,26 @@ class Record:
                 packed = graph if isinstance(graph, Packed) else pack(graph)
                 header["graph"] = packed.tree
                 arrays |= {f"graph/{name}": array for name, array in packed.arrays.items()}
-            except AbsentFile as error:  # its file has changed since it was mapped
+            except AbsentFile as error:  # the file has changed since it was mapped
                 header["provenance"]["graph_not_found"] = str(error)
         if self.continuation is not None:
             try:
                 outside = {} if loaded is not None else self.continuation.outside()
                 packed = loaded or pack(self.continuation, outside | ({} if graph is None else {"graph": graph}))
                 if packed.given.get("graph", graph) != graph:
-                    raise RecordError("record: its graph was replaced; keep the one that was walked")
+                    raise RecordError("record: its graph was replaced; keep the graph that was walked")
                 header["continuation"] = packed.tree
                 arrays |= {f"continuation/{name}": array for name, array in packed.arrays.items()}
-            except RecordError as error:  # the measurements are worth more than the wish to resume
+            except RecordError as error:  # keep the measurements even if the run cannot be resumed
                 header["provenance"]["not_resumable"] = str(error)
         return header, arrays
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Record:
-        """Read a record that `save` wrote; `.npz` is added where the path has no suffix.
+        """Read a record written by `save`; `.npz` is appended if the path has no suffix.
 
-        The file may come from anybody: only what a record has is read, it is checked before that, and nothing in it is
-        ever executed or imported.
+        The file may come from an untrusted source: only the parts of a record are read, after validation, and nothing
+        in it is ever executed or imported.
 
         Raises
         ------
@@ -237,12 +238,12 @@ class Record:
 
 
 def read(path: str | os.PathLike[str]) -> Record:
-    """Read what `Record.save` wrote, also where it holds numbers that no walk made.
+    """Read a file written by `Record.save`, even if its numbers do not come from a walk.
 
     Raises
     ------
     RecordError
-        If the file is missing or nothing that was written so.
+        If the file is missing or was not written by `Record.save`.
     """
     source = with_suffix("load", path)
     try:
@@ -252,15 +253,15 @@ def read(path: str | os.PathLike[str]) -> Record:
         raise RecordError(f"{source}: there is no such file") from error
     except _OtherFormat as error:
         raise RecordError(f"{source}: {error}") from error
-    except Exception as error:  # a damaged archive has an error for every way to be damaged
+    except Exception as error:  # a damaged archive can raise almost anything
         why = " ".join(str(error)[:200].split()) if isinstance(error, RecordError) else type(error).__name__
         raise RecordError(
-            f"{source}: not a record of freewalk ({why}); expected a file that record.save wrote"
+            f"{source}: not a record of freewalk ({why}); expected a file written by record.save"
         ) from error
 
 
 class _OtherFormat(RecordError):
-    """A record of another version."""
+    """A record in the format of another version."""
 
 
 def _assembled(file: npz.Reader, source: Path) -> Record:
@@ -296,10 +297,10 @@ def _assembled(file: npz.Reader, source: Path) -> Record:
         packed = Packed(header["graph"], _under("graph/", arrays))
         try:
             graph = unpack(packed, {"Graph": Graph})
-        except AbsentFile as error:  # what was measured is here; only a run that is resumed needs the graph
+        except AbsentFile as error:  # the measurements are here; only resuming needs the graph
             header["provenance"]["graph_not_found"] = str(error)
         if graph is not None and (not isinstance(graph, Graph) or sizes.get("node", graph.n) != graph.n):
-            raise RecordError("its graph is not that of its data")
+            raise RecordError("its graph does not fit its data")
     if "continuation" in header:
         given = {"graph": graph or packed} if "graph" in header else {}
         continuation = Packed(header["continuation"], _under("continuation/", arrays), given)
@@ -307,16 +308,16 @@ def _assembled(file: npz.Reader, source: Path) -> Record:
 
 
 def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Some of the arrays, read-only: whoever keeps one that nobody writes to need not copy it."""
+    """The arrays with this prefix, read-only: an array that nobody writes to need not be copied."""
     found = {name.removeprefix(prefix): read_only(array) for name, array in arrays.items() if name.startswith(prefix)}
     for array in found.values():
-        if isinstance(array.base, np.ndarray):  # numpy reads a row of numbers and gives it a shape
+        if isinstance(array.base, np.ndarray):  # numpy reads a flat array and reshapes it
             read_only(array.base)
     return found
 
 
 def _check_provenance(story: Any) -> None:
-    """Object to what reports and a run that resumes could not use; the rest of it is only shown."""
+    """Reject provenance that reports or a resumed run could not use; the rest is only displayed."""
     _check.instance("Record", "provenance", story, dict, "a dict")
     _check.whole("Record", "interruptions", story.get("interruptions", 0))
     _check.instance("Record", "interrupted_by", story.get("interrupted_by", ""), str, "the name of a signal")
@@ -326,7 +327,7 @@ def _check_provenance(story: Any) -> None:
 
 
 def _check_attributes(attrs: Any, sizes: Mapping[str, int]) -> None:
-    """Object to attributes that reports could not use."""
+    """Reject attributes that reports could not use."""
     _check.instance("record", "attrs", attrs, dict, "a mapping")
     _check.whole("record", "partial", int(attrs.get("partial", 0)), 0, 1)
     _check.instance("record", "label", attrs.get("label", ""), str, "a text")
@@ -338,27 +339,27 @@ def _check_attributes(attrs: Any, sizes: Mapping[str, int]) -> None:
 
 
 def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pad: bool = False) -> Record:
-    """Put records side by side, along a new dimension `design`.
+    """Join records side by side, along a new dimension `design`.
 
     Parameters
     ----------
     records
-        Records of the same problem. Where they were measured at different steps, the missing values are NaN.
+        Records of the same problem. If they were measured at different steps, missing values are NaN.
     labels
-        Their names; by default their own labels.
+        One name per record; by default their own labels.
     pad
-        Whether they may have different numbers of walks: the missing walks are then NaN, -1 in `at` and False in
-        `diverged`, and `walks` by design says how many there are.
+        Whether the records may have different numbers of walks. Missing walks are then NaN, -1 in `at` and False in
+        `diverged`, and `walks` gives the number of walks per design.
 
     Returns
     -------
     Record
-        One record; `record.data.sel(design=label)` takes one out again. It keeps the graph if all have the same.
+        One record; `record.data.sel(design=label)` extracts one of them. It keeps the graph if all records share it.
 
     Raises
     ------
     RecordError
-        If there are none, two have the same name, or they do not fit together.
+        If there are no records, two have the same name, or they do not fit together.
     """
     import xarray
 
@@ -367,7 +368,7 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pa
     if len(set(walks)) > 1 and not may_pad:
         raise RecordError(
             f"concat: the records have {sorted(set(walks))} walks, expected the same number in each; pass pad=True to "
-            "fill up with NaN, or give each the same number of walks"
+            "fill with NaN, or give each the same number of walks"
         )
     for dimension, name in (("node", "nodes"), ("coordinate", "coordinates")):
         sizes = {record.data.sizes[dimension] for record in records if dimension in record.data.sizes}
@@ -380,7 +381,7 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pa
     parts = [record.data for record in records]
     if graph is None:
         parts = [part.drop_vars("node_name", errors="ignore") for part in parts]
-    if len({part.visits.dims for part in parts if "visits" in part}) > 1:  # too many walks in some of them
+    if len({part.visits.dims for part in parts if "visits" in part}) > 1:  # some have too many walks
         parts = [part.assign(visits=part.visits.sum([d for d in ["walk"] if d in part.visits.dims])) for part in parts]
     if len({part.sizes.get("token") for part in parts}) > 1:
         parts = [part.drop_vars(["at", "token"], errors="ignore") for part in parts]
@@ -397,7 +398,7 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pa
         )
     except ValueError as error:
         raise RecordError(
-            f"concat: the records do not hold the same ({show(str(error))}); compare them by their tables"
+            f"concat: the records have different variables ({show(str(error))}); compare them by their tables"
         ) from error
     data = data.assign_coords(design=np.array(names))
     if len(set(walks)) > 1:
@@ -428,7 +429,7 @@ def _names_of(records: Sequence[Record], labels: Sequence[str] | None) -> list[s
 
 
 def _common_graph(records: Sequence[Record]) -> Graph | None:
-    """The graph of all records, if it is one, with the same names."""
+    """The graph of all records, if they share one with the same names."""
     first, *others = (record.graph for record in records)
     if first is None:
         return None
@@ -437,7 +438,7 @@ def _common_graph(records: Sequence[Record]) -> Graph | None:
 
 
 def with_suffix(who: str, path: str | os.PathLike[str], name: str = "path") -> Path:
-    """The file of a record: `.npz` is added where it has no suffix."""
+    """The file of a record: `.npz` is appended if the path has no suffix."""
     given = _check.path(who, name, path)
     if not given.name:
         raise _check.fail(who, name, path, "the path of a file")

@@ -1,4 +1,4 @@
-"""The record of a run, or of one under way: its data, and its story."""
+"""The record of a finished or running run: its data and its provenance."""
 
 import platform
 from collections.abc import Callable
@@ -19,19 +19,19 @@ from freewalk.runtimes import State
 if TYPE_CHECKING:
     import xarray
 
-_WHEN = ("started", "seconds", "interruptions", "interrupted_by")  # what `story_of` says about the hour
-_BLOWN_UP = 1e4  # times the largest of the first, zero-model and optimal losses: nothing that learns gets there
+_WHEN = ("started", "seconds", "interruptions", "interrupted_by")  # what `story_of` says about time
+_BLOWN_UP = 1e4  # times the largest of the first, zero-model and optimal losses: no run that learns gets there
 
 
 def data_of(run: Continuation) -> "xarray.Dataset":
-    """All that a run has measured so far; what it measured is put together in place."""
+    """All measurements of a run so far, assembled in place."""
     import xarray
 
     job, state = run.job, run.state
-    for name, values in run.measures.items():  # one after the other: two copies of all of them need not fit
+    for name, values in run.measures.items():  # one at a time: two copies of all of them may not fit in memory
         run.measures[name] = [_side_by_side(values)]
     variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in run.measures.items()}
-    own = np.asarray if run.over else np.array  # a run that may resume shares nothing with its record
+    own = np.asarray if run.over else np.array  # a run that may be resumed shares no memory with its record
     alone = not state.visits_are_summed or state.walks == 1
     visits = _counted(state, own)
     variables["visits"] = (("walk", "node"), visits) if alone else ("node", visits[0])
@@ -54,10 +54,10 @@ def data_of(run: Continuation) -> "xarray.Dataset":
         kept = np.flatnonzero(state.path_of >= 0)
         variables["path"] = (("kept", "time"), state.paths[state.path_of[kept], : state.step + 1])
         variables["kept"] = ("kept", kept)
-        variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths fit side by side
+        variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths can be joined
     graph = job.kernel.graph
     coords: dict[str, Any] = {"step": run.marks, "walk": np.arange(state.walks)}
-    if graph.n <= LARGE:  # else they are numbered all the same, without a number for each
+    if graph.n <= LARGE:  # otherwise nodes are numbered implicitly, without a stored number for each
         coords["node"] = np.arange(graph.n)
     if several:
         coords["token"] = np.arange(state.tokens)
@@ -80,7 +80,7 @@ def _counted(state: State, own: Callable[[Any], NDArray[Any]]) -> NDArray[np.int
 def _diverged(
     zero: float, models: NDArray[Any], loss: NDArray[np.float64], best: dict[str, float]
 ) -> NDArray[np.bool_]:
-    """By walk: whether something is not finite, or the last loss is beyond all that was ever reasonable."""
+    """Per walk: whether a value is not finite, or the last loss is beyond any reasonable value."""
     scale = np.fmax(np.abs(loss[:, 0]), np.fmax(abs(zero), abs(best.get("optimal_loss", 0.0))))
     finite = np.isfinite(models).all(axis=(1, 2)) & np.isfinite(loss).all(axis=1)
     beyond = (loss[:, -1] > _BLOWN_UP * scale) & (scale > 0)
@@ -88,20 +88,20 @@ def _diverged(
 
 
 def _side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays of walks × marks as one; those that lie mark by mark stay so, which is far quicker."""
+    """Join arrays of walks × marks; those stored mark by mark stay so, which is much faster."""
     if all(value.flags.f_contiguous for value in values):
         return np.concatenate([value.T for value in values]).T
     return np.concatenate(values, axis=1)
 
 
 def _by_walk(state: State, values: NDArray[Any]) -> NDArray[Any]:
-    """What is known by row, by walk and token."""
+    """Values per row as values per walk and token."""
     return values.reshape(state.walks, state.tokens, *values.shape[1:])
 
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions of freewalk, Python, and the packages that numbers depend on."""
+    """The versions of freewalk, Python and the packages that affect results."""
     packages = {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")}
     return {"freewalk": __version__, "python": platform.python_version(), **packages}
 
@@ -136,14 +136,14 @@ def story_of(run: Continuation) -> dict[str, Any]:
 
 
 def timeless(record: Record) -> Record:
-    """A record without the hour: the same run gives the same bytes, whenever it is made and however fast.
+    """Remove times from a record, so that the same run gives the same bytes, whenever and however fast it is made.
 
-    Visits are summed over the walks: they are most of a record, and whoever keeps many looks at all walks together.
+    Visits are summed over the walks: they take most of the space, and are only read for all walks together.
     """
     data = record.data
     if "visits" in data and "walk" in data.visits.dims:
         data = data.assign(visits=data.visits.sum("walk"))
-    # How measurements lie in memory depends on how a run was cut into chunks, and so on its speed.
+    # The memory layout of measurements depends on how a run was divided into chunks, and hence on its speed.
     rows = {name: (one.dims, np.array(one.values, order="C"), one.attrs) for name, one in data.data_vars.items()}
     return Record(data.assign(rows), _without_hour(record.provenance), graph=record.graph)
 

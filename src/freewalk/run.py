@@ -1,4 +1,4 @@
-"""`learn`, `walk` and `resume`: check what enters, then hand it to the loop."""
+"""`learn`, `walk` and `resume`: check the arguments, then run the loop."""
 
 from __future__ import annotations
 
@@ -53,79 +53,82 @@ def learn(
     checkpoint: str | os.PathLike[str] | Keep | None = None,
     checkpoint_every: float = 60.0,
 ) -> Record:
-    """Learn a model that walks: at each step the node updates it, then it moves on.
+    """Train a model along a random walk: at each step the current node updates it, then it moves.
 
     Parameters
     ----------
     objective
-        What is learned; it has one loss for each node of the kernel's graph.
+        The objective to minimize; it has one loss per node of the kernel's graph.
     kernel
-        How the walk moves, or a list of `Phase`s in place of kernel and rule.
+        How the walk moves; or a list of `Phase`s, which replaces kernel and rule.
     rule
         How a node updates the model.
     steps
-        The number of updates of each token (each followed by one move).
+        The number of updates per token (each is followed by one move).
     walks
         The number of independent replicas.
     every
-        Measure at steps 0, every, 2·every, … and at the last one.
+        Measure at steps 0, every, 2·every, … and at the last step.
     start
-        A node, a list with one node per walk, "uniform", or "heaviest", the node of the largest importance. A number
-        is the number of a node, a text its name. With several tokens also (walks, tokens) nodes. None is "uniform", or
-        with tokens="nodes" each token's own node.
+        A node, a list with one node per walk, "uniform", or "heaviest" (the node with the largest importance). An
+        integer is a node number, a string a node name. With several tokens, also an array of (walks, tokens) nodes.
+        None means "uniform" or, with tokens="nodes", each token's own node.
     initial
-        The first model, (dim,), (walks, dim) or (walks, tokens, dim); None is what the objective begins with: the zero
-        model, unless it says otherwise.
+        The initial model, of shape (dim,), (walks, dim) or (walks, tokens, dim). None uses the objective's own initial
+        model, which is zero unless the objective defines another.
     seed
-        Determines every draw: walk number w of a seed takes the same path whatever the number of walks. Token t of
-        walk w takes the path of walk number w · tokens + t.
+        Determines every random draw. Walk w takes the same path whatever the number of walks; token t of walk w takes
+        the path of walk w · tokens + t.
     runtime
         "cpu", "cuda", "torch" or "reference", or a runtime such as `fw.runtimes.CPU(threads=1)`; all visit the same
-        nodes. None takes the one that suits the objective: "cpu" for linear predictions, "torch" for modules, else
-        "reference".
+        nodes. None selects the one that suits the objective: "cpu" for linear predictors, "torch" for modules,
+        otherwise "reference".
     precision
-        "float64" or "float32", for the models; None: that of the module's parameters, else "float64".
+        The precision of the models, "float64" or "float32". None uses that of the module's parameters, or "float64".
     paths
-        How many walks keep their whole path, or which; of several tokens, those with these numbers.
+        How many walks keep their full path, or a list of walk numbers. With several tokens, these are token numbers.
     progress
-        Called with the step reached and the number of steps, a few times a second. If it has a parameter `measures`, it
-        also gets the means over the walks of what was last measured, by name: `progress(step, steps, measures)`.
+        A function called a few times per second with the current step and the total number of steps. If it has a
+        parameter `measures`, it also receives the latest measurements, averaged over the walks, by name:
+        `progress(step, steps, measures)`.
     problem
-        Another name for `objective`.
+        An alias of `objective`.
     tokens
-        How many models are under way at the same time within each walk, or "nodes": one per node, started there. What
-        is measured is their mean model, and `consensus`, their mean squared distance from it; counts are summed.
+        The number of models that travel at the same time within each walk, or "nodes" for one token per node, starting
+        there. Measures are those of their mean model; `consensus` is their mean squared distance from it; counts are
+        summed.
     exchange
-        How the tokens of a walk mix after an update, such as `fw.exchanges.Meet()`; None: they do not.
+        How the tokens of a walk mix after an update, for example `fw.exchanges.Meet()`. None means they do not mix.
     goal
-        Levels of measures, such as {"loss": 0.1} or {"accuracy": 0.95}: the run ends at the first step of those at
-        which it measures (see `every`) where the mean over the walks is at most the level, or at least for measures of
-        which more is better; of several, all must hold. Also "distance" and, for several tokens, "consensus".
+        Target values of measures, such as {"loss": 0.1} or {"accuracy": 0.95}. The run ends at the first measured step
+        (see `every`) where the mean over the walks is at most the target, or at least the target for measures where
+        higher is better. If there are several targets, all must be met. Also "distance" and, with several tokens,
+        "consensus".
     checkpoint
-        A file that always holds the latest state of the run, so that it survives a crash or `kill -9`: the partial
-        record from time to time, and in the end the record that is returned. `fw.resume(fw.load(path))` completes it to
-        the same result. An existing file is replaced. Or a function, called with each partial record, which it may
-        save.
+        A file that always holds the latest state of the run, so that it survives a crash or `kill -9`: partial records
+        during the run, and the returned record at the end. `fw.resume(fw.load(path))` completes the run with the same
+        result. An existing file is replaced. Alternatively, a function that is called with each partial record and may
+        save it.
     checkpoint_every
-        The seconds between two checkpoints. They are further apart where it takes more than a twentieth of that time
-        to write one.
+        Seconds between two checkpoints. The interval is longer if writing a checkpoint takes more than a twentieth of
+        it.
 
     Returns
     -------
     Record
-        The measurements. After Ctrl-C or SIGTERM (which clusters send before they end a job) it holds what there is so
-        far and is marked as partial: save it, and `fw.resume` goes on. Your script goes on too, also after SIGTERM:
-        `record.provenance["interrupted_by"]` names the signal. A second one acts at once. With a goal,
-        `record.provenance["reached"]` is the step at which it was reached, or None; the record ends there and is
-        complete.
+        The measurements. After Ctrl-C or SIGTERM (which clusters send before they end a job), the record holds what was
+        measured so far and is marked as partial: save it, and resume it with `fw.resume`. Your script continues, also
+        after SIGTERM; `record.provenance["interrupted_by"]` names the signal. A second signal takes effect immediately.
+        With a goal, `record.provenance["reached"]` is the step at which the goal was reached, or None; a record that
+        reached its goal ends there and is complete.
 
     Raises
     ------
     FreewalkError
-        If something does not fit; nothing has been computed then.
+        If an argument is invalid; nothing has been computed in that case.
     Exception
-        Whatever code of yours raises: a module, a rule, a function that shows progress. The error then has an attribute
-        `record` with what was measured before.
+        Whatever your own code raises: a module, a rule, a progress function. The error then has an attribute `record`
+        with the measurements made before it.
 
     Examples
     --------
@@ -167,12 +170,12 @@ def walk(
     checkpoint: str | os.PathLike[str] | Keep | None = None,
     checkpoint_every: float = 60.0,
 ) -> Record:
-    """Walk without learning: the parameters are those of `learn`.
+    """Walk without learning; the parameters are those of `learn`.
 
     Returns
     -------
     Record
-        `messages`, `probes`, `visits`, and `path` where it was asked for.
+        `messages`, `probes`, `visits`, and `path` if it was requested.
 
     Examples
     --------
@@ -202,47 +205,47 @@ def resume(
     checkpoint_every: float = 60.0,
     files: Sequence[str | os.PathLike[str]] = (),
 ) -> Record:
-    """Go on with a partial record, to the same result as without the interruption.
+    """Resume an interrupted run from its partial record; the result is identical to an uninterrupted run.
 
-    A record from a file is checked first, all of it: a file that was damaged, or made to do harm, is refused.
+    A record loaded from a file is validated completely first: a damaged or malicious file is rejected.
 
     Parameters
     ----------
     record
         A partial record, from this process or loaded from a file.
     runtime
-        Another runtime to go on with; None takes the one it began with.
+        The runtime to continue with; None uses the original one.
     types
-        Your own objective, rule or schedule classes, where a loaded record uses any; no other code of the record's
-        choice is ever run.
+        Your own objective, rule or schedule classes, if the loaded record uses any. No other code named in the record
+        is ever executed.
     progress, checkpoint, checkpoint_every
-        As in `learn`; the file from which the record was loaded may be the one to write to.
+        As in `learn`; `checkpoint` may be the file from which the record was loaded.
     objective
-        The objective that it began with, where a loaded record cannot hold it: a torch module is code. It is refused if
-        its data or its structure differ, also where the record has one of its own.
+        The original objective, if a loaded record cannot contain it: a torch module is code. It is rejected if its data
+        or structure differ from those of the run, even if the record contains an objective.
     rule
-        The rule that it began with, where a loaded record cannot hold it: an `Optimizer` with a function of your own.
-        With phases, a list with one for each. It is refused if it differs from one that the record has.
+        The original rule, if a loaded record cannot contain it, such as an `Optimizer` with a function of your own.
+        With phases, a list with one rule per phase. It is rejected if it differs from the rule in the record.
     files
-        Where the files of a mapped graph or of mapped data are now, if they are not where they were when the run began.
-        A record refers to them by their path and checksum; a file with other content is refused.
+        The current paths of the files of a mapped graph or mapped data, if they have moved since the run began. A
+        record refers to these files by path and checksum; a file with different content is rejected.
 
     Returns
     -------
     Record
-        The whole record; it ends where a goal is reached with which the run began.
+        The complete record; if the run has a goal, it ends where the goal is reached.
 
     Raises
     ------
     RecordError
-        If the record is complete, was saved without what it takes to go on, or does not fit together, or if an
-        objective or a rule is not the one that it began with.
+        If the record is complete, was saved without the state needed to resume, or is inconsistent, or if the given
+        objective or rule is not the original one.
     """
     _check.instance("resume", "record", record, Record, "a record, as fw.learn returns it or fw.load reads it")
     if not record.partial or record.continuation is None:
-        lost = record.provenance.get("not_resumable", "it has several records side by side; resume each of them")
+        lost = record.provenance.get("not_resumable", "it holds several records side by side; resume each of them")
         why = lost if record.partial else "the run is complete"
-        raise RecordError(f"resume: cannot go on with {show(record.label)}: {why}")
+        raise RecordError(f"resume: cannot resume {show(record.label)}: {why}")
     watch = Watch.of("resume", progress, checkpoint, checkpoint_every)
     chosen = None if runtime is None else runtime_named(runtime)
     known = _known_types(types)
@@ -262,8 +265,8 @@ def resume(
             run = run.handed(objective, rules)
     except RecordError:
         raise
-    except Exception as error:  # what the record holds does not fit together, or a class of the user's objects
-        raise RecordError(f"resume: cannot go on with {show(record.label)}: {error}") from error
+    except Exception as error:  # the record is inconsistent, or a user-defined class objects
+        raise RecordError(f"resume: cannot resume {show(record.label)}: {error}") from error
     run.runtime = run.runtime if chosen is None else chosen
     return run_to_end(run, watch)
 
@@ -276,7 +279,7 @@ class _Size(NamedTuple):
 
 
 def _size(who: str, job: Job, steps: int, walks: int, every: int, tokens: int | str) -> _Size:
-    """How long, how many and how often: whole numbers for which there is room."""
+    """The length, number of walks and measuring interval: whole numbers for which there is enough memory."""
     steps = check.whole("run", "steps", check.whole("run", "steps", steps, 1), 1, MOST_STEPS)
     walks, every = check.whole(who, "walks", walks, 1), check.whole("run", "every", every, 1)
     check_room(job, walks, steps, every)
@@ -304,20 +307,20 @@ def _begin(
     entering.exchanges(job.phases, job.tokens, nodes)
     if job.objective is not None:
         entering.visits_everywhere(job.phases, nodes)
-        entering.targets(job.phases)  # the last of all: it computes something
+        entering.targets(job.phases)  # last, because it computes something
     state = State.begin(job, nodes, models, steps, path_of)
     return run_to_end(Continuation(job, state, steps, every, chosen, goal=goal or {}), watch)
 
 
 def _known_types(more: Sequence[type]) -> dict[str, type]:
-    """The classes that a record may hold, by name."""
+    """The classes that a record may contain, by name."""
     from freewalk import exchanges, graphs, objectives, rules, runtimes, schedules
 
     _check.instance("resume", "types", more, (list, tuple), "a list of dataclasses")
     for kind in more:
         if not isinstance(kind, type) or not is_dataclass(kind):
             raise _check.fail("resume", "types", kind, "a list of dataclasses")
-    if "torch" in sys.modules:  # else no rule of a record can need it
+    if "torch" in sys.modules:  # otherwise no rule of a record can need it
         from freewalk.torch import optimizer
 
         more = [*more, optimizer.Optimizer, optimizer.Slot]

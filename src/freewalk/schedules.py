@@ -1,4 +1,4 @@
-"""Numbers that change with the step: a learning rate that decays, jumps that die out."""
+"""Numbers that change with the step: a decaying learning rate, or jumps that die out."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _check = Checks(FreewalkError)
 
 
 class Schedule(ABC):
-    """A positive number for each step of the run (a phase that begins later does not start it anew).
+    """A positive number per step of the run; a phase that begins later does not restart it.
 
-    A schedule of your own is a frozen dataclass with this one method.
+    To define your own schedule, write a frozen dataclass with this one method.
     """
 
     @abstractmethod
@@ -26,14 +26,14 @@ class Schedule(ABC):
 
 
 def _require_positive(owner: object) -> None:
-    """Check all fields of a schedule of this package."""
+    """Check all fields of a built-in schedule."""
     for name, value in vars(owner).items():
         _check.real(type(owner).__name__, name, value, above=0.0)
 
 
 @dataclass(frozen=True)
 class Constant(Schedule):
-    """The same value at every step.
+    """A constant value.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ class Inverse(Schedule):
     initial
         The value at step 0.
     scale
-        The number of steps after which it has fallen to initial / 2^power.
+        The number of steps after which the value has fallen to initial / 2^power.
     power
-        How fast it falls later: as step^(−power).
+        The rate of decay at late steps: as step^(−power).
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Exponential(Schedule):
     initial
         The value at step 0.
     half_life
-        The number of steps in which it halves.
+        The number of steps in which the value halves.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Exponential(Schedule):
 
 
 def values_at(schedule: Schedule, steps: NDArray[np.int64], owner: str) -> NDArray[np.float64]:
-    """The values of a schedule, or an error where one is negative or not finite; one that has died out may be 0."""
+    """The values of a schedule, or an error if one is negative or not finite; a schedule that died out may be 0."""
     given = _check.floats(owner, "its schedule", schedule(steps), finite=False)
     if given.shape not in ((), steps.shape):
         raise FreewalkError(
@@ -133,7 +133,7 @@ def values_at(schedule: Schedule, steps: NDArray[np.int64], owner: str) -> NDArr
 
 
 def schedule(value: "float | Schedule", who: str, name: str = "step") -> Schedule:
-    """A number as a constant schedule; a schedule as it is."""
+    """Convert a number to a constant schedule; return a schedule unchanged."""
     if isinstance(value, Schedule):
         return value
     remedy = "or a schedule such as Inverse(0.1, scale=100)"

@@ -1,4 +1,4 @@
-"""Transition designs, one file each: how the next node is chosen."""
+"""Transition designs: how the next node is chosen. One file per design."""
 
 from freewalk.designs.centralized import Centralized
 from freewalk.designs.closed_form import ClosedFormMHLJ

@@ -1,4 +1,4 @@
-"""Centralized SGD as a walk: every step draws its node from a law over all nodes."""
+"""Centralized SGD as a walk: every step draws its node from a distribution over all nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freewalk.kernel import Move
 
 @dataclass(frozen=True)
 class Centralized(Design):
-    """Draw every node independently, ∝ importance^power: the baseline that a walk is compared with.
+    """Draw every node independently, ∝ importance^power: a centralized baseline.
 
     Not local: it stands for a server that can reach every node. One message is counted whenever the node changes.
 
@@ -22,7 +22,7 @@ class Centralized(Design):
     power
         0 is uniform sampling, 1 is importance sampling (Needell, Srebro, Ward, 2014).
     uniform
-        The share of the draws that are uniform whatever the importance; 0.5 is their partially biased sampling.
+        The fraction of draws that are uniform, regardless of importance; 0.5 is their partially biased sampling.
 
     Examples
     --------
@@ -39,12 +39,12 @@ class Centralized(Design):
         check.probability("Centralized", "uniform", self.uniform)
 
     def __repr__(self) -> str:
-        """The design, without what is usual."""
+        """The design, without default values."""
         return f"Centralized(power={self.power!r}{f', uniform={self.uniform!r}' if self.uniform else ''})"
 
     @property
     def biased(self) -> bool:
-        """No: it samples its target."""
+        """False: it samples its target."""
         return False
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:

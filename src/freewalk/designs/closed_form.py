@@ -16,10 +16,10 @@ from freewalk.kernel import Move
 class ClosedFormMHLJ(Design):
     """MHLJ whose jumps choose uniformly among *paths*: P_Lévy = Σ_i w_i diag(A^i 1)⁻¹ A^i.
 
-    The paper prints this matrix beside an algorithm that hops uniformly; the two agree where the neighbours of every
-    node have equal degrees. The first hop of a jump of i hops goes from v to u with probability c_(i−1)(u) / c_i(v),
-    and so on, where c_k = A^k 1 counts the paths of k hops: one matrix per hop, each on the edges of the graph, though
-    its numbers need global knowledge.
+    The paper prints this matrix next to an algorithm that hops uniformly; the two agree if the neighbours of every node
+    have equal degrees. The first hop of a jump of i hops goes from v to u with probability c_(i−1)(u) / c_i(v), and so
+    on, where c_k = A^k 1 counts the paths of k hops. This gives one matrix per hop, each on the edges of the graph, but
+    its entries require global knowledge.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class ClosedFormMHLJ(Design):
 
         metropolis = Move(1.0 - self.jump, hops=1, ratio=by_degree(self.target(graph, importance), graph))
         adjacency = graph.adjacency()
-        # Only ratios of neighbouring counts matter, so each count may be scaled: they would overflow on long jumps.
+        # Only ratios of neighbouring counts matter, so counts are rescaled: they would overflow for long jumps.
         counts = [np.ones(graph.n)]
         hop_matrices = []
         for _ in range(self.hops):

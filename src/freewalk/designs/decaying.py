@@ -1,4 +1,4 @@
-"""A design whose jumps die out with the step."""
+"""A design whose jumps die out over time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from freewalk.schedules import Schedule
 
 @dataclass(frozen=True)
 class Decaying(Design):
-    """A design in which all moves but the first lose probability with the step, and the first takes it.
+    """A design in which all moves except the first lose probability over time, in favour of the first.
 
-    For `MHLJ` that is a jump probability that decays, p_J(t) = jump · schedule(t), as the paper suggests to remove the
+    For `MHLJ` this is a decaying jump probability, p_J(t) = jump · schedule(t), which the paper suggests to remove the
     error gap.
 
     Parameters
@@ -26,7 +26,7 @@ class Decaying(Design):
     design
         The design at full strength; its first move is the one that remains.
     schedule
-        A factor for each step; values above 1 count as 1.
+        A factor per step; values above 1 count as 1.
 
     Examples
     --------
@@ -50,15 +50,15 @@ class Decaying(Design):
 
     @property
     def biased(self) -> bool | None:
-        """As the design."""
+        """As in the wrapped design."""
         return self.design.biased
 
     def moves(self, graph: Graph, importance: Floats | None) -> Sequence[Move]:
-        """Those of the design."""
+        """The moves of the wrapped design."""
         return self.design.moves(graph, importance)
 
     def target(self, graph: Graph, importance: Floats | None) -> ArrayLike:
-        """That of the design."""
+        """The target of the wrapped design."""
         return self.design.target(graph, importance)
 
     def fade(self) -> Schedule:

@@ -1,4 +1,4 @@
-"""What a design is: a choice of moves and of the law they are meant to sample."""
+"""The base class of designs: a choice of moves and of the distribution they are meant to sample."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ check = Checks(KernelError)
 
 
 class Design(ABC):
-    """A transition design: a frozen dataclass that turns a graph and the importance of its nodes into moves.
+    """A transition design: a frozen dataclass that turns a graph and its node importances into moves.
 
-    A design of your own gives `moves` and `target`; everything else reads the kernel they make.
+    To define your own design, implement `moves` and `target`; everything else reads the resulting kernel.
     """
 
     @property
     def biased(self) -> bool | None:
-        """Whether the walk samples something else than its target; None: not known, and its kernels find out."""
+        """Whether the walk samples a distribution other than its target; None means unknown, so kernels are checked."""
         return None
 
     @abstractmethod
@@ -38,10 +38,10 @@ class Design(ABC):
 
     @abstractmethod
     def target(self, graph: Graph, importance: Floats | None) -> ArrayLike:
-        """The law that the walk is meant to sample, up to a factor; the weights of the gradients come from it."""
+        """The distribution that the walk is meant to sample, up to a factor; it determines the gradient weights."""
 
     def fade(self) -> Schedule | None:
-        """How the moves but the first lose probability with the step; None: they do not."""
+        """How all moves except the first lose probability over time; None means they do not."""
         return None
 
     def kernel(self, graph: Graph, importance: ArrayLike | None = None, label: str | None = None) -> Kernel:
@@ -50,11 +50,11 @@ class Design(ABC):
         Parameters
         ----------
         graph
-            The graph to walk.
+            The graph to walk on.
         importance
-            One positive number per node, such as `problem.smoothness`; not needed where the design does not use it.
+            One positive number per node, such as `problem.smoothness`; not needed if the design does not use it.
         label
-            What tables and figures call the kernel; by default the design as it is written.
+            The name of the kernel in tables and figures; by default the repr of the design.
 
         Returns
         -------
@@ -64,7 +64,7 @@ class Design(ABC):
         Raises
         ------
         KernelError
-            If the importance is not one positive number per node, or the moves are not a Markov chain.
+            If the importance is not one positive number per node, or the moves do not form a Markov chain.
         """
         check_graph(repr(self), graph)
         values = None if importance is None else check_importance(repr(self), importance, graph)
@@ -79,7 +79,7 @@ class Design(ABC):
 
 
 def check_importance(owner: str, importance: ArrayLike, graph: Graph, name: str = "importance") -> Floats:
-    """An importance as an array of one positive number per node, or an error that names the node."""
+    """An importance as an array with one positive number per node, or an error that names the node."""
     if hasattr(importance, "smoothness"):
         raise KernelError(f"{owner}: got a problem as {name}, expected one number per node; pass problem.smoothness")
     ridge = " (a little ridge makes every smoothness positive)" if name == "importance" else ""
@@ -87,7 +87,7 @@ def check_importance(owner: str, importance: ArrayLike, graph: Graph, name: str 
 
 
 def check_power(owner: str, power: float) -> float:
-    """A power of the importance."""
+    """Check a power of the importance."""
     return check.real(owner, "power", power, remedy="0 is uniform, 1 is importance")
 
 
@@ -97,18 +97,18 @@ def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Fl
         return np.full(n, 1.0 / n) if n <= LARGE else constant(1.0 / n, n)
     if importance is None:
         raise KernelError(f"{owner}: needs the importance of the nodes; pass it: .kernel(graph, problem.smoothness)")
-    # The largest entry is 1, so that nothing overflows; a power of 1 is exact, with no logarithm to round.
+    # The largest entry is 1, so nothing overflows; a power of 1 is exact, because no logarithm is rounded.
     law = (importance / importance.max() if power > 0 else importance.min() / importance) ** abs(power)
     if law.min() < np.finfo(np.float64).tiny:
         raise KernelError(
-            f"{owner}: importance^{power:g} spans more than floats can tell apart, so that some nodes would never be "
+            f"{owner}: the range of importance^{power:g} exceeds floating-point precision: some nodes would never be "
             "visited; expected a smaller power"
         )
     return np.asarray(law / law.sum())
 
 
 def by_degree(target: Floats, graph: Graph) -> Floats:
-    """Target / degree, by node: the ratio by which a uniform hop is accepted.
+    """Target / degree, by node: the ratio used to accept a uniform hop.
 
     Examples
     --------
@@ -117,6 +117,6 @@ def by_degree(target: Floats, graph: Graph) -> Floats:
     array([1. , 0.5, 1. ])
     """
     ratio = np.empty(graph.n)
-    for part in blocks(graph.n):  # a large graph has no room for its degrees as well
+    for part in blocks(graph.n):  # for a large graph there may be no memory for all degrees
         np.divide(target[part], np.diff(graph.indptr[part.start : part.stop + 1]), out=ratio[part])
     return read_only(ratio)

@@ -1,4 +1,4 @@
-"""A walk by any transition matrix."""
+"""A walk with an arbitrary transition matrix."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from freewalk.stationary import stationary_law
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class FromMatrix(Design):
-    """Walk by a row-stochastic matrix P on the edges and the diagonal of the graph.
+    """Walk with a row-stochastic matrix P on the edges and the diagonal of the graph.
 
     Parameters
     ----------
     P
         The matrix, dense or sparse.
     target
-        The distribution for the weights, one positive number per node; None takes the stationary distribution of P.
+        The distribution for the weights, one positive number per node; None uses the stationary distribution of P.
     biased
-        Whether that is known to be another one than the stationary distribution, so that `learn` need not warn.
+        Whether it is known to differ from the stationary distribution, so that `learn` does not warn.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class FromMatrix(Design):
 
     @property
     def biased(self) -> bool | None:
-        """As declared; the stationary distribution of P is its target by definition, another one need not be."""
+        """As declared; without a given target, P samples its target by definition."""
         return False if self.law is None else self.declared
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class FromMatrix(Design):
         return [Move(1.0, hops=1, rows=self.P)]
 
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
-        """The given law, or the stationary law of P."""
+        """The given distribution, or the stationary distribution of P."""
         if self.law is not None:
             return check_importance(repr(self), self.law, graph, "target")
         check_stochastic(repr(self), self.P, graph)

@@ -1,4 +1,4 @@
-"""Metropolis–Hastings for a target law: uniform, importance, or any other."""
+"""Metropolis–Hastings for a target distribution: uniform, importance or any other."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Metropolis(Design):
-    """Propose a neighbour and accept it so that the walk samples the target law s.
+    """Propose a neighbour and accept it so that the walk samples the target distribution s.
 
-    P(v, u) = Q(v, u) · min(1, s_u Q(u, v) / (s_v Q(v, u))); with the uniform proposal Q(v, u) = 1 / deg(v) that is an
-    acceptance with min(1, (s_u / deg u) / (s_v / deg v)).
+    P(v, u) = Q(v, u) · min(1, s_u Q(u, v) / (s_v Q(v, u))); with the uniform proposal Q(v, u) = 1 / deg(v), the
+    acceptance probability is min(1, (s_u / deg u) / (s_v / deg v)).
 
     Parameters
     ----------
     power
         The target is s ∝ importance^power: 0 is uniform, 1 is importance sampling.
     target
-        Any other target, one positive number per node; it takes the place of `power`.
+        Any other target, one positive number per node; it replaces `power`.
     proposal
         A row-stochastic matrix Q on the edges and the diagonal; None proposes a neighbour uniformly.
 
@@ -61,11 +61,11 @@ class Metropolis(Design):
 
     @property
     def biased(self) -> bool:
-        """No: it samples its target."""
+        """False: it samples its target."""
         return False
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
-        """One hop with an acceptance, or the Metropolis matrix of the proposal."""
+        """One hop with acceptance, or the Metropolis matrix of the proposal."""
         target = self.target(graph, importance)
         if self.proposal is None:
             return [Move(1.0, hops=1, ratio=by_degree(target, graph))]
@@ -74,14 +74,14 @@ class Metropolis(Design):
         return [Move(1.0, hops=1, rows=_metropolis_rows(proposal, target))]
 
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
-        """The given law, or importance^power."""
+        """The given distribution, or importance^power."""
         if self.law is not None:
             return check_importance(repr(self), self.law, graph, "target")
         return power_law(repr(self), importance, self.power, graph.n)
 
 
 def _metropolis_rows(proposal: csr_array, target: Floats) -> csr_array:
-    """P(v, u) = min(Q(v, u), s_u Q(u, v) / s_v) off the diagonal; what is refused stays."""
+    """P(v, u) = min(Q(v, u), s_u Q(u, v) / s_v) off the diagonal; rejected proposals stay."""
     from scipy.sparse import csr_array, diags_array
 
     back = diags_array(1.0 / target) @ proposal.T @ diags_array(target)

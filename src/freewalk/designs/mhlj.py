@@ -13,9 +13,10 @@ from freewalk.kernel import Move
 
 @dataclass(frozen=True)
 class MHLJ(Design):
-    """A Metropolis step for the target, or, with probability `jump`, a jump that ignores it.
+    """Metropolis steps for the target mixed with Lévy jumps, which ignore it.
 
-    A jump is d uniform hops, d drawn from the geometric law with parameter `stop` cut at `hops`:
+    With probability `jump`, the walk makes d uniform hops, where d follows the geometric distribution with parameter
+    `stop`, truncated at `hops`; otherwise it makes a Metropolis step:
     P = (1 − p_J) P_Metropolis + p_J Σ_i w_i (D⁻¹A)^i, w_i ∝ p_d (1 − p_d)^(i−1), i = 1..r.
 
     Parameters
@@ -23,13 +24,13 @@ class MHLJ(Design):
     jump
         The probability p_J of a jump.
     stop
-        The parameter p_d of the geometric law: the probability that a jump ends after each hop.
+        The parameter p_d of the geometric distribution: the probability that a jump ends after each hop.
     hops
-        The largest number of hops r of a jump.
+        The maximum number of hops r of a jump.
     power
         The target is importance^power.
     corrected
-        Accept a jump as a Metropolis proposal: the walk then samples its target exactly, for every jump probability.
+        Accept or reject each jump as a Metropolis proposal: the walk then samples its target exactly, for every `jump`.
 
     References
     ----------
@@ -55,7 +56,7 @@ class MHLJ(Design):
 
     @property
     def biased(self) -> bool:
-        """Uncorrected jumps take the walk away from its target; that is known, and meant."""
+        """True for uncorrected jumps, which take the walk away from its target by design."""
         return self.jump > 0 and not self.corrected
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
@@ -72,7 +73,7 @@ class MHLJ(Design):
 
 
 def check_jumps(owner: str, jump: float, stop: float, hops: int) -> None:
-    """Raise unless these are the parameters of jumps."""
+    """Raise unless these are valid jump parameters."""
     check.probability(owner, "jump", jump)
     check.probability(owner, "stop", stop, positive=True)
     check.whole(owner, "hops", hops, 1, MOST_HOPS, remedy="jump=0 makes no jumps")

@@ -11,7 +11,7 @@ from freewalk.kernel import Move
 
 @dataclass(frozen=True)
 class SimpleWalk(Design):
-    """Go to a neighbour, uniformly: P(v, u) = 1 / deg(v), target deg(v) / 2E.
+    """Move to a uniformly chosen neighbour: P(v, u) = 1 / deg(v), target deg(v) / 2E.
 
     Examples
     --------
@@ -22,7 +22,7 @@ class SimpleWalk(Design):
 
     @property
     def biased(self) -> bool:
-        """No: it samples its target."""
+        """False: it samples its target."""
         return False
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:

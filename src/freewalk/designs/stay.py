@@ -1,4 +1,4 @@
-"""A token that is parked: it never leaves its node."""
+"""A parked token: it never leaves its node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freewalk.kernel import Move
 
 @dataclass(frozen=True)
 class Stay(Design):
-    """Never move. One parked token per node, and an exchange between them, is gossip or federated learning.
+    """Never move: one parked token per node, with an exchange, is gossip or federated learning.
 
     All weights are 1: with tokens="nodes" every node takes part in every step.
 
@@ -26,11 +26,11 @@ class Stay(Design):
 
     @property
     def biased(self) -> bool:
-        """No: the uniform distribution stays as it is."""
+        """False: the uniform distribution is stationary."""
         return False
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
-        """One move of no hop."""
+        """One move without hops."""
         return [Move(1.0, hops=0)]
 
     def target(self, graph: Graph, importance: Floats | None) -> Floats:
