@@ -1,8 +1,8 @@
-"""Measure what docs/explanation/rules.md says of the update rules, draw its figures and write its tables.
+"""Measure, draw and tabulate what docs/explanation/rules.md says about the update rules.
 
 python docs/images/rules.py               # everything, about ten minutes on two cores
 python docs/images/rules.py --only sag    # one part: sag, walkman, penalty, visits, floor, prior, others, curves
-python docs/images/rules.py --draw        # nothing is measured: figures and tables from docs/images/rules/*.json
+python docs/images/rules.py --draw        # no measurements: figures and tables from docs/images/rules/*.json
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def data_set(variance: float, n: int = 100, dim: int = 10, shift: float = 1.0, s
 
 
 class Setting(NamedTuple):
-    """A problem and a walk on it, with what the derived laws need."""
+    """A problem and a walk on it, with what the predictions need."""
 
     variance: int
     graph: str
@@ -67,7 +67,7 @@ class Setting(NamedTuple):
 
     @property
     def age(self) -> float:
-        """The age of what a node knows, the mean over time and nodes."""
+        """The age of the information at a node, the mean over time and nodes."""
         return float((stationary(self.kernel) @ hitting_times(self.kernel)).mean())
 
 
@@ -407,8 +407,8 @@ def where(row: dict[str, Any]) -> list[str]:
 
 
 def sag_table(rows: Rows) -> str:
-    head = ["variance", "graph", "walk", "τ", "step · L", "SGD stays at", "of it bias", "SAG: updates to 10⁻¹⁰"]
-    head += ["messages", "MB", "of the law", "with twice the step"]
+    head = ["variance", "graph", "walk", "τ", "step · L", "limit of SGD", "bias part", "SAG: updates to 10⁻¹⁰"]
+    head += ["messages", "MB", "updates / predicted", "updates with twice the step"]
     body = []
     for row in rows:
         half, one = row["half"], row["one"]
@@ -422,7 +422,7 @@ def sag_table(rows: Rows) -> str:
 
 
 def walkman_table(rows: Rows) -> str:
-    head = ["variance", "graph", "walk", "A", "updates to 10⁻¹⁰", "messages", "MB", "of the law", "walks"]
+    head = ["variance", "graph", "walk", "A", "updates to 10⁻¹⁰", "messages", "MB", "updates / predicted", "walks"]
     head += ["proximal: updates", "messages"]
     body = []
     for row in rows:
@@ -466,15 +466,15 @@ def slope(row: dict[str, Any], times: float, last: int = 0) -> dict[str, float] 
 
 
 def visits_table(rows: Rows) -> str:
-    head = ["graph", "step", "prior c", "slope from t = 10 c", "from t = 40 c", "of the last 3 points"]
+    head = ["graph", "step", "prior c", "slope from t = 10 c", "slope from t = 40 c", "slope of the last 3 points"]
     head += [
-        "at t",
+        "values at t",
         "bias of plain MHLJ",
-        "of `VisitWeighted`",
-        "of it not the floor",
+        "bias of `VisitWeighted`",
+        "the same, less the floor",
         "excess of plain MHLJ",
-        "of `VisitWeighted`",
-        "known weights",
+        "excess of `VisitWeighted`",
+        "excess with known weights",
     ]
     body = []
     for row in rows:
@@ -525,10 +525,10 @@ def others_table(rows: Rows) -> str:
     bias = [found[("SGD(γ)", *place)]["bias"] for place in places]
     body.append(["exact limit of SGD(γ)", "", *(cell for value in exact for cell in (value, ""))])
     said = [small(value) if value > 1e-6 else "0" for value in bias]
-    body.append(["of it bias", "", *(cell for value in said for cell in (value, ""))])
-    head = ["rule", "bytes a message"]
+    body.append(["its bias part", "", *(cell for value in said for cell in (value, ""))])
+    head = ["rule", "bytes per message"]
     for graph, walk in places:
-        head += [f"{graph}, {walk}", "to a tenth"]
+        head += [f"{graph}, {walk}: excess", "updates to a tenth"]
     return table(head, body)
 
 
