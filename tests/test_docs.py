@@ -1,5 +1,8 @@
 """The documents are run as a reader would: Python is pasted, files with a title are written, commands are typed."""
 
+import contextlib
+import io
+import math
 import os
 import re
 import subprocess
@@ -11,8 +14,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r'^```(python|toml|console)(?: title="(.+?)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r'^```(python|toml|console|text)(?: title="(.+?)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.+)$", re.MULTILINE)
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def with_code(pages: list[Path]) -> list[Path]:
@@ -23,7 +27,30 @@ def runs(page: Path) -> list[tuple[str, str, str, int]]:
     """The blocks that are run: language, title, text and the line where the text begins."""
     text = page.read_text()
     found = [(*block.groups(default=""), text[: block.start(3)].count("\n")) for block in BLOCK.finditer(text)]
-    return [block for block in found if block[0] == "python" or block[1] or (block[0] == "console")]
+    return [block for block in found if block[0] in ("python", "console") or block[1] or is_output(block[0], page)]
+
+
+def is_output(language: str, page: Path) -> bool:
+    """Tutorials show what the block before has printed, and are held to it."""
+    return language == "text" and page.parent.name == "tutorial"
+
+
+def check_output(shown: str, printed: str) -> None:
+    """Every line that is shown has been printed: the same words, and numbers that differ by 5 % at most."""
+    lines = [normal(line) for line in printed.splitlines()]
+    for line in filter(None, map(str.strip, shown.splitlines())):
+        words, numbers = normal(line)
+        assert line == "..." or any(words == other and near(numbers, found) for other, found in lines), (
+            f"{line!r} is not in what was printed:\n{printed}"
+        )
+
+
+def normal(line: str) -> tuple[list[str], list[float]]:
+    return NUMBER.sub("#", line).split(), [float(number.replace(",", "")) for number in NUMBER.findall(line)]
+
+
+def near(some: list[float], others: list[float]) -> bool:
+    return all(math.isclose(one, other, rel_tol=0.05, abs_tol=0.03) for one, other in zip(some, others, strict=True))
 
 
 LONG = (
@@ -65,16 +92,23 @@ def test_code_in_page_runs(page, tmp_path, monkeypatch):
             code[line : line + text.count("\n")] = text.splitlines()
     script.write_text("\n".join(code) + "\n")
     names = {"__name__": "page"}
+    printed = ""
     try:
         for language, title, text, line in runs(page):
             if title:
                 (tmp_path / title).write_text(text)
             elif language == "python":
-                exec(compile("\n" * line + text, str(script), "exec"), names)
+                with contextlib.redirect_stdout(io.StringIO()) as output:
+                    exec(compile("\n" * line + text, str(script), "exec"), names)
+                printed = output.getvalue()
+            elif language == "text":
+                check_output(text, printed)
             else:
+                printed = ""
                 for command in COMMAND.findall(text):
                     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
                     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+                    printed += done.stdout
     finally:
         for left in tmp_path.glob("*/up.json"):  # nodes that a page which failed has not ended
             subprocess.run(["freewalk", "network", "down", str(left.parent)], check=False)
