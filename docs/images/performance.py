@@ -59,7 +59,7 @@ def size(of: int) -> str:
 
 
 def draw(rows: Rows, curve: str) -> None:
-    """Measured points, and the least that the model allows, dashed."""
+    """Measured points, and the lower bound of the model, dashed."""
     figure = new_figure(6.4, 3.7)
     axes = figure.subplots()
     for colour, (line, points) in zip(COLOURS, lines(rows, curve).items()):
@@ -67,7 +67,7 @@ def draw(rows: Rows, curve: str) -> None:
         axes.plot(x, [row["nanoseconds"] for row in points], color=colour, marker="o", markersize=4.5, label=line)
         limit = [row["limit"] for row in points]
         axes.plot(x, limit, color=colour, linewidth=1.2, linestyle=(0, (3, 2)))
-    axes.plot([], [], color="#666666", linewidth=1.2, linestyle=(0, (3, 2)), label="least by the model")
+    axes.plot([], [], color="#666666", linewidth=1.2, linestyle=(0, (3, 2)), label="lower bound (model)")
     axes.set_xscale("log", base=10 if curve in ("nodes", "checkpoints") else 2)
     axes.set_yscale("log")
     bottom, top = axes.get_ylim()
@@ -82,19 +82,19 @@ def draw(rows: Rows, curve: str) -> None:
         axes.set_xticks(sorted({row["x"] for row in rows if row["curve"] == curve}))
         axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(AXES[curve])
-    axes.set_ylabel("ns an update and core")
+    axes.set_ylabel("ns per update per core")
     axes.legend()
     save(figure, HERE / f"{curve}.png")
 
 
 def curve_table(rows: Rows, curve: str) -> str:
-    """For each line: measured, least by the model, and its fraction."""
+    """For each line: the measurement, the lower bound of the model, and its fraction."""
     found = lines(rows, curve)
     places = sorted({row["x"] for points in found.values() for row in points})
     body = []
     for line, points in found.items():
         at = {row["x"]: row for row in points}
-        for words, key in ((f"{line}: ns", "nanoseconds"), ("least by the model", "limit"), ("fraction", "fraction")):
+        for words, key in ((f"{line}: ns", "nanoseconds"), ("lower bound", "limit"), ("fraction", "fraction")):
             body.append([words, *(cell(at.get(place), key) for place in places)])
     if curve == "nodes":
         for line, points in found.items():
@@ -125,12 +125,12 @@ def limits_table(found: dict[str, Any]) -> str:
         ["read and written back, GB/s", *(f"{update[place] / 1e9:.0f}" for place in places)],
     ]
     sizes = [2**15, 2**19, 2**22, 2**24, 2**26, 2**28, 2**30]
-    random = [["a random line, ns", *(f"{line[place] * 1e9:.2f}" for place in sizes)]]
+    random = [["one random cache line, ns", *(f"{line[place] * 1e9:.2f}" for place in sizes)]]
     return "\n\n".join(
         [
             table(["one core", ""], rates),
-            table(["in order, from an array of", *map(size, places)], streams),
-            table(["at random, from a table of", *map(size, sizes)], random),
+            table(["sequential access to an array of", *map(size, places)], streams),
+            table(["random access to a table of", *map(size, sizes)], random),
         ]
     )
 
@@ -148,8 +148,8 @@ def memory_table(rows: Rows) -> str:
         "data",
         "kernel",
         "`fw.learn`",
-        "time an update, to n = 1000",
-        "ready after, s",
+        "time per update / that at n = 1000",
+        "set-up, s",
     ]
     return table(head, body)
 
@@ -175,7 +175,7 @@ def parts_table(rows: Rows) -> str:
                 f"{hardware:.2f}",
             ]
         )
-    head = ["ns an update", *names, "limit", "measured", "fraction", "memory and arithmetic"]
+    head = ["ns per update", *names, "limit", "measured", "fraction", "memory and arithmetic"]
     return table(head, body)
 
 
