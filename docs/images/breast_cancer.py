@@ -1,10 +1,10 @@
-"""Measure what docs/explanation/real-data.md says about breast cancer, draw its figure and write its tables.
+"""Measure, draw and tabulate what docs/explanation/real-data.md says about breast cancer.
 
-python docs/images/breast_cancer.py                 # everything, about five minutes on one core
+python docs/images/breast_cancer.py                 # everything, about six minutes
 python docs/images/breast_cancer.py --only race     # one part: race, curves
-python docs/images/breast_cancer.py --draw          # nothing is measured: figure and tables from the JSON
+python docs/images/breast_cancer.py --draw          # no measurements: figure and tables from the JSON
 
-The spec is docs/studies/breast-cancer.toml; results are kept in docs/images/breast-cancer, one file for each part.
+The spec is docs/studies/breast-cancer.toml; results are kept in docs/images/breast-cancer, one file per part.
 """
 
 from collections.abc import Iterator
@@ -136,8 +136,8 @@ def table(head: list[str], body: list[list[str]]) -> str:
 
 
 def traps_table(rows: writing.Rows) -> str:
-    head = ["data", "graph", "patients of the largest node", "L: max / mean"]
-    head += [f"{label}: one node, five" for label in WALKS]
+    head = ["data", "graph", "patients at the largest node", "L: max / mean"]
+    head += [f"{label}: heaviest · five heaviest" for label in WALKS]
     body = []
     for row in rows:
         cells = [name_of(row), row["graph"], f"{row['largest']} of {row['samples']}", f"{row['max / mean']:.1f}"]

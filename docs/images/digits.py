@@ -1,10 +1,10 @@
-"""Measure what docs/explanation/real-data.md says about digits, draw its figures and write its tables.
+"""Measure, draw and tabulate what docs/explanation/real-data.md says about digits.
 
-python docs/images/digits.py                                    # everything, about an hour on one core
-python docs/images/digits.py --only curves --model softmax      # some of it; what is measured already is kept
-python docs/images/digits.py --draw                             # nothing is measured: figures and tables from the JSON
+python docs/images/digits.py                                    # everything, about 90 minutes on one busy core
+python docs/images/digits.py --only curves --model softmax      # some of it; existing measurements are kept
+python docs/images/digits.py --draw                             # no measurements: figures and tables from the JSON
 
-The specs are those in docs/studies; results are kept in docs/images/digits, one file for each part.
+The specs are those in docs/studies; results are kept in docs/images/digits, one file per part.
 """
 
 import argparse
@@ -122,7 +122,7 @@ def run(here: Contest, label: str, step: float, **changed: Any) -> Any:
 def whole(record: fw.Record) -> Any:
     """The data of a record; one that was interrupted ends the script, so that it is not kept."""
     if record.partial:
-        raise SystemExit("interrupted: what is measured is kept, call the script again for the rest")
+        raise SystemExit("interrupted: measurements so far are kept; run the script again for the rest")
     return record.data
 
 
@@ -333,7 +333,7 @@ def goal_cell(row: Row) -> str:
 
 
 def traps_table() -> str:
-    head = ["model", "data", "what counts the same", "max / median", "ring: uniform MH", "importance MH", "MHLJ"]
+    head = ["model", "data", "equal weight for", "max / median", "ring: uniform MH", "importance MH", "MHLJ"]
     head += ["corrected MHLJ", "Watts–Strogatz: importance MH", "MHLJ", "VtlWavenet: importance MH", "MHLJ"]
     rows = {
         (row["model"], row["partition"], row["weight_by"], row["graph"]): row
@@ -491,7 +491,7 @@ def draw_within() -> None:
 def draw() -> None:
     lacking = [name for name in parts() if not (HERE / f"{name}.json").is_file()]
     if lacking:
-        print("not drawn, for these are not measured yet:", ", ".join(lacking))
+        print("nothing drawn, because these parts have not been measured yet:", ", ".join(lacking))
         return
     found = read()
     with matplotlib.rc_context(STYLE):
@@ -511,9 +511,9 @@ def main() -> None:
     words = (__doc__ or "").split("\n\n")
     parser = argparse.ArgumentParser(description=words[0], formatter_class=argparse.RawDescriptionHelpFormatter)
     groups = ("steps", "curves", "traps", "sweep", "within")
-    parser.add_argument("--only", choices=groups, action="append", help="these parts only (may be repeated)")
-    parser.add_argument("--model", choices=list(MODELS), help="this model only")
-    parser.add_argument("--again", action="store_true", help="measure again what is there already")
+    parser.add_argument("--only", choices=groups, action="append", help="only these parts (may be repeated)")
+    parser.add_argument("--model", choices=list(MODELS), help="only this model")
+    parser.add_argument("--again", action="store_true", help="repeat existing measurements")
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="freewalk")  # that plain MHLJ is biased, which is what is shown
