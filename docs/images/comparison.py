@@ -3,7 +3,7 @@
 python docs/images/comparison.py                      # everything, about 20 minutes on two cores
 python docs/images/comparison.py --data alike -n 100  # some of the settings; existing measurements are kept
 python docs/images/comparison.py --goals              # only the goals closer to the optimum
-python docs/images/comparison.py --control            # only *alike* data with the goal of *regions*
+python docs/images/comparison.py --control            # only alike data with the goal of regions
 python docs/images/comparison.py --own                # only gossip until the nodes' own models reach the goal
 python docs/images/comparison.py --again              # repeat existing measurements
 python docs/images/comparison.py --draw               # no measurements: figures and tables from comparison/*.json
