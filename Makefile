@@ -42,7 +42,7 @@ lint: $(READY)
 
 # The site, in docs/_build/html. A warning, such as a link that leads nowhere, is an error.
 docs: .venv/ready-docs
-	@$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going --jobs auto docs docs/_build/html
+	@$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going --jobs auto --doctree-dir docs/_build/doctrees docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 bench: .venv/ready

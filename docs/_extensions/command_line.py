@@ -8,6 +8,7 @@ import typer
 from sphinx.application import Sphinx
 
 PLACE = "<!-- commands -->"
+UNTOLD = ((), ("help",))  # of all commands, and of each
 
 
 def read(app: Sphinx, page: str, source: list[str]) -> None:
@@ -26,12 +27,12 @@ def _described(command: Any, name: str, level: int) -> Iterator[str]:
     if level > 1:
         yield f"{'#' * level} {name}\n"
     yield from (_text(command.help or ""), "")
-    usage = " ".join(command.collect_usage_pieces(context))
+    usage = re.sub(r"\{(\w+)\}", r"\1", " ".join(command.collect_usage_pieces(context)))
     yield f"```text\n{name} {usage}\n```\n"
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None:
-            yield f"`{_name(parameter, record[0])}`\n: {_text(record[1]) or '&nbsp;'}\n"
+        if record is not None and parameter.name not in UNTOLD[level > 1]:
+            yield f"`{_name(parameter, record[0])}`\n: {_text(record[1].removesuffix('[required]')) or '&nbsp;'}\n"
     yield from _examples(command.epilog or "")
     for below in getattr(command, "commands", {}).values():
         if not below.hidden:

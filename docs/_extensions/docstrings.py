@@ -9,8 +9,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from numpy.typing import ArrayLike
 from sphinx.application import Sphinx
 from sphinx.ext.autodoc.mock import mock
+from sphinx.util.typing import stringify_annotation
 
 MODULES = (
     "freewalk",
@@ -80,7 +82,9 @@ def shorten(app: Sphinx, *about: Any) -> None:
 
 
 def arrays(written: str) -> str:
-    """A type with NDArray[float64] in place of what it stands for."""
+    """A type with ArrayLike and NDArray[float64] in place of what they stand for."""
+    for qualified in ("smart", "fully-qualified-except-typing"):
+        written = written.replace(stringify_annotation(ArrayLike, qualified), "ArrayLike")
     while found := ARRAY.search(written):
         end, depth = found.end(), 1
         while depth:

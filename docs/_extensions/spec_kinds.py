@@ -1,4 +1,4 @@
-"""What a spec may name, from the package's own catalogue, in place of a comment in reference/spec.md."""
+"""The tables of a spec and the kinds it may name, from the package itself, in place of comments in reference/spec.md."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-PLACE = "<!-- kinds -->"
+TABLES, KINDS = "<!-- tables -->", "<!-- kinds -->"
 FAMILIES = {
     "graph": ("Graphs", '`[graph] kind = "…"`'),
     "problem": ("Problems", '`[problem] kind = "…"`, with synthetic data'),
@@ -23,10 +23,31 @@ FAMILIES = {
 
 
 def read(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put the kinds in."""
-    if PLACE in source[0]:
-        app.env.note_reread()  # the catalogue may have changed
-        source[0] = source[0].replace(PLACE, "\n".join(_families()))
+    """Put tables and kinds in."""
+    for place, written in ((TABLES, _tables), (KINDS, _families)):
+        if place in source[0]:
+            app.env.note_reread()  # the package may have changed
+            source[0] = source[0].replace(place, "\n".join(written()))
+
+
+def _tables() -> Iterator[str]:
+    from freewalk.experiment import tables
+
+    names = {
+        "The top level": tables.Tables,
+        "[run]": tables.Run,
+        "[[walk]]": tables.Walk,
+        "[[walk.phase]]": tables.Phase,
+        "[compare]": tables.Compare,
+        "[compare.budget]": tables.Budget,
+    }
+    for name, table in names.items():
+        yield f"### {_escaped(name)}\n"
+        for key, field in table.model_fields.items():
+            default = field.default
+            about = "required" if field.is_required() else "" if default in (None, []) else f"default {default}"
+            yield f"`{key}`" + (f" ({about})" if about else "")
+            yield f": {_escaped(field.description or '')}\n"
 
 
 def _families() -> Iterator[str]:
