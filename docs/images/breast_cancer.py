@@ -33,7 +33,7 @@ DATA: dict[str, dict[str, Any]] = {
     "hospitals": {"partition": {"kind": "Quantity", "alpha": 0.3}, "weight_by": "sample"},
     "sorted": {"partition": {"kind": "FeatureShift", "strength": 1.0}, "weight_by": "node"},
 }
-SEEDS = {"hospitals": (1, 2, 3), "sorted": (1,)}  # sorted patients leave nothing to draw
+SEEDS = {"hospitals": (1, 2, 3), "sorted": (1,)}  # sorting involves no random draw
 WALKS = ("uniform MH", "importance MH", "MHLJ", "corrected MHLJ")
 SERVERS = ("centralized SGD", "centralized SGD, importance")
 LABELS = (*WALKS, *SERVERS)
@@ -70,7 +70,7 @@ def settings() -> Iterator[Setting]:
 
 
 def race() -> writing.Rows:
-    """What each method needs until 1.2 times the optimum, with the step that `fw.compare` chooses, and the traps."""
+    """What each method needs to reach 1.2 times the optimum, with the step chosen by `fw.compare`, and the traps."""
     rows = []
     for setting in settings():
         plan = setting.plan()

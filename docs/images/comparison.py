@@ -33,7 +33,7 @@ PAGE = Path(__file__).parents[1] / "explanation" / "comparison.md"
 WALKS, MOST = 100, 10_000_000
 BUDGET = Budget(runs=60, updates=300_000_000, walks=32)
 SIZES = (100, 1000)
-SEEDS = (1, 2)  # of data, graphs and walks: the tables are those of the first, the second is a check
+SEEDS = (1, 2)  # for data, graphs and walks; the second is a check of the first
 Rows = list[dict[str, Any]]
 
 GRAPHS: dict[str, Callable[[int, int], fw.Graph]] = {
@@ -97,7 +97,7 @@ class Setting(NamedTuple):
 
     @property
     def start(self) -> int:
-        """Where walks start: a heavy node where there are any, and in the middle of a region."""
+        """Where walks start: at node 0, which is heavy if any node is, or in the middle of a region."""
         return self.n // 4 if self.data == "regions" else 0
 
     @property
@@ -106,7 +106,7 @@ class Setting(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Those of `fw.compare`."""
+        """Options for `fw.compare`."""
         return {"goal": self.goal, "walks": WALKS, "seed": self.seed, "most": MOST, "start": self.start}
 
 
@@ -118,7 +118,7 @@ def settings(seed: int = 1) -> Iterator[Setting]:
 
 
 def measure(setting: Setting, again: bool) -> None:
-    """Run the contestants that are not there yet, and keep each as soon as it is done."""
+    """Run the methods that have not been measured yet, and save each result at once."""
     kept = {} if again or not setting.file.is_file() else json.loads(setting.file.read_text("utf-8"))
     rows = {row["label"]: row for row in kept.get("rows", [])}
     problem, graph = setting.problem, setting.network
@@ -148,7 +148,7 @@ def measure(setting: Setting, again: bool) -> None:
 
 
 def alone(problem: fw.objectives.LeastSquares) -> float:
-    """The mse of the minimum-norm solution for the data of one node, the median over the nodes."""
+    """The mse of the minimum-norm solution for the data of one node, as the median over the nodes."""
     found = []
     for node in range(problem.n):
         own = slice(problem.offsets[node], problem.offsets[node + 1])
@@ -158,12 +158,12 @@ def alone(problem: fw.objectives.LeastSquares) -> float:
 
 
 def server_distance(graph: fw.Graph, law: Any) -> float:
-    """The mean number of hops between nodes that are drawn and the node that is best placed to serve them."""
+    """The mean number of hops from a node drawn by `law` to the server, if the server is at the best-placed node."""
     return float(min(law @ graph.distances([server]) for server in range(graph.n)))
 
 
 def at_settling_step(setting: Setting, method: Method) -> dict[str, float | None] | None:
-    """What it takes with the exact step that settles at half of the goal's excess; None where that is not known."""
+    """The rounds with the step that settles at half of the goal's excess; None if that step is not known."""
     problem, graph = setting.problem, setting.network
     best = problem.measure(problem.optimum())["mse"]
     options = {"start": setting.start, "initial": None, "runtime": "cpu", "precision": "float64"}
@@ -176,7 +176,7 @@ def at_settling_step(setting: Setting, method: Method) -> dict[str, float | None
 
 
 def measure_goals(again: bool) -> None:
-    """The same with goals that are nearer to the optimum, on graphs of 100 nodes whose data are alike."""
+    """The same with goals closer to the optimum, on graphs of 100 nodes with alike data."""
     kept = {} if again or not NEARER.is_file() else json.loads(NEARER.read_text("utf-8"))
     rows = {(row["graph"], row["goal"], row["label"]): row for row in kept.get("rows", [])}
     head = {"command": "python docs/images/comparison.py --goals", "version": fw.__version__, "data": "alike", "n": 100}
@@ -199,7 +199,7 @@ def measure_goals(again: bool) -> None:
 
 
 def measure_control(again: bool) -> None:
-    """Data that are alike with the goal of the regions: what is due to the goal, and what to the data."""
+    """Alike data with the goal of regions, to separate the effect of the goal from that of the data."""
     kept = {} if again or not CONTROL.is_file() else json.loads(CONTROL.read_text("utf-8"))
     rows = {(row["n"], row["graph"], row["label"]): row for row in kept.get("rows", [])}
     goal = GOALS["regions"]
@@ -221,7 +221,7 @@ def measure_control(again: bool) -> None:
 
 
 def own_rounds(setting: Setting, label: str, step: float, most: int) -> dict[str, float | None]:
-    """Rounds until the mean over the nodes of the mse of their own models is at the goal, and that of their mean model.
+    """Rounds until the mean mse of the nodes' own models reaches the goal; the same for their mean model.
 
     `fw.learn` measures the mean model; here gossip is written out in NumPy. Every node has one sample.
     """
@@ -256,7 +256,7 @@ def own_rounds(setting: Setting, label: str, step: float, most: int) -> dict[str
 
 
 def measure_own(again: bool, sizes: Collection[int]) -> None:
-    """When the models of the nodes themselves are at the goal, with the best of some steps."""
+    """Rounds until the nodes' own models reach the goal, with the best of several steps."""
     kept = {} if again or not OWN.is_file() else json.loads(OWN.read_text("utf-8"))
     rows = {(row["data"], row["n"], row["graph"], row["label"]): row for row in kept.get("rows", [])}
     for setting, found in read().items():
@@ -286,7 +286,7 @@ Found = dict[Setting, dict[str, Any]]
 
 
 def read(seed: int = 1) -> Found:
-    """The settings of which all contestants were measured."""
+    """The settings for which all methods have been measured."""
     found = {one: json.loads(one.file.read_text("utf-8")) for one in settings(seed) if one.file.is_file()}
     return {one: kept for one, kept in found.items() if len(kept["rows"]) == len(LABELS)}
 
@@ -296,15 +296,15 @@ def by_label(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def count(row: dict[str, Any], axis: str) -> float:
-    """What it took to the goal; infinite where that was not reached."""
+    """The count to the goal; infinite if the goal was not reached."""
     span = row["to_goal"][axis]
     return float("inf") if span is None else float(span["value"])
 
 
 def routed(row: dict[str, Any]) -> float:
-    """The messages of a method with a server, each over every edge between a node and the server.
+    """The messages of a method with a server, counted once for every edge on the way.
 
-    Those of centralized SGD are counted from one node that is drawn to the next: on their way they pass the server.
+    A message of centralized SGD goes from one drawn node to the next and passes through the server.
     """
     return count(row, "messages") * row["hops"] * (1 if row["label"] == FEDAVG else 2)
 
@@ -337,7 +337,7 @@ def cell(row: dict[str, Any], axis: str, best: float) -> str:
 
 
 def methods_table(found: Found) -> str:
-    """What a message and a round of each method hold, which is the same for all data and graphs of one size."""
+    """Bytes per message and updates per round, which are the same for all data and graphs of one size."""
     by_size = [by_label(next(kept for one, kept in found.items() if one.n == n)) for n in SIZES]
     body = []
     for label in LABELS:
@@ -378,7 +378,7 @@ def servers_table(found: Found) -> str:
 
 
 def gossip_of(rows: dict[str, dict[str, Any]], axis: str) -> float:
-    """The fewer of gossip and gradient tracking."""
+    """The smaller count of decentralized SGD and gradient tracking."""
     return min(count(rows[GOSSIP], axis), count(rows[TRACKING], axis))
 
 
@@ -401,7 +401,7 @@ def costs(kept: dict[str, Any]) -> dict[str, float]:
 
 
 def causes(kept: dict[str, Any]) -> dict[str, float]:
-    """What the design of a walk, and the data, do to it, as factors."""
+    """The effect of the design of a walk and of the data, as factors."""
     rows = by_label(kept)
     one, central = rows[ONE], rows[CENTRAL]
     return {
@@ -478,7 +478,7 @@ def data_table(found: Found) -> str:
 
 
 def settling_table(found: Found) -> str:
-    """Rounds with the step that settles at half of the goal's excess, over those with the step that was chosen."""
+    """Rounds with the step that settles at half of the goal's excess, divided by those with the chosen step."""
     labels = (ONE, IMPORTANCE, MHLJ, EIGHT)
     body = []
     for one, kept in found.items():
@@ -493,7 +493,7 @@ def settling_table(found: Found) -> str:
 
 
 def control_table(found: Found, control: Rows) -> str:
-    """Data that are alike beside regions, both with the goal of the regions."""
+    """Alike data beside regions, both with the goal of regions."""
     body = []
     for n in SIZES:
         for graph in GRAPHS:
@@ -515,7 +515,7 @@ def control_table(found: Found, control: Rows) -> str:
 
 
 def own_table(found: Found, own: Rows) -> str:
-    """Messages until every node has a model that is good enough: a walk passes its model on to all others."""
+    """Messages until every node has a good model; a walk passes its model on to all other nodes."""
     body = []
     for one, kept in found.items():
         rows = by_label(kept)
@@ -634,7 +634,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="repeat existing measurements")
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", module="freewalk")  # that plain MHLJ is biased, which is what is shown
+    warnings.filterwarnings("ignore", module="freewalk")  # it warns that plain MHLJ is biased, as intended here
     HERE.mkdir(exist_ok=True)
     parts = (options.goals, options.own, options.control)
     some = bool(options.data or options.n or options.seed)

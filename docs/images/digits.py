@@ -30,7 +30,7 @@ from freewalk.report.figures import COLOURS, STYLE, new_figure, save
 HERE = Path(__file__).parent / "digits"
 PAGE = Path(__file__).parents[1] / "explanation" / "real-data.md"
 STUDIES = Path(__file__).parents[1] / "studies"
-MODELS = {"softmax": 4_000, "convolutional": 4_000}  # and the updates of each method
+MODELS = {"softmax": 4_000, "convolutional": 4_000}  # updates of each method
 PARTITIONS: dict[str, dict[str, Any]] = {"iid": {"kind": "IID"}, "Dirichlet": {"kind": "Dirichlet", "alpha": 0.1}}
 SMALL_WORLD, REAL = "Watts–Strogatz", "VtlWavenet"
 GRAPHS: dict[str, dict[str, Any]] = {
@@ -43,9 +43,9 @@ UNIFORM, IMPORTANCE, MHLJ, CORRECTED = "uniform MH", "importance MH", "MHLJ", "c
 FOUR, GOSSIP, FEDAVG, CENTRAL = "4 walks", "decentralized SGD", "FedAvg", "centralized SGD"
 WALKS = (UNIFORM, IMPORTANCE, MHLJ, CORRECTED)
 LABELS = (*WALKS, FOUR, GOSSIP, FEDAVG, CENTRAL)
-BY_SERVER = (FEDAVG, CENTRAL)  # the graph does not matter to them, but for its number of nodes
+BY_SERVER = (FEDAVG, CENTRAL)  # only the number of nodes of the graph matters to them
 BY_ALL_NODES = (GOSSIP, FEDAVG)
-LONGER = 10  # they run for so many times the updates, to find out when they reach the goal
+LONGER = 10  # times the updates that they run, to find out when they reach the goal
 SUFFIXES = ("", "-4-walks", "-gossip", "-fedavg")
 CANDIDATES = (0.1, 0.3, 1.0)
 LADDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -120,7 +120,7 @@ def run(here: Contest, label: str, step: float, **changed: Any) -> Any:
 
 
 def whole(record: fw.Record) -> Any:
-    """The data of a record; one that was interrupted ends the script, so that it is not kept."""
+    """The data of a record. An interrupted record ends the script, so that it is not saved."""
     if record.partial:
         raise SystemExit("interrupted: measurements so far are kept; run the script again for the rest")
     return record.data
@@ -268,7 +268,7 @@ def within() -> list[Row]:
 
 
 def parts() -> dict[str, tuple[str, str, Callable[[], list[Row]]]]:
-    """By the name of its file: the group of a part, its model, and what measures it."""
+    """For each file name: the group of the part, its model, and the function that measures it."""
     found: dict[str, tuple[str, str, Callable[[], list[Row]]]] = {}
     for setting in settings():
         found[f"steps-{setting.name}"] = ("steps", setting.model, lambda setting=setting: steps(setting))
@@ -516,7 +516,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="repeat existing measurements")
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", module="freewalk")  # that plain MHLJ is biased, which is what is shown
+    warnings.filterwarnings("ignore", module="freewalk")  # it warns that plain MHLJ is biased, as intended here
     HERE.mkdir(exist_ok=True)
     for name, (group, model, measure) in ({} if options.draw else parts()).items():
         wanted = group in (options.only or groups) and options.model in (None, model)

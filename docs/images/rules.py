@@ -94,7 +94,7 @@ def excess_of(data: Any) -> Any:
 
 
 def reached(data: Any) -> dict[str, Any]:
-    """When the walks first measured an excess of at most the goal, and what they had sent; None if not half did."""
+    """When the walks first reached the goal, and what they had sent by then; left out unless all walks reached it."""
     there = excess_of(data) <= GOAL
     first = np.where(there.any(axis=1), there.argmax(axis=1), -1)
     found = {"reached": int((first >= 0).sum()), "walks": len(first), "worst": worst(data)}
@@ -112,7 +112,7 @@ def reached(data: Any) -> dict[str, Any]:
 
 
 def worst(data: Any) -> float:
-    """The largest excess on the way, over that of the start."""
+    """The largest excess along the way, divided by that of the start."""
     excess = excess_of(data)
     return float((excess / excess[:, :1]).max())
 
@@ -157,7 +157,7 @@ def walkman() -> Rows:
 
 
 def penalty() -> Rows:
-    """Walks whose excess is above that of the start in the end, by the penalty."""
+    """The number of walks whose final excess is above that of the start, for each penalty."""
     rows = []
     cases: dict[str, tuple[Any, Any]] = {
         "ring(5)": (data_set(10, n=5, dim=3), fw.graphs.ring(5)),
@@ -178,7 +178,7 @@ def penalty() -> Rows:
 
 
 class Shifted(NamedTuple):
-    """Data of which the heavy nodes want another model, and MHLJ with many jumps: a large bias."""
+    """Data whose heavy nodes have another optimum, and MHLJ with many jumps: a large bias."""
 
     name: str
     graph: fw.graphs.Graph
@@ -196,7 +196,7 @@ class Shifted(NamedTuple):
 
     @property
     def known(self) -> fw.Kernel:
-        """The same walk with the weights 1/(n ν_v) of the distribution that it really has."""
+        """The same walk with the weights 1/(n ν_v) of its actual stationary distribution."""
         return fw.Kernel(self.graph, self.plain.moves, stationary(self.plain))
 
     @property
@@ -285,7 +285,7 @@ def floor() -> Rows:
 
 
 def prior() -> Rows:
-    """Walks of VisitWeighted that blew up, by the prior and the step."""
+    """The number of walks of VisitWeighted that diverged, for each prior and step."""
     rows = []
     for variance in VARIANCES:
         problem = data_set(variance, shift=0.5, shifted="heavy")

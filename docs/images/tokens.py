@@ -37,9 +37,9 @@ DATA: dict[str, dict[str, Any]] = {
     "homogeneous": {},
     "heterogeneous": {"heavy": 2, "heavy_variance": 10.0, "shift": 1.0, "shifted": "all"},
 }
-GOALS = {"homogeneous": 0.002, "heterogeneous": 0.05}  # of the first squared distance
+GOALS = {"homogeneous": 0.002, "heterogeneous": 0.05}  # fraction of the initial squared distance
 EXCHANGES = {"apart": None, "Meet": Meet(), "Average": Average()}
-SHARES = (0.05, 0.5)  # steps, of the largest stable one
+SHARES = (0.05, 0.5)  # steps, as fractions of the largest stable one
 TOKENS = (2, 4, 8, 16, 32, 64)
 Rows = list[dict[str, Any]]
 
@@ -67,7 +67,7 @@ def settling_rounds(problem: Any, step: float) -> int:
 
 
 def variance(walks: int = 1000) -> Rows:
-    """The excess of the mean of independent tokens, and its variance part, by the number of tokens."""
+    """The excess of the mean of independent tokens and its variance part, for each number of tokens."""
     rows = []
     problem = data_set("heterogeneous")
     best, square = problem.optimum(), hessian(problem)
@@ -106,7 +106,7 @@ def slope(row: dict[str, Any], name: str) -> tuple[float, float, float]:
 
 
 def meetings(rounds: int = 1000, paths: int = 1280) -> Rows:
-    """How often a token shares its node, and with how many different ones in the course of 1000 rounds."""
+    """How often a token shares its node, and how many different tokens it meets in 1000 rounds."""
     rows = []
     for graph in GRAPHS:
         for tokens in (4, 16, 64):
@@ -224,7 +224,7 @@ def fewest(data: str, graph: str, tokens: int, exchange: str, measure: str, near
 
 
 def rounds_to_goal(data: str, graph: str, tokens: int, exchange: str, measure: str, step: float, most: int) -> float:
-    """Rounds until the mean over the walks reaches the goal, to 1 %; infinite if it takes more than so many."""
+    """Rounds until the mean over the walks reaches the goal, to 1 %; infinite if it takes more than `most`."""
     problem, options = data_set(data), {"exchange": EXCHANGES[exchange], "tokens": tokens, "seed": 1}
     options["walks"] = max(960 // tokens, 40)
     lengths = [length for length in (100, 500, 2500, 12_500) if length < most]
