@@ -58,7 +58,7 @@ def learn(
     Parameters
     ----------
     objective
-        The objective to minimize; it has one loss per node of the kernel's graph.
+        The objective to minimise; it has one loss per node of the kernel's graph.
     kernel
         How the walk moves; or a list of `Phase`s, which replaces kernel and rule.
     rule

@@ -65,7 +65,7 @@ def test_arrays_are_copied_and_closed():
 
 def test_pictures():
     assert data.digits().pictures.shape == (1797, 1, 8, 8)
-    with pytest.raises(ProblemError, match="no pictures"):
+    with pytest.raises(ProblemError, match="not pictures"):
         _ = data.wine().pictures
 
 
@@ -98,7 +98,7 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
             "targets holds 2, expected whole numbers from 0 to 1; number the classes",
         ),
         (lambda: made([0.0, 1.0], ("a", "b")), "targets is an array of float64, expected whole numbers"),
-        (lambda: made([0, 1], ("a", "a")), "expected different texts"),
+        (lambda: made([0, 1], ("a", "a")), "expected different strings"),
         (lambda: Dataset(np.ones((2, 4)), [1, 2], shape=(1, 3)), "a shape that holds the 4 features"),
         (lambda: made([1.0, 2.0]).take([]), "indices is empty"),
         (lambda: made([1.0, 2.0]).take([2]), "indices holds 2, expected whole numbers from 0 to 1"),

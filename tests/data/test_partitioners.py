@@ -179,7 +179,7 @@ def test_the_summary_and_the_digest():
         (lambda: FeatureShift(1.5), "strength = 1.5"),
         (
             lambda: IID().partition(Dataset([[1.0], [2.0]], [0, 2], classes=("a", "b", "c")), 1),
-            "class 'b' of data has no sample, expected one or more of every class",
+            "class 'b' of data has no sample, expected at least one of every class",
         ),
         (lambda: Partition([0, 1], 2, [0.0]), r"targets has shape \(1,\), expected \(2,\)"),
         (lambda: Partition([0, 2], 2, [0.0, 1.0]), "nodes holds 2, expected whole numbers from 0 to 1"),

@@ -147,7 +147,7 @@ def test_stored_zeros_are_no_edges_and_the_matrix_is_left_alone():
     [
         ([[0, 1, 0], [1, 0, 1]], r"from_scipy: got a matrix of shape \(2, 3\), expected a square one"),
         ([[1.0]], "from_scipy: got 1 node, a walk needs at least 2 nodes"),
-        ([[0, 1, 1], [1, 0, 1], [0, 1, 0]], r"entry \(0, 2\) is not zero .* give it matrix \+ matrix.T"),
+        ([[0, 1, 1], [1, 0, 1], [0, 1, 0]], r"entry \(0, 2\) is not zero .* pass matrix \+ matrix.T"),
         ([[0.0, np.nan], [np.nan, 0.0]], "= nan .*, expected a finite number; put 0 where there is no edge"),
         ([[0.0, np.inf], [np.inf, 0.0]], "= inf .*, expected a finite number; put 0 where there is no edge"),
         ([[0.0, 1j], [1j, 0.0]], "matrix = .*, expected an array of real numbers"),

@@ -68,7 +68,7 @@ def test_what_counts_as_a_list_of_edges():
         (
             [(1, 2), (2, 3)],
             None,
-            "largest node is 3 but there are only 3 different .*, names=True\\) takes the numbers",
+            "largest node is 3 but there are only 3 different .*, names=True\\) treats the numbers",
         ),
         ([(0, 1)], 3, r"disconnected, 2 components of 2, 1 nodes \(node 2 has no edge\)"),
         ([(0, 1), (1, -2)], None, r"edge 1 of the list is \(1, -2\), expected nodes from 0 on"),
@@ -78,8 +78,8 @@ def test_what_counts_as_a_list_of_edges():
         ([(0, 1, 2)], None, r"edges has shape \(1, 3\), expected \(any, 2\); give pairs"),
         ([0, 1], None, r"edges has shape \(2,\), expected \(any, 2\)"),
         ([(True, False)], None, "edges is an array of bool"),
-        ([("a", None)], None, "a node of edge 0 of the list = None, expected a text or a whole number"),
-        ([("a", "b"), ("b", 1.5)], None, "a node of edge 1 of the list = 1.5, expected a text or a whole number"),
+        ([("a", None)], None, "a node of edge 0 of the list = None, expected a string or a whole number"),
+        ([("a", "b"), ("b", 1.5)], None, "a node of edge 1 of the list = 1.5, expected a string or a whole number"),
         ([("a", "b"), ("a", "b", "c")], None, "edge 1 of the list = .*, expected a pair of nodes"),
         (["ab", ("a", "b")], None, "edge 0 of the list = 'ab', expected a pair of nodes"),
         ([("a", "")], None, "a name of a node = '', expected a text"),
@@ -142,11 +142,11 @@ def test_names_fix_the_order():
 @pytest.mark.parametrize(
     ("edges", "names", "message"),
     [
-        ([("a", "b")], ["a", "c"], "there is an edge at 'b', expected one of the 2 given names"),
+        ([("a", "b")], ["a", "c"], "an edge names 'b', expected one of the 2 given names"),
         ([(0, 2)], ["a", "b"], r"edge 0 of the list is \(0, 2\), expected nodes from 0 on, below n = 2"),
         ([("a", "b")], ["a", "b", "c"], r"2 components of 2, 1 nodes \(node 'c' has no edge\)"),
         ([("a", "b")], ["a", "b", "b"], "node_names has 3 names, 2 of them different"),
-        ([("a", "b")], ["a", None], "a name = None, expected a text or a whole number"),
+        ([("a", "b")], ["a", None], "a name = None, expected a string or a whole number"),
         ([("a", "b")], "ab", "names = 'ab', expected a list"),
         ([(0, 1)], 5, "names = 5, expected a list"),
     ],
@@ -165,7 +165,7 @@ def test_tables_of_pandas():
     assert from_edges(swapped) == path(3)
     assert from_edges(swapped).node_names is None
     assert from_edges(pandas.DataFrame([[1, 2], [2, 3]]), names=True).node_names == ("1", "2", "3")
-    with pytest.raises(GraphError, match="a node of edge 1 of the list = nan, expected a text"):
+    with pytest.raises(GraphError, match="a node of edge 1 of the list = nan, expected a string"):
         from_edges(pandas.DataFrame({"a": ["x", "y"], "b": ["y", None]}, dtype=object).fillna(np.nan))
     with pytest.raises(GraphError, match="got a table of 1 columns, expected two"):
         from_edges(pandas.DataFrame({"a": [0, 1]}))

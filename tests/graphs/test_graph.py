@@ -129,7 +129,7 @@ REFUSED = {
     ),
     r"disconnected, 2 components of 2, 1 nodes \(node 2 has no edge\)": ([0, 1, 2, 2], [1, 0]),
     r"disconnected, 7 components of 1, 1, 1, 1, 1, … nodes": (np.zeros(8, dtype=int), []),
-    r"largest, with networkx: from_networkx\(g.subgraph\(max\(networkx.connected": ([0, 0, 0], []),
+    r"largest component, with networkx: from_networkx\(g.subgraph\(max\(networkx.connected": ([0, 0, 0], []),
 }
 
 

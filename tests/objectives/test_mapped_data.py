@@ -100,7 +100,7 @@ def test_another_process_maps_the_same_file(tmp_path):
 def test_samples_in_a_file_are_sorted_by_node(tmp_path):
     np.save(tmp_path / "rows.npy", np.ones((3, 1)))
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    with pytest.raises(ProblemError, match="lie in a file and nodes are not in ascending order"):
+    with pytest.raises(ProblemError, match="are in a file and nodes are not in ascending order"):
         LeastSquares(rows, [1.0, 2.0, 3.0], [1, 0, 1])
     assert LeastSquares(rows, [1.0, 2.0, 3.0], [0, 1, 1]).samples(1) == 2
 

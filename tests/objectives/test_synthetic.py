@@ -221,7 +221,7 @@ def test_draws_are_pinned():
         ({"shift": -1, "heavy": 1}, "shift = -1, expected a finite number >= 0"),
         (
             {"shift": 0.5},
-            "shift = 0.5 would move the optimum of heavy nodes, and there are none; give heavy=",
+            "shift = 0.5 would move the optimum of heavy nodes, but there are none; pass heavy=",
         ),
         ({"shifted": "heavvy"}, "shifted = 'heavvy', expected 'heavy' or 'all'; did you mean 'heavy'"),
         ({"shifted": "ALL"}, "did you mean 'all'"),

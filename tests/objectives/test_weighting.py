@@ -158,7 +158,7 @@ def test_relays_may_be_listed():
         ({"relays": ["Celle"], "graph": NAMED}, "relays names node Celle, which has data"),
         ({"relays": [0, 3, 8]}, r"no data at 3 of 9 nodes \(5, 6, 7\)"),
         ({"relays": [0, 3], "graph": GRAPH}, r"no data at 1 of 6 nodes \(5\)"),
-        ({"graph": NAMED}, r"no data at 3 of 6 nodes \(Aachen, Dresden, Fulda\), .*; pass relays=True if .* only$"),
+        ({"graph": NAMED}, r"no data at 3 of 6 nodes \(Aachen, Dresden, Fulda\), .*; pass relays=True if these only forward the model$"),
         ({"relays": [10**12]}, r"no data at 999999999997 of 1000000000001 nodes"),
         ({"relays": "Celle", "graph": NAMED}, "relays = 'Celle', expected a list of nodes"),
         ({"relays": 3}, "relays = 3, expected a list of nodes"),
@@ -237,7 +237,7 @@ def test_tables_of_pandas_are_read():
         ({"nodes": [0, 1, 2, 3, 4, 6], "graph": GRAPH}, "nodes holds 6, expected whole numbers from 0 to 5"),
         (
             {"graph": fw.graphs.ring(5)},
-            "features has 6 rows, expected at most one for each of 5 nodes; say with nodes=",
+            "features has 6 rows, expected at most one for each of 5 nodes; pass nodes=",
         ),
         ({"graph": ["Bonn", "Bonn"]}, "graph names 'Bonn' twice, expected different names"),
         ({"graph": "Bonn"}, "graph = 'Bonn', expected a graph, or a list with the names of its nodes in order"),

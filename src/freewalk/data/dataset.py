@@ -1,4 +1,4 @@
-"""A data set: features, targets, and where they come from."""
+"""A data set: features, targets and their source."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from freewalk.rng import generator
 if TYPE_CHECKING:
     from freewalk.data.partition import Partition
 
-_SPLIT = 0x73706C6974  # the purpose of the draws of `split`
+_SPLIT = 0x73706C6974  # identifies the draws of `split`
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples with targets: numbers of classes, or real numbers to predict. The arrays are copied, and are read-only.
+    """Samples with targets: class numbers, or real numbers to predict. The arrays are copied and read-only.
 
     Parameters
     ----------
     features
         One row per sample; a row may itself have several dimensions.
     targets
-        One per sample: the number of its class, from 0, where there are `classes`; otherwise a real number.
+        One per sample: its class number, from 0, if there are `classes`; otherwise a real number.
     name
-        What messages, tables and figures call the data.
+        The name used in messages, tables and figures.
     classes
-        The names of the classes in the order of their numbers, or None for regression.
+        The class names in the order of their numbers, or None for regression.
     shape
-        The shape of one sample as a picture, (channels, height, width), or None if it is not one.
+        The shape of one sample as an image, (channels, height, width), or None if it is not an image.
     source, licence
-        Where the data come from, and under which terms.
+        The origin of the data and their terms of use.
 
     Raises
     ------
     ProblemError
-        If the arrays do not belong together, or a target is not the number of a class.
+        If the arrays do not fit together, or a target is not a class number.
 
     Examples
     --------
@@ -94,15 +94,15 @@ class Dataset:
 
     @property
     def pictures(self) -> NDArray[np.float64]:
-        """The features as pictures: samples × channels × height × width.
+        """The features as images: samples × channels × height × width.
 
         Raises
         ------
         ProblemError
-            If the samples are no pictures.
+            If the samples are not images.
         """
         if self.shape is None:
-            raise ProblemError(f"{self.name}: the samples are no pictures; expected a Dataset with a shape")
+            raise ProblemError(f"{self.name}: the samples are not pictures; expected a Dataset with a shape")
         return self.features.reshape(len(self), *self.shape)
 
     def take(self, indices: ArrayLike) -> Dataset:
@@ -111,7 +111,7 @@ class Dataset:
         Parameters
         ----------
         indices
-            Their numbers, at least one.
+            The sample numbers, at least one.
 
         Raises
         ------
@@ -123,24 +123,24 @@ class Dataset:
         >>> Dataset([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]).take([2, 0]).targets
         array([3., 1.])
         """
-        remedy = "numpy.flatnonzero(mask) gives the numbers of a mask"
+        remedy = "numpy.flatnonzero(mask) converts a mask to numbers"
         chosen = check.integers(self.name, "indices", indices, low=0, high=len(self) - 1, remedy=remedy)
         if not chosen.size:
             raise ProblemError(f"{self.name}: indices is empty, expected at least one sample")
         return replace(self, features=self.features[chosen], targets=self.targets[chosen])
 
     def split(self, test: float = 0.2, seed: int = 0) -> tuple[Dataset, Dataset]:
-        """Split the samples into a part to train on and a part to test on.
+        """Split the samples into a training set and a test set.
 
-        Where there are classes, each is divided in the same proportion, as far as whole samples allow, and keeps at
-        least one sample to train on. Both parts keep the order of the samples.
+        If there are classes, each is divided in the same proportion, up to whole samples, and keeps at least one
+        training sample. Both parts keep the order of the samples.
 
         Parameters
         ----------
         test
-            The share of the samples to test on, between 0 and 1.
+            The fraction of samples to test on, between 0 and 1.
         seed
-            Seed of the choice.
+            The seed of the random split.
 
         Raises
         ------
@@ -167,19 +167,20 @@ class Dataset:
         return self.take(np.flatnonzero(~tested)), self.take(np.flatnonzero(tested))
 
     def standardized(self, by: Dataset | None = None, targets: bool = False) -> Dataset:
-        """Shift and scale each feature to mean 0 and standard deviation 1; a constant one is shifted only.
+        """Shift and scale each feature to mean 0 and standard deviation 1; a constant feature is only shifted.
 
         Parameters
         ----------
         by
-            The data whose means and deviations are used; None: these. Standardize test data by the training data.
+            The data whose means and deviations are used; None uses these data. Standardize test data by the training
+            data.
         targets
-            Whether to do the same with the targets; for regression only.
+            Whether to standardize the targets as well; for regression only.
 
         Raises
         ------
         ProblemError
-            If `by` has other features, or the targets are classes.
+            If `by` has different features, or the targets are classes.
 
         Examples
         --------
@@ -201,17 +202,17 @@ class Dataset:
         return replace(self, **changed)
 
     def by_node(self, partition: Partition) -> list[Dataset]:
-        """Return the samples of each node.
+        """Return one data set per node.
 
         Parameters
         ----------
         partition
-            Of as many samples.
+            A partition of the same number of samples.
 
         Raises
         ------
         ProblemError
-            If it is of another number of samples, or leaves a node without any.
+            If its number of samples differs, or it leaves a node without samples.
         """
         from freewalk.data.partition import Partition
 
@@ -234,7 +235,7 @@ def _shape(name: str, given: Any, features: NDArray[np.float64]) -> tuple[int, .
 
 def _scaled(values: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
     deviations = base.std(axis=0)
-    # Rounding leaves a constant column a deviation that is not quite 0.
+    # Because of rounding, the deviation of a constant column may not be exactly 0.
     constant = deviations <= 1e-12 * np.abs(base).max(axis=0)
     scaled: NDArray[np.float64] = (values - base.mean(axis=0)) / np.where(constant, 1.0, deviations)
     return scaled

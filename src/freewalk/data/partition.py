@@ -1,4 +1,4 @@
-"""Which node holds each sample, and how different the nodes are."""
+"""The node that holds each sample, and how much the nodes differ."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quart
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The node of each sample. Partitioners make it; `nodes` is what `LeastSquares(..., nodes=)` takes.
+    """The assignment of samples to nodes, made by a partitioner; pass `nodes` to `LeastSquares(..., nodes=)`.
 
     Parameters
     ----------
     nodes
-        The number of the node of each sample.
+        The node number of each sample.
     n
         The number of nodes.
     targets
-        The target of each sample: the number of its class where there are `classes`, otherwise a real number.
+        The target of each sample: its class number if there are `classes`, otherwise a real number.
     classes
-        The names of the classes, or None for regression; nodes are then compared by the quarters of the targets.
+        The class names, or None for regression; nodes are then compared by the quarters of the targets.
     made_by
-        What made it, for summaries and figures.
+        How it was made, for summaries and figures.
 
     Raises
     ------
     ProblemError
-        If the arrays do not belong together, or there is no such node or class.
+        If the arrays do not fit together, or a node or class does not exist.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Partition:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The names of the columns of `counts`: the classes or, for regression, the quarters of the targets."""
+        """The column names of `counts`: the classes or, for regression, the quarters of the targets."""
         return _QUARTERS if self.classes is None else self.classes
 
     @cached_property
@@ -120,14 +120,14 @@ class Partition:
     def heterogeneity(self) -> float:
         """How different the nodes are, from 0 (all alike) to nearly 1.
 
-        The total variation distance between the class distribution of a node and that of all samples, averaged over
-        the nodes that have samples. Nodes with few samples differ by chance: compare with `heterogeneity_by_chance`.
+        The total variation distance between the class distribution of a node and that of all samples, averaged over the
+        nodes that have samples. Nodes with few samples differ by chance: compare with `heterogeneity_by_chance`.
         """
         return _heterogeneity(self.counts)
 
     @cached_property
     def heterogeneity_by_chance(self) -> float:
-        """The heterogeneity of nodes of these sizes that get their samples at random: the mean of ten shuffles."""
+        """The heterogeneity of nodes of these sizes with randomly assigned samples: the mean of ten shuffles."""
         random, width = generator(0), len(self.groups)
         labels = np.repeat(np.arange(width), self.counts.sum(axis=0))
         values = []

@@ -1,4 +1,4 @@
-"""Whole samples from fractional shares."""
+"""Divide whole samples in fractional shares."""
 
 from typing import Any
 
@@ -12,22 +12,22 @@ check = Checks(ProblemError)
 
 
 def class_names(who: str, given: Any) -> tuple[str, ...]:
-    """The names of classes, checked.
+    """Check class names.
 
     Raises
     ------
     ProblemError
-        If they are not different texts.
+        If they are not different strings.
 
     Examples
     --------
     >>> class_names("digits", ["0", "1"])
     ('0', '1')
     """
-    items = check.items(who, "classes", given, "different texts, one per class, or None for regression")
+    items = check.items(who, "classes", given, "different strings, one per class, or None for regression")
     names = tuple(check.text(who, "a name of a class", one) for one in items)
     if not names or len(set(names)) != len(names):
-        raise check.fail(who, "classes", given, "different texts, at least one")
+        raise check.fail(who, "classes", given, "different strings, at least one")
     return names
 
 
@@ -39,13 +39,13 @@ def apportion(
     Parameters
     ----------
     total
-        What is divided.
+        The number to divide.
     shares
-        Numbers >= 0, one per part; where all of them are 0, the parts are equal.
+        Numbers >= 0, one per part; if all of them are 0, the parts are equal.
     most
-        The most that each part can take; together they hold the total.
+        The maximum of each part; together they must hold the total.
     least
-        What each part gets before the rest is divided.
+        The number each part gets before the rest is divided.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def apportion(
         whole = np.minimum(np.floor(wanted).astype(np.int64), room - parts)
         parts = parts + whole
         spare = int(total - parts.sum())
-        # A part that is full leaves its remainder to the others, in the next round.
+        # A full part leaves its remainder to the others, in the next round.
         order = np.argsort(-(wanted - np.floor(wanted)), kind="stable")
         order = order[(parts[order] < room[order]) & free[order]]
         parts[order[:spare]] += 1
@@ -74,7 +74,7 @@ def apportion(
 
 
 def even_sizes(total: int, parts: int) -> NDArray[np.int64]:
-    """Divide a whole number into parts that differ by one at most, the larger ones first.
+    """Divide a whole number into parts that differ by at most one, the larger ones first.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Data sets that come with scikit-learn: nothing is downloaded."""
+"""Data sets included in scikit-learn; nothing is downloaded."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ _UCI = "CC BY 4.0, as the UCI Machine Learning Repository states; the copy in sc
 
 
 def digits() -> Dataset:
-    """Handwritten digits: 1,797 pictures of 8 × 8 pixels, 10 classes.
+    """Handwritten digits: 1,797 images of 8 × 8 pixels, 10 classes.
 
-    Pixels are divided by 16, so that they are from 0 to 1. Needs scikit-learn: pip install "freewalk[data]".
+    Pixel values are divided by 16, so they are between 0 and 1. Requires scikit-learn: pip install "freewalk[data]".
 
     Source: the test set of *Optical Recognition of Handwritten Digits* (E. Alpaydin and C. Kaynak, 1998), UCI Machine
     Learning Repository, under CC BY 4.0.
@@ -46,8 +46,7 @@ def digits() -> Dataset:
 def breast_cancer() -> Dataset:
     """Breast cancer, Wisconsin (diagnostic): 569 samples, 30 features of cell nuclei, malignant or benign.
 
-    The features differ by orders of magnitude: `standardized` makes them alike. Needs scikit-learn:
-    pip install "freewalk[data]".
+    The features differ by orders of magnitude; use `standardized`. Requires scikit-learn: pip install "freewalk[data]".
 
     Source: W. Wolberg, O. Mangasarian, N. Street and W. Street (1993), *Breast Cancer Wisconsin (Diagnostic)*, UCI
     Machine Learning Repository, under CC BY 4.0.
@@ -76,10 +75,9 @@ def breast_cancer() -> Dataset:
 
 
 def wine() -> Dataset:
-    """Wine: 178 samples, 13 chemical measurements, from 3 cultivars.
+    """Wine: 178 samples, 13 chemical measurements, 3 cultivars.
 
-    The features differ by orders of magnitude: `standardized` makes them alike. Needs scikit-learn:
-    pip install "freewalk[data]".
+    The features differ by orders of magnitude; use `standardized`. Requires scikit-learn: pip install "freewalk[data]".
 
     Source: S. Aeberhard and M. Forina (1992), *Wine*, UCI Machine Learning Repository, under CC BY 4.0.
 
@@ -107,10 +105,10 @@ def wine() -> Dataset:
 
 
 def diabetes() -> Dataset:
-    """Diabetes: 442 patients, 10 measurements each, and how far the disease progressed within a year (regression).
+    """Diabetes: 442 patients, 10 measurements each; the target is the disease progression after one year (regression).
 
-    The features are centred and have norm 1, as scikit-learn has them; `standardized(targets=True)` scales both. Needs
-    scikit-learn: pip install "freewalk[data]".
+    The features are centred and have norm 1, as in scikit-learn; `standardized(targets=True)` scales features and
+    targets. Requires scikit-learn: pip install "freewalk[data]".
 
     Source: B. Efron, T. Hastie, I. Johnstone and R. Tibshirani (2004), *Least Angle Regression*, Annals of Statistics
     32. The authors publish the data and state no licence.

@@ -1,4 +1,4 @@
-"""Exchanges, one file each: how the tokens of a replica mix their models after an update."""
+"""Exchanges: how the tokens of a replica mix their models after an update. One file per exchange."""
 
 from freewalk.exchanges.average import Average
 from freewalk.exchanges.exchange import Exchange as Exchange

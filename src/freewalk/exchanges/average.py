@@ -1,4 +1,4 @@
-"""All tokens average, as with a server."""
+"""Average all tokens, as with a server."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Average(Exchange):
-    """All tokens become their mean: each sends one message to a server and gets one back.
+    """Replace all tokens by their mean: each sends one message to a server and receives one.
 
     Parameters
     ----------
     every
-        After each update whose number is a multiple of this.
+        Exchange after each update whose number is a multiple of this.
     down
-        Whether the mean is sent back to where each token stands. With False only one message per token is counted: its
-        next move is the way down, as where a server draws the nodes (`fw.designs.Centralized`).
+        Whether the mean is sent back to the node of each token. With False only one message per token is counted: its
+        next move is the way down, as with a server that draws the nodes (`fw.designs.Centralized`).
 
     Raises
     ------
@@ -48,14 +48,14 @@ class Average(Exchange):
         check.flag("Average", "down", self.down)
 
     def __repr__(self) -> str:
-        """The exchange, without what is usual."""
+        """The exchange, without default values."""
         return f"Average(every={self.every}{'' if self.down else ', down=False'})"
 
     def weights(self, gathering: Gathering) -> NDArray[np.float64]:
-        """The same for all."""
+        """The same for all tokens."""
         tokens = gathering.nodes.size
         return np.full((tokens, tokens), 1.0 / tokens)
 
     def sent(self, gathering: Gathering, weights: csr_array | None) -> NDArray[np.int64]:
-        """One up and, unless it moves on by itself, one down for each token."""
+        """One message up and, unless the token moves on by itself, one down per token."""
         return np.full(gathering.nodes.size, 2 if self.down else 1, dtype=np.int64)

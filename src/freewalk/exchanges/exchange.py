@@ -1,4 +1,4 @@
-"""What an exchange is: the weights with which the tokens of a replica mix, and what that sends."""
+"""The base class of exchanges: the weights with which the tokens of a replica mix, and the messages sent."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Gathering(NamedTuple):
     Attributes
     ----------
     step
-        The updates that each token has seen so far, this one counted.
+        The number of updates of each token so far, including this one.
     nodes
-        By token: the node where it stands.
+        The node of each token.
     graph
         The graph.
     words
-        `words(count)` draws so many unsigned 64-bit words, the same whenever this replica and step are asked again.
+        `words(count)` draws that many unsigned 64-bit words, always the same for this replica and step.
     """
 
     step: int
@@ -44,10 +44,11 @@ class Gathering(NamedTuple):
 
 
 class Exchange(ABC):
-    """How the tokens of a replica mix: a frozen dataclass that gives weights.
+    """How the tokens of a replica mix: a frozen dataclass that defines weights.
 
-    After an update, the model and whatever is carried become weighted means over the tokens: x_i ← Σ_j W_ij x_j. What
-    is stored at the nodes is never mixed. An exchange of your own gives `weights`; what it sends follows from them.
+    After an update, the model and all carried vectors become weighted means over the tokens: x_i ← Σ_j W_ij x_j.
+    Vectors stored at the nodes are never mixed. To define your own exchange, implement `weights`; the messages follow
+    from them.
 
     Examples
     --------
@@ -68,39 +69,39 @@ class Exchange(ABC):
 
     #: An exchange follows each update whose number is a multiple of this.
     every: int = 1
-    #: Whether tokens that do not move mix with the same weights, and send the same, at each exchange.
+    #: Whether parked tokens mix with the same weights, and send the same messages, at each exchange.
     constant: bool = False
-    #: What compiled code can do without weights: "all" averages all tokens, "node" those that stand on one node. Such
-    #: an exchange says itself what is `sent`, the same each time, and is given None for the weights.
+    #: What compiled code can do without weights: "all" averages all tokens, "node" those at the same node. Such an
+    #: exchange implements `sent`, with the same result each time, and receives None for the weights.
     means: str = ""
 
     @abstractmethod
     def weights(self, gathering: Gathering) -> Any:
-        """W, tokens × tokens, dense or sparse, whose rows add up to 1; None leaves all tokens as they are."""
+        """W, tokens × tokens, dense or sparse, with rows that add up to 1; None leaves all tokens unchanged."""
 
     def sent(self, gathering: Gathering, weights: csr_array | None) -> NDArray[np.int64]:
-        """By token: the messages that it sends, one to each token on another node that takes something of it."""
+        """The number of messages each token sends: one to each token at another node that uses its model."""
         if weights is None:
             raise FreewalkError(
                 f"{type(self).__name__}: averages without weights (means = {self.means!r}), expected a method "
-                "sent(gathering, weights) that says how many messages each token sends"
+                "sent(gathering, weights) that gives the number of messages each token sends"
             )
         takers, givers = weights.nonzero()
         away = gathering.nodes[takers] != gathering.nodes[givers]
         return np.bincount(givers[away], minlength=gathering.nodes.size).astype(np.int64)
 
     def admit(self, kernel: Kernel, nodes: NDArray[np.int32] | None) -> None:  # noqa: B027 (most have nothing to refuse)
-        """Refuse a kernel, or the nodes where the tokens of a replica start; None where an earlier phase moves them.
+        """Reject a kernel, or the start nodes of the tokens of a replica (None if an earlier phase moves them).
 
         Raises
         ------
         FreewalkError
-            If tokens cannot be mixed there.
+            If the tokens cannot be mixed there.
         """
 
 
 def exchanges_in(exchange: Exchange, after: int, until: Any) -> Any:
-    """How many exchanges there are from step `after`, that one not counted, to `until`."""
+    """The number of exchanges after step `after`, up to and including `until`."""
     return until // exchange.every - after // exchange.every
 
 
@@ -110,12 +111,12 @@ def gathering_of(seed: int, replica: int, step: int, nodes: NDArray[np.int32], g
 
 
 def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
-    """The weights of an exchange, of which everything that engines trust is known to be right.
+    """The weights of an exchange, after checking everything that engines rely on.
 
     Raises
     ------
     FreewalkError
-        If they are no weights of means.
+        If they are not the weights of means.
     """
     from scipy.sparse import csr_array, issparse
 
@@ -138,25 +139,25 @@ def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
 
 
 def sent_by(exchange: Exchange, gathering: Gathering, weights: csr_array | None) -> int:
-    """How many messages the tokens of a walk send in an exchange, all together.
+    """The total number of messages that the tokens of a walk send in an exchange.
 
     Raises
     ------
     FreewalkError
-        If `sent` gives no counts.
+        If `sent` does not return counts.
     """
     who = type(exchange).__name__
     return int(check.integers(who, "sent()", exchange.sent(gathering, weights), gathering.nodes.shape, low=0).sum())
 
 
 def is_parked(kernel: Kernel) -> bool:
-    """Whether a walk by this kernel never leaves its node."""
-    first = kernel.moves[0] if kernel.fade is not None else None  # to which the others may leave their share
+    """Whether a walk with this kernel never leaves its node."""
+    first = kernel.moves[0] if kernel.fade is not None else None  # may receive the probability of the others
     return all(move.hops == 0 and move.law is None for move in kernel.moves if move.probability > 0 or move is first)
 
 
 def checked(exchange: Exchange) -> Exchange:
-    """The exchange, with options that are right."""
+    """Return the exchange after checking its options."""
     who = type(exchange).__name__
     check.whole(who, "every", exchange.every, 1)
     check.flag(who, "constant", exchange.constant)

@@ -21,22 +21,22 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Gossip(Exchange):
-    """x_i ← Σ_j W_ij x_j over the neighbours j of node i, one message per directed edge.
+    """Mix with the neighbours: x_i ← Σ_j W_ij x_j over the neighbours j of node i, one message per directed edge.
 
-    Every node has one parked token: tokens="nodes" and `fw.designs.Stay`.
+    Every node has one parked token: use tokens="nodes" and `fw.designs.Stay`.
 
     Parameters
     ----------
     matrix
-        W, doubly stochastic, on the edges and the diagonal of the graph, dense or sparse. None takes
-        1 / (1 + max(deg i, deg j)) off the diagonal (Metropolis weights; Xiao, Boyd, 2004).
+        W, doubly stochastic, on the edges and the diagonal of the graph, dense or sparse. None uses Metropolis weights,
+        1 / (1 + max(deg i, deg j)) off the diagonal (Xiao, Boyd, 2004).
     every
-        After each update whose number is a multiple of this.
+        Exchange after each update whose number is a multiple of this.
 
     Raises
     ------
     FreewalkError
-        If `every` is below 1; a matrix that does not fit the graph is refused when a run begins.
+        If `every` is below 1; a matrix that does not fit the graph is rejected when a run begins.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Gossip(Exchange):
         checked(self)
 
     def __repr__(self) -> str:
-        """The exchange without its numbers."""
+        """The exchange, without its matrix."""
         return f"Gossip({'' if self.matrix is None else 'matrix=…, '}every={self.every})"
 
     def on(self, graph: Graph) -> csr_array:
@@ -67,7 +67,7 @@ class Gossip(Exchange):
         Raises
         ------
         FreewalkError
-            If the given matrix leaves the graph or is not doubly stochastic.
+            If the given matrix does not fit the graph or is not doubly stochastic.
         """
         check.instance("Gossip", "graph", graph, Graph, "a graph such as fw.graphs.ring(100)")
         if self.matrix is None:
@@ -78,7 +78,7 @@ class Gossip(Exchange):
         if abs(columns[worst] - 1.0) > _ROUNDING:
             raise FreewalkError(
                 f"Gossip: column {worst} of the matrix adds up to {columns[worst]:.6g}, expected 1: its rows and its "
-                "columns must, or the mean over the nodes is lost; None takes Metropolis weights"
+                "columns must add up to 1, or the mean over the nodes is not preserved; None uses Metropolis weights"
             )
         found: csr_array = self.matrix
         return found
@@ -90,7 +90,7 @@ class Gossip(Exchange):
         return found
 
     def admit(self, kernel: Kernel, nodes: NDArray[np.int32] | None) -> None:
-        """Only one parked token on each node."""
+        """Accept only one parked token on each node."""
         if not is_parked(kernel):
             raise FreewalkError(
                 f"Gossip: tokens move by {kernel.label}, expected parked ones: fw.designs.Stay(); exchanges of tokens "

@@ -1,4 +1,4 @@
-"""Tokens that stand on the same node average."""
+"""Average tokens at the same node."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Meet(Exchange):
-    """Tokens that stand on the same node after an update become their mean; nothing is sent for that.
+    """Average the tokens that are at the same node after an update; this sends nothing.
 
     Parameters
     ----------
     every
-        After each update whose number is a multiple of this.
+        Exchange after each update whose number is a multiple of this.
 
     Raises
     ------
@@ -42,7 +42,7 @@ class Meet(Exchange):
         checked(self)
 
     def weights(self, gathering: Gathering) -> csr_array:
-        """Equal shares for all tokens on one node."""
+        """Equal shares for all tokens at the same node."""
         from scipy.sparse import csr_array
 
         nodes, tokens = gathering.nodes, gathering.nodes.size

@@ -1,4 +1,4 @@
-"""Graphs: immutable, undirected, connected; generators, and conversions from what others make."""
+"""Immutable, undirected, connected graphs: generators, readers and conversions."""
 
 from freewalk.graphs.convert import from_networkx, from_scipy
 from freewalk.graphs.edges import from_edges

@@ -1,4 +1,4 @@
-"""Graphs from what others make: networkx and scipy."""
+"""Graphs from networkx and scipy."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +18,24 @@ _NO_EDGE = "put 0 where there is no edge"
 
 
 def from_networkx(graph: Any) -> Graph:
-    """Make the graph of a `networkx` graph.
+    """Convert a `networkx` graph.
 
-    Its nodes, whatever they are, become 0..n-1 in their order of iteration (`list(graph)`). Unless they are 0..n-1 in
-    that order already, `node_names` keeps what they were: `str` of each or, where that makes two names equal, `repr` of
-    each. Positions are those in the attribute `pos` of the nodes, or `x` and `y`, if every node has two numbers there.
+    Nodes of any type become 0..n-1 in iteration order (`list(graph)`). Unless they are already 0..n-1 in that order,
+    `node_names` keeps the originals: `str` of each node or, if that makes two names equal, `repr` of each. Positions
+    are read from the node attribute `pos`, or `x` and `y`, if every node has two numbers there.
 
-    Weights and other attributes are ignored and self-loops dropped; in a directed graph the direction of an edge is
-    ignored, in a multigraph parallel edges are merged. A graph that has a name keeps it.
+    Weights and other attributes are ignored, self-loops are dropped, edge directions are ignored, and parallel edges
+    are merged. The graph keeps its name, if it has one.
 
     Parameters
     ----------
     graph
-        A `networkx.Graph`, or a directed or multiple one.
+        A `networkx.Graph`, `DiGraph`, `MultiGraph` or `MultiDiGraph`.
 
     Raises
     ------
     GraphError
-        If it is not a networkx graph, has less than two nodes or nodes that cannot be told apart by name, or is
+        If it is not a networkx graph, has fewer than two nodes or nodes with indistinguishable names, or is
         disconnected.
 
     Examples
@@ -57,7 +57,7 @@ def from_networkx(graph: Any) -> Graph:
 
 
 def networkx_graph(graph: Any, name: str, names: Names) -> Graph:
-    """Do what `from_networkx` does, with names that are known, for a graph that is known to be one of networkx.
+    """Convert a graph known to be a networkx graph, with known node names.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def networkx_graph(graph: Any, name: str, names: Names) -> Graph:
 
 
 def _positions(graph: Any) -> NDArray[np.float64] | None:
-    """Find the places of the nodes where networkx and the formats of files keep them."""
+    """Find the node positions where networkx and file formats store them."""
     nodes = [data for _, data in graph.nodes(data=True)]
     drawn = [data["graphics"] if isinstance(data.get("graphics"), dict) else data for data in nodes]  # GML
     for places in ([data.get("pos") for data in nodes], [(data.get("x"), data.get("y")) for data in drawn]):
         try:
             positions = np.array(places, dtype=np.float64)  # None becomes NaN
-        except Exception:  # no numbers, or an object with a mind of its own
+        except Exception:  # not numbers, or an object that raises anything
             continue
         if positions.shape == (len(nodes), 2) and np.isfinite(positions).all():
             return positions
@@ -86,21 +86,21 @@ def _positions(graph: Any) -> NDArray[np.float64] | None:
 
 
 def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
-    """Make the graph with an edge wherever a symmetric matrix is not zero.
+    """Build a graph with an edge wherever a symmetric matrix is nonzero.
 
-    The values themselves are ignored and the diagonal (self-loops) is dropped; duplicate entries of a sparse
-    matrix are added up first, as scipy does.
+    The values are ignored and the diagonal (self-loops) is dropped; duplicate entries of a sparse matrix are summed
+    first, as in scipy.
 
     Parameters
     ----------
     matrix
-        A square sparse matrix or array of scipy, or a dense array of real numbers.
+        A square scipy sparse matrix or array, or a dense array of real numbers.
 
     Raises
     ------
     GraphError
-        If it is not a square matrix of finite numbers, its pattern is not symmetric, it has less than two
-        rows, or the graph is disconnected.
+        If it is not a square matrix of finite numbers, its pattern is not symmetric, it has fewer than two rows, or the
+        graph is disconnected.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
     if missing is not None:
         raise GraphError(
             f"from_scipy: entry {missing} is not zero but its mirror image is, expected a symmetric pattern; "
-            "if direction does not matter, give it matrix + matrix.T"
+            "if direction does not matter, pass matrix + matrix.T"
         )
     edges = nonzero.tocoo()
     return from_pairs(edges.row, edges.col, n, "from_scipy")

@@ -1,4 +1,4 @@
-"""Graphs from lists of edges, between nodes that are numbers or have names."""
+"""Graphs from edge lists, with nodes given by number or by name."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, Names, check, check_size
 
 _WHO = "from_edges"
-_PAIRS = "give pairs of whole numbers or of texts, such as [(0, 1), (1, 2)]"
+_PAIRS = "give pairs of whole numbers or of strings, such as [(0, 1), (1, 2)]"
 
 
 def from_edges(
     edges: ArrayLike | Iterable[tuple[Any, Any]], n: int | None = None, names: Sequence[Any] | bool | None = None
 ) -> Graph:
-    """Make the graph of a list of edges.
+    """Build a graph from a list of edges.
 
-    The order of the list and of the two ends does not matter; self-loops are dropped and duplicates, in either
+    The order of the edges and of their two ends does not matter; self-loops are dropped and duplicates, in either
     direction, are merged.
 
     Parameters
     ----------
     edges
-        Pairs of nodes: an array-like of shape (E, 2), an iterable of pairs, or a table of pandas, of which the columns
-        `source` and `target` are read (or `src, dst`; `from, to`; `u, v`; `node1, node2`), or else the first two. Nodes
-        are whole numbers from 0 without gaps. Where there are texts, nodes are names, numbered in the order of their
-        first appearance or, if all are whole numbers, of their size.
+        Pairs of nodes: an array-like of shape (E, 2), an iterable of pairs, or a pandas table, whose columns `source`
+        and `target` are read (or `src, dst`; `from, to`; `u, v`; `node1, node2`), otherwise its first two columns.
+        Nodes are whole numbers from 0 without gaps. If there are strings, nodes are names, numbered in order of first
+        appearance or, if all are whole numbers, in numerical order.
     n
-        The number of nodes; one more than the largest number in the list if not given.
+        The number of nodes; by default one more than the largest node number.
     names
-        True takes whole numbers in `edges` as names. A list of names fixes the order of the nodes: `edges` then holds
-        these names; if they are texts, it may also hold whole numbers, which are places in the list.
+        True treats whole numbers in `edges` as names. A list of names fixes the order of the nodes: `edges` then
+        contains these names; if the names are strings, it may also contain whole numbers, which are positions in the
+        list.
 
     Raises
     ------
     GraphError
-        If the list is not made of such pairs, there are less than two nodes, or the graph is disconnected.
+        If the list does not consist of such pairs, there are fewer than two nodes, or the graph is disconnected.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def from_edges(
 
 
 def _pairs(edges: Any) -> NDArray[np.int64] | list[Any]:
-    """Return pairs of whole numbers as an array, and pairs with texts among them as a list."""
+    """Return pairs of whole numbers as an array, and pairs that include strings as a list."""
     if hasattr(edges, "iloc") and hasattr(edges, "columns"):
         edges = _ends(edges)
     if hasattr(edges, "__array__") and getattr(getattr(edges, "dtype", None), "kind", "") not in ("O", "T", "U"):
@@ -89,10 +90,10 @@ def _pairs(edges: Any) -> NDArray[np.int64] | list[Any]:
 
 
 def _ends(table: Any) -> NDArray[Any]:
-    """Take the two columns of a table of pandas that hold the ends of edges."""
+    """Take the two columns of a pandas table that hold the ends of the edges."""
     heads = [str(head) for head in table.columns]
     if len(heads) < 2:
-        raise GraphError(f"{_WHO}: got a table of {len(heads)} columns, expected two, with the ends of each edge")
+        raise GraphError(f"{_WHO}: got a table of {len(heads)} columns, expected two: the ends of each edge")
     return np.column_stack([table.iloc[:, column].to_numpy() for column in end_columns(heads) or (0, 1)])
 
 
@@ -112,9 +113,7 @@ def _numbered(
         number = {name: place for place, name in enumerate(names)}
         unknown = next((name for name in called if name not in number), None)
         if unknown is not None:
-            raise GraphError(
-                f"{_WHO}: there is an edge at {show(unknown)}, expected one of the {len(names)} given names"
-            )
+            raise GraphError(f"{_WHO}: an edge names {show(unknown)}, expected one of the {len(names)} given names")
         ends = np.array([number[name] for name in called], dtype=np.int64)[ends]
     return names, ends.reshape(-1, 2)
 
@@ -127,12 +126,12 @@ def _word(edge: int | None, label: Any) -> str:
     is_whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool) and abs(int(label)) <= LARGEST
     if not (isinstance(label, str) or is_whole):
         what = "a name" if edge is None else f"a node of edge {edge} of the list"
-        raise check.fail(_WHO, what, label, "a text or a whole number")
+        raise check.fail(_WHO, what, label, "a string or a whole number")
     return str(label)
 
 
 def _count(pairs: NDArray[np.int64], n: int | None, names: Names) -> int:
-    """Return the number of nodes, when the pairs are known to be of nodes that exist."""
+    """Return the number of nodes, after checking that the pairs refer to existing nodes."""
     given = None if n is None else check.whole(_WHO, "n", n, 0, MOST_NODES)
     if names is not None and given not in (None, len(names)):
         raise check.fail(_WHO, "n", n, f"{len(names)}, the number of names")
@@ -145,11 +144,11 @@ def _count(pairs: NDArray[np.int64], n: int | None, names: Names) -> int:
             f"n = {count}"
         )
     if names is None and given is None:
-        few = largest < pairs.size  # before memory for that many nodes is asked for
+        few = largest < pairs.size  # before allocating memory for that many nodes
         used = np.count_nonzero(np.bincount(pairs.ravel())) if few else len(np.unique(pairs))
         if used != count:
             raise GraphError(
                 f"{_WHO}: the largest node is {largest} but there are only {used} different ones, expected nodes "
-                f"numbered from 0 without gaps; from_edges(edges, names=True) takes the numbers as names"
+                f"numbered from 0 without gaps; from_edges(edges, names=True) treats the numbers as names"
             )
     return count

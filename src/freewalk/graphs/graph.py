@@ -1,4 +1,4 @@
-"""The graph that walks live on: undirected, connected and immutable."""
+"""The graph class: undirected, connected and immutable."""
 
 from __future__ import annotations
 
@@ -34,35 +34,34 @@ if TYPE_CHECKING:
 class Graph:
     """An undirected connected graph of n >= 2 nodes 0..n-1, in compressed sparse rows.
 
-    The neighbours of node v are `indices[indptr[v]:indptr[v + 1]]`, in ascending order. That order is part of
-    the reproducibility contract: a walk that draws k goes to the k-th of them, on every runtime. There are no
-    self-loops and no duplicates: neither degrees nor hops ever count a node as its own neighbour, and whether
-    a walk may hold at a node is for its design to say.
+    The neighbours of node v are `indices[indptr[v]:indptr[v + 1]]`, in ascending order. That order is part of the
+    reproducibility contract: a walk that draws k moves to the k-th neighbour, on every runtime. There are no self-loops
+    and no duplicates: neither degrees nor hops count a node as its own neighbour; whether a walk may stay at a node is
+    up to its design.
 
-    The generators and `from_edges`, `from_networkx`, `from_scipy` and `read` make the arrays; given directly,
-    they are checked and, unless they are mapped from a file to be read only, copied.
+    The generators and `from_edges`, `from_networkx`, `from_scipy` and `read` build the arrays. Arrays passed directly
+    are checked and, unless they are mapped read-only from a file, copied.
 
-    A graph that `save` wrote and `read` has mapped stays in its file: all processes of a machine share it, and a pickle
-    of it holds the place of the file.
+    A graph written by `save` and mapped by `read` stays in its file: all processes on a machine share it, and a pickle
+    of it contains only the path of the file.
 
     Parameters
     ----------
     indptr
-        Where the neighbours of each node start in `indices`: n + 1 numbers from 0 to twice the edges.
+        Where the neighbours of each node start in `indices`: n + 1 numbers from 0 to twice the number of edges.
     indices
         The neighbours of node 0, then of node 1, and so on.
     name
-        What messages and records call the graph; it does not count when graphs are compared, and neither do the next
-        two.
+        The name used in messages and records. It is ignored when graphs are compared, as are the next two parameters.
     node_names
-        One text per node, all different, or None: nodes are then called by their numbers.
+        One string per node, all different; or None, in which case nodes are called by their numbers.
     positions
-        Where to draw each node, one row (x, y) per node, or None.
+        Where to draw each node: one row (x, y) per node, or None.
 
     Raises
     ------
     GraphError
-        If the arrays are not such a graph; the message says how.
+        If the arrays do not form such a graph; the message says why.
 
     Examples
     --------
@@ -103,21 +102,21 @@ class Graph:
 
     @classmethod
     def _as_saved(cls, *parts: Any) -> Graph:
-        """The graph of arrays that were those of a graph already, and so need no check."""
+        """A graph from the arrays of an existing graph, which need no check."""
         graph = object.__new__(cls)
         for field, value in zip(storing.Parts._fields, parts, strict=True):
             object.__setattr__(graph, field, value)
         return graph
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the graph to a binary file, which `fw.graphs.read` maps into memory instead of reading it.
+        """Write the graph to a binary file, which `fw.graphs.read` maps into memory instead of loading it.
 
-        The file is complete or absent: it is written block by block beside its place first.
+        The write is atomic: the file is complete or absent.
 
         Parameters
         ----------
         path
-            The file; an existing one is replaced. Any name will do, such as `roads.graph`.
+            The file, with any name, such as `roads.graph`; an existing file is replaced.
 
         Returns
         -------
@@ -146,11 +145,11 @@ class Graph:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether its edges lie in a file and not in memory."""
+        """Whether the edges are mapped from a file instead of held in memory."""
         return is_mapped(self.indptr) and is_mapped(self.indices)
 
     def node_name(self, node: int) -> str:
-        """What messages, tables and figures call a node: its name, or else its number.
+        """The name of a node in messages, tables and figures: its own name, or its number if it has none.
 
         Examples
         --------
@@ -162,7 +161,7 @@ class Graph:
         return str(number) if self.node_names is None else self.node_names[number]
 
     def node(self, name: Any) -> int:
-        """Return the number of a node, given its name, or its number where nodes have no names.
+        """Return the number of a node, given its name, or its number if nodes have no names.
 
         Raises
         ------
@@ -179,7 +178,7 @@ class Graph:
             return self._number(name)
         try:
             text = str(name)
-        except Exception:  # an object with a mind of its own
+        except Exception:  # an object that raises anything
             text = ""
         number = self._numbers.get(text)
         if number is None:
@@ -214,7 +213,7 @@ class Graph:
         return degrees
 
     def neighbours(self, node: int) -> NDArray[np.int32]:
-        """Return the neighbours of a node, in ascending order: a read-only view.
+        """Return the neighbours of a node in ascending order, as a read-only view.
 
         Raises
         ------
@@ -225,12 +224,12 @@ class Graph:
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
     def distances(self, nodes: ArrayLike) -> NDArray[np.int64]:
-        """Count the hops from each node to the nearest of `nodes`.
+        """Return the number of hops from each node to the nearest of `nodes`.
 
         Parameters
         ----------
         nodes
-            The number of a node, or an array of at least one.
+            A node number, or a non-empty array of node numbers.
 
         Raises
         ------
@@ -249,7 +248,7 @@ class Graph:
         return hop_distances(pattern(self.indptr, self.indices), np.atleast_1d(chosen))
 
     def adjacency(self) -> csr_array[np.float64, tuple[int, int]]:
-        """Return the adjacency matrix, 1.0 for each edge and direction, in arrays of its own.
+        """Return the adjacency matrix, with 1.0 for each edge in both directions, as a new matrix.
 
         Examples
         --------
@@ -262,10 +261,10 @@ class Graph:
         return pattern(self.indptr, self.indices.copy())
 
     def to_networkx(self) -> Any:
-        """Return the graph as a `networkx.Graph`, its nodes 0..n-1 in that order, or their names where they have some.
+        """Convert to a `networkx.Graph` with nodes 0..n-1 in that order, or their names if they have names.
 
-        Positions become the attribute `pos` of each node, where networkx looks for them. `from_networkx` makes the same
-        graph of it.
+        Positions become the node attribute `pos`, where networkx expects them. `from_networkx` converts the result back
+        to the same graph.
 
         Examples
         --------
@@ -304,12 +303,12 @@ class Graph:
         return zlib.crc32(self.indices.data, zlib.crc32(self.indptr.data))
 
     def __reduce__(self) -> tuple[type[Graph], tuple[Any, ...]]:
-        # Arrays come out of a pickle writeable, unless they are mapped: only the constructor makes a graph immutable.
+        # Unpickled arrays are writeable unless they are mapped; only the constructor makes a graph immutable.
         return (Graph._as_saved if self.is_mapped else Graph), self._parts  # type: ignore[return-value]
 
 
 def _were_checked(*arrays: NDArray[Any]) -> bool:
-    """Whether arrays are mapped from files whose content is known by a checksum: those of a graph that was saved."""
+    """Whether arrays are mapped from files with known checksums: those of a saved graph."""
     sources = [array.source if isinstance(array, Mapped) else None for array in arrays]
     return all(source is not None and source.checksum for source in sources)
 

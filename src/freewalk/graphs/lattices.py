@@ -1,4 +1,4 @@
-"""Graphs without chance: ring, path, grid, complete and star."""
+"""Deterministic graphs: ring, path, grid, complete and star."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ from freewalk.graphs.graph import Graph
 from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, check, check_size
 
-_COMPLETE_EDGE_BYTES = 60  # no pairs to be sorted
-_RING_EDGE_BYTES = 0  # nothing beside the nodes: its rows are written down as they are
+_COMPLETE_EDGE_BYTES = 60  # there are no pairs to sort
+_RING_EDGE_BYTES = 0  # only memory per node: its rows are written directly
 
 
 def ring(n: int) -> Graph:
-    """Make a cycle: node v is joined to v - 1 and v + 1 modulo n.
+    """Build a cycle: node v is joined to v - 1 and v + 1 modulo n.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def ring(n: int) -> Graph:
 
 
 def path(n: int) -> Graph:
-    """Make a line: node v is joined to v - 1 and v + 1 where they exist.
+    """Build a path: node v is joined to v - 1 and v + 1 where they exist.
 
     Parameters
     ----------
@@ -64,18 +64,17 @@ def path(n: int) -> Graph:
 
 
 def grid(rows: int, cols: int) -> Graph:
-    """Make a rectangle: row r, column c holds node r · cols + c, joined to those beside, above and below it.
+    """Build a rectangular grid: the node in row r, column c is r · cols + c, joined to its direct neighbours.
 
     Parameters
     ----------
     rows, cols
-        The sides, each at least 1, and at least 2 nodes in all. The border does not wrap around.
+        The side lengths, each at least 1, with at least 2 nodes in total. The border does not wrap around.
 
     Raises
     ------
     GraphError
-        If a side is not a whole number of at least 1, there is only one node, or the graph does
-        not fit into memory.
+        If a side is not a whole number of at least 1, there is only one node, or the graph does not fit into memory.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def grid(rows: int, cols: int) -> Graph:
 
 
 def complete(n: int) -> Graph:
-    """Join every node to every other one: n(n - 1) / 2 edges, hence for small n.
+    """Build a complete graph: every pair of nodes is joined, n(n - 1) / 2 edges in total.
 
     Parameters
     ----------
@@ -118,12 +117,12 @@ def complete(n: int) -> Graph:
 
 
 def star(n: int) -> Graph:
-    """Make a star: node 0 is the centre, joined to each of the n - 1 others.
+    """Build a star: node 0 is the centre, joined to each of the n - 1 others.
 
     Parameters
     ----------
     n
-        The number of nodes with the centre, at least 2 (networkx counts the others alone).
+        The number of nodes including the centre, at least 2 (networkx does not count the centre).
 
     Raises
     ------

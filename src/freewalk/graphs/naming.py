@@ -1,4 +1,4 @@
-"""What others call their nodes: names, and the numbers that these nodes get."""
+"""Node names from other libraries and files, and the node numbers they map to."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from freewalk.errors import GraphError
 from freewalk.graphs.structure import check
 
-# How the two columns of the ends of an edge are called in files and tables.
+# Usual names of the two columns that hold the ends of an edge, in files and tables.
 _HEADS = (
     ("source", "target"),
     ("src", "dst"),
@@ -21,7 +21,7 @@ _HEADS = (
 
 
 def distinct(names: Sequence[Any]) -> bool:
-    """Say whether these are different texts, none of them blank.
+    """Whether these are different strings, none of them blank.
 
     Examples
     --------
@@ -35,12 +35,12 @@ def distinct(names: Sequence[Any]) -> bool:
 
 
 def names_of(owner: str, nodes: Iterable[Any]) -> tuple[str, ...]:
-    """Name nodes that may be anything: by `str` or, where that makes two names equal or one blank, all by `repr`.
+    """Name nodes of any type: by `str` or, if that makes two names equal or one blank, all by `repr`.
 
     Raises
     ------
     GraphError
-        If `repr` does not tell them apart either.
+        If `repr` does not distinguish them either.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def names_of(owner: str, nodes: Iterable[Any]) -> tuple[str, ...]:
     for spell in (str, repr):
         try:
             names = tuple(spell(node) for node in listed)
-        except Exception:  # an object with a mind of its own
+        except Exception:  # an object that raises anything
             continue
         if distinct(names):
             return names
@@ -62,7 +62,7 @@ def names_of(owner: str, nodes: Iterable[Any]) -> tuple[str, ...]:
 
 
 def first_seen(words: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """List the different words in the order of their first appearance; and the place in that list of each.
+    """List the distinct words in order of first appearance, and the position of each word in that list.
 
     Examples
     --------
@@ -75,12 +75,12 @@ def first_seen(words: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def by_size(names: list[str], ends: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Put names that are all whole numbers in the order of their size; leave others as they are.
+    """Sort names numerically if all are whole numbers; otherwise leave the order unchanged.
 
     Parameters
     ----------
     names, ends
-        As `first_seen` gives them.
+        As returned by `first_seen`.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def by_size(names: list[str], ends: NDArray[np.int64]) -> tuple[tuple[str, ...],
     if not all(map(is_whole, names)):
         return tuple(names), ends
     digits = [name.lstrip("0") for name in names]
-    # By length, then digit by digit: int() refuses thousands of digits.
+    # Compared by length, then digit by digit: int() rejects thousands of digits.
     order = sorted(range(len(names)), key=lambda place: (len(digits[place]), digits[place], names[place]))
     rank = np.empty(len(names), dtype=np.int64)
     rank[order] = np.arange(len(names))
@@ -103,7 +103,7 @@ def by_size(names: list[str], ends: NDArray[np.int64]) -> tuple[tuple[str, ...],
 
 
 def is_whole(word: str) -> bool:
-    """Say whether a word is a whole number: digits, and nothing else.
+    """Whether a word is a whole number: digits only.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def is_whole(word: str) -> bool:
 
 
 def unless_numbers(names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the names, or None where they are the numbers that the nodes have anyway.
+    """Return the names, or None if they equal the node numbers.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def unless_numbers(names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def end_columns(heads: Sequence[str]) -> tuple[int, int] | None:
-    """Find the columns of the two ends of an edge by their heads, or None where there are none of the usual ones.
+    """Find the columns of the two ends of an edge by their headers; None if no usual header is present.
 
     Examples
     --------

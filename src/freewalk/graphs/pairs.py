@@ -1,4 +1,4 @@
-"""From pairs of nodes, in any order, to the one graph that they make."""
+"""Build a graph from pairs of nodes in any order."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,9 @@ def from_pairs(
     node_names: Names = None,
     positions: NDArray[np.float64] | None = None,
 ) -> Graph:
-    """Make the graph of n nodes with an edge between first[e] and second[e] for each e.
+    """Build the graph of n nodes with an edge between first[e] and second[e] for each e.
 
-    Self-loops are dropped, duplicates in either direction merged: O(n + edges) up to the sort of each row.
+    Self-loops are dropped and duplicates in either direction merged: O(n + edges), apart from sorting each row.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def from_pairs(
     Raises
     ------
     GraphError
-        If there are less than two nodes, or more than one component.
+        If there are fewer than two nodes, or more than one component.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def from_pairs(
     first = first[different].astype(np.int32)
     second = second[different].astype(np.int32)
     both_ways = (np.concatenate([first, second]), np.concatenate([second, first]))
-    ones = np.ones(2 * len(first), dtype=np.bool_)  # a sum of booleans cannot overflow, however many duplicates
+    ones = np.ones(2 * len(first), dtype=np.bool_)  # a sum of booleans cannot overflow
     matrix = coo_array((ones, both_ways), shape=(n, n)).tocsr()
-    matrix.sum_duplicates()  # sorts the rows as well
+    matrix.sum_duplicates()  # also sorts the rows
     return Graph(read_only(matrix.indptr.astype(np.int64)), read_only(matrix.indices), name, node_names, positions)

@@ -1,4 +1,4 @@
-"""Preferential attachment: the rich get richer."""
+"""Preferential attachment graphs."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,23 +8,23 @@ from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, check, check_size
 from freewalk.rng import MORE, pick, word_pair
 
-# The streams below it are the walks' own; word k of step v is the k-th draw of node v. Never changed.
-# An end of an edge is picked with 32-bit arithmetic.
+# Word k of step v is the k-th draw of node v, in a stream apart from those of the walks; this must never change.
+# An edge end is picked with 32-bit arithmetic.
 _MOST_EDGES = 2**31 - 1
 
 
 def barabasi_albert(n: int, m: int, seed: int = 0) -> Graph:
-    """Make a graph with hubs: each new node is joined to m distinct nodes, in proportion to their degrees.
+    """Build a graph with hubs: each new node is joined to m distinct nodes, in proportion to their degrees.
 
-    It starts as a star of m + 1 nodes, as in networkx, and has m(n - m) edges. In a large graph the share of
-    nodes with degree d >= m is 2m(m + 1) / (d(d + 1)(d + 2)).
+    It starts as a star of m + 1 nodes, as in networkx, and has m(n - m) edges. In a large graph the fraction of nodes
+    with degree d >= m is 2m(m + 1) / (d(d + 1)(d + 2)).
 
     Parameters
     ----------
     n
         The number of nodes, at least 2.
     m
-        How many nodes a new one is joined to, from 1 to n - 1.
+        The number of nodes that each new node is joined to, from 1 to n - 1.
     seed
         The same seed gives the same graph.
 
@@ -56,10 +56,10 @@ def barabasi_albert(n: int, m: int, seed: int = 0) -> Graph:
 
 
 def attach(n: int, m: int, seed: np.uint64, ends: NDArray[np.int32], last_met: NDArray[np.int32]) -> None:
-    """List the two ends of each edge in `ends`, one edge after the other; `last_met` is room for n zeros.
+    """Write the two ends of each edge to `ends`, edge after edge; `last_met` is a buffer of n zeros.
 
-    A uniform entry of that list is a node drawn in proportion to its degree. A new node draws from the edges
-    that were there before it, again when it meets a node that it is joined to already.
+    A uniform entry of that list is a node drawn in proportion to its degree. A new node draws from the edges that
+    existed before it, and draws again if it hits a node to which it is already joined.
 
     Examples
     --------

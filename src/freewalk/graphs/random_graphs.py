@@ -11,7 +11,7 @@ from freewalk.graphs.strays import join_strays
 from freewalk.graphs.structure import MOST_NODES, check, check_size
 from freewalk.rng import generator
 
-# What separates these draws from all others made with the same seed; never changed.
+# Separates these draws from all others with the same seed; must never change.
 _SKIPS = 101
 _JOINS = 102
 _REWIRES = 103
@@ -19,15 +19,14 @@ _MOST_REDRAWS = 1e8  # half a minute
 
 
 def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
-    """Make G(n, p): each of the n(n - 1) / 2 pairs of nodes is an edge with probability p, independently.
+    """Build G(n, p): each of the n(n - 1) / 2 pairs of nodes is an edge with probability p, independently.
 
-    The pairs between two edges are skipped by geometric draws (Batagelj and Brandes, 2005), so that time and
-    memory are O(n + edges).
+    Pairs between two edges are skipped by geometric draws (Batagelj and Brandes, 2005), so time and memory are O(n +
+    edges).
 
-    Such a graph may leave a few nodes out of its one large component: about 45 when n = 10^6 and the mean
-    degree is 10. A walk needs a connected graph, so **when at least 99 % of the nodes form one component,
-    each stray component is joined to it by one more edge**, between a uniform node of each, and the name of
-    the graph says how many were.
+    Such a graph may leave a few nodes outside its one large component: about 45 for n = 10^6 and mean degree 10. A walk
+    needs a connected graph, so **if at least 99 % of the nodes form one component, each stray component is joined to it
+    by one additional edge** between a uniform node of each; the name of the graph then states how many were joined.
 
     Parameters
     ----------
@@ -41,8 +40,8 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
     Raises
     ------
     GraphError
-        If a parameter is out of range, the graph does not fit into memory, or its largest component has less than
-        99 % of the nodes.
+        If a parameter is out of range, the graph does not fit into memory, or its largest component has less than 99 %
+        of the nodes.
 
     References
     ----------
@@ -67,14 +66,14 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
 
 
 def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> NDArray[np.int64]:
-    """Choose each of 0..total-1 with probability p; those chosen, ascending."""
+    """Choose each of 0..total-1 with probability p; return the chosen numbers in ascending order."""
     found = [np.empty(0, dtype=np.int64)]
     last = -1
     while p > 0 and last < total:
         expected = p * (total - 1 - last)
-        # Four standard deviations more than are needed: a second round is rare.
+        # Four standard deviations more than expected, so a second round is rare.
         skips = random.geometric(p, size=math.ceil(expected + 4 * math.sqrt(expected)) + 16)
-        # A skip of total + 1 <= 2^61 passes the end from anywhere: the sum does so before it can wrap around.
+        # A skip of total + 1 <= 2^61 passes the end from anywhere, so the sum does so before it can wrap around.
         places = last + np.cumsum(np.minimum(skips, total + 1))
         past = np.flatnonzero(places >= total)
         if past.size:
@@ -87,7 +86,7 @@ def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> NDArray[
 
 
 def pair_of(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the pair u < v of a given number, when (0, 1), (0, 2), (1, 2), (0, 3), … are counted from 0.
+    """Return the pair u < v with a given number, when (0, 1), (0, 2), (1, 2), (0, 3), … are numbered from 0.
 
     number = v(v - 1) / 2 + u, for v below 2^31.
 
@@ -97,26 +96,26 @@ def pair_of(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     (array([0, 0, 1, 0]), array([1, 2, 2, 3]))
     """
     larger = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
-    # The float is right to a fraction of 1, so that its integer part may be one off, either way.
+    # The float is accurate to a fraction of 1, so its integer part may be off by one in either direction.
     larger -= larger * (larger - 1) // 2 > number
     larger += larger * (larger + 1) // 2 <= number
     return number - larger * (larger - 1) // 2, larger
 
 
 def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
-    """Make a small world: a ring of nodes joined to their k nearest, each edge rewired with probability p.
+    """Build a small world: a ring where each node is joined to its k nearest, each edge rewired with probability p.
 
-    A rewired edge keeps its near end v (it was v to v + j, j = 1..k/2) and moves its far end to a uniform
-    node, drawn again while that makes a self-loop or an edge that exists. It stays where it is when v is
-    joined to all others. The graph has exactly n · k / 2 edges.
+    A rewired edge keeps its near end v (it was v to v + j, j = 1..k/2) and moves its far end to a uniform node, redrawn
+    while that makes a self-loop or a duplicate edge. It stays in place if v is joined to all other nodes. The graph has
+    exactly n · k / 2 edges.
 
     Parameters
     ----------
     n
         The number of nodes, at least 3.
     k
-        How many nearest nodes: even, from 2 to n - 1, and best well below n, where redraws become many: 10^8 of
-        them are refused.
+        The number of nearest neighbours: even, from 2 to n - 1. It should be well below n, because close to n rewiring
+        needs many redraws; parameters that would need 10^8 of them are rejected.
     p
         The probability that an edge is rewired, from 0 to 1.
     seed
@@ -125,8 +124,8 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
     Raises
     ------
     GraphError
-        If a parameter is out of range, the graph does not fit into memory, or rewiring cut it, which is likely for
-        k = 2 only: unlike in `erdos_renyi`, no edge is added to mend it.
+        If a parameter is out of range, the graph does not fit into memory, or rewiring disconnected it, which is likely
+        for k = 2 only. Unlike in `erdos_renyi`, no edge is added to repair it.
 
     References
     ----------
@@ -145,9 +144,9 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
     p = check.probability(who, "p", p)
     seed = check.seed(who, seed)
     check_size(who, n, n * k // 2)
-    free = n - 1 - k  # places where an edge of a node can go
+    free = n - 1 - k  # possible new ends for an edge of a node
     if k > free > 0 and p * n * k / 2 * n / free > _MOST_REDRAWS:
-        raise check.fail(who, "k", k, f"a number well below n = {n}: a free place would hardly be found")
+        raise check.fail(who, "k", k, f"a number well below n = {n}: rewiring would hardly find a free place")
     near, far = _rewired(n, k // 2, p, generator(seed, _REWIRES))
     return from_pairs(near, far, n, f"watts_strogatz({n}, {k}, {p}, seed={seed})")
 
@@ -164,7 +163,7 @@ def _rewired(n: int, reach: int, p: float, random: np.random.Generator) -> tuple
         pending = pending[degrees[near[pending]] < n - 1]
         start = near[pending]
         end = random.integers(n, size=pending.size)
-        # An edge that still waits keeps its place, so that there is always one for it to stay in.
+        # An edge that has not been rewired yet keeps its place, so it can always stay there.
         forward = (end - start) % n
         length = np.minimum(forward, n - forward)
         in_reach = (length > 0) & (length <= reach)

@@ -1,4 +1,4 @@
-"""Graphs from files: lists of edges, GraphML, GML, and what `Graph.save` wrote."""
+"""Graphs from files: edge lists, GraphML, GML, and files written by `Graph.save`."""
 
 import csv
 import os
@@ -22,45 +22,45 @@ from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import check, check_size
 from freewalk.mapping import is_ours
 
-_LONGEST = 100_000  # letters of a line: a file that is not text need not have lines
+_LONGEST = 100_000  # characters per line: a file that is not text need not have lines
 _SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma", "": "blanks"}
 _NOT_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f\ufffd]")
 
 
 def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
-    r"""Read the graph in a file.
+    r"""Read a graph from a file.
 
-    A file that `Graph.save` wrote, which is known by its first bytes, is mapped into memory: it stays where it is and
-    is shared by all processes of the machine.
+    A file written by `Graph.save`, recognized by its first bytes, is mapped into memory: it stays on disk and is shared
+    by all processes on the machine.
 
-    A name that ends in `.graphml` or `.gml` is read by networkx and converted as `from_networkx` does: nodes in the
-    order of the file, direction ignored, positions kept. Nodes are called by their `label` where every one has another
-    label, and otherwise by their id.
+    Files ending in `.graphml` or `.gml` are read by networkx and converted as in `from_networkx`: nodes in file order,
+    directions ignored, positions kept. Nodes are named by their `label` if all labels are different, otherwise by their
+    id.
 
-    Any other file is a list of edges: text in UTF-8, two nodes per line, separated by blanks, commas, semicolons or
-    tabs (the first line decides which). Names that hold a separator stand in double quotes. `#` starts a comment, and
-    blank lines are skipped. Further columns, such as a weight, are ignored. The first line is a header if it has the
-    words `source` and `target` (or `src, dst`; `from, to`; `u, v`; `node1, node2`), which then say which columns to
-    read; or if all other lines hold whole numbers and it does not. Self-loops are dropped and duplicate edges, in
-    either direction, merged.
+    Any other file is an edge list: UTF-8 text with two nodes per line, separated by blanks, commas, semicolons or tabs
+    (the first line decides which). Names that contain a separator are in double quotes. `#` starts a comment, and blank
+    lines are skipped. Further columns, such as a weight, are ignored. The first line is a header if it contains the
+    words `source` and `target` (or `src, dst`; `from, to`; `u, v`; `node1, node2`), which then determine the columns to
+    read; or if all other lines contain whole numbers and it does not. Self-loops are dropped and duplicate edges, in
+    either direction, are merged.
 
-    In such a list nodes that are the whole numbers 0 to n - 1, without gaps, keep these numbers and have no names. Any
-    others become names, numbered in the order of their first appearance or, where all are whole numbers, of their size.
+    In an edge list, nodes that are the whole numbers 0 to n - 1 without gaps keep these numbers and have no names. All
+    others become names, numbered in order of first appearance or, if all are whole numbers, in numerical order.
 
     Parameters
     ----------
     path
-        The file. Its name becomes the name of the graph, unless the file holds another.
+        The file. Its name becomes the name of the graph, unless the file contains one.
     verify
-        Whether a mapped file is read once to compare its checksums and to see that no edge leads out of it: about a
-        second for each gigabyte, if it is in the page cache. Without it a file is open at once; use that for your own
-        files only, since a walk on a damaged graph may crash. The header and the size are checked in any case.
+        Whether to read a mapped file once, to compare its checksums and to check that all edges are within the graph:
+        about one second per gigabyte if it is in the page cache. Without it the file opens immediately; use that for
+        your own files only, since a walk on a damaged graph may crash. The header and the size are always checked.
 
     Raises
     ------
     GraphError
-        If the file cannot be read or understood (the message names the line), there are less than two nodes, or the
-        graph is disconnected.
+        If the file cannot be read or parsed (the message names the line), there are fewer than two nodes, or the graph
+        is disconnected.
 
     Examples
     --------
@@ -81,13 +81,13 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
             return Graph._as_saved(*storing.opened(file, verify=verify))
         if file.suffix.lower() in (".graphml", ".gml"):
             return _read_markup(file)
-        # What is not UTF-8 is found, with its line, by the character that replaces it.
+        # Bytes that are not UTF-8 are found, with their line, by the replacement character.
         with file.open(encoding="utf-8-sig", errors="replace") as stream:
             names, ends = first_seen(chain.from_iterable(_edges(file, stream)))
     except OSError as error:
         raise GraphError(
-            f"read: {_shown(file)}: cannot be read ({error.strerror or error}), expected a list of edges, GraphML, "
-            "GML or what Graph.save wrote"
+            f"read: {_shown(file)}: cannot be read ({error.strerror or error}), expected an edge list, GraphML, "
+            "GML or a file written by Graph.save"
         ) from error
     if _is_header(names, ends):
         words = len(set(ends[:2].tolist()))
@@ -107,7 +107,7 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
 
 
 def _edges(file: Path, stream: TextIO) -> Iterator[tuple[str, str]]:
-    """Yield the two words of each line that hold the ends of an edge; those of a header too."""
+    """Yield the two words of each line that are the ends of an edge, including those of a header."""
     lines = _lines(file, stream)
     head = next(lines, None)
     if head is None:
@@ -127,7 +127,7 @@ def _edges(file: Path, stream: TextIO) -> Iterator[tuple[str, str]]:
 
 
 def _lines(file: Path, stream: TextIO) -> Iterator[tuple[int, str]]:
-    """Yield what the lines hold, with their numbers: no comments, and not the attributes that networkx writes."""
+    """Yield the content of the lines with their numbers, without comments and the attributes that networkx writes."""
     for number, line in enumerate(iter(partial(stream.readline, _LONGEST), ""), start=1):
         if len(line) >= _LONGEST or _NOT_TEXT.search(line):
             raise GraphError(f"read: {_shown(file)}, line {number}: got {show(line)}, expected lines of text in UTF-8")
@@ -156,7 +156,7 @@ def _split(content: str, separator: str) -> list[str]:
 
 
 def _is_header(names: list[str], ends: NDArray[np.int64]) -> bool:
-    """Say whether the first edge is the header of the table; never if its words are met again."""
+    """Whether the first edge is the header of the table; never if its words occur again."""
     if not names:
         return False
     first = [names[end] for end in ends[:2]]
@@ -179,7 +179,7 @@ def _read_markup(file: Path) -> Graph:
         raise GraphError(f"read: {_shown(file)}, line {error.position[0]}: not well-formed XML ({error})") from error
     except OSError:
         raise
-    except Exception as error:  # networkx has many
+    except Exception as error:  # networkx raises many kinds
         kind = "GML" if is_gml else "GraphML"
         raise GraphError(f"read: {_shown(file)}: not {kind} that networkx can read ({show(str(error))})") from error
     labels = tuple(str(label) for _, label in graph.nodes(data="label", default=""))
@@ -188,7 +188,7 @@ def _read_markup(file: Path) -> Graph:
 
 
 def _title(file: Path) -> str:
-    """Return the name of a file as a text, even where its letters are in no known encoding."""
+    """Return the name of a file as text, even if its characters are in no known encoding."""
     return file.name.encode(errors="replace").decode()
 
 

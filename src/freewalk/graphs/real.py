@@ -1,4 +1,4 @@
-"""Real networks, from the collections in the package topohub."""
+"""Real networks from the collections in the topohub package."""
 
 import json
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ _DEPTH = 3  # of "caida/2024-08/1103"
 
 @dataclass(frozen=True)
 class Collection:
-    """Where networks come from, and under which terms.
+    """A source of networks and its terms of use.
 
     Attributes
     ----------
     about
-        What they are.
+        What the networks are.
     source
         Who made them.
     licence
@@ -67,18 +67,18 @@ COLLECTIONS = {
 
 
 def topology(name: str) -> Graph:
-    """Return a real network by its name, such as "topozoo/Abilene", with the names and places of its nodes.
+    """Return a real network by name, such as "topozoo/Abilene", with node names and positions.
 
-    Networks come with the package topohub: pip install "freewalk[topologies]". `topologies` lists them; the collections
+    Networks come with the package topohub: pip install "freewalk[topologies]". `topologies` lists them. The collections
     are the Internet Topology Zoo ("topozoo"), SNDlib ("sndlib"), providers as measured by CAIDA ("caida"), and
-    synthetic "backbone" and "gabriel" graphs. topohub is under the MIT licence and states no licence of its own for
-    what it took from the first three: cite their sources, and for "caida" accept CAIDA's Acceptable Use Agreement.
-    `freewalk list topozoo` shows source and terms.
+    synthetic "backbone" and "gabriel" graphs. topohub is under the MIT licence and states no licence for the data it
+    took from the first three: cite their sources, and for "caida" accept CAIDA's Acceptable Use Agreement. `freewalk
+    list topozoo` shows source and terms.
 
-    Nodes are numbered in the order of the file. Positions are longitude and latitude where the collection has them
-    (all but "gabriel" and some of "sndlib"). A name that appears again gets a number, "London (2)", and a node without
-    a name is called by its own, "node 17". Directions are ignored, parallel links merged and links from a node to
-    itself dropped. What topohub 1.5 holds is connected; a network that is not would be refused.
+    Nodes are numbered in file order. Positions are longitude and latitude if the collection has them (all but "gabriel"
+    and some of "sndlib"). A repeated node name gets a number, "London (2)", and a node without a name is called, for
+    example, "node 17". Directions are ignored, parallel links merged and self-loops dropped. All networks in topohub
+    1.5 are connected; a disconnected one would be rejected.
 
     Parameters
     ----------
@@ -115,12 +115,12 @@ def topology(name: str) -> Graph:
 
 
 def topologies(collection: str | None = None) -> list[str]:
-    """List the names that `topology` knows.
+    """List the names that `topology` accepts.
 
     Parameters
     ----------
     collection
-        "topozoo", "sndlib", "caida", "backbone" or "gabriel"; None: all of them.
+        "topozoo", "sndlib", "caida", "backbone" or "gabriel"; None lists all of them.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def _folder() -> Any:
 
 
 def _listed(folder: Any, prefix: str) -> list[str]:
-    """The files below a folder without their endings, numbers in the order of their size."""
+    """The files in a folder without their suffixes, numbers in numerical order."""
     if prefix.count("/") > _DEPTH or not folder.is_dir():
         return []
     found: list[str] = []
@@ -161,7 +161,7 @@ def _listed(folder: Any, prefix: str) -> list[str]:
 
 
 def _hint(asked: str, known: list[str]) -> str:
-    """What was probably meant; a name without its collection is found too."""
+    """What was probably meant; a name without its collection is also found."""
     last = asked.rpartition("/")[2].lower()
     same = [name for name in known if name.rpartition("/")[2].lower() == last][:3]
     if same:
@@ -173,7 +173,7 @@ def _hint(asked: str, known: list[str]) -> str:
 
 
 def _different(names: list[Any]) -> tuple[str, ...]:
-    """Different names for all nodes.
+    """Distinct names for all nodes.
 
     Examples
     --------

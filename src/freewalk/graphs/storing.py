@@ -1,4 +1,4 @@
-"""Graphs in binary files, mapped where they lie: compressed sparse rows, names and positions."""
+"""Memory-mapped graph files: compressed sparse rows, names and positions."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ _TYPES = {"indptr": "i8", "indices": "i4", "positions": "f8", "names": "u1"}
 
 
 class Parts(NamedTuple):
-    """What a graph is made of."""
+    """The parts of a graph."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -26,7 +26,7 @@ class Parts(NamedTuple):
 
 
 def write(parts: Parts, path: str | os.PathLike[str]) -> Path:
-    """Write a graph to a file that is complete or absent, block by block."""
+    """Write a graph to a file atomically, block by block."""
     file = check.path("save", "path", path)
     arrays: dict[str, NDArray[Any]] = {"indptr": parts.indptr, "indices": parts.indices}
     if parts.positions is not None:
@@ -41,15 +41,15 @@ def write(parts: Parts, path: str | os.PathLike[str]) -> Path:
 
 
 def opened(path: str | os.PathLike[str], *, verify: bool = True) -> Parts:
-    """Map the graph in a file.
+    """Map a graph file.
 
-    `verify` reads all of it once: the checksums, and that no row and no edge leads out of the arrays. That rows are
-    sorted, edges have their reverse and all nodes are connected was checked before it was saved.
+    `verify` reads all of it once to check the checksums and that all rows and edges are within the arrays. Sorted rows,
+    reverse edges and connectivity were checked before it was saved.
 
     Raises
     ------
     GraphError
-        If the file is missing, truncated, changed or no such file.
+        If the file is missing, truncated, modified or not a graph file.
     """
     table = mapping.opened(path, _KIND, verify=False, check=check)
     arrays, title = table.arrays, table.attributes.get("name")
@@ -73,7 +73,7 @@ def opened(path: str | os.PathLike[str], *, verify: bool = True) -> Parts:
 
 
 class _Limits:
-    """Refuses places outside of the arrays: compiled code trusts them."""
+    """Rejects positions outside the arrays, which compiled code does not check."""
 
     def __init__(self, path: str, n: int, entries: int) -> None:
         self.path, self.n, self.entries, self.last = path, n, entries, 0

@@ -1,4 +1,4 @@
-"""The few nodes that a random graph leaves out of its one large component."""
+"""Join the few nodes that a random graph leaves outside its one large component."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ def join_strays(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Join each stray component to the main one by one edge, between a uniform node of each.
 
-    Nothing is joined when the largest component has less than 99 % of the nodes: that is not a graph with a
-    few strays but a disconnected one, and joining its pieces would make a graph of another kind.
+    Nothing is joined if the largest component has less than 99 % of the nodes: then the graph does not just have a few
+    strays, it is disconnected, and joining its pieces would make a different kind of graph.
 
     Parameters
     ----------

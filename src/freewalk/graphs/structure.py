@@ -1,6 +1,6 @@
-"""What makes a pair of CSR arrays a graph that can be walked; each check is O(n + edges), and goes block by block.
+"""Checks that a pair of CSR arrays is a walkable graph; each is O(n + edges) and works block by block.
 
-The arrays may lie in a file: beside them, a check takes 12 bytes of memory per node.
+The arrays may be mapped from a file: a check needs 12 additional bytes of memory per node.
 """
 
 from collections.abc import Iterator
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 check = Checks(GraphError)
 MOST_NODES = 2**31 - 1  # a node is an int32 in `Graph.indices`
-# What making a graph takes at its peak, measured; the graph itself keeps a tenth of it.
+# Peak memory while building a graph, as measured; the graph itself keeps a tenth of it.
 _NODE_BYTES = 60
 _EDGE_BYTES = 120
-_EDGE_NUMBERS = 32  # that are computed for each edge of a block
+_EDGE_NUMBERS = 32  # computed for each edge of a block
 _SIZES_SHOWN = 5
 
 Names = tuple[str, ...] | None
 
 
 def check_size(owner: str, n: int, edges: float, edge_bytes: int = _EDGE_BYTES) -> None:
-    """Raise a GraphError unless there is memory to make a graph of that size.
+    """Raise a GraphError unless there is enough memory to build a graph of this size.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def check_size(owner: str, n: int, edges: float, edge_bytes: int = _EDGE_BYTES) 
 
 
 def pattern(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "csr_array[np.float64, tuple[int, int]]":
-    """Return the arrays as a scipy matrix of ones, which shares `indices` with them.
+    """Return the arrays as a scipy matrix of ones that shares `indices`.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def pattern(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "csr_array
 
 
 def _of_one_type(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Indices and indptr for scipy, which wants one type: 32 bits halve its memory, and hold all but huge graphs."""
+    """Indices and indptr with one dtype, as scipy requires: 32 bits halve its memory and suffice for most graphs."""
     fits = len(indices) < 2**31
     starts: NDArray[Any] = indptr.astype(np.int32 if fits else np.int64)
     ends: NDArray[Any] = np.asarray(indices) if fits else indices.astype(np.int64)
@@ -61,22 +61,22 @@ def _of_one_type(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> tuple
 
 
 def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names = None) -> None:
-    """Raise a GraphError unless the arrays are a connected graph in the canonical form of `Graph`.
+    """Raise a GraphError unless the arrays form a connected graph in the canonical form of `Graph`.
 
     Parameters
     ----------
     owner
-        Who objects, the first word of the message.
+        The first word of the message.
     indptr, indices
-        The arrays of the CSR form.
+        The arrays in CSR form.
     names
-        What messages call the nodes.
+        The node names used in messages.
 
     Raises
     ------
     GraphError
-        If the arrays do not fit together, a row is not strictly ascending or holds its own node, an edge has no
-        reverse, or the graph falls into components.
+        If the arrays do not fit together, a row is not strictly ascending or contains its own node, an edge has no
+        reverse, or the graph is disconnected.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.i
 
 
 def check_bounds(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
-    """Raise a GraphError unless all rows and edges lie within the arrays: all that compiled code trusts.
+    """Raise a GraphError unless all rows and edges lie within the arrays, which compiled code relies on.
 
     Examples
     --------
@@ -113,12 +113,12 @@ def check_bounds(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int3
 
 
 def edge_blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """Go through the edges, both directions of each, some ten thousand at a time.
+    """Iterate over the edges, in both directions, some ten thousand at a time.
 
     Yields
     ------
     tuple
-        The places of some edges in `indices`, and the node at which each of them begins.
+        The positions of some edges in `indices`, and the start node of each.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _called(node: int, names: Names) -> str:
 
 
 def _check_rows(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names) -> None:
-    before = -1, -1  # the last edge of the block before
+    before = -1, -1  # the last edge of the previous block
     for edges, rows in edge_blocks(indptr):
         ends = indices[edges]
         loops = np.flatnonzero(rows == ends)
@@ -169,7 +169,7 @@ def _check_rows(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32
 
 
 def one_way(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[int, int] | None:
-    """Find an edge whose reverse is missing, or None when there is none; rows are strictly ascending.
+    """Find an edge whose reverse is missing, or None if there is none; rows must be strictly ascending.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def one_way(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[int, int] | No
         if not _has_reverse(indptr, indices, rows[chosen], indices[edges][chosen]).all():
             break
     else:
-        # Each edge to a later node has its reverse, and there are as many of the others: they are those.
+        # Every edge to a later node has a reverse, and there are equally many other edges: they are these reverses.
         if 2 * upwards == len(indices):
             return None
     for edges, rows in edge_blocks(indptr):
@@ -196,7 +196,7 @@ def one_way(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[int, int] | No
 def _has_reverse(
     indptr: NDArray[Any], indices: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """By edge: whether its start is among the neighbours of its end, by a binary search in all rows at once."""
+    """Per edge: whether its start is among the neighbours of its end, by a binary search in all rows at once."""
     low, stop = indptr[ends].astype(np.int64), indptr[ends + np.int64(1)].astype(np.int64)
     length = stop - low
     while length.max(initial=0) > 0:
@@ -213,13 +213,13 @@ def _is_connected(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> bool
     from scipy.sparse.csgraph import breadth_first_order
 
     n = len(indptr) - 1
-    # A search looks at no entries, so that they need no room.
+    # The search does not read the entries, so they need no memory.
     matrix = csr_array((constant(1.0, len(indices)), *_of_one_type(indptr, indices)), shape=(n, n))
     return len(breadth_first_order(matrix, 0, return_predecessors=False)) == n
 
 
 def component_labels(matrix: "csr_array[np.float64, tuple[int, int]]") -> NDArray[np.int32]:
-    """Label the component of each node from 0 on; an edge counts both ways.
+    """Label the component of each node, counting from 0; edges are undirected.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def component_labels(matrix: "csr_array[np.float64, tuple[int, int]]") -> NDArra
 
 
 def check_connected(owner: str, labels: NDArray[np.int32], names: Names = None) -> None:
-    """Raise a GraphError that counts the components, unless there is one.
+    """Raise a GraphError that counts the components, unless there is only one.
 
     Examples
     --------
@@ -255,13 +255,13 @@ def check_connected(owner: str, labels: NDArray[np.int32], names: Names = None) 
     )
     raise GraphError(
         f"{owner}: disconnected, {len(sizes)} components of {shown}{more} nodes ({example}), expected 1: no "
-        "walk would reach them all; add edges, or take the largest, with networkx: "
+        "walk would reach them all; add edges, or take the largest component, with networkx: "
         "from_networkx(g.subgraph(max(networkx.connected_components(g), key=len)))"
     )
 
 
 def hop_distances(matrix: "csr_array[np.float64, tuple[int, int]]", nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the hops from each node of a connected graph to the nearest of some, in O((n + edges) log n).
+    """Count the hops from each node of a connected graph to the nearest given node, in O((n + edges) log n).
 
     Examples
     --------

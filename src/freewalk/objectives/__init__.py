@@ -1,8 +1,7 @@
-"""What is learned: a loss at each node, and the data that never leave it.
+"""Objectives: one loss per node, computed from data that never leave the node.
 
-`LeastSquares` and `Logistic` run on every runtime. A loss of one's own that looks at its data only through
-aᵀx subclasses `Predictor` and does so too; any other subclasses `Objective` and runs on the `reference`
-runtime.
+`LeastSquares` and `Logistic` run on every runtime, and so does your own loss if it depends on its data only through aᵀx
+and subclasses `Predictor`. Any other loss subclasses `Objective` and runs on the `reference` runtime.
 """
 
 from freewalk.objectives.least_squares import LeastSquares

@@ -23,33 +23,34 @@ Floats = NDArray[np.float64]
 
 @final
 class LeastSquares(Predictor):
-    """f_v(x) = c_v · (the mean over the samples of node v of ½(aᵀx − y)², plus ridge/2 ‖x‖²).
+    """Linear regression: f_v(x) = c_v · (mean over the samples of node v of ½(aᵀx − y)², plus ridge/2 ‖x‖²).
 
-    What is minimised is f(x) = (1/n) Σ_v f_v(x). The factors c_v are 1 unless `weight_by` or `relays` is given. The
-    constants are L_v = c_v · (λ_max(A_vᵀA_v / m_v) + ridge): ‖a‖² for one sample per node and no ridge.
+    The objective is f(x) = (1/n) Σ_v f_v(x). The factors c_v are 1 unless `weight_by` or `relays` is given. The
+    smoothness constants are L_v = c_v · (λ_max(A_vᵀA_v / m_v) + ridge), which is ‖a‖² for one sample per node and no
+    ridge.
 
     Parameters
     ----------
     features
-        One row per sample.
+        The feature matrix, one row per sample.
     targets
-        One number per sample.
+        The targets, one number per sample.
     nodes
-        The node of each sample: its number, or its name together with `graph` (where names are numbers themselves, only
-        names are taken). Without it every sample is a node, in order.
+        The node of each sample, as a number or, together with `graph`, a name (if names are themselves numbers, only
+        names are accepted). By default every sample is its own node, in order.
     ridge
-        Strength of the ridge term.
+        The strength of the ridge term.
     heavy
         The nodes known to be heavy, if any.
     weight_by
-        What counts the same in f: "node", every node that has data, or "sample", every sample (c_v = n m_v / N: the
-        loss is then the mean over all N samples, and `mse` the pooled mean squared error).
+        What has equal weight in f: "node", every node with data, or "sample", every sample (c_v = n m_v / N; the loss
+        is then the mean over all N samples, and `mse` the pooled mean squared error).
     relays
-        The nodes without data: True for all nodes of `graph` that have none, or a list of them. A relay forwards the
-        model and leaves it as it is. It is one of the n nodes, with f_v = 0, and its importance (its entry in
-        `smoothness`) is the smallest L_v of the nodes with data.
+        The nodes without data: True for all nodes of `graph` that have none, or a list of nodes. A relay forwards the
+        model unchanged. It is one of the n nodes, with f_v = 0, and its importance (its entry in `smoothness`) is the
+        smallest L_v of the nodes with data.
     graph
-        The graph, or a list with the names of its nodes in order; it is not kept.
+        The graph, or a list of its node names in order; it is not stored.
 
     Examples
     --------
@@ -90,20 +91,20 @@ class LeastSquares(Predictor):
         return prediction - target
 
     def measure(self, x: ArrayLike) -> dict[str, float]:
-        """Return loss and mean squared error of a model."""
+        """Return the loss and mean squared error of a model."""
         return {"loss": self.loss(x), "mse": self.mse(x)}
 
     def measures_of(self, fit: Floats, penalty: Floats) -> dict[str, Floats]:
-        """Return loss and mean squared error from what compiled code sums up."""
+        """Return the loss and mean squared error from the sums that compiled code computes."""
         return {"loss": fit + penalty, "mse": 2.0 * fit}
 
     def expansion(self, optimum: Floats) -> tuple[Floats, Floats, float]:
-        """Return second derivative, derivative and value at the optimum, where they are fewer numbers than the data."""
+        """Return second derivative, derivative and value at the optimum, if they are fewer numbers than the data."""
         dim = self.dim
         if dim > self.targets.size or np.isnan(optimum).any():
             return super().expansion(optimum)
         curvature, pull, least = np.zeros((dim, dim)), np.zeros(dim), 0.0
-        for first in range(0, self.targets.size, _BLOCK):  # in pieces: a large problem has no room for a second one
+        for first in range(0, self.targets.size, _BLOCK):  # in blocks: there may be no memory for a second copy
             rows = slice(first, first + _BLOCK)
             features, weights = self.features[rows], self.sample_weights[rows, None]
             errors = features @ optimum - self.targets[rows]
@@ -125,7 +126,7 @@ class LeastSquares(Predictor):
         if first == last:
             return near.copy()
         rows, share = self.features[first:last], float(self.node_weights[node]) / (last - first)
-        # In as many unknowns as the node has samples: usually far fewer than features.
+        # With as many unknowns as the node has samples: usually far fewer than features.
         stiffness = strength + float(self.node_weights[node]) * self.ridge
         errors = self.targets[first:last] - rows @ near * (strength / stiffness)
         pulls = np.linalg.solve(stiffness * np.eye(last - first) + share * (rows @ rows.T), share * errors)
@@ -145,18 +146,18 @@ class LeastSquares(Predictor):
         Returns
         -------
         float
-            Not finite for a model that has diverged.
+            Not finite for a diverged model.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return float(self._mean(self._model(x), lambda predictions, targets: (targets - predictions) ** 2))
 
     def optimum(self) -> NDArray[np.float64]:
-        """Return the exact minimiser of the loss; of several, the one with the smallest norm.
+        """Return the exact minimiser of the loss; if there are several, the one with the smallest norm.
 
         Returns
         -------
         NDArray
-            Read-only, and computed once.
+            Read-only, and computed only once.
         """
         return self._optimum
 
@@ -164,8 +165,8 @@ class LeastSquares(Predictor):
     def _optimum(self) -> NDArray[np.float64]:
         size = 8.0 * self.dim * (min(len(self.targets), _ROWS) + 3 * self.dim)
         check.room("LeastSquares", f"the optimum of {self.dim} features", size, "use fewer features")
-        # Reduced to a triangle first: lstsq takes what is small against its number of rows for zero. Block by block: a
-        # large problem has no room for a second one.
+        # Reduced to triangular form first, because lstsq treats values that are small relative to its number of rows as
+        # zero. Block by block, because there may be no memory for a second copy.
         triangle = np.hstack([np.sqrt(self.ridge) * np.eye(self.dim), np.zeros((self.dim, 1))])
         for first in range(0, len(self.targets), _ROWS):
             block = slice(first, first + _ROWS)
@@ -196,22 +197,22 @@ class LeastSquares(Predictor):
         seed: int = 0,
         path: str | os.PathLike[str] | None = None,
     ) -> LeastSquares:
-        """Draw data as the paper does: y = aᵀ(x + s_v) + noise · N(0, 1), with a ~ N(0, variance · I).
+        """Draw data as in the paper: y = aᵀ(x + s_v) + noise · N(0, 1), with a ~ N(0, variance · I).
 
         Parameters
         ----------
         n
-            How many nodes.
+            The number of nodes.
         dim
-            How many features.
+            The number of features.
         heavy
-            Which nodes have the larger variance: how many of them, or which.
+            The nodes with the larger variance: their number, or a list.
         heavy_probability
-            Makes each node heavy independently, in place of `heavy`. A draw can have none: for n = 1000 and
-            .002, 13.5 % of them do.
+            Makes each node heavy independently, instead of `heavy`. A draw can have no heavy node: for n = 1000 and
+            .002, 13.5 % of draws do.
         adjacent
-            Whether a number of heavy nodes is nodes 0, 1, 2, …, which are next to each other on a ring, a
-            path and the first row of a grid, or drawn at random.
+            If `heavy` is a number: whether the heavy nodes are 0, 1, 2, …, which are adjacent on a ring, a path and the
+            first row of a grid, or drawn at random.
         light_variance, heavy_variance
             The variance of the features at light and at heavy nodes.
         noise
@@ -219,37 +220,38 @@ class LeastSquares(Predictor):
         constant
             Whether the first feature of every sample is 1.
         distance
-            ‖x‖² of the truth x, whose direction is random: its squared distance from the zero model.
+            ‖x‖² of the true model x, whose direction is random: its squared distance from the zero model.
         shift
-            The norm of s_v, by which a shifted node's own optimum is away from the truth; 0: all share one.
+            The norm of s_v, the distance of a shifted node's own optimum from the true model; with 0 all nodes share
+            one.
         shifted
-            "heavy": the heavy nodes are shifted, all in one direction, so that it does not average out;
-            "all": every node is, each in its own direction.
+            "heavy" shifts the heavy nodes, all in the same direction, so that the shifts do not average out; "all"
+            shifts every node, each in its own direction.
         samples
-            How many samples a node has, or how many each of them has.
+            The number of samples per node, or a list with one number per node.
         ridge
-            Strength of the ridge term.
+            The strength of the ridge term.
         seed
-            Features, truth, heavy nodes, shifts and noise are drawn apart: changing an option of one of them
-            keeps the others.
+            Features, true model, heavy nodes, shifts and noise are drawn independently: changing an option of one keeps
+            the others.
         path
-            A file to draw the same data to, block by block, for problems that are larger than the memory; the problem
-            is mapped from it, as `fw.objectives.read` does. An existing file is replaced.
+            A file to which the same data are written block by block, for problems larger than memory; the problem is
+            then mapped from it, as with `fw.objectives.read`. An existing file is replaced.
 
         Returns
         -------
         LeastSquares
-            Its field `heavy` names the heavy nodes.
+            Its field `heavy` lists the heavy nodes.
 
         Raises
         ------
         ProblemError
-            If an option is outside its range.
+            If an option is out of range.
 
         Notes
         -----
-        The truth is `freewalk.objectives.synthetic.truth(dim, distance, seed)`. It is also the optimum if
-        noise, shift and ridge are 0 and there are at least `dim` samples in all.
+        The true model is `freewalk.objectives.synthetic.truth(dim, distance, seed)`. It is also the optimum if noise,
+        shift and ridge are 0 and there are at least `dim` samples in total.
 
         Examples
         --------
@@ -280,7 +282,7 @@ class LeastSquares(Predictor):
         noises = rng.generator(seed, NOISE)
 
         def answers(data: Data) -> Floats:
-            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with the data
+            with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are rejected with the data
                 return np.asarray(data.scores + deviation * noises.standard_normal(len(data.scores)))
 
         if path is None:

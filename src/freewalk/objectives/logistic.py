@@ -22,33 +22,33 @@ from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_of
 
 @final
 class Logistic(Predictor):
-    """f_v(x) = c_v · (the mean over the samples of node v of log(1 + exp(aᵀx)) − y aᵀx, plus ridge/2 ‖x‖²).
+    """Logistic regression: f_v(x) = c_v · (mean over the samples of node v of the log-loss, plus ridge/2 ‖x‖²).
 
-    This is the negative log-likelihood of P(y = 1) = 1/(1 + exp(−aᵀx)). What is minimised is f(x) = (1/n) Σ_v f_v(x).
-    The factors c_v are 1 unless `weight_by` or `relays` is given. The constants are
-    L_v = c_v · (¼ λ_max(A_vᵀA_v / m_v) + ridge).
+    The log-loss log(1 + exp(aᵀx)) − y aᵀx is the negative log-likelihood of P(y = 1) = 1/(1 + exp(−aᵀx)). The objective
+    is f(x) = (1/n) Σ_v f_v(x). The factors c_v are 1 unless `weight_by` or `relays` is given. The smoothness constants
+    are L_v = c_v · (¼ λ_max(A_vᵀA_v / m_v) + ridge).
 
     Parameters
     ----------
     features
-        One row per sample.
+        The feature matrix, one row per sample.
     targets
         The label of each sample, 0 or 1.
     nodes
-        The node of each sample: its number, or its name together with `graph` (where names are numbers themselves, only
-        names are taken). Without it every sample is a node, in order.
+        The node of each sample, as a number or, together with `graph`, a name (if names are themselves numbers, only
+        names are accepted). By default every sample is its own node, in order.
     ridge
-        Strength of the ridge term. Without it, labels that a plane separates have no optimum.
+        The strength of the ridge term. Without it, linearly separable labels have no optimum.
     heavy
         The nodes known to be heavy, if any.
     weight_by
-        What counts the same in f: "node", every node that has data, or "sample", every sample (c_v = n m_v / N).
+        What has equal weight in f: "node", every node with data, or "sample", every sample (c_v = n m_v / N).
     relays
-        The nodes without data: True for all nodes of `graph` that have none, or a list of them. A relay forwards the
-        model and leaves it as it is. It is one of the n nodes, with f_v = 0, and its importance (its entry in
-        `smoothness`) is the smallest L_v of the nodes with data.
+        The nodes without data: True for all nodes of `graph` that have none, or a list of nodes. A relay forwards the
+        model unchanged. It is one of the n nodes, with f_v = 0, and its importance (its entry in `smoothness`) is the
+        smallest L_v of the nodes with data.
     graph
-        The graph, or a list with the names of its nodes in order; it is not kept.
+        The graph, or a list of its node names in order; it is not stored.
 
     Examples
     --------
@@ -60,8 +60,8 @@ class Logistic(Predictor):
 
     References
     ----------
-    Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning* (with the sign
-    that makes it a loss).
+    Liu, El Rouayheb, Dwyer, *The Entrapment Problem in Random Walk Decentralized Learning* (with the sign that makes it
+    a loss).
     """
 
     curvature: ClassVar[float] = 0.25
@@ -71,14 +71,15 @@ class Logistic(Predictor):
         found = np.unique(self.targets)
         if not np.isin(found, (0.0, 1.0)).all():
             signs = bool(np.isin(found, (-1.0, 1.0)).all())
-            remedy = "; turn -1 and +1 into them with (targets + 1) / 2" if signs else ""
+            remedy = "; convert -1 and +1 with (targets + 1) / 2" if signs else ""
             values = ", ".join(f"{value:g}" for value in found[:5]) + (", ..." if len(found) > 5 else "")
             raise ProblemError(f"Logistic: targets has the values {values}, expected 0 and 1 only{remedy}")
 
     @staticmethod
     def value(prediction: float, target: float) -> float:
         """Return log(1 + exp(prediction)) − target · prediction, without overflow."""
-        # The sign of a prediction cannot be foreseen: no branch on it. log1p, by a logarithm that is twice as fast.
+        # The sign of a prediction is unpredictable, so there is no branch on it. log1p, by a logarithm that is twice as
+        # fast.
         small = math.exp(-abs(prediction))
         above = 1.0 + small
         tail = small if above == 1.0 else math.log(above) * (small / (above - 1.0))
@@ -92,7 +93,7 @@ class Logistic(Predictor):
         no = small if prediction >= 0.0 else 1.0
         return ((1.0 - target) * yes - target * no) / (1.0 + small)
 
-    # `value` and `slope` of every sample at once: the optimum takes many of them.
+    # `value` and `slope` of all samples at once: the optimum needs many of them.
 
     def _values(self, predictions: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
         linear = np.where(predictions >= 0.0, 1.0 - targets, -targets) * predictions
@@ -105,7 +106,7 @@ class Logistic(Predictor):
         return np.asarray(np.where(predictions >= 0.0, above, below) / (1.0 + small))
 
     def assess(self, x: ArrayLike) -> dict[str, float]:
-        """Return the measures of a model, and its accuracy: the share of the samples whose label is the likelier one.
+        """Return the measures of a model and its accuracy, the fraction of samples whose label is the likelier one.
 
         Examples
         --------
@@ -116,25 +117,25 @@ class Logistic(Predictor):
         return {**self.measure(x), "accuracy": float(right.mean())}
 
     def optimum(self) -> NDArray[np.float64]:
-        """Return the minimiser of the loss, to rounding; of several, the one with the smallest norm.
+        """Return the minimiser of the loss, up to rounding; if there are several, the one with the smallest norm.
 
         Returns
         -------
         NDArray
-            Read-only, and computed once.
+            Read-only, and computed only once.
 
         Raises
         ------
         ProblemError
-            If the loss has no minimum, because there is no ridge and a plane separates the labels (wholly, or
-            with some samples on the plane).
+            If the loss has no minimum, because there is no ridge and a plane separates the labels (entirely, or with
+            some samples on the plane).
         """
         return self._optimum
 
     @cached_property
     def _optimum(self) -> NDArray[np.float64]:
         def bends(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-            # For either label |slope| is the probability p of the other one, and value'' = p(1 − p).
+            # For either label, |slope| is the probability p of the other one, and value'' = p(1 − p).
             return np.asarray(np.abs(slopes) * (1.0 - np.abs(slopes)))
 
         size = 8.0 * self.dim * (3 * len(self.targets) + 6 * self.dim)
@@ -149,8 +150,8 @@ class Logistic(Predictor):
         )
         if model is None:
             raise ProblemError(
-                f"Logistic: the loss has no finite optimum with ridge = {self.ridge:g}, since a plane "
-                "separates the labels (or all but does); add ridge, for example ridge=1e-3"
+                f"Logistic: the loss has no finite optimum with ridge = {self.ridge:g}, because a plane (almost) "
+                "separates the labels; add ridge, for example ridge=1e-3"
             )
         return read_only(model)
 
@@ -190,18 +191,18 @@ class Logistic(Predictor):
         Returns
         -------
         Logistic
-            Its field `heavy` names the heavy nodes.
+            Its field `heavy` lists the heavy nodes.
 
         Raises
         ------
         ProblemError
-            If an option is outside its range.
+            If an option is out of range.
 
         Notes
         -----
-        The truth is `freewalk.objectives.synthetic.truth(dim, distance, seed)`; the optimum comes near it
-        as the samples grow in number. With few samples for `dim` a plane separates the labels: then give
-        some ridge.
+        The true model is `freewalk.objectives.synthetic.truth(dim, distance, seed)`; the optimum approaches it as the
+        number of samples grows. With few samples relative to `dim`, a plane separates the labels: add some ridge in
+        that case.
 
         Examples
         --------
@@ -230,7 +231,7 @@ class Logistic(Predictor):
             seed=seed,
         )
         data = draw.whole(who)
-        # A score plus standard logistic noise is positive with exactly the model's probability.
+        # A score plus standard logistic noise is positive with exactly the probability of the model.
         labels = data.scores + rng.generator(seed, LABELS).logistic(size=len(data.scores)) > 0
         flipped = rng.generator(seed, NOISE).random(len(labels)) < probability
         return cls(data.features, (labels ^ flipped).astype(np.float64), data.nodes, ridge, data.heavy)

@@ -1,4 +1,4 @@
-"""Newton's method for losses of linear predictions: it finds the minimum, or says that there is none."""
+"""Newton's method for losses of linear predictions: it finds the minimum, or reports that there is none."""
 
 import math
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 _ITERATIONS = 500
-# The curvature starts between 1/4 and 1 in every direction. Where it has lost fourteen digits, predictions
-# have run off beyond 30: towards a minimum at infinity, or one that float64 cannot place.
+# The curvature starts between 1/4 and 1 in every direction. Once it has lost fourteen digits, predictions have grown
+# beyond 30: towards a minimum at infinity, or one that float64 cannot represent.
 _FLAT = 1e-14
-# A change of the predictions so small that the one after it, about its square, is below rounding.
+# A change of the predictions so small that the next one, about its square, is below rounding.
 _SETTLED = 1e-8
 
 
@@ -27,21 +27,21 @@ def minimise(
 ) -> Vector | None:
     """Minimise Σ_s weights_s · value_s(a_sᵀx) + ridge/2 ‖x‖².
 
-    The value must be convex with |value'''| ≤ value'', as the logistic loss is. Then a move that changes no
-    prediction by more than β lowers the loss at least up to the share log(1 + β)/β of it; a larger share is
-    taken where trying shows that it helps.
+    The value must be convex with |value'''| ≤ value'', as the logistic loss is. Then a move that changes no prediction
+    by more than β lowers the loss at least up to the fraction log(1 + β)/β of it; a larger fraction is used if a trial
+    shows that it helps.
 
-    It works in coordinates in which the data are white: a direction in which the curvature has all but
-    vanished is then one along which no sample holds the model back, whatever the scale of the features.
+    The method works in coordinates in which the data are white: a direction in which the curvature has almost vanished
+    is then one along which no sample restrains the model, whatever the scale of the features.
 
     Parameters
     ----------
     features
-        One row a_s a sample.
+        One row a_s per sample.
     weights
         The weight of each sample.
     ridge
-        Strength of the ridge term.
+        The strength of the ridge term.
     values, slopes
         The value of every sample and its derivative, for given predictions a_sᵀx.
     bends
@@ -50,7 +50,7 @@ def minimise(
     Returns
     -------
     NDArray or None
-        The minimiser, of several the one with the smallest norm; None if there is none at a finite distance.
+        The minimiser with the smallest norm; None if there is none at a finite distance.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def minimise(
 
 
 def _whitening(features: Vector, weights: Vector, ridge: float) -> Vector:
-    """Return T, as wide as the data have rank, with Tᵀ(Σ_s weights_s a_s a_sᵀ + ridge I)T = I."""
+    """Return T, with as many columns as the rank of the data, such that Tᵀ(Σ_s weights_s a_s a_sᵀ + ridge I)T = I."""
     rows = np.vstack([np.sqrt(weights)[:, None] * features, np.sqrt(ridge) * np.eye(features.shape[1])])
     _, scales, directions = np.linalg.svd(np.linalg.qr(rows, mode="r"))
     kept = scales > scales[0] * np.finfo(np.float64).eps * len(scales)

@@ -1,4 +1,4 @@
-"""What every objective offers, whatever its form."""
+"""The base class of all objectives."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from freewalk.errors import ProblemError
 
 
 class Objective(ABC):
-    """The function that a walk minimises: f(x) = (1/n) Σ_v f_v(x), where f_v is known to node v alone.
+    """The function that a walk minimises: f(x) = (1/n) Σ_v f_v(x), where only node v knows f_v.
 
-    A loss that depends on its data only through aᵀx is better written as a `Predictor`, which compiled
-    runtimes can run. Any other subclasses this class and runs on the `reference` runtime.
+    A loss that depends on its data only through aᵀx is better written as a `Predictor`, which compiled runtimes can
+    run. Any other loss subclasses this class and runs on the `reference` runtime.
 
     Attributes
     ----------
     heavy
-        The nodes known to be heavy, that is, with a much larger constant L_v than the others: set by
-        `synthetic`, else empty.
+        The nodes known to be heavy, that is, with a much larger constant L_v than the others: set by `synthetic`,
+        otherwise empty.
 
     Examples
     --------
@@ -58,23 +58,24 @@ class Objective(ABC):
     (array([1., 2.]), 2.5)
     """
 
-    #: What is measured of a model, by name; "loss" is always among them.
+    #: The measures of a model, by name; "loss" is always among them.
     measures: tuple[str, ...] = ("loss",)
     #: The measure that reports show.
     primary: str = "loss"
-    #: Those of the measures for which higher is better, such as an accuracy.
+    #: The measures for which higher is better, such as an accuracy.
     rising: tuple[str, ...] = ()
     heavy: tuple[int, ...] = ()
-    #: The runtime that suits it, and the precision of its models, where none is asked for.
+    #: The default runtime and the default precision of the models.
     runtime: str = "reference"
     precision: str = "float64"
-    #: Whether a record can hold it; one that is code has a `fingerprint` instead, and is handed to `fw.resume` again.
+    #: Whether a record can contain it; an objective that is code has a `fingerprint` instead, and is passed to
+    #: `fw.resume` again.
     stored: bool = True
     #: Whether its gradients draw random numbers of their own, as dropout does.
     random: bool = False
-    #: How many samples of a node a gradient is taken from, drawn anew at each visit; None: all of them.
+    #: The number of samples per gradient, redrawn at each visit; None uses all samples of the node.
     batch: int | None = None
-    #: What the nodes were called when the data were given to them, or None; a kernel on a graph with others is refused.
+    #: The node names that were used to assign the data, or None; a kernel on a graph with other names is rejected.
     node_names: tuple[str, ...] | None = None
 
     @property
@@ -89,7 +90,7 @@ class Objective(ABC):
 
     @property
     def trained(self) -> int:
-        """How many of the parameters rules update; those behind them only travel, such as the buffers of a module."""
+        """The number of parameters that rules update; the rest only travel, such as the buffers of a module."""
         return self.dim
 
     @property
@@ -99,7 +100,7 @@ class Objective(ABC):
 
     @property
     def known_smoothness(self) -> NDArray[np.float64] | None:
-        """`smoothness`, or None where it would have to be estimated first and nobody has asked for it."""
+        """`smoothness`, or None if it would have to be estimated first and has not been requested."""
         return self.smoothness
 
     @abstractmethod
@@ -108,9 +109,9 @@ class Objective(ABC):
 
     @abstractmethod
     def gradient(self, node: int, x: ArrayLike, sample: Any = None) -> NDArray[np.float64]:
-        """Return ∇f_v(x) at a node, or the gradient of its sample number `sample` alone (with ridge).
+        """Return ∇f_v(x) at a node, or the gradient of its sample number `sample` only (with ridge).
 
-        An objective with a `batch` is handed the numbers of several samples.
+        An objective with a `batch` receives the numbers of several samples.
         """
 
     def losses(self, x: ArrayLike) -> NDArray[np.float64]:
@@ -119,24 +120,24 @@ class Objective(ABC):
         Raises
         ------
         ProblemError
-            If the objective does not offer it.
+            If the objective does not implement it.
         """
-        raise ProblemError(f"{type(self).__name__}: does not say the loss of each node; give it a method losses(x)")
+        raise ProblemError(f"{type(self).__name__}: does not give the loss of each node; give it a method losses(x)")
 
     def zero_loss(self) -> float:
-        """Return the loss of the zero model, beside which a walk is judged to diverge; NaN if that says nothing."""
+        """Return the loss of the zero model, which helps to detect divergence; NaN if it is not informative."""
         return self.loss(np.zeros(self.dim))
 
     def admit(self, model: NDArray[np.floating[Any]]) -> None:  # noqa: B027 (most have nothing to object to)
-        """Refuse, with a ProblemError, a first model on which something cannot be computed."""
+        """Reject, with a ProblemError, an initial model for which something cannot be computed."""
 
     @property
     def fingerprint(self) -> str:
-        """What an objective that is handed to `fw.resume` must have in common with the one that began."""
+        """What an objective passed to `fw.resume` must have in common with the original one."""
         return ""
 
     def story(self) -> dict[str, Any]:
-        """Return what a record should say about it beside its `repr`, as plain values."""
+        """Return plain values that a record should contain in addition to the `repr`."""
         return {}
 
     def measure(self, x: ArrayLike) -> Mapping[str, float]:
@@ -144,31 +145,31 @@ class Objective(ABC):
         return {"loss": self.loss(x)}
 
     def assess(self, x: ArrayLike) -> Mapping[str, float]:
-        """Return all that is known of a final model: its measures, and what is not measured while walks run."""
+        """Return everything known about a final model: its measures, and those not computed during a run."""
         return measured(self, x)
 
     def on(self, features: ArrayLike, targets: ArrayLike) -> Objective:
-        """Return the same loss, without any ridge, on other samples, which belong to one node.
+        """Return the same loss, without ridge, on other samples, which belong to a single node.
 
         Raises
         ------
         ProblemError
-            If the objective does not offer it, or they do not fit.
+            If the objective does not implement it, or the samples do not fit.
         """
         raise ProblemError(
             f"{type(self).__name__}: cannot be computed on other samples; give it a method on(features, targets)"
         )
 
     def initial(self, walks: int, seed: int) -> NDArray[np.floating[Any]]:
-        """Return the first model of each walk, walks × dim: zeros unless the objective says otherwise.
+        """Return the initial model of each walk, walks × dim: zeros unless the objective defines something else.
 
-        Randomness comes from `rng.word_of_use` with `rng.INITIAL`, so that walk number w has the same model whatever
-        the number of walks.
+        Random numbers come from `rng.word_of_use` with `rng.INITIAL`, so that walk w has the same model whatever the
+        number of walks.
         """
         return np.zeros((walks, self.dim))
 
     def local(self, node: int) -> Share:
-        """Return the share of one node: all that it has to know of the objective, beside `kernel.local(node)`."""
+        """Return the share of one node: everything it needs of the objective, besides `kernel.local(node)`."""
         return Share(self, node, node, 1.0)
 
     def proximal(self, node: int, point: ArrayLike, penalty: float) -> NDArray[np.float64]:
@@ -177,7 +178,7 @@ class Objective(ABC):
         Raises
         ------
         ProblemError
-            If the objective does not offer it.
+            If the objective does not implement it.
         """
         raise ProblemError(
             f"{type(self).__name__}: has no proximal form; take a rule that uses gradients, or give it a method "
@@ -185,20 +186,20 @@ class Objective(ABC):
         )
 
     def optimum(self) -> NDArray[np.float64]:
-        """Return the model that minimises f, the mean over all nodes; without it there is no distance to measure.
+        """Return the model that minimises f, the mean over all nodes; without it no distance is measured.
 
         Raises
         ------
         ProblemError
-            If there is none, or the objective does not say.
+            If there is none, or the objective does not implement it.
         """
-        raise ProblemError(f"{type(self).__name__}: does not say what its optimum is; give it a method optimum()")
+        raise ProblemError(f"{type(self).__name__}: does not give its optimum; give it a method optimum()")
 
     def samples(self, node: int) -> int:
-        """Return how many local samples a node has; 1 where f_v is not a mean over samples, 0 at a relay.
+        """Return the number of local samples of a node; 1 if f_v is not a mean over samples, 0 at a relay.
 
-        A relay forwards the model and leaves it as it is, except under a rule that stores vectors at the nodes: there
-        it is a node whose loss is 0.
+        A relay forwards the model unchanged, except under a rule that stores vectors at the nodes: there it is a node
+        whose loss is 0.
         """
         return 1
 
@@ -209,7 +210,7 @@ def measured(objective: Objective, x: ArrayLike) -> Mapping[str, float]:
     Raises
     ------
     ProblemError
-        If `measure` does not give one of them.
+        If `measure` does not return one of them.
     """
     values, who = objective.measure(x), type(objective).__name__
     if not isinstance(values, Mapping):
@@ -217,7 +218,7 @@ def measured(objective: Objective, x: ArrayLike) -> Mapping[str, float]:
     missing = [name for name in objective.measures if name not in values]
     if missing:
         raise ProblemError(
-            f"{who}: measure() gives {', '.join(values)}, expected {', '.join(missing)} as well: its `measures` name "
+            f"{who}: measure() gives {', '.join(values)}, expected {', '.join(missing)} as well: `measures` names "
             "what is measured"
         )
     for name in objective.measures:
@@ -228,18 +229,18 @@ def measured(objective: Objective, x: ArrayLike) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Share:
-    """What one node has to know of an objective: its own loss f_v.
+    """The part of an objective that one node needs: its own loss f_v.
 
     Attributes
     ----------
     objective
-        The objective as far as the node knows it; of a `Predictor`, the samples of this node alone.
+        The objective as far as the node knows it; for a `Predictor`, only the samples of this node.
     node
         The number of the node in the whole objective.
     place
         Its number in `objective`.
     factor
-        c_v, by which the gradients of `objective` are multiplied.
+        c_v, the factor applied to the gradients of `objective`.
     """
 
     objective: Objective = field(repr=False)
@@ -249,12 +250,12 @@ class Share:
 
     @property
     def samples(self) -> int:
-        """How many samples the node has; 0 at a relay."""
+        """The number of samples of the node; 0 at a relay."""
         return self.objective.samples(self.place) if self.factor > 0 else 0
 
     def gradient(self, x: ArrayLike, sample: Any = None) -> NDArray[np.float64]:
-        """Return ∇f_v(x), or the gradient of one sample, or of several."""
-        chosen = () if sample is None else (sample,)  # an objective that is never sampled need not know how
+        """Return ∇f_v(x), or the gradient of one or several samples."""
+        chosen = () if sample is None else (sample,)  # an objective that is never sampled need not accept a sample
         return np.multiply(self.factor, self.objective.gradient(self.place, x, *chosen))
 
     def proximal(self, point: ArrayLike, penalty: float) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Losses of a linear prediction: the family that the compiled runtimes know."""
+"""Losses of a linear prediction: the family that compiled runtimes support."""
 
 from __future__ import annotations
 
@@ -31,54 +31,55 @@ _FIELDS = ("features", "targets", "nodes", "ridge", "heavy", "relays", "node_nam
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictor(Objective):
-    """f_v(x) = c_v · (the mean over the samples (a, y) of node v of value(aᵀx, y), plus ridge/2 ‖x‖²).
+    """Base class of losses of a linear prediction aᵀx.
 
-    What is minimised is f(x) = (1/n) Σ_v f_v(x), as for every objective. The factors c_v, `node_weights`, say how much
-    a node counts and add up to n; f_v, its gradient and its constant L_v scale together. They are all 1 unless
-    `weight_by` or `relays` is given.
+    Each node has the loss f_v(x) = c_v · (the mean over its samples (a, y) of value(aᵀx, y), plus ridge/2 ‖x‖²), and
+    the objective is f(x) = (1/n) Σ_v f_v(x). The factors c_v, `node_weights`, determine how much a node counts and add
+    up to n; f_v, its gradient and its constant L_v scale together. They are all 1 unless `weight_by` or `relays` is
+    given.
 
-    A subclass gives two plain scalar functions and a constant. The functions are compiled from their source: they may
+    A subclass defines two plain scalar functions and a constant. The functions are compiled from their source: they may
     use arithmetic, the `math` module, module constants and other such functions, and nothing else.
 
     Parameters
     ----------
     features
-        One row per sample.
+        The feature matrix, one row per sample.
     targets
-        One number per sample.
+        The targets, one number per sample.
     nodes
-        The node of each sample: its number, or its name together with `graph`. Without it every sample is a node, in
-        order.
+        The node of each sample, as a number or, together with `graph`, a name. By default every sample is its own node,
+        in order.
     ridge
-        Strength of the ridge term, the same at every node.
+        The strength of the ridge term, the same at every node.
     heavy
-        The nodes known to be heavy, if any, by number, or by name together with `graph`.
+        The nodes known to be heavy, if any, by number or, together with `graph`, by name.
     weight_by
-        What counts the same in f. "node": every node that has data, however many samples (c_v = 1; with relays,
-        c_v = n / the number of nodes with data). "sample": every sample, so that f is the mean over all N samples
-        wherever they lie (c_v = n m_v / N for m_v samples).
+        What has equal weight in f. "node": every node with data, however many samples (c_v = 1; with relays, c_v = n /
+        the number of nodes with data). "sample": every sample, so that f is the mean over all N samples wherever they
+        are (c_v = n m_v / N for m_v samples).
     relays
-        The nodes without data: True for all nodes of `graph` that have none, or a list of them. A relay forwards the
-        model and leaves it exactly as it is (a rule that stores vectors at the nodes, such as `SAG`, takes it for a
-        node whose loss is 0). It counts as one of the n nodes; its f_v is 0 (c_v = 0). Its entry in
-        `smoothness` is the smallest L_v of the nodes with data, although its true constant is 0: a design cannot give a
-        node no visits, and so gives a relay no more than the least important of the others.
+        The nodes without data: True for all nodes of `graph` that have none, or a list of nodes. A relay forwards the
+        model unchanged (a rule that stores vectors at the nodes, such as `SAG`, treats it as a node whose loss is 0).
+        It counts as one of the n nodes; its f_v is 0 (c_v = 0). Its entry in `smoothness` is the smallest L_v of the
+        nodes with data, although its true constant is 0: a design cannot give a node no visits, so it gives a relay no
+        more than the least important of the other nodes.
     graph
-        The graph, or a list with the names of its nodes in order: it says how many nodes there are, and what they are
-        called. It is used to read the other arguments and is not kept.
+        The graph, or a list of its node names in order: it determines the number of nodes and their names. It is used
+        to read the other arguments and is not stored.
 
     Raises
     ------
     ProblemError
-        If the data have gaps, NaN or infinities, do not fit together, or leave a node without any that is no relay.
+        If the data have gaps, NaN or infinities, do not fit together, or leave a node that is not a relay without data.
 
     Notes
     -----
-    The arrays are kept as read-only copies, sorted by node; samples of one node stay in the order given. Arrays of
-    float64 that are mapped from a file to be read only, as by `numpy.load(file, mmap_mode="r")`, are not copied; they
-    must be sorted by node, and the field `nodes` stays None if it is not given. `nodes`, `heavy` and `relays` are kept
-    as numbers.
-    All fields can be handed to the class again to rebuild the same problem.
+    The arrays are stored as read-only copies, sorted by node; samples of one node stay in the given order. float64
+    arrays that are mapped read-only from a file, as by `numpy.load(file, mmap_mode="r")`, are not copied; they must be
+    sorted by node, and the field `nodes` stays None if it is not given. `nodes`, `heavy` and `relays` are stored as
+    numbers.
+    All fields can be passed to the class again to rebuild the same problem.
 
     Examples
     --------
@@ -126,7 +127,7 @@ class Predictor(Objective):
 
     runtime: ClassVar[str] = "cpu"  # type: ignore[misc]
     curvature: ClassVar[float]
-    """The largest derivative of the slope: the smoothness of value in the prediction."""
+    """The largest derivative of the slope: the smoothness of `value` in the prediction."""
 
     def __post_init__(self, graph: Graph | Sequence[str] | None) -> None:
         who = type(self).__name__
@@ -143,8 +144,8 @@ class Predictor(Objective):
         if not ascends(nodes):
             if is_mapped(features):
                 raise ProblemError(
-                    f"{who}: features lie in a file and nodes are not in ascending order, expected the samples of a "
-                    "node one behind the other; write them to the file in this order"
+                    f"{who}: features are in a file and nodes are not in ascending order, expected the samples of each "
+                    "node to be contiguous; write them to the file in this order"
                 )
             order = np.argsort(nodes, kind="stable")
             features, targets, nodes = features[order], targets[order], nodes[order]
@@ -161,7 +162,7 @@ class Predictor(Objective):
 
     @classmethod
     def _of_parts(cls, parts: storing.Parts, *, checked: bool) -> Self:
-        """The problem in a file; unless it is to be checked, its parts were those of a problem already."""
+        """The problem in a file; unless it is to be checked, its parts come from an existing problem."""
         values = parts._asdict()
         del values["kind"]
         names = values.pop("names")
@@ -174,25 +175,25 @@ class Predictor(Objective):
         return problem
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was computed from data in a file is computed again from there, but for what takes long and is small.
+        # What was computed from data in a file is recomputed from there, except small results that take long.
         state = dict(self.__dict__)
         kept = (*_FIELDS, "weight_by", "_optimum")
         return {name: state[name] for name in kept if name in state} if self.is_mapped else state
 
     @property
     def is_mapped(self) -> bool:
-        """Whether its samples lie in a file and not in memory."""
+        """Whether the samples are mapped from a file instead of held in memory."""
         return is_mapped(self.features)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the problem to a binary file, which `fw.objectives.read` maps into memory instead of reading it.
+        """Write the problem to a binary file, which `fw.objectives.read` maps into memory instead of loading it.
 
-        The file is complete or absent: it is written block by block beside its place first.
+        The write is atomic: the file is complete or absent.
 
         Parameters
         ----------
         path
-            The file; an existing one is replaced. Any name will do, such as `prices.data`.
+            The file, with any name, such as `prices.data`; an existing file is replaced.
 
         Returns
         -------
@@ -222,7 +223,7 @@ class Predictor(Objective):
     @staticmethod
     @abstractmethod
     def slope(prediction: float, target: float) -> float:
-        """Return the derivative of `value` in the prediction."""
+        """Return the derivative of `value` with respect to the prediction."""
 
     @property
     def n(self) -> int:
@@ -244,7 +245,7 @@ class Predictor(Objective):
 
     @cached_property
     def node_weights(self) -> NDArray[np.float64]:
-        """c_v, the factor of each node's loss: their sum is n, and a relay has 0."""
+        """c_v, the factor of each node's loss: they add up to n, and a relay has 0."""
         if self.nodes is None:
             return constant(1.0, self.n)
         counts = np.diff(self.offsets)
@@ -254,7 +255,7 @@ class Predictor(Objective):
 
     @cached_property
     def sample_weights(self) -> NDArray[np.float64]:
-        """c_v/(n m_v), the share of each sample in f: their sum is 1."""
+        """c_v/(n m_v), the weight of each sample in f: they add up to 1."""
         if self.nodes is None:
             return constant(1.0 / self.n, self.n)
         counts = np.diff(self.offsets)
@@ -275,25 +276,25 @@ class Predictor(Objective):
 
     @property
     def known_smoothness(self) -> NDArray[np.float64] | None:
-        """`smoothness`; None for samples in a file at millions of nodes: it is computed for those who ask for it."""
+        """`smoothness`, or None for mapped samples at millions of nodes, where it is computed only on request."""
         return None if self.is_mapped and self.n > LARGE else self.smoothness
 
     def measures_of(self, fit: Floats, penalty: Floats) -> dict[str, Floats]:
-        """Return measures from what compiled code sums up: the loss without the ridge term, and the ridge term.
+        """Return measures from the sums that compiled code computes: the loss without ridge, and the ridge term.
 
-        Measures that are missing here are computed by `measure`, model by model.
+        Measures missing here are computed by `measure`, model by model.
         """
         return {"loss": fit + penalty}
 
     def expansion(self, optimum: Floats) -> tuple[Floats, Floats, float]:
-        """Return second derivative, derivative and value of the loss without ridge, where they are the whole of it.
+        """Return second derivative, derivative and value of the loss without ridge, if they determine it.
 
-        They are those at the optimum, and empty for a loss that is not quadratic.
+        They are taken at the optimum, and are empty for a loss that is not quadratic.
         """
         return np.empty((0, 0)), np.empty(0), 0.0
 
     def on(self, features: ArrayLike, targets: ArrayLike) -> Predictor:
-        """Return the same loss, without ridge, on other samples, which belong to one node."""
+        """Return the same loss, without ridge, on other samples, which belong to a single node."""
         rows, answers = table(type(self).__name__, features, targets)
         if rows.shape[1] != self.dim:
             raise ProblemError(
@@ -302,17 +303,17 @@ class Predictor(Objective):
         return type(self)(rows, answers, np.zeros(len(answers), dtype=np.int64))
 
     def local(self, node: int) -> Share:
-        """Return the share of one node: its samples, and how much they count."""
+        """Return the share of one node: its samples and their weight."""
         first, last = self._rows(node)
         factor = float(self.node_weights[node])
         features, targets = self.features[first:last].copy(), self.targets[first:last].copy()
-        if first == last:  # a relay: nobody else's sample stands in for one, and its factor is 0
+        if first == last:  # a relay: it must not see the sample of another node, and its factor is 0
             features, targets = np.zeros((1, self.dim)), np.zeros(1)
         alone = type(self)(features, targets, np.zeros(len(targets), dtype=np.int64), self.ridge)
         return Share(alone, int(node), 0, factor)
 
     def samples(self, node: int) -> int:
-        """Return how many local samples a node has; 0 at a relay."""
+        """Return the number of local samples of a node; 0 at a relay."""
         begin, end = self._rows(node)
         return end - begin
 
@@ -323,7 +324,7 @@ class Predictor(Objective):
             return float(self._mean(model, self._values) + 0.5 * self.ridge * (model @ model))
 
     def _mean(self, model: Floats, values: Callable[[Floats, Floats], Floats]) -> Any:
-        """The mean of what is computed from predictions and targets, in the same blocks wherever they lie."""
+        """The mean of values computed from predictions and targets, always in the same blocks."""
         total: Any = None
         for part in blocks(len(self.targets), numbers=LARGE):
             found = values(self.features[part] @ model, self.targets[part])
@@ -349,13 +350,13 @@ class Predictor(Objective):
         x
             The model.
         sample
-            The number of one of the node's samples: the gradient of that sample alone, with the ridge term and the
-            factor c_v. The mean over the samples is the gradient of f_v.
+            The number of one of the node's samples: return the gradient of that sample only, with the ridge term and
+            the factor c_v. The mean over the samples is the gradient of f_v.
 
         Returns
         -------
         NDArray
-            A vector of the model's size; 0 at a relay.
+            A vector of the size of the model; 0 at a relay.
         """
         who = type(self).__name__
         model = self._model(x)
@@ -383,12 +384,12 @@ class Predictor(Objective):
         return check.floats(type(self).__name__, "x", x, (self.dim,), finite=False)  # a model may have diverged
 
     def _values(self, predictions: Floats, targets: Floats) -> Floats:
-        """`value` of some samples; a subclass may compute them at once, for large data."""
+        """`value` of some samples; a subclass may vectorize it for large data."""
         return np.asarray(np.frompyfunc(_or_nan(self.value), 2, 1)(predictions, targets), dtype=np.float64)
 
 
 def _or_nan(function: Callable[[float, float], float]) -> Callable[[float, float], float]:
-    """NaN where plain Python raises and compiled code does not: a model that diverges is a status, not an error."""
+    """Return NaN where plain Python raises but compiled code does not: divergence is a status, not an error."""
 
     def safe(prediction: float, target: float) -> float:
         try:

@@ -1,4 +1,4 @@
-"""Problems from the files that `save` wrote."""
+"""Read problems from files written by `save`."""
 
 import os
 from collections.abc import Sequence
@@ -13,32 +13,32 @@ from freewalk.objectives.samples import check
 
 
 def read(path: str | os.PathLike[str], *, verify: bool = True, types: Sequence[type[Predictor]] = ()) -> Predictor:
-    """Map the problem in a file that `save` wrote, such as `LeastSquares(...).save(path)`.
+    """Map a problem from a file written by `save`, such as `LeastSquares(...).save(path)`.
 
-    The samples stay where they are, are shared by all processes of the machine, and need no memory beside the file. A
-    pickle of the problem holds the place of the file.
+    The samples stay on disk, are shared by all processes on the machine, and need no additional memory. A pickle of the
+    problem contains only the path of the file.
 
     Parameters
     ----------
     path
         The file.
     verify
-        Whether it is read once to compare its checksums and to see that all numbers are finite: about a second for each
-        gigabyte, if it is in the page cache. Without it a file with one sample per node is open at once; the header and
-        the size are checked in any case.
+        Whether to read the file once, to compare its checksums and to check that all numbers are finite: about one
+        second per gigabyte if it is in the page cache. Without it a file with one sample per node opens immediately;
+        the header and the size are always checked.
     types
-        Your own subclass of `Predictor`, if the file holds a problem of that class.
+        Your own subclass of `Predictor`, if the file contains a problem of that class.
 
     Returns
     -------
     Predictor
-        The problem, such as a `LeastSquares`. Without `nodes` in the file, its field `nodes` is None: every sample is a
-        node, in order.
+        The problem, such as a `LeastSquares`. If the file has no `nodes`, its field `nodes` is None: every sample is
+        its own node, in order.
 
     Raises
     ------
     ProblemError
-        If the file is missing, truncated, changed or no such file, or of a class that is not known.
+        If the file is missing, truncated, modified or not a problem file, or its class is unknown.
 
     Examples
     --------
@@ -58,6 +58,6 @@ def read(path: str | os.PathLike[str], *, verify: bool = True, types: Sequence[t
     known: dict[str, type[Predictor]] = {name_of(kind): kind for kind in (LeastSquares, Logistic, *own)}
     if parts.kind not in known:
         word = parts.kind.removeprefix("own ")
-        raise ProblemError(f"{path}: holds a problem of your own class {word}; pass it: read(path, types=[{word}])")
-    # Which rows belong to a node is looked at in any case: compiled code trusts it.
+        raise ProblemError(f"{path}: contains a problem of your own class {word}; pass it: read(path, types=[{word}])")
+    # The rows of each node are checked in any case: compiled code relies on them.
     return known[parts.kind]._of_parts(parts, checked=verify or parts.nodes is not None)

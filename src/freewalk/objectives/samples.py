@@ -1,4 +1,4 @@
-"""The samples of an objective and the nodes that own them, checked where they enter."""
+"""The samples of an objective and the nodes that own them, checked on input."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Set
@@ -19,12 +19,12 @@ Ints = NDArray[np.int64]
 check = Checks(ProblemError)
 
 _LONGEST = 1e150  # a feature or a target; the squares of larger ones overflow
-_NODE = 100.0  # bytes that an entry of a list takes while it is looked up, at most
+_NODE = 100.0  # maximum number of bytes that a list entry takes while it is looked up
 _SHOWN = 5
 
 
 def table(who: str, features: Any, targets: Any) -> tuple[Floats, Floats]:
-    """Features (N, d) and targets (N,) that belong together: copies, unless nobody can write to them."""
+    """Features (N, d) and targets (N,) that belong together: copies, unless they are read-only."""
     rows = check.floats(
         who,
         "features",
@@ -48,14 +48,14 @@ def table(who: str, features: Any, targets: Any) -> tuple[Floats, Floats]:
         if longest > _LONGEST:
             raise ProblemError(
                 f"{who}: {name} holds numbers up to {longest:g} in size, expected at most {_LONGEST:g}, whose squares "
-                "float64 can hold; rescale them"
+                "fit into float64; rescale them"
             )
     return rows, answers
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that a problem may name: how many there are, where that is known, and what they are called."""
+    """The nodes that a problem may refer to: their number, if known, and their names."""
 
     who: str
     n: int | None
@@ -63,7 +63,7 @@ class Nodes:
 
     @classmethod
     def of(cls, who: str, graph: Any) -> "Nodes":
-        """The nodes of a graph, or of a list of names; without either, numbers of which nobody knows the last."""
+        """The nodes of a graph or of a list of names; without either, numbers with an unknown maximum."""
         if graph is None:
             return cls(who, None)
         if isinstance(graph, Graph):
@@ -80,7 +80,7 @@ class Nodes:
         return cls(who, len(names), names)
 
     def numbers(self, name: str, values: Any) -> Ints:
-        """The numbers of nodes that are given by their names; or by their numbers, where no name is a number."""
+        """The numbers of nodes given by name; or by number, if no name is a number."""
         given = _listed(self.who, name, adopted(values), "a list of nodes")
         if self.names is None or self._by_number(given):
             others = "or name them together with graph=" if self.n is None else "they have no names here"
@@ -98,7 +98,7 @@ class Nodes:
         return np.array(found, dtype=np.int64)
 
     def _by_number(self, given: Any) -> bool:
-        """Whether whole numbers are given where they cannot be meant as names."""
+        """Whether whole numbers are given that cannot be meant as names."""
         if isinstance(given, np.ndarray):
             whole = given.dtype.kind in "iu"
         else:
@@ -106,16 +106,16 @@ class Nodes:
         return whole and len(given) > 0 and not any(map(_is_number, self.names or ()))
 
     def members(self, name: str, values: Any) -> tuple[int, ...]:
-        """Some of the nodes, in order and each once."""
+        """Some of the nodes, sorted and without duplicates."""
         return tuple(int(node) for node in np.unique(self.numbers(name, values)))
 
     def owners(self, values: Any, count: int) -> Ints:
-        """The node of each of `count` samples; None: every sample is a node, in order."""
+        """The node of each of `count` samples; None means that every sample is its own node, in order."""
         if values is None:
             if self.n is not None and count > self.n:
                 raise ProblemError(
-                    f"{self.who}: features has {count} rows, expected at most one for each of {self.n} nodes; say with "
-                    "nodes= which node each row belongs to"
+                    f"{self.who}: features has {count} rows, expected at most one for each of {self.n} nodes; pass "
+                    "nodes= to assign each row to a node"
                 )
             return np.arange(count, dtype=np.int64)
         if isinstance(values, Set):
@@ -128,7 +128,7 @@ class Nodes:
         return array
 
     def relays(self, values: Any, owners: Ints) -> "tuple[Nodes, tuple[int, ...]]":
-        """All nodes, now that the owners of the samples are known, in order, and those of them that are relays."""
+        """All nodes, now that the owners of the samples are known, and the relays among them."""
         owned = owners[np.append(True, np.diff(owners) > 0)]
         if isinstance(values, (bool, np.bool_)) and values:
             if self.n is None:
@@ -144,14 +144,14 @@ class Nodes:
         n = max(int(owned[-1]), *relays, -1) + 1 if self.n is None else self.n
         missing = n - len(owned) - len(relays)
         if missing:
-            # Of so many first numbers at least five are no node's: a stray huge number costs no memory.
+            # Of this many first numbers, at least five are not nodes: a stray huge number costs no memory.
             first = np.arange(min(n, len(owned) + len(relays) + _SHOWN))
             bare = np.setdiff1d(np.setdiff1d(first, owned), relays)[:_SHOWN]
             names = ", ".join(map(self._called, bare)) + (", ..." if missing > _SHOWN else "")
             both, other = (" and graph=", ", or renumber those that have data") if self.n is None else ("", "")
             raise ProblemError(
                 f"{self.who}: no data at {missing} of {n} nodes ({names}), expected a sample or more at every node; "
-                f"pass relays=True{both} if these are to forward the model only{other}"
+                f"pass relays=True{both} if these only forward the model{other}"
             )
         return replace(self, n=n), relays
 
@@ -168,12 +168,12 @@ def _is_number(name: str) -> bool:
 
 
 def _whole(node: Any) -> str:
-    """The name 3 of a node that was given as 3.0: pandas makes floats of a column that had gaps."""
+    """The name 3 of a node given as 3.0: pandas converts a column with gaps to floats."""
     return str(int(node)) if isinstance(node, float) and node.is_integer() else ""
 
 
 def _listed(who: str, name: str, values: Any, expected: str) -> Any:
-    """Something of one dimension that ends: a list, unless it is an array of numbers."""
+    """A finite one-dimensional sequence: a list, unless it is an array of numbers."""
     try:
         fine = isinstance(values, Collection) and not isinstance(values, (str, bytes, Mapping))
         size = len(values) if fine and getattr(values, "ndim", 1) == 1 else -1

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from freewalk.blocks import blocks
 
 _BLOCK = 2**21
-"""Floats that a block of nodes may take at a time: 16 MB."""
+"""The number of floats that a block of nodes may take at a time: 16 MB."""
 
 
 def largest_eigenvalues(
@@ -14,17 +14,17 @@ def largest_eigenvalues(
 ) -> NDArray[np.float64]:
     """Compute λ_max(A_vᵀA_v / m_v) for every node v.
 
-    The nodes are grouped by their number of samples m and each group is solved at once, in blocks, from the
-    smaller of A_vᵀA_v and A_vA_vᵀ: they share their largest eigenvalue.
+    The nodes are grouped by their number of samples m, and each group is solved at once, in blocks, from the smaller of
+    A_vᵀA_v and A_vA_vᵀ, which share their largest eigenvalue.
 
     Parameters
     ----------
     features
-        All the samples, those of a node next to each other.
+        All samples; those of a node are contiguous.
     offsets
-        The samples of node v are the rows offsets[v]:offsets[v+1]; None: every node has one, in order.
+        The samples of node v are the rows offsets[v]:offsets[v+1]; None means one sample per node, in order.
     block
-        How many floats to hold at a time.
+        The number of floats to hold at a time.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Problems in binary files, mapped where they lie: samples, the nodes that own them, and what else belongs to them."""
+"""Memory-mapped problem files: samples, the nodes that own them, and all other fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES = {"features": "f8", "targets": "f8", "nodes": "i8", "heavy": "i8", "rela
 
 
 class Parts(NamedTuple):
-    """What a problem is made of: the name of its class, and what that takes."""
+    """The parts of a problem: the name of its class and its arguments."""
 
     kind: str
     features: NDArray[np.float64]
@@ -51,7 +51,7 @@ def writing(
     relays: tuple[int, ...] = (),
     names: tuple[str, ...] | None = None,
 ) -> Iterator[dict[str, mapping.Sink]]:
-    """Write a problem block by block: `append` to the features, to the targets and, if there are some, to the nodes."""
+    """Write a problem block by block: `append` to the features, the targets and, if given, the nodes."""
     arrays: dict[str, NDArray[Any]] = {
         "heavy": np.array(heavy, dtype=np.int64),
         "relays": np.array(relays, dtype=np.int64),
@@ -68,7 +68,7 @@ def writing(
 
 
 def write(problem: Predictor, path: str | os.PathLike[str]) -> Path:
-    """Write a problem to a file that is complete or absent, block by block."""
+    """Write a problem to a file atomically, block by block."""
     with writing(
         path,
         type(problem),
@@ -88,12 +88,12 @@ def write(problem: Predictor, path: str | os.PathLike[str]) -> Path:
 
 
 def opened(path: str | os.PathLike[str], *, verify: bool = True) -> Parts:
-    """Map the problem in a file.
+    """Map a problem file.
 
     Raises
     ------
     ProblemError
-        If the file is missing, truncated, changed or no such file.
+        If the file is missing, truncated, modified or not a problem file.
     """
     file = mapping.opened(check.path("read", "path", path), _KIND, verify=verify, check=check)
     arrays, said = file.arrays, file.attributes

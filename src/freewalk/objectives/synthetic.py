@@ -1,4 +1,4 @@
-"""Data as the paper draws them, and what it leaves out: uneven counts, a constant feature, shifted optima."""
+"""Synthetic data as in the paper, with extensions: uneven counts, a constant feature, shifted optima."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from freewalk.objectives.samples import Nodes, check
 
 Shifted = Literal["heavy", "all"]
 
-# One generator per purpose, so that changing one thing keeps the others; graphs have the hundreds before.
+# One generator per purpose, so that changing one option keeps the others; graphs use the hundreds before.
 FEATURES, TRUTH, NOISE, HEAVY, SHIFT, LABELS = range(200, 206)
 _NUMBER = 8.0  # bytes
 _ROWS, _LOOKED_AT = 64, 2**12
@@ -23,7 +23,7 @@ _ROWS, _LOOKED_AT = 64, 2**12
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Samples that still lack their targets: `scores` are aᵀ(x + s_v), the targets without noise."""
+    """Samples without targets: `scores` are aᵀ(x + s_v), the targets without noise."""
 
     features: NDArray[np.float64]
     scores: NDArray[np.float64]
@@ -32,12 +32,12 @@ class Data:
 
 
 def truth(dim: int, distance: float = 1.0, seed: int = 0) -> NDArray[np.float64]:
-    """Return the model behind the data that `synthetic` draws with the same arguments.
+    """Return the true model behind the data that `synthetic` draws with the same arguments.
 
     Parameters
     ----------
     dim
-        How many features.
+        The number of features.
     distance
         Its squared norm.
     seed
@@ -63,7 +63,7 @@ def truth(dim: int, distance: float = 1.0, seed: int = 0) -> NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What to draw: options that were checked."""
+    """What to draw: options that have been checked."""
 
     n: int
     dim: int
@@ -78,7 +78,7 @@ class Draw:
     seed: int
 
     def parts(self, nodes: Iterable[slice]) -> Iterator[Data]:
-        """Draw the data of some nodes after the other, from the first to the last: the same in however many parts."""
+        """Draw the data of the nodes part by part, from first to last: the same data in any number of parts."""
         rows, moves = rng.generator(self.seed, FEATURES), rng.generator(self.seed, SHIFT)
         model = truth(self.dim, self.distance, self.seed)
         common = _directions(moves, 1, self.dim) if self.shift > 0 and self.shifted == "heavy" else None
@@ -90,7 +90,7 @@ class Draw:
             features = deviations[owners, None] * rows.standard_normal((len(owners), self.dim))
             if self.constant:
                 features[:, 0] = 1.0
-            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with the data
+            with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are rejected with the data
                 scores = features @ model
                 if self.shift > 0:
                     directions = _directions(moves, some.stop - some.start, self.dim) if common is None else common
@@ -104,8 +104,8 @@ class Draw:
     def pieces(self) -> Iterator[slice]:
         """All nodes in parts of about a million features.
 
-        A part ends where the number of samples is a multiple of 64, if there is such a place: a product of a matrix and
-        a vector takes several rows at a time, and the last ones otherwise, so that their last bits may differ.
+        A part ends where the number of samples is a multiple of 64, if possible: a matrix-vector product processes
+        several rows at a time and treats the remaining ones differently, so that their last bits may differ.
         """
         ends = None if is_constant(self.counts) else np.cumsum(self.counts)
         size = max(BLOCK * self.n // (self.dim * int(self.counts.sum())) // _ROWS, 1) * _ROWS
@@ -119,16 +119,16 @@ class Draw:
             first = last
 
     def whole(self, who: str) -> Data:
-        """Draw all of it at once.
+        """Draw all data at once.
 
         Raises
         ------
         ProblemError
-            If there is no room for it.
+            If there is not enough memory.
         """
         total, words = float(self.counts.sum(dtype=np.float64)), f"samples of {self.dim} features"
-        # Drawn, scaled, and copied by the problem.
-        remedy = "draw fewer of them, or to a file with path="
+        # Memory for drawing, scaling, and the copy in the problem.
+        remedy = "draw fewer of them, or write them to a file with path="
         check.room(who, f"{total:.3g} {words}", 3 * _NUMBER * total * self.dim, remedy)
         return next(self.parts([slice(0, self.n)]))
 
@@ -150,12 +150,12 @@ def draw_of(
     samples: int | ArrayLike,
     seed: int,
 ) -> Draw:
-    """Check what to draw, features and noiseless scores; the parameters are those of `LeastSquares.synthetic`.
+    """Check what to draw: features and noiseless scores; the parameters are those of `LeastSquares.synthetic`.
 
     Parameters
     ----------
     who
-        The name under which errors are reported.
+        The name used in error messages.
     n, dim, heavy, heavy_probability, adjacent, light_variance, heavy_variance, constant, distance
         As for `LeastSquares.synthetic`.
     shift, shifted, samples, seed
@@ -164,7 +164,7 @@ def draw_of(
     Returns
     -------
     Draw
-        Draws all but the targets.
+        Draws everything except the targets.
     """
     n, dim, seed = check.whole(who, "n", n, 1), check.whole(who, "dim", dim, 1), check.seed(who, seed)
     light, strong, distance, shift = (
@@ -182,8 +182,8 @@ def draw_of(
     chosen = _heavy_nodes(who, n, heavy, heavy_probability, adjacent, seed)
     if shift > 0 and shifted == "heavy" and not chosen and heavy_probability is None:
         raise ProblemError(
-            f"{who}: shift = {shift:g} would move the optimum of heavy nodes, and there are none; "
-            "give heavy=, or shifted='all'"
+            f"{who}: shift = {shift:g} would move the optimum of heavy nodes, but there are none; "
+            "pass heavy=, or shifted='all'"
         )
     counts = _counts(who, samples, n)
     return Draw(n, dim, counts, chosen, light, strong, constant, distance, shift, shifted, seed)
@@ -201,7 +201,7 @@ def _heavy_nodes(
         nodes = Nodes(who, n).members("heavy", heavy)
     else:
         count = check.whole(who, "heavy", heavy, 0, n)
-        # The start of a permutation: asking for one more keeps those already chosen.
+        # The start of a permutation: increasing the number keeps the nodes already chosen.
         if not adjacent:
             check.room(who, f"an order of {n} nodes", _NUMBER * n)
         chosen = range(count) if adjacent else rng.generator(seed, HEAVY).permutation(n)[:count].tolist()

@@ -1,4 +1,4 @@
-"""Update rules, one file each: how a visited node improves the model."""
+"""Update rules: how a visited node improves the model. One file per rule."""
 
 from freewalk.rules.adagrad import AdaGrad
 from freewalk.rules.combine_first import CombineFirst

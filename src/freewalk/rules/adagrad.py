@@ -1,4 +1,4 @@
-"""Gradient descent with one step size for each coordinate, from the gradients seen."""
+"""Gradient descent with one adaptive step size per coordinate."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class AdaGrad(Rule):
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     floor
-        Keeps the first steps from being infinite.
+        Prevents division by zero in the first steps.
     keeper
-        Who keeps the sum s of squared gradients: the "token" takes it along, or each "node" has one of its own. At the
-        nodes nothing more than the model is sent, but each node then scales its own steps to one size, so that on
-        data that differ between nodes the limit is not the optimum.
+        Where the sum s of squared gradients is kept: the "token" carries it, or each "node" has its own. With "node",
+        only the model is sent, but each node scales its own steps to the same size, so that on data that differ between
+        nodes the limit is not the optimum.
     weighted, local_steps, sampled
         As for `SGD`.
 
     Raises
     ------
     FreewalkError
-        If a parameter is outside its range.
+        If a parameter is out of range.
 
     References
     ----------

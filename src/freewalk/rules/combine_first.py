@@ -1,4 +1,4 @@
-"""SGD whose gradient is taken before the models were mixed."""
+"""SGD whose gradient is taken before the models are mixed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from freewalk.schedules import Schedule
 
 @dataclass(frozen=True)
 class CombineFirst(Rule):
-    """x_v ← (W x)_v − γ ∇f_v(x_v), the form of Lian et al.: each parked token mixes what it had, then adapts.
+    """SGD in the form of Lian et al.: each parked token mixes its old model, then adapts, x_v ← (W x)_v − γ ∇f_v(x_v).
 
-    An exchange follows an update here, so a token holds W x between two rounds, and its node remembers x_v, at which
-    the gradient is taken. The mean model is that of Lian et al. at every step; `consensus` is that of W x. Nodes can
-    send while they compute, which one round of `fw.SGD` and `fw.exchanges.Gossip`, x ← W (x − γ ∇f(x)), does not allow.
+    Here an exchange follows an update, so a token holds W x between two rounds, and its node remembers x_v, at which
+    the gradient is taken. The mean model equals that of Lian et al. at every step; `consensus` is that of W x. Nodes
+    can send while they compute, which one round of `fw.SGD` and `fw.exchanges.Gossip`, x ← W (x − γ ∇f(x)), does not
+    allow.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     sampled
-        Take each gradient from one random local sample instead of all samples of the node.
+        Compute each gradient from one random local sample instead of all samples of the node.
 
     Raises
     ------
@@ -55,7 +56,7 @@ class CombineFirst(Rule):
         check_options(self)
 
     def begin(self, models: NDArray[np.floating[Any]]) -> Mapping[str, NDArray[np.floating[Any]]]:
-        """Each node remembers the first model."""
+        """Each node remembers the initial model."""
         return {"own": models}
 
     @property

@@ -1,4 +1,4 @@
-"""Gradient tracking: parked tokens that follow the gradient of the whole loss."""
+"""Gradient tracking: parked tokens that follow the gradient of the global loss."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from freewalk.schedules import Schedule
 
 @dataclass(frozen=True)
 class GradientTracking(Rule):
-    """y ← y + ∇f_v(x) − g_v, g_v ← ∇f_v(x), x ← x − γ y: for one parked token per node, which mix x and y.
+    """Gradient tracking for one parked token per node: y ← y + ∇f_v(x) − g_v, g_v ← ∇f_v(x), x ← x − γ y.
 
-    As long as mixing keeps sums, as `fw.exchanges.Gossip` does, the mean of y over the tokens is the mean of the nodes'
-    last gradients. So all tokens reach the optimum with a constant step, and two vectors are sent per message.
+    The tokens mix x and y. If mixing preserves sums, as `fw.exchanges.Gossip` does, the mean of y over the tokens is
+    the mean of the nodes' last gradients. So all tokens reach the optimum with a constant step; each message holds two
+    vectors.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Gradient descent that keeps some of its velocity."""
+"""Gradient descent with momentum."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from freewalk.schedules import Schedule
 
 @dataclass(frozen=True)
 class Momentum(Rule):
-    """v ← m v + γ w_v ∇f_v(x), x ← x − v: the heavy ball; the velocity travels with the model.
+    """Heavy-ball momentum: v ← m v + γ w_v ∇f_v(x), x ← x − v; the velocity travels with the model.
 
-    On a walk, where gradients are noise around a mean, a momentum m acts like a step size of γ / (1 − m): take
-    (1 − m) times the step of `SGD`. At a relay, which has no data, the model stays and the velocity decays.
+    On a walk, where gradients are noise around a mean, a momentum m acts like a step size of γ / (1 − m): use (1 − m)
+    times the step of `SGD`. At a relay, which has no data, the model stays unchanged and the velocity decays.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     momentum
-        m, the share of its velocity that the model keeps, from 0 to below 1.
+        m, the fraction of its velocity that the model keeps, at least 0 and below 1.
     weighted, local_steps, sampled
         As for `SGD`.
 
     Raises
     ------
     FreewalkError
-        If a parameter is outside its range.
+        If a parameter is out of range.
 
     References
     ----------

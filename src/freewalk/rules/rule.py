@@ -1,4 +1,4 @@
-"""What an update rule is: how a visited node improves the model that it was handed."""
+"""The base class of update rules: how a visited node improves the model it receives."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ check = Checks(FreewalkError)
 _MOST_VECTORS = 8
 _MOST_LOCAL_STEPS = 10**6  # a visit cannot be interrupted
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_NOT_NUMBERS = ("step", "local_steps")  # they reach `update` as visit.rate and visit.count
-#: The bytes of a probe: the numbers of run, walk, step and hop, a ratio, and the header of a packet.
+_NOT_NUMBERS = ("step", "local_steps")  # passed to `update` as visit.rate and visit.count
+#: The size of a probe in bytes: the numbers of run, walk, step and hop, a ratio, and a packet header.
 PROBE_BYTES = 64
 FORM = "update(visit, numbers, x, gradient, *carried, *stored), which returns the new x, carried and stored"
 
 
 class Visit(NamedTuple):
-    """What a rule may know of the occasion of an update.
+    """The context of an update, as far as a rule may use it.
 
     Attributes
     ----------
@@ -41,11 +41,11 @@ class Visit(NamedTuple):
     weight
         The kernel's weight of this node, 1 / (n · target_v); 1 for a rule that is not `weighted`.
     count
-        How many updates of this token the rule has made before this one.
+        The number of updates of this token that the rule has made before this one.
     nodes
         The number of nodes n.
     visits
-        The visits of this token to this node since the rule began, this one counted; 0 unless the rule
+        The number of visits of this token to this node since the rule began, including this one; 0 unless the rule
         `counts_visits`.
     """
 
@@ -57,12 +57,12 @@ class Visit(NamedTuple):
 
 
 class Rule(ABC):
-    """An update rule: a frozen dataclass, the names of its vectors, and one function.
+    """An update rule: a frozen dataclass with the names of its vectors and one function.
 
-    A rule of your own gives `update` and where it needs them the fields below. The function is plain arithmetic that is
-    right for a number, an array and a tensor alike: the reference runtime calls it coordinate by coordinate, compiled
-    runtimes compile its source. Its parameters, such as a momentum, are fields of the dataclass and reach it by name in
-    `numbers`, at run time: a new value compiles nothing.
+    To define your own rule, implement `update` and, as needed, the fields below. The function is plain arithmetic that
+    works for a number, an array and a tensor alike: the reference runtime calls it coordinate by coordinate, compiled
+    runtimes compile its source. Its parameters, such as a momentum, are fields of the dataclass and are passed by name
+    in `numbers` at run time: a new value compiles nothing.
 
     Examples
     --------
@@ -83,30 +83,30 @@ class Rule(ABC):
 
     #: The vectors that travel with the model, by name; they are sent with it.
     carries: tuple[str, ...] = ()
-    #: The vectors that stay at each node, one of each for every token unless they are `shared`.
+    #: The vectors that stay at each node, one of each per token unless they are `shared`.
     stores: tuple[str, ...] = ()
-    #: The vector at which the gradient is taken: "x", or one that is carried or stored.
+    #: The vector at which the gradient is evaluated: "x", or a carried or stored one.
     evaluates: str = "x"
-    #: The vector that is the model to report: "x", or one that is carried.
+    #: The vector that is reported as the model: "x", or a carried one.
     reports: str = "x"
-    #: Whether the tokens of a walk share what is stored at a node, in the order of their numbers.
+    #: Whether the tokens of a walk share the vectors stored at a node, in the order of their numbers.
     shared: bool = False
     #: Whether `visit.visits` is counted.
     counts_visits: bool = False
-    #: Whether `update` is handed, in place of a gradient, the minimiser of f_v(y) + penalty/2 ‖y − point‖², with the
-    #: point and the penalty that `point` names; on the reference runtime only, for objectives with a `proximal`.
+    #: Whether `update` receives, instead of a gradient, the minimiser of f_v(y) + penalty/2 ‖y − point‖², with the
+    #: point and the penalty given by `point`; on the reference runtime only, for objectives with a `proximal`.
     proximal: bool = False
     #: Whether the rule converges to the optimum only if the token visits every node.
     needs_every_node: bool = False
     #: Whether a gradient at node v is multiplied by the kernel's weight 1 / (n · target_v).
     weighted: bool = True
-    #: The one runtime that knows this rule, which then has no `update`; None: all of them.
+    #: The only runtime that supports this rule, which then has no `update`; None means all of them.
     runs_on: str | None = None
-    #: Whether a record can hold it; one that is code is handed to `fw.resume` again.
+    #: Whether a record can contain it; a rule that is code is passed to `fw.resume` again.
     stored: bool = True
     #: Updates at a node before the model moves on.
     local_steps: int = 1
-    #: Whether a gradient is that of one random local sample instead of all of them.
+    #: Whether a gradient is computed from one random local sample instead of all samples.
     sampled: bool = False
 
     @property
@@ -114,47 +114,47 @@ class Rule(ABC):
     def update(self) -> Callable[..., Any]:
         """The function `update(visit, numbers, x, gradient, *carried, *stored)`: a static method, or a property.
 
-        It returns the new x, or a tuple of the new x and all carried and stored vectors in their order. `visit` is a
-        `Visit`, `numbers` are those of the rule in the precision of the model, `gradient` is that of the node, without
-        any weight.
+        It returns the new x, or a tuple of the new x and all carried and stored vectors in order. `visit` is a `Visit`,
+        `numbers` are those of the rule in the precision of the model, and `gradient` is the unweighted gradient of the
+        node.
         """
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The parameters by name, a named tuple: every field that is a number, but for `step` and `local_steps`."""
+        """The parameters as a named tuple: every numeric field except `step` and `local_steps`."""
         names = [field.name for field in fields(self)] if is_dataclass(self) else list[str]()
         values = {name: getattr(self, name) for name in names if name not in _NOT_NUMBERS and name[0] != "_"}
         found = {name: value for name, value in values.items() if _is_number(value)}
         return _numbers(tuple(found))(*(float(value) for value in found.values()))  # type: ignore[no-any-return]
 
     def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The step size γ at each of the given steps: that of the field `step`, a number or a schedule."""
+        """The step size γ at each of the given steps, from the field `step`, a number or a schedule."""
         who = type(self).__name__
         return values_at(schedule(getattr(self, "step", 1.0), who), steps, f"{who}: step")
 
     @property
     def constant(self) -> bool:
-        """Whether `rates` are the same at all steps; engines then ask for one of them only."""
-        own = type(self).rates is not Rule.rates  # a class of a user's may have rates of its own
+        """Whether `rates` are the same at all steps; engines then ask for only one of them."""
+        own = type(self).rates is not Rule.rates  # a user-defined class may override it
         return not own and not isinstance(getattr(self, "step", 1.0), Schedule)
 
     def point(self, visit: Visit, numbers: Any, x: Any, *vectors: Any) -> tuple[Any, float]:
-        """Where a rule that is `proximal` asks a node to solve its own problem: the point and the penalty."""
-        raise NotImplementedError(f"{type(self).__name__} is proximal and must say near which point")
+        """Where a `proximal` rule asks a node to solve its own problem: the point and the penalty."""
+        raise NotImplementedError(f"{type(self).__name__} is proximal and must implement `point`")
 
     def begin(self, models: NDArray[np.floating[Any]]) -> Mapping[str, NDArray[np.floating[Any]]]:
-        """The vectors where the rule begins, by name, each shaped like the models; those left out begin as zeros.
+        """The initial vectors of the rule by name, each shaped like the models; omitted ones are zero.
 
-        A stored vector begins the same at all nodes.
+        A stored vector starts with the same value at all nodes.
         """
         return {}
 
     def sent(self, objective: Objective) -> int:
-        """How many numbers travel with a model: those of the vectors that the rule carries."""
+        """The number of values that travel with a model: those of the vectors that the rule carries."""
         return len(self.carries) * objective.trained
 
     def fitted(self, objective: Objective, kernel: Kernel) -> Rule:
-        """The rule with all that follows from the objective and the kernel filled in; itself where nothing does."""
+        """The rule with all parameters filled in that follow from the objective and the kernel."""
         return self
 
 
@@ -171,7 +171,7 @@ def message_bytes(rule: Rule | None, dim: int, precision: str = "float64") -> in
 
 
 def check_runs_on(rules: Iterable[Rule | None], runtime: str) -> None:
-    """Refuse a rule that only another runtime knows."""
+    """Reject a rule that only another runtime supports."""
     for rule in rules:
         if rule is not None and rule.runs_on not in (None, runtime):
             raise FreewalkError(
@@ -180,7 +180,7 @@ def check_runs_on(rules: Iterable[Rule | None], runtime: str) -> None:
 
 
 def check_options(rule: Rule) -> None:
-    """Check the options that rules have in common, those that this one has."""
+    """Check the options that rules have in common."""
     who = type(rule).__name__
     schedule(getattr(rule, "step", 1.0), who)
     check.whole(who, "local_steps", rule.local_steps, 1, _MOST_LOCAL_STEPS)
@@ -198,12 +198,12 @@ def _numbers(names: tuple[str, ...]) -> Any:
 
 
 def checked(rule: Rule) -> Rule:
-    """The rule, of which everything that engines trust is known to be right.
+    """Return the rule after checking everything that engines rely on.
 
     Raises
     ------
     FreewalkError
-        If something is not: for example, a rule with the signature of an earlier version.
+        If something is wrong: for example, a rule with the signature of an earlier version.
     """
     who = type(rule).__name__
     if isinstance(rule.carries, int) or hasattr(rule, "reported"):
@@ -230,7 +230,7 @@ def checked(rule: Rule) -> Rule:
 
 
 def _check_update(who: str, rule: Rule, vectors: int) -> None:
-    """Call the function once in plain Python: what is wrong there is told better than by a compiler."""
+    """Call the function once in plain Python, which reports errors better than a compiler."""
     function, expected = rule.update, ["visit", "numbers", "x", "gradient", *rule.carries, *rule.stores]
     try:
         parameters = inspect.signature(function).parameters
@@ -267,12 +267,12 @@ def _check_update(who: str, rule: Rule, vectors: int) -> None:
 
 
 def begun(rule: Rule, models: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """The vectors with which a rule begins, by name, all of them and of the type of the models.
+    """The initial vectors of a rule, by name, all of them with the dtype of the models.
 
     Raises
     ------
     FreewalkError
-        If `begin` makes something else.
+        If `begin` returns something else.
     """
     who, names = type(rule).__name__, (*rule.carries, *rule.stores)
     try:

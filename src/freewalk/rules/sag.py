@@ -12,18 +12,18 @@ from freewalk.schedules import Schedule
 
 @dataclass(frozen=True)
 class SAG(Rule):
-    """ḡ ← ḡ + (∇f_v(x) − g_v)/n, g_v ← ∇f_v(x), x ← x − γ ḡ: each node remembers its last gradient.
+    """Stochastic average gradient: ḡ ← ḡ + (∇f_v(x) − g_v)/n, g_v ← ∇f_v(x), x ← x − γ ḡ.
 
-    The token carries ḡ, the mean of what the nodes remember, and so descends along the gradient of the whole loss, if
-    an old one. It reaches the optimum with a constant step, whatever the distribution of the walk, so there are no
-    weights; but every node must be visited. A gradient is about as old as the walk takes to come back: take a step of
-    about n / (2 L τ), where L is the largest smoothness and τ the longest mean time to hit a node
-    (`fw.analysis.hitting_times`); twice as much still converged wherever we tried.
+    Each node remembers its last gradient g_v. The token carries ḡ, the mean of these gradients, and so descends along a
+    delayed gradient of the global loss. It reaches the optimum with a constant step, whatever the distribution of the
+    walk, so there are no weights; but every node must be visited. A gradient is about as old as the return time of the
+    walk: use a step of about n / (2 L τ), where L is the largest smoothness and τ the longest mean hitting time of a
+    node (`fw.analysis.hitting_times`). Twice this step still converged in all our experiments.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent on the node that the walk visits."""
+"""Stochastic gradient descent at the node that the walk visits."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from freewalk.schedules import Schedule
 
 @dataclass(frozen=True)
 class SGD(Rule):
-    """x ← x − γ w_v ∇f_v(x), with the weight w_v = 1 / (n · target_v) of the kernel.
+    """Stochastic gradient descent: x ← x − γ w_v ∇f_v(x), with the kernel's weight w_v = 1 / (n · target_v).
 
     Under importance sampling the weight is the paper's L̄ / L_v.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule.
+        The step size γ, a positive number or a schedule.
     weighted
         Whether to use the weights; without them the walk minimises the mean of f_v under its own distribution.
     local_steps
-        Gradient steps at a node before the model moves on.
+        The number of gradient steps at a node before the model moves on.
     average
-        True: report the mean of all iterates instead of the last one; the mean travels with the model. "half": the
-        mean of the last half of them, or somewhat more (of t iterates, those since the power of two that lies between
-        t/4 and t/2), which forgets the start; two vectors travel with the model.
+        True reports the mean of all iterates instead of the last one; the mean travels with the model. "half" reports
+        the mean of the last half of them or slightly more (of t iterates, those since the power of two between t/4 and
+        t/2), which forgets the start; two vectors travel with the model.
     sampled
-        Take each gradient from one random local sample instead of all samples of the node.
+        Compute each gradient from one random local sample instead of all samples of the node.
 
     Raises
     ------
@@ -58,12 +58,12 @@ class SGD(Rule):
 
     @property
     def carries(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The means that the average asks for."""
+        """The means that `average` requires."""
         return ("mean", "recent") if self.average == "half" else ("mean",) if self.average else ()
 
     @property
     def reports(self) -> str:  # type: ignore[override]
-        """The mean, where it is asked for."""
+        """The mean, if requested."""
         return "mean" if self.average else "x"
 
     @property
@@ -72,7 +72,7 @@ class SGD(Rule):
         return _step_and_half if self.average == "half" else _step_and_average if self.average else _step
 
     def begin(self, models: NDArray[np.floating[Any]]) -> Mapping[str, NDArray[np.floating[Any]]]:
-        """The mean of no iterate is the first model."""
+        """The mean of no iterates is the initial model."""
         return dict.fromkeys(self.carries, models)
 
 
@@ -86,7 +86,7 @@ def _step_and_average(visit: Any, numbers: Any, x: Any, gradient: Any, mean: Any
 
 
 def _step_and_half(visit: Any, numbers: Any, x: Any, gradient: Any, mean: Any, recent: Any) -> Any:
-    """`recent` is the mean since the largest power of two, `mean` that since half of it."""
+    """`recent` is the mean since the largest power of two, `mean` the mean since half of it."""
     x = x - visit.rate * visit.weight * gradient
     count = visit.count + 1
     power = _power_of_two(count)

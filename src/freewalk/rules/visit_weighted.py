@@ -1,4 +1,4 @@
-"""Gradient descent whose weights come from the token's own visits."""
+"""Gradient descent with weights estimated from the token's own visits."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _VISITS_PER_NODE = 10.0
 
 @dataclass(frozen=True)
 class VisitWeighted(Rule):
-    """x ← x − γ ŵ_v ∇f_v(x) with ŵ_v = (t + c) / (n (N_v + c π_v)), from the token's visits N_v to the node.
+    """SGD weighted by the token's own visit counts: x ← x − γ ŵ_v ∇f_v(x), ŵ_v = (t + c) / (n (N_v + c π_v)).
 
-    `SGD` weighs a gradient by 1/(n π_v), with the target π of the kernel; where a walk has another stationary
-    distribution, as with the uncorrected jumps of `MHLJ`, its limit is biased. Here (N_v + c π_v)/(t + c) estimates
-    the distribution that the walk really has, from what the token itself knows, and the bias falls as 1/t. N_v and
-    t = Σ N_v count the present visit.
+    `SGD` weights a gradient by 1/(n π_v), with the target π of the kernel; if the stationary distribution of the walk
+    differs from π, as with the uncorrected jumps of `MHLJ`, its limit is biased. Here (N_v + c π_v)/(t + c) estimates
+    the actual distribution of the walk from the token's visits N_v to the node, and the bias falls as 1/t. N_v and t =
+    Σ N_v include the current visit.
 
     Parameters
     ----------
     step
-        γ, a positive number or a schedule; at most about a tenth of 1/L̄, with the mean smoothness L̄.
+        The step size γ, a positive number or a schedule; at most about a tenth of 1/L̄, with the mean smoothness L̄.
     prior
-        c: for how many visits the target counts. A node that is first visited late weighs up to (t + c)/(n + n c π_v),
-        so c must be of the order of n; None is 10 n, with which no run of ours blew up at that step (with c = n some
-        did).
+        c, the number of visits for which the target counts. A node first visited late has a weight of up to (t + c)/(n
+        + n c π_v), so c must be of the order of n. None uses 10 n, with which none of our runs diverged at that step
+        (with c = n some did).
     sampled
-        Take each gradient from one random local sample instead of all samples of the node.
+        Compute each gradient from one random local sample instead of all samples of the node.
 
     Raises
     ------
     FreewalkError
-        If a parameter is outside its range.
+        If a parameter is out of range.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class VisitWeighted(Rule):
             check.real("VisitWeighted", "prior", self.prior, 0.0)
 
     def fitted(self, objective: Objective, kernel: Kernel) -> VisitWeighted:
-        """With a prior of ten visits per node, where none was given."""
+        """The rule with a prior of ten visits per node, unless one was given."""
         return self if self.prior is not None else replace(self, prior=_VISITS_PER_NODE * objective.n)
 
     @property

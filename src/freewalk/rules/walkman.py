@@ -1,4 +1,4 @@
-"""The alternating direction method of multipliers, carried around by a walk."""
+"""The alternating direction method of multipliers (ADMM), carried by a walk."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _TIMES_SMOOTHNESS = 3.0
 
 @dataclass(frozen=True)
 class Walkman(Rule):
-    """Each node keeps a model y_v and a price z_v; the token x is the mean over all nodes of y_v − z_v/β.
+    """ADMM along a walk: nodes keep models y_v and prices z_v; the token x is the mean of y_v − z_v/β over the nodes.
 
     At node v, in the gradient form: y ← x + z/β − ∇f_v(y)/β, z ← z + β(x − y), and x moves by the change of y − z/β
-    divided by n. In the proximal form y minimises f_v(y) + β/2 ‖y − x − z/β‖². It reaches the optimum whatever the
-    distribution of the walk, if that visits every node; nothing but the model is sent.
+    divided by n. In the proximal form, y minimises f_v(y) + β/2 ‖y − x − z/β‖². It reaches the optimum whatever the
+    distribution of the walk, as long as it visits every node; only the model is sent.
 
     Parameters
     ----------
     penalty
-        β. The gradient form diverges below about twice the largest smoothness L, and needs a number of updates in
-        proportion to β beyond; None is 3 L. The proximal form converged with any penalty that we tried on least
-        squares; None is the mean smoothness divided by the number of parameters.
+        β. The gradient form diverges below about twice the largest smoothness L; above, the number of updates it needs
+        is proportional to β. None uses 3 L. The proximal form converged with every penalty we tried on least squares;
+        None uses the mean smoothness divided by the number of parameters.
     proximal
-        Whether a node solves its own problem instead of taking a gradient: on `runtime="reference"`, for objectives
-        that have a `proximal` (`LeastSquares` has).
+        Whether a node solves its own problem instead of computing a gradient: on `runtime="reference"`, for objectives
+        with a method `proximal`, such as `LeastSquares`.
 
     Raises
     ------
@@ -64,7 +64,7 @@ class Walkman(Rule):
         check.flag("Walkman", "proximal", self.proximal)
 
     def fitted(self, objective: Objective, kernel: Kernel) -> Walkman:
-        """With the penalty that follows from the smoothness, where none was given."""
+        """The rule with the penalty that follows from the smoothness, unless one was given."""
         if self.penalty is not None:
             return self
         smoothness = np.asarray(objective.smoothness)
@@ -82,7 +82,7 @@ class Walkman(Rule):
         return x + z / numbers.penalty, numbers.penalty
 
     def begin(self, models: NDArray[np.floating[Any]]) -> Mapping[str, NDArray[np.floating[Any]]]:
-        """Every node has the first model, at no price."""
+        """Every node starts with the initial model and price zero."""
         return {"y": models}
 
 

@@ -1,4 +1,4 @@
-"""Ways to distribute samples over nodes: one file per idea; partitioner.py, what a partitioner is."""
+"""Partitioners, which distribute samples over nodes: partitioner.py has the base class, other files one idea each."""
 
 from freewalk.data.partitioners.even import IID, Quantity
 from freewalk.data.partitioners.feature_shift import FeatureShift

@@ -1,4 +1,4 @@
-"""Samples at random: as many at each node, or very different numbers."""
+"""Random assignment: equal numbers of samples per node, or very different ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freewalk.data.sharing import apportion, check, even_sizes
 
 @dataclass(frozen=True)
 class IID(Partitioner):
-    """Shuffle the samples and give every node the same number, as far as that is possible.
+    """Shuffle the samples and give every node the same number, as far as possible.
 
     Examples
     --------
@@ -30,14 +30,14 @@ class IID(Partitioner):
 class Quantity(Partitioner):
     """Give nodes very different numbers of samples, in proportion to a draw from a Dirichlet distribution.
 
-    Which samples a node gets is random, so that only the quantities are skewed.
+    The samples of a node are random, so only the quantities are skewed.
 
     Parameters
     ----------
     alpha
         The parameter of the Dirichlet distribution, from 1e-6 to 1e6: the smaller, the more unequal.
     least
-        The samples that every node gets in any case, 1 or more.
+        The minimum number of samples per node, at least 1.
 
     Examples
     --------

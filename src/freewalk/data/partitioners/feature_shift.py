@@ -1,4 +1,4 @@
-"""Nodes whose features differ."""
+"""Nodes with different feature distributions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from freewalk.errors import ProblemError
 
 @dataclass(frozen=True)
 class FeatureShift(Partitioner):
-    """Sort the samples along the first principal direction of their features, blurred, and cut them into equal parts.
+    """Sort the samples by their first principal component, with noise, and cut them into equal parts.
 
-    A sample of rank r (from 0 to 1) is put at strength · r + (1 − strength) · u, where u is uniform. Nodes are in that
-    order: the neighbours on a ring or a path have similar data. Every node has the same number of samples, as far as
-    that is possible. Features of different units are to be standardized first, or the largest decide.
+    A sample of rank r (from 0 to 1) gets the position strength · r + (1 − strength) · u, where u is uniform. Nodes
+    follow that order, so neighbours on a ring or a path have similar data. Every node has the same number of samples,
+    as far as possible. Standardize features with different units first; otherwise the largest dominate.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class FeatureShift(Partitioner):
     def assign(self, samples: Samples, n: int, random: np.random.Generator) -> NDArray[np.int64]:
         """Return the node of each sample."""
         if samples.features is None:
-            raise ProblemError("FeatureShift: got targets alone, expected a Dataset, whose features it sorts")
+            raise ProblemError("FeatureShift: got only targets, expected a Dataset, whose features it sorts")
         count = len(samples)
         ranks = np.empty(count)
         ranks[np.argsort(_along(samples.features.reshape(count, -1)), kind="stable")] = np.arange(count) / count
@@ -53,7 +53,7 @@ def _along(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """The coordinate of each row along the first principal direction, whose largest component is positive."""
     from scipy.linalg import eigh
 
-    largest = max(float(np.abs(rows).max()), 1e-300)  # squares of huge or tiny numbers would not be numbers
+    largest = max(float(np.abs(rows).max()), 1e-300)  # squares of huge or tiny numbers would overflow or vanish
     centred = rows / largest - (rows / largest).mean(axis=0)
     wide = centred.shape[1] > centred.shape[0]
     check.room("FeatureShift", "the products of the features", 24.0 * min(centred.shape) ** 2)

@@ -1,4 +1,4 @@
-"""Nodes that see some classes more than others."""
+"""Nodes that see some classes more often than others."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from freewalk.data.sharing import apportion, check, even_sizes
 class Dirichlet(Partitioner):
     """Divide each class over the nodes in proportion to a draw from a Dirichlet distribution (label skew).
 
-    Both the mixture of classes and the number of samples differ between nodes. A node that is left with less than
-    `least` samples takes what it lacks from the node that then has the most, of the class of which that one has the
-    most; nothing is drawn again.
+    Both the class mixture and the number of samples differ between nodes. A node left with fewer than `least` samples
+    takes the missing ones from the node that has the most at that moment, from that node's most frequent class; nothing
+    is redrawn.
 
     Parameters
     ----------
     alpha
-        The parameter of the Dirichlet distribution, from 1e-6 to 1e6: large ones give every node the same mixture, at
-        0.1 most nodes have
-        a few classes, and a very small one leaves each class at one node.
+        The parameter of the Dirichlet distribution, from 1e-6 to 1e6: large values give every node the same mixture, at
+        0.1 most nodes have a few classes, and a very small value leaves each class at one node.
     least
-        The samples that every node gets in any case, 1 or more.
+        The minimum number of samples per node, at least 1.
 
     Examples
     --------
@@ -58,15 +57,15 @@ class Dirichlet(Partitioner):
 
 @dataclass(frozen=True)
 class Shards(Partitioner):
-    """Cut every class into shards of about the same size and deal each node as many of them, at random.
+    """Cut every class into shards of about the same size and deal each node the same number, at random.
 
-    A shard has samples of one class, so that no node has more classes than shards; two of its shards may be of the same
-    class. Only where there are more classes than nodes × `classes`, some nodes get more shards.
+    A shard has samples of a single class, so a node has at most as many classes as shards; two of its shards may be of
+    the same class. Only if there are more classes than nodes × `classes` do some nodes get more shards.
 
     Parameters
     ----------
     classes
-        The shards of each node: the most classes that it has.
+        The number of shards per node, which is the maximum number of classes it has.
 
     Examples
     --------
@@ -99,7 +98,7 @@ class Shards(Partitioner):
 
 
 def _fill(counts: NDArray[np.int64], least: int) -> None:
-    """Move samples to nodes that have less than `least`, one at a time; there are enough of them."""
+    """Move samples to nodes that have fewer than `least`, one at a time; there are enough of them."""
     sizes = counts.sum(axis=1)
     for node in np.flatnonzero(sizes < least):
         while sizes[node] < least:
@@ -112,7 +111,7 @@ def _fill(counts: NDArray[np.int64], least: int) -> None:
 
 
 def _placed(labels: NDArray[np.int64], counts: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
-    """Give each node so many samples of each class, chosen at random."""
+    """Give each node the given number of samples of each class, chosen at random."""
     nodes = np.empty(len(labels), dtype=np.int64)
     for label, column in enumerate(counts.T):
         nodes[random.permutation(np.flatnonzero(labels == label))] = np.repeat(np.arange(len(column)), column)

@@ -1,4 +1,4 @@
-"""What a partitioner is, and what it is given."""
+"""The base class of partitioners, and their input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from freewalk.data.sharing import check
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
 
-_PARTITION = 0x70617274  # the purpose of the draws of a partition
+_PARTITION = 0x70617274  # identifies the draws of a partition
 LEAST, MOST = 1e-6, 1e6  # of the parameter of a Dirichlet distribution, so that no draw overflows
 
 
@@ -28,11 +28,11 @@ class Samples:
     who
         The name of the partitioner, for messages.
     targets
-        The number of the class of each sample where there are `classes`, otherwise real numbers.
+        The class number of each sample if there are `classes`, otherwise real numbers.
     classes
-        The names of the classes, or None for regression.
+        The class names, or None for regression.
     features
-        One row per sample, or None where only targets were given.
+        One row per sample, or None if only targets were given.
     """
 
     who: str
@@ -42,20 +42,20 @@ class Samples:
 
     @classmethod
     def of(cls, who: str, data: Any) -> Samples:
-        """The samples of a data set, or those that targets alone describe.
+        """The samples of a data set, or those described by targets only.
 
         Raises
         ------
         ProblemError
-            If they are neither, or a class has no sample.
+            If the data are neither, or a class has no sample.
         """
         if isinstance(data, Dataset):
             if data.classes is not None:
                 absent = np.flatnonzero(np.bincount(data.targets, minlength=len(data.classes)) == 0)
                 if absent.size:
                     raise ProblemError(
-                        f"{who}: class {data.classes[absent[0]]!r} of {data.name} has no sample, expected one or more "
-                        "of every class; leave it out of classes, and number the others without a gap"
+                        f"{who}: class {data.classes[absent[0]]!r} of {data.name} has no sample, expected at least one "
+                        "of every class; remove it from classes, and number the others without a gap"
                     )
             return cls(who, data.targets, data.classes, data.features)
         labels = _labels(data)
@@ -80,7 +80,7 @@ class Samples:
         """
         if self.classes is None:
             raise ProblemError(
-                f"{self.who}: the targets are real numbers, expected classes; make some of their quantiles, "
+                f"{self.who}: the targets are real numbers, expected classes; bin them by quantiles, "
                 "numpy.digitize(targets, numpy.quantile(targets, [0.25, 0.5, 0.75])), give labels as whole numbers, or "
                 "use IID, Quantity or FeatureShift"
             )
@@ -88,18 +88,18 @@ class Samples:
 
 
 def _labels(data: Any) -> NDArray[Any] | None:
-    """Whole numbers, booleans or texts as an array, or None for anything else."""
+    """Whole numbers, booleans or strings as an array, or None for anything else."""
     try:
         array = np.asarray(data)
-        if array.dtype.kind == "O" and all(isinstance(one, str) for one in array.flat):  # as pandas has them
+        if array.dtype.kind == "O" and all(isinstance(one, str) for one in array.flat):  # as in pandas
             array = array.astype(str)
-    except Exception:  # rows of unequal length, or an object with a mind of its own
+    except Exception:  # rows of unequal length, or an object that raises anything
         return None
     return array if array.dtype.kind in "biuU" and not np.ma.is_masked(data) else None
 
 
 class Partitioner(ABC):
-    """Distributes samples over nodes: one of the listed ones, or a frozen dataclass of your own with `assign`.
+    """Distributes samples over nodes; to define your own, write a frozen dataclass with `assign`.
 
     Examples
     --------
@@ -119,12 +119,12 @@ class Partitioner(ABC):
         Parameters
         ----------
         samples
-            At least n of them: `targets`, `classes` and, where a data set was given, `features`; `labels()` are the
-            classes, or an error where there are none.
+            At least n samples: `targets`, `classes` and, if a data set was given, `features`; `labels()` returns the
+            classes, or raises if there are none.
         n
             The number of nodes.
         random
-            Where all draws come from.
+            The source of all random draws.
         """
 
     def partition(self, data: Dataset | ArrayLike, n: int, seed: int = 0) -> Partition:
@@ -133,18 +133,18 @@ class Partitioner(ABC):
         Parameters
         ----------
         data
-            A data set, or its targets: whole numbers, booleans and texts are labels of classes, other numbers the
-            targets of a regression.
+            A data set, or its targets: whole numbers, booleans and strings are class labels, other numbers are
+            regression targets.
         n
-            The number of nodes, at most that of the samples.
+            The number of nodes, at most the number of samples.
         seed
-            Seed of all that is random.
+            The seed of all random draws.
 
         Raises
         ------
         ProblemError
-            If there are fewer samples than nodes (or than each node is to have), a class has no sample, or this
-            partitioner cannot work with such targets.
+            If there are fewer samples than nodes (or than the nodes require), a class has no sample, or this
+            partitioner does not support such targets.
         """
         who = type(self).__name__
         count = check.whole(who, "n", n, 1, MOST_NODES)
@@ -165,7 +165,7 @@ class Partitioner(ABC):
 
 
 def dealt(order: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The node of each sample where the first sizes[0] in an order go to node 0, the next to node 1, and so on.
+    """Assign the first sizes[0] samples in an order to node 0, the next ones to node 1, and so on.
 
     Examples
     --------
@@ -178,6 +178,6 @@ def dealt(order: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def checked_alpha(who: str, alpha: float) -> float:
-    """The parameter of a Dirichlet distribution."""
-    remedy = "IID() is the limit of large ones"
+    """Check the parameter of a Dirichlet distribution."""
+    remedy = "IID() is the limit of large values"
     return check.real(who, "alpha", alpha, LEAST, MOST, remedy=remedy)
