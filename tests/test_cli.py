@@ -276,7 +276,7 @@ def test_bands(here: Path) -> None:
     assert "95 % confidence" in (here / "confidence.html").read_text()
     assert call("plot", "runs/small", "--band", "wide").exit_code == 2
     result = call("plot", "runs/small", "--figure", "escape", "--band", "none")
-    assert result.stderr == "error: plot: --measure, --against, --scale and --band go with --figure curves\n"
+    assert result.stderr == "error: plot: --measure, --against, --scale and --band need --figure curves\n"
 
 
 def test_any_measure_against_any_axis(here: Path) -> None:
@@ -293,7 +293,8 @@ def test_any_measure_against_any_axis(here: Path) -> None:
         assert result.exit_code == 2
         assert "axis = 'mesages'" in result.stderr
         assert "did you mean 'messages'?" in result.stderr
-        assert "axis = 'loss', expected what never decreases" in call(command, "runs/small", "--against", "loss").stderr
+        told = call(command, "runs/small", "--against", "loss").stderr
+        assert "axis = 'loss', expected something that never decreases" in told
     assert "measure = 'lost'" in call("plot", "runs/small", "--measure", "lost").stderr
 
 

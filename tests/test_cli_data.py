@@ -32,7 +32,7 @@ def test_a_partition_is_summed_up_and_drawn(tmp_path, monkeypatch) -> None:
     ("words", "message"),
     [
         (["whine"], "data has no kind 'whine'; did you mean 'wine'?"),
-        (["wine", "--alpha", "1"], "--alpha goes with --partition"),
+        (["wine", "--alpha", "1"], "--alpha needs --partition"),
         (["wine", "--partition", "Shard"], "did you mean 'Shards'?"),
         (["wine", "--partition", "Dirichlet"], "Dirichlet needs the parameter 'alpha'"),
         (["wine", "--partition", "Shards", "--alpha", "1"], "Shards has no parameter 'alpha'"),

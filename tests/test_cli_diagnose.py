@@ -236,9 +236,9 @@ def test_a_mistyped_option(here: Path) -> None:
 
 def test_help_explains_the_status() -> None:
     words = " ".join(call("--help").stdout.split())
-    assert "exit status is 1 where importance sampling by Metropolis is slower than the uniform walk" in words
-    assert "0 where it is not, and 2 after an error" in words
-    assert "phases, Decaying, Centralized and parked ones are left out" in words
+    assert "exit status is 1 if importance sampling by Metropolis is slower than the uniform walk" in words
+    assert "0 if not, and 2 after an error" in words
+    assert "designs Decaying and Centralized are left out" in words
     assert "freewalk diagnose my.toml" in CliRunner().invoke(cli.app, ["--help"]).stdout
 
 

@@ -57,7 +57,7 @@ def test_an_objective_is_explained_with_drawn_and_with_own_data() -> None:
         ("MHJL", "error: list: there is no 'MHJL'; did you mean 'MHLJ'?\n"),
         (
             "mine:Lazy",
-            "error: list: 'mine:Lazy' is a class of your own, which is not imported here; see its docs\n",
+            "error: list: 'mine:Lazy' is a class of your own, which is not imported here; see its documentation\n",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a command shows while it works, and where: results on stdout, all else on stderr."""
+"""What a command shows while it works: results on stdout, everything else on stderr."""
 
 import sys
 import time
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from freewalk.experiment.spec import Progress
 
 PATIENCE = 2.0  # seconds before anything appears on a terminal
-INTERVAL = 10.0  # seconds between two lines in a log
+INTERVAL = 10.0  # seconds between lines in a log
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
-    """A bar on stderr, once a run has taken a while; where stderr is no terminal, a line from time to time."""
+    """A progress bar on stderr once a run has taken a while; if stderr is no terminal, a line from time to time."""
     if quiet:
         yield None
         return
@@ -65,7 +65,7 @@ def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
 
 
 class _Pace:
-    """How far a run is, and how fast since it was first told."""
+    """How far a run is, and its speed since the first report."""
 
     def __init__(self) -> None:
         self.first: tuple[float, int] | None = None
@@ -79,7 +79,7 @@ class _Pace:
         self.measures = measures
 
     def speed(self) -> float:
-        """Steps a second; 0 where that is not known yet."""
+        """Steps per second; 0 if not known yet."""
         (began, before), (now, _, done, *_) = self.first or (0.0, 0), self.last
         return (done - before) / (now - began) if self.first is not None and now > began else 0.0
 
@@ -99,7 +99,7 @@ class _Pace:
 
 @contextmanager
 def parts_bar(quiet: bool = False) -> "Iterator[Callable[[str, int, int], None] | None]":
-    """A bar for work in few long parts, on stderr, once it has taken a while; where that is no terminal, lines."""
+    """A progress bar on stderr for work in few long parts, once it has taken a while; lines if that is no terminal."""
     if quiet:
         yield None
         return
@@ -119,7 +119,7 @@ def parts_bar(quiet: bool = False) -> "Iterator[Callable[[str, int, int], None] 
 
 @contextmanager
 def status_line(doing: str, quiet: bool = False) -> "Iterator[Callable[[str], None] | None]":
-    """What is under way, on stderr, once it has taken a while; where that is no terminal, a line from time to time."""
+    """A status on stderr once work has taken a while; if stderr is no terminal, a line from time to time."""
     if quiet:
         yield None
         return
@@ -137,8 +137,8 @@ def status_line(doing: str, quiet: bool = False) -> "Iterator[Callable[[str], No
 
 @contextmanager
 def _after_a_while(shown: "Bar | Status") -> Iterator[None]:
-    """Start something that is shown when there has been nothing to see for a while, and stop it in the end."""
-    # A timer, because the first part of the work may itself take long.
+    """Show a bar or a status after a delay, and stop it in the end."""
+    # A timer, because the first part of the work may take long.
     timer = Timer(PATIENCE, shown.start)
     timer.daemon = True
     timer.start()
@@ -152,7 +152,7 @@ def _after_a_while(shown: "Bar | Status") -> Iterator[None]:
 
 @contextmanager
 def _latest() -> Iterator[Callable[[str], None]]:
-    """Write what was last said, from time to time."""
+    """Write the latest message from time to time."""
     said = [""]
     with _lines(lambda: said[0]):
         yield lambda words: said.__setitem__(0, words)
@@ -160,7 +160,7 @@ def _latest() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def _lines(words: Callable[[], str]) -> Iterator[None]:
-    """Write a line to stderr every ten seconds, for whoever reads a log; a thread, because a part may take long."""
+    """Write a line to stderr every ten seconds, for logs; in a thread, because a part may take long."""
     done, stream = Event(), sys.stderr
 
     def write() -> None:
@@ -194,7 +194,7 @@ def _short(number: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """A time that is left.
+    """A remaining time.
 
     Examples
     --------
@@ -207,14 +207,14 @@ def _duration(seconds: float) -> str:
 
 
 def console(quiet: bool = False) -> "Console":
-    """Standard output, wide enough for a table where it is not a terminal; if quiet, one that prints nothing."""
+    """Standard output, wide enough for a table if it is no terminal; if quiet, a console that prints nothing."""
     from rich.console import Console
 
     return Console(quiet=quiet) if sys.stdout.isatty() else Console(quiet=quiet, width=110, color_system=None)
 
 
 def say(message: str, style: str) -> None:
-    """A line on stderr; what a file has put into it cannot control the terminal."""
+    """Print a line on stderr, with control characters escaped so that text from a file cannot control the terminal."""
     from rich.console import Console
 
     line = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in message)

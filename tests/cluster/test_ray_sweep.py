@@ -97,7 +97,7 @@ def test_ctrl_c_keeps_what_is_finished(here: Path) -> None:
     _, said = process.communicate(timeout=100)
     there = len(contents(here / "runs/ray"))
     kept = f"{there} of 6 points are in runs/ray"
-    assert said.splitlines()[-1] == f"interrupted; {kept}. Continue with: freewalk sweep ray.toml --on ray --workers 2"
+    assert said.splitlines()[-1] == f"interrupted; {kept}. Resume with: freewalk sweep ray.toml --on ray --workers 2"
     assert process.returncode == 130
     assert 1 <= there < 6
 

@@ -175,7 +175,7 @@ def test_nodes_that_have_names_are_called_by_them(drawn: Callable[[Diagnosis], F
     many = Graph(many.indptr, many.indices, node_names=tuple(f"$site {node} of the map" for node in range(90)))
     found = diagnose(many, importance(90, 7, 8), designs={})
     words = words_in(drawn(found))
-    assert "the worst trap enlarged, with node names" in words
+    assert "close-up of the worst trap, with node names" in words
     assert "$site 7 of th…" in words
     assert any(one.startswith("worst trap at nodes $site 7 of the map, $site 8 of the map: ") for one in words)
 

@@ -177,7 +177,7 @@ def test_a_measure_that_never_decreases_is_offered_only_where_it_counts_up_from_
             {"axes": ["byte"]},
             ["axis = 'byte'", "'updates', 'rounds', 'messages', 'probes', 'bytes' or 'time'", "did you mean"],
         ),
-        ({"axes": ["updates", "loss"]}, ["axis = 'loss'", "never decreases, updates or rounds or messages", "measure"]),
+        ({"axes": ["updates", "loss"]}, ["axis = 'loss'", "never decreases: updates or rounds or messages", "measure"]),
         ({"axes": []}, ["axes = []", "at least one of updates, rounds, messages"]),
         ({"axes": "messages"}, ["axes = 'messages'", "a list of names"]),
     ],

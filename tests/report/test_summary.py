@@ -223,5 +223,5 @@ def test_numbers_have_as_many_digits_as_they_deserve(mean: float, half_width: fl
 def test_what_is_gone_names_what_took_its_place():
     from freewalk import report
 
-    with pytest.raises(AttributeError, match=r"diagnosis_table is gone: print\(found\), or found\.text\(\)"):
+    with pytest.raises(AttributeError, match=r"diagnosis_table was removed: print\(found\) or found\.text\(\)"):
         report.diagnosis_table  # noqa: B018

@@ -100,7 +100,7 @@ def test_a_map_needs_two_keys(tmp_path: Path) -> None:
     ("data", "options", "message"),
     [
         (3, {}, "expected an xarray.Dataset that fw.sweep returned"),
-        (xarray.Dataset(), {}, "there is no finished point"),
+        (xarray.Dataset(), {}, "has no finished point"),
         (sweep(), {"measure": "mee"}, "did you mean 'mse'"),
         (sweep(), {"x": "problem.seed"}, "x = 'problem.seed', expected 'walk.A.design.jump' or 'graph.n'"),
     ],

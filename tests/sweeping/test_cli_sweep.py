@@ -34,14 +34,14 @@ def call(*arguments: str) -> Result:
 def test_a_sweep_is_computed_shown_and_continued(here: Path) -> None:
     result = call("sweep", "small.toml")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("6 points: 0 were there, 6 computed\n")
+    assert result.stdout.startswith("6 points: 0 already done, 6 computed\n")
     assert result.stderr == ""
     names = {"sweep.toml", "points", "table.csv", "lines.png", "curves.png", "page.html"}
     assert {file.name for file in (here / "runs/small").iterdir()} == names
     for name in names - {"points", "sweep.toml"}:
         assert f"runs/small/{name}" in result.stdout
     again = call("sweep", "small.toml", "--on", "threads", "--workers", "3")
-    assert again.stdout.startswith("6 points: 6 were there, 0 computed\n")
+    assert again.stdout.startswith("6 points: 6 already done, 0 computed\n")
     assert call("sweep", "run", "small.toml", "--quiet").output == ""
     with (here / "runs/small/table.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -56,7 +56,7 @@ def test_a_sweep_is_computed_shown_and_continued(here: Path) -> None:
 
 def test_status_says_what_is_there_under_way_and_missing(here: Path) -> None:
     assert call("sweep", "status", "small.toml").stdout == (
-        "runs/small: 0 of 6 points are there, 0 under way, 6 not begun\n"
+        "runs/small: 0 of 6 points are done, 0 in progress, 6 not started\n"
     )
     fw.sweep("small.toml", {"walk.MHLJ.design.jump": [0.1], "problem.seed": [1, 2]})
     (here / "runs/small/sweep.toml").write_text(BASE + SWEEP)
@@ -66,7 +66,7 @@ def test_status_says_what_is_there_under_way_and_missing(here: Path) -> None:
     assert lock is not None
     for place in ("small.toml", "runs/small"):
         lines = call("sweep", "status", place).stdout.splitlines()
-        assert lines[0] == "runs/small: 2 of 6 points are there, 1 under way, 3 not begun"
+        assert lines[0] == "runs/small: 2 of 6 points are done, 1 in progress, 3 not started"
         assert lines[1].startswith(f"  {os.getpid()} on ")
         assert lines[1].endswith(f": {point.words}")
     lock.release()
@@ -82,7 +82,7 @@ def test_an_unfinished_sweep_is_shown(here: Path) -> None:
     result = call("sweep", "show", "small.toml")
     assert (result.exit_code, result.stderr) == (
         2,
-        "error: report: there is no finished point in this sweep, expected what fw.sweep returned\n",
+        "error: report: this sweep has no finished point, expected the result of fw.sweep\n",
     )
     fw.sweep("small.toml", {"walk.MHLJ.design.jump": [0.1], "problem.seed": [1, 2]}, folder="some")
     (here / "some/sweep.toml").write_text(BASE + SWEEP)
@@ -114,7 +114,7 @@ def test_a_point_runs_alone_by_the_spec_in_its_record(here: Path) -> None:
         (["empty.toml"], 'error: empty.toml: [sweep]: "graph.n": is an empty range (from = 9, to = 3, step = 1)'),
         (["small.toml", "--address", "auto"], "error: sweep: address = 'auto', expected None with on = 'threads'"),
         (["status", "."], "error: .: is not the folder of a sweep (there is no sweep.toml)"),
-        (["show", "small.toml", "--out", "nowhere"], "error: report: there is no finished point"),
+        (["show", "small.toml", "--out", "nowhere"], "error: report: this sweep has no finished point"),
         (["small.toml", "--out", "small.toml"], "error: small.toml is not a folder"),
     ],
 )
@@ -167,7 +167,7 @@ def test_a_signal_ends_it_with_what_to_do_next(here: Path, number: signal.Signal
     there = len(list(Path("runs/slow/points").glob("*.npz")))
     last = said.splitlines()[-1]
     assert (
-        last == f"{word}; {there} of 500 points are in runs/slow. Continue with: freewalk sweep slow.toml --workers 2"
+        last == f"{word}; {there} of 500 points are in runs/slow. Resume with: freewalk sweep slow.toml --workers 2"
     )
     assert process.returncode == code
     assert said.splitlines()[0].startswith("importing mine (")
@@ -181,4 +181,4 @@ def test_the_example_is_a_sweep_that_runs(here: Path) -> None:
     assert 'name = "mine"' in text
     assert "freewalk sweep mine.toml" in text
     assert "runs/mine/" in text
-    assert call("sweep", "status", "mine.toml").stdout.startswith("runs/mine: 0 of 24 points are there")
+    assert call("sweep", "status", "mine.toml").stdout.startswith("runs/mine: 0 of 24 points are done")

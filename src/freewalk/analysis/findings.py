@@ -1,4 +1,4 @@
-"""What a diagnosis found: its numbers, and the plain words for them."""
+"""The findings of a diagnosis: its numbers, and a description in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from freewalk.rules import SGD
 
 @dataclass(frozen=True)
 class Forecast:
-    """What one design would do.
+    """What to expect of one design.
 
     Attributes
     ----------
@@ -31,14 +31,14 @@ class Forecast:
     design
         The design itself; `design.kernel(graph, importance)` is its walk.
     excess
-        Its excess visits to the nodes that hold the importance walk most, `Diagnosis.held`.
+        Its excess visits to the nodes that hold the importance walk longest, `Diagnosis.held`.
     distance
-        The total variation between its stationary distribution and its target; 0 is unbiased.
+        The total variation between its stationary distribution and its target; 0 means unbiased.
     messages_per_update
-        What it sends in the long run.
+        The messages that it sends per update in the long run.
     race
-        Step, updates and messages to the wanted error; None where that was not computed. What was not computed of the
-        others is NaN.
+        The step, and the updates and messages to the goal; None if not computed. (Of the other attributes, those not
+        computed are NaN.)
     """
 
     label: str
@@ -50,23 +50,23 @@ class Forecast:
 
     @property
     def rule(self) -> SGD | None:
-        """The rule with the step of the race, to three digits; None where there was none."""
+        """SGD with the step of the race, to three digits; None if there was no race."""
         step = 0.0 if self.race is None else float(f"{self.race.step:.3g}")
         return SGD(step) if 0.0 < step < np.inf else None
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What the designs race for.
+    """The goal of the race between the designs.
 
     Attributes
     ----------
     settle, reach
-        The steady error that steps are chosen for, and the error at which the clock stops: losses above the optimum.
+        The steady-state error that steps are chosen for, and the error to reach, both as loss above the optimum.
     optimum, first
-        The optimal loss, and the error of the zero model above it.
+        The optimal loss, and the loss of the zero model above it.
     most
-        After so many updates a design is given up.
+        The number of updates after which a design is stopped.
     """
 
     settle: float
@@ -76,7 +76,7 @@ class Goal:
     most: float
 
     def in_words(self, error: float) -> str:
-        """An error above the optimum, as a multiple of the optimal loss or, where that is nearly 0, of the first error.
+        """An error above the optimum, as a multiple of the optimal loss or, if that is nearly 0, of the initial error.
 
         Examples
         --------
@@ -86,35 +86,35 @@ class Goal:
         """
         if self.optimum > 1e-4 * self.first:
             return f"{1 + error / self.optimum:.3g} × the optimal loss"
-        return f"{error / self.first:.2g} of the first error"
+        return f"{error / self.first:.2g} of the initial error"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """What `diagnose` found; printing it says it in words, with a table, and what to paste.
+    """The result of `diagnose`; `print` shows it in words, with a table of the designs and code to paste.
 
     Attributes
     ----------
     graph, importance
-        What was asked about.
+        The graph and the importance of its nodes.
     rates
-        What importance sampling would bring if nodes could be drawn at will.
+        What importance sampling would gain if nodes could be drawn independently.
     traps
-        The sets that hold the importance walk, the worst first; empty where it is free.
+        The sets that trap the importance walk, the worst first; empty if it is not trapped.
     held
-        The set that holds it most, be it a trap or not; None where that was not computed.
+        The set that holds it longest, whether or not it is a trap; None if not computed.
     stays
         The mean stay of the importance walk at each node.
     forecasts
-        What each design would do, by label.
+        What to expect of each design, by label.
     start
         Where the walk starts, in words.
     exact
-        Whether updates were computed on the data themselves, or on a stand-in with the same importance.
+        Whether updates were computed on the given data (True) or on stand-in data with the same importance.
     goal
-        What the steps were chosen for and when the clock stopped; None where updates were not computed.
+        The error that steps were chosen for and the error to reach; None if updates were not computed.
     budget
-        The seconds that it was given.
+        The time limit in seconds.
     left_out
         What was not computed, and why.
     """
@@ -134,12 +134,12 @@ class Diagnosis:
 
     @property
     def entrapped(self) -> bool | None:
-        """Whether importance keeps the walk coming back to some set, see `find_traps`; None: not known."""
+        """Whether importance keeps the walk returning to some set, see `find_traps`; None if not known."""
         return None if self.held is None else bool(self.traps)
 
     @property
     def ratio(self) -> float:
-        """Updates of the importance walk over those of the uniform walk; NaN where neither gets there, or is known."""
+        """Updates of the importance walk divided by those of the uniform walk; NaN if neither reaches the goal."""
         importance, uniform = (self.forecasts[label].race for label in (IMPORTANCE, UNIFORM))
         if importance is None or uniform is None or not np.isfinite([importance.updates, uniform.updates]).any():
             return float("nan")
@@ -147,32 +147,32 @@ class Diagnosis:
 
     @property
     def slower(self) -> bool | None:
-        """The verdict: whether Metropolis for importance needs more updates than the uniform one; None: not known."""
+        """Whether importance sampling by Metropolis needs more updates than the uniform walk; None if not known."""
         return None if np.isnan(self.ratio) else bool(self.ratio > 1)
 
     @property
     def advised_against(self) -> bool:
-        """Whether to leave importance sampling by Metropolis: it is slower, or, where that is not known, entrapped."""
+        """Whether to avoid importance sampling by Metropolis: it is slower or, if that is not known, entrapped."""
         return bool(self.entrapped) if self.slower is None else self.slower
 
     @property
     def best_label(self) -> str | None:
-        """The label of the design that needs the fewest updates; None where they were not computed."""
+        """The label of the design that needs the fewest updates; None if they were not computed."""
         return self._least("updates")
 
     @property
     def cheapest_label(self) -> str | None:
-        """The label of the design that needs the fewest messages; None where they were not computed."""
+        """The label of the design that needs the fewest messages; None if they were not computed."""
         return self._least("messages")
 
     @property
     def best(self) -> Design | None:
-        """The design that needs the fewest updates; None where they were not computed."""
+        """The design that needs the fewest updates; None if they were not computed."""
         return None if self.best_label is None else self.forecasts[self.best_label].design
 
     @property
     def cheapest(self) -> Design | None:
-        """The design that needs the fewest messages; None where they were not computed."""
+        """The design that needs the fewest messages; None if they were not computed."""
         return None if self.cheapest_label is None else self.forecasts[self.cheapest_label].design
 
     @property
@@ -186,7 +186,7 @@ class Diagnosis:
         return min(reached, key=lambda label: reached[label]) if reached else None
 
     def times_uniform(self, label: str) -> float:
-        """Updates of a design over those of the uniform walk; infinite where it does not get there, NaN: not known."""
+        """Updates of a design divided by those of the uniform walk; inf if it misses the goal, NaN if not known."""
         one, uniform = self.forecasts[label].race, self.forecasts[UNIFORM].race
         if one is None or uniform is None or not np.isfinite(uniform.updates):
             return float("nan")
@@ -194,11 +194,11 @@ class Diagnosis:
 
     @property
     def conclusion(self) -> str:
-        """What matters, in one sentence."""
+        """The main finding in one sentence."""
         return words.conclusion(self)
 
     def text(self, width: int = 100) -> str:
-        """All of it in plain words, with a table of the designs and what to paste, in lines of so many letters."""
+        """The diagnosis in words, with a table of the designs and code to paste, in lines of `width` characters."""
         return words.text(self, width)
 
     def __str__(self) -> str:
@@ -208,7 +208,7 @@ class Diagnosis:
     __repr__ = __str__
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it for scripts, as plain numbers; None stands for what is not known or not finite."""
+        """The diagnosis as plain numbers, for scripts; None stands for values that are unknown or not finite."""
         return {
             "graph": self.graph.name,
             "nodes": self.graph.n,

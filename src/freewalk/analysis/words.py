@@ -1,4 +1,4 @@
-"""A diagnosis in words: what was found, a table of the designs, and what to paste."""
+"""A diagnosis in words: the findings, a table of the designs, and code to paste."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
 
 UNIFORM, IMPORTANCE = "MH uniform", "MH importance"
 BIASED, UNKNOWN = "biased", "—"
-#: A total variation this small is rounding.
+#: A total variation this small is a rounding error.
 ON_TARGET = 1e-9
 
 _HEADINGS = ["design", "excess\nvisits", "distance\nfrom\ntarget", "messages\nper\nupdate"]
 _RACED = ["step", "updates\nto the\ngoal", "messages\nto the\ngoal", "× MH\nuniform"]
 _NARROWEST = 11  # letters in the column of the labels
-_SAME = 0.02  # a ratio as near to 1 as this makes no difference
+_SAME = 0.02  # a ratio this close to 1 makes no difference
 
 
 def text(found: "Diagnosis", width: int) -> str:
-    """All of a diagnosis, in lines of at most so many letters, or as many as the numbers of its table take."""
+    """The whole diagnosis, in lines of at most `width` characters; the table may need more."""
     filled = [textwrap.fill(line, width, break_long_words=False) for line in _sentences(found)]
     caption = textwrap.fill(_caption(found), width, break_long_words=False)
     return "\n\n".join(part for part in ("\n".join(filled), _table(found, width), caption, advice(found)) if part)
 
 
 def conclusion(found: "Diagnosis") -> str:
-    """What matters, in one sentence."""
+    """The main finding in one sentence."""
     if found.held is None:
-        trapped = "Whether importance sampling by Metropolis is entrapped was not found out"
+        trapped = "Whether importance sampling by Metropolis is entrapped could not be determined"
     elif found.entrapped:
         trapped = f"Importance sampling by Metropolis is entrapped at {found.traps[0].where}"
     else:
         trapped = "Importance sampling by Metropolis is not entrapped"
     if found.slower is None:
-        return f"{trapped}; its updates are not known."
+        return f"{trapped}; how many updates it needs is not known."
     if abs(found.ratio - 1) < _SAME:
         return f"{trapped}, and as fast as the uniform walk."
     if found.slower:
@@ -47,7 +47,7 @@ def conclusion(found: "Diagnosis") -> str:
 
 
 def advice(found: "Diagnosis") -> str:
-    """The best design and its rule, to paste into Python and into a spec; empty where there is none."""
+    """The best design and its rule, to paste into Python and into a spec; empty if there is none."""
     if found.best_label is None or found.cheapest_label is None:
         return ""
     best, cheapest = found.forecasts[found.best_label], found.forecasts[found.cheapest_label]
@@ -63,22 +63,22 @@ def _listed(title: str, lines: list[str]) -> list[str]:
 
 
 def in_code(one: "Forecast") -> list[str]:
-    """The calls that make a design and the rule that goes with it."""
+    """The calls that create a design and its rule."""
     return [in_python(thing) for thing in (one.design, one.rule) if thing is not None]
 
 
 def in_spec(one: "Forecast") -> list[str]:
-    """The same as lines of a spec; none where a spec cannot name the design."""
+    """The same as lines of a spec; none if a spec cannot name the design."""
     design, rule = in_toml(one.design), None if one.rule is None else in_toml(one.rule)
     both = {} if design is None else {"design": design, "rule": rule}
     return [f"{key} = {value}" for key, value in both.items() if value is not None]
 
 
 def _table(found: "Diagnosis", width: int) -> str:
-    """One row per design: what holds it, what it misses, what it sends, and how soon it gets there; > marks the best.
+    """One row per design: excess visits, distance from target, messages, and the race to the goal; > marks the best.
 
-    "biased" stands where the limit itself is too far from the optimum, "> 20 ×" where a design was given up, and —
-    where nothing was computed. The columns about updates are left out where that is so for all designs.
+    "biased" means that the limit itself is too far from the optimum, "> 20 ×" that the design was stopped before it
+    reached the goal, and — that nothing was computed. If no updates were computed at all, their columns are left out.
     """
     raced = any(one.race is not None for one in found.forecasts.values())
     headings = _HEADINGS + (_RACED if raced else [])
@@ -111,7 +111,7 @@ def _cells(found: "Diagnosis", one: "Forecast") -> list[str]:
 
 
 def number(value: float) -> str:
-    """A count for people.
+    """A count as people write it.
 
     Examples
     --------
@@ -124,15 +124,16 @@ def number(value: float) -> str:
 
 
 def outcome(one: "Forecast") -> str:
-    """Why a design did not get there; nothing where it did, or was not followed."""
+    """Why a design did not reach the goal; empty if it did, or was not followed."""
     if one.race is None or np.isfinite(one.race.updates):
         return ""
-    # With its law on target a design gets there in the end, whatever part of its error is called bias on the way.
+    # A design whose stationary distribution is its target gets there in the end, even if some of its error counts as
+    # bias before that.
     return BIASED if one.distance > ON_TARGET and one.race.bias > one.race.excess / 2 else "given up"
 
 
 def times(found: "Diagnosis", one: "Forecast") -> str:
-    """Updates over those of the uniform walk, in words."""
+    """Updates divided by those of the uniform walk, in words."""
     ratio = found.times_uniform(one.label)
     if np.isfinite(ratio):
         return f"{ratio:.2f} ×" if ratio < 10 else f"{number(ratio)} ×"
@@ -146,15 +147,15 @@ def _caption(found: "Diagnosis") -> str:
     words = []
     if found.held is not None:
         words.append(
-            f"Excess visits: updates beyond its share that the walk spends at {found.held.where} once it is there, "
-            "returns included."
+            f"Excess visits: updates beyond its long-run share that the walk spends at {found.held.where} once it is "
+            "there, including returns."
         )
-    words.append("Distance from target: in total variation; 0 is unbiased.")
+    words.append("Distance from target: total variation; 0 means unbiased.")
     if found.goal is not None and any(one.race is not None for one in found.forecasts.values()):
         words.append(
-            f"Step: the one that settles at {found.goal.in_words(found.goal.settle)}, or 1 / max w L where that is "
-            f"less. Updates and messages: until the expected loss is {found.goal.in_words(found.goal.reach)}; the last "
-            "column compares updates."
+            f"Step: chosen to settle at {found.goal.in_words(found.goal.settle)}, but at most 1 / max w L. Goal: an "
+            f"expected loss of {found.goal.in_words(found.goal.reach)}. Last column: updates to the goal, relative to "
+            f"{UNIFORM}."
         )
     return " ".join(words)
 
@@ -173,12 +174,12 @@ def _sentences(found: "Diagnosis") -> list[str]:
     ]
     if found.left_out:
         parts = "; ".join(f"{what}: {why}" for what, why in found.left_out.items())
-        lines.append(f"Left out, within {found.budget:g} s: {parts}.")
+        lines.append(f"Left out, with a budget of {found.budget:g} s: {parts}.")
     return [line for line in lines if line]
 
 
 def _winners(found: "Diagnosis") -> str:
-    """Who needs the fewest updates, and who the fewest messages."""
+    """Which design needs the fewest updates, and which the fewest messages."""
     labels = found.best_label, found.cheapest_label
     best, cheapest = (None if label is None else found.forecasts[label].race for label in labels)
     if best is None or cheapest is None:
@@ -197,7 +198,7 @@ def _winners(found: "Diagnosis") -> str:
 
 
 def mean(values: NDArray[np.float64]) -> float:
-    """The mean, also of numbers whose sum is too large for floats."""
+    """The mean, even of numbers whose sum overflows."""
     return float(values.max() * np.mean(values / values.max()))
 
 
@@ -219,17 +220,20 @@ def _entrapment(found: "Diagnosis") -> str:
     if held is None:
         return ""
     words = (
-        f"once at {held.where}, the importance walk spends {_count(held.excess, 'update')} there beyond its share of "
-        f"{100 * held.share:.3g} %, returns included, and the uniform walk {_count(held.uniform, 'update')}; it has "
-        f"forgotten that it was there after {_count(held.memory, 'update')}"
+        f"once at {held.where}, the importance walk spends {_count(held.excess, 'update')} there beyond its long-run "
+        f"share of {100 * held.share:.3g} %, including returns; the uniform walk spends "
+        f"{_count(held.uniform, 'update')} beyond its own share. The importance walk needs "
+        f"{_count(held.memory, 'update')} to forget that it was there"
     )
     if not found.entrapped:
-        why = f"In a trap it would remember for {n:,}, one per node"
+        why = f"In a trap it would need at least {n:,} more than the uniform walk, one per node"
         if held.lost >= n:
-            why = f"That is {held.factor:.2g} times as long as the uniform walk remembers; in a trap it is ten times"
-        return f"It is held most where it matters little: {words}. {why}."
+            why = (
+                f"That is {held.factor:.2g} times as many as the uniform walk needs; in a trap it is ten times or more"
+            )
+        return f"Even where it is held most, it is not trapped: {words}. {why}."
     others = len(found.traps) - 1
-    more = f" There {'are' if others > 1 else 'is'} {others} more." if others else ""
+    more = f" There {'are' if others > 1 else 'is'} {others} more trap{'s' * (others > 1)}." if others else ""
     return f"The trap: {words}.{more}"
 
 
@@ -239,18 +243,19 @@ def _verdict(found: "Diagnosis") -> str:
     if goal is None or uniform is None or importance is None:
         return ""
     data = "on these data" if found.exact else "on stand-in data with this importance"
-    where = f"Started at {found.start}, {data}"
+    where = f"Starting at {found.start}, {data}"
     if np.isnan(found.ratio):
-        return f"{where}, neither the importance walk nor the uniform one comes to {goal.in_words(goal.reach)}."
+        return f"{where}, neither the importance walk nor the uniform walk reaches {goal.in_words(goal.reach)}."
     if not np.isfinite(importance.updates):
         many = goal.most / max(uniform.updates, 1.0)
         return (
-            f"{where}, it needs more than {many:.2g} times the {_count(uniform.updates, 'update')} of the uniform walk "
-            f"to come to {goal.in_words(goal.reach)}: it is far slower."
+            f"{where}, the importance walk needs more than {many:.2g} times the {_count(uniform.updates, 'update')} of "
+            f"the uniform walk to reach {goal.in_words(goal.reach)}: it is far slower."
         )
-    needs = f"{where}, it needs {_count(importance.updates, 'update')} to come to {goal.in_words(goal.reach)}"
+    needs = f"{where}, the importance walk needs {_count(importance.updates, 'update')} to reach"
+    needs += f" {goal.in_words(goal.reach)}"
     if not np.isfinite(uniform.updates):
-        return f"{needs}, where the uniform walk does not come: it pays."
+        return f"{needs}, which the uniform walk does not reach: it pays."
     verdict = (
         "that makes no difference" if abs(found.ratio - 1) < _SAME else "it is slower" if found.slower else "it pays"
     )
@@ -258,6 +263,6 @@ def _verdict(found: "Diagnosis") -> str:
     if uniform.excess < 0.9 * goal.settle:
         lower = f" (the largest step of the uniform walk settles lower, at {goal.in_words(uniform.excess)})"
     return (
-        f"{needs}, and the uniform walk {_count(uniform.updates, 'update')} ({found.ratio:.2g} ×), with steps that "
+        f"{needs} and the uniform walk {_count(uniform.updates, 'update')} (ratio {found.ratio:.2g}), with steps that "
         f"settle at {goal.in_words(goal.settle)}{lower}: {verdict}."
     )

@@ -1,6 +1,6 @@
-"""The command line: run a spec, look at what came out, diagnose one, reproduce the paper."""
+"""The command line: run a spec, inspect its results, diagnose it, reproduce the paper."""
 
-# In the order in which help lists the commands; importing one registers it.
+# In the order in which the help lists the commands; importing a module registers its commands.
 from freewalk.cli import (  # noqa: I001
     running,
     sweeping,

@@ -1,4 +1,4 @@
-"""The application that commands are registered with, and what they have in common."""
+"""The application that commands register with, and what they share."""
 
 import signal
 import threading
@@ -21,12 +21,12 @@ _STOPPED = {"SIGINT": ("interrupted", 130), "SIGTERM": ("terminated", 143)}  # a
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 SpecFile = Annotated[
-    Path, typer.Argument(metavar="SPEC", help="What to run, a TOML file; `freewalk example` prints one.")
+    Path, typer.Argument(metavar="SPEC", help="The spec to run, a TOML file; `freewalk example` prints one.")
 ]
 
 
 class Group(TyperGroup):
-    """Commands whose errors and warnings are one line each, and which end alike after Ctrl-C and SIGTERM."""
+    """Commands that report errors and warnings in one line each and end the same way after Ctrl-C and SIGTERM."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -62,13 +62,13 @@ def _terminable() -> Iterator[None]:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show our own warnings as one line, once, without the place in our code."""
+    """Show our own warnings once, in one line, without their position in our code."""
     with warnings.catch_warnings():
         show, said = warnings.showwarning, set[str]()
 
         def say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, FreewalkWarning):
-                if str(message) not in said:  # it may hold for several walks
+                if str(message) not in said:  # it may apply to several walks
                     terminal.say(f"warning: {message}", "yellow")
                 said.add(str(message))
             else:
@@ -80,7 +80,7 @@ def _plain_warnings() -> Iterator[None]:
 
 def examples(*lines: str) -> str:
     """Lines for the end of a help text."""
-    # An empty line is what keeps typer from joining them into a paragraph.
+    # The empty lines keep typer from joining the examples into one paragraph.
     return "\n\n".join(["[bold]Examples[/bold]", *lines])
 
 
@@ -94,39 +94,39 @@ app = typer.Typer(
     epilog=examples(
         "freewalk demo                  six walks on a ring, one of them entrapped",
         "freewalk example my.toml       write a commented spec to start from",
-        "freewalk list MHLJ             explain the parameters of a design, an objective, a graph, a rule",
-        "freewalk data digits           a data set, and how a partition distributes it over nodes",
-        "freewalk diagnose my.toml      say before a run whether importance sampling would be entrapped",
+        "freewalk list MHLJ             explain a design, objective, graph or rule",
+        "freewalk data digits           describe a data set and a partition of it",
+        "freewalk diagnose my.toml      predict whether a walk would be entrapped",
         "freewalk run my.toml           write record, table and figure to runs/<name>",
-        "freewalk sweep sweep.toml      vary some of its keys, on all cores; the same command continues",
-        "freewalk compare my.toml       what each walk needs to reach a goal, each at a fair step",
-        "freewalk resume runs/example   resume after Ctrl-C or a crash, to the same result",
+        "freewalk sweep sweep.toml      run it for many values of its keys",
+        "freewalk compare my.toml       count what each walk needs to reach a goal",
+        "freewalk resume runs/example   resume an interrupted run",
         "freewalk plot runs/example     draw its figure again",
-        "freewalk evaluate runs/digits  measure its final models, also at each node",
-        "freewalk export runs/digits    write a model to a file, for PyTorch or any other program",
-        "freewalk report runs/example   make one HTML page of it",
-        "freewalk network init my.toml net   the same walk between real processes, a folder for each node",
-        "freewalk reproduce             the paper's figures and claims, with verdicts",
+        "freewalk evaluate runs/digits  measure its final models, also at every node",
+        "freewalk export runs/digits    write a final model to a file",
+        "freewalk report runs/example   write one interactive HTML page",
+        "freewalk network init my.toml net   run the same walk between real processes",
+        "freewalk reproduce             reproduce the paper and judge its claims",
     ),
 )
 
 
-#: The command of a group that need not be named.
+#: The command that a group runs when none is named.
 DEFAULT = "run"
 
 
 class WithDefault(TyperGroup):
-    """Commands of which one need not be named: `freewalk sweep FILE` is `freewalk sweep run FILE`."""
+    """A group with a default command: `freewalk sweep FILE` is `freewalk sweep run FILE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name in where it is missing; help is that of all commands."""
+        """Insert the name of the default command where none is given, except before a help option."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
 
 def group(*lines: str, default: bool = False) -> typer.Typer:
-    """A group of commands with these examples; with `default` the command `DEFAULT` need not be named."""
+    """A group of commands with these examples; with `default`, the command `DEFAULT` may be left unnamed."""
     return typer.Typer(
         cls=WithDefault if default else TyperGroup,
         no_args_is_help=True,
@@ -148,17 +148,17 @@ def freewalk(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Decentralized learning by random walks: design a walk, run it, learn with it."""
+    """Decentralized learning by random walks: design a walk, analyse it, and train models with it."""
 
 
 def fail(message: str) -> NoReturn:
-    """Say what is wrong and end the command."""
+    """Print what is wrong and end the command."""
     terminal.say(f"error: {message}", "red")
     raise typer.Exit(FAILED)
 
 
 def stop(by: str, message: str) -> NoReturn:
-    """Say what is left of a command that a signal ended ("SIGTERM", else Ctrl-C), and end it as shells expect."""
+    """Print what an interrupted command leaves, and exit with the code that shells expect ("SIGTERM", else Ctrl-C)."""
     word, code = _STOPPED.get(by, _STOPPED["SIGINT"])
     terminal.say(f"{word}; {message}", "yellow")
     raise typer.Exit(code)

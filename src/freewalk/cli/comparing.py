@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 def compare(
     spec: SpecFile,
     out: Annotated[
-        Path | None, typer.Option(help="The folder to make; runs/<name of the spec>-comparison if not given.")
+        Path | None, typer.Option(help="Folder to create. Default: runs/<name of the spec>-comparison.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the comparison that is in the folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the comparison in the folder.")] = False,
     goal: Annotated[
-        float | None, typer.Option(help="The goal is so many times the optimum; 2 if the spec says nothing.")
+        float | None, typer.Option(help="Goal, as a multiple of the optimum. Default: that of the spec, else 2.")
     ] = None,
     runtime: Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Count what each walk of a spec needs to reach a goal, each at a step chosen by the same rule.
+    """Count what each walk of a spec needs to reach a goal, with steps chosen by one rule for all.
 
-    Steps come from the exact steady state where there is one, else from pilot runs; the steps in the spec are not used,
-    unless it says keep_steps = true in its table [compare]. Nor are steps, every and paths in [run]: a run is as long
-    as it takes.
+    Steps come from the exact steady state where it can be computed, else from pilot runs. The spec's own steps are used
+    only if its table [compare] has keep_steps = true. The keys steps, every and paths of [run] are ignored: each run
+    lasts until it reaches the goal.
 
-    Classes of your own in a spec are imported, which executes their code: compare no spec that you do not trust.
+    If the spec names classes of your own as "module:Name", they are imported, which executes their code: do not compare
+    a spec that you do not trust.
     """
     from freewalk.experiment import load
 
@@ -52,7 +53,7 @@ def compare(
     lines = [f"{what:<7} {folder / name}" for what, name in names]
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if found.partial:
-        stop(found.record.provenance["interrupted_by"], f"the contestants that were done are in {folder}")
+        stop(found.record.provenance["interrupted_by"], f"the methods that were finished are in {folder}")
 
 
 def _compared(spec: "Spec", plan: "Plan", goal: float | None, quiet: bool) -> "Comparison":

@@ -1,4 +1,4 @@
-"""Say before a run whether its walks would be entrapped, also by the exit status, so that scripts can ask."""
+"""Predict before a run whether its walks would be entrapped; the exit status tells scripts."""
 
 import json
 from functools import partial
@@ -29,26 +29,26 @@ def diagnose(
     spec: SpecFile,
     start: Annotated[
         str | None,
-        typer.Option(help="heaviest, uniform, a node, or several as 0,5,7; if not given, the start of the spec."),
+        typer.Option(help="Start: heaviest, uniform, a node, or several as 0,5,7. Default: that of the spec."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The image to write; runs/<name of the spec>-diagnosis.png if not given.")
+        Path | None, typer.Option(help="Image to write. Default: runs/<name of the spec>-diagnosis.png.")
     ] = None,
     budget: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that it may take; what was not reached by then is left out.")
+        float, typer.Option(min=0.1, help="Time limit in seconds; what does not finish in time is left out.")
     ] = 60.0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print all numbers as JSON and nothing else; no image without --out.")
+        bool, typer.Option("--json", help="Print only JSON, with all numbers; draw an image only with --out.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say before any training whether importance sampling pays on a graph, or is entrapped, and what to use instead.
+    """Predict before training whether importance sampling pays or is entrapped, and what to use instead.
 
-    Standard designs are compared, and those of the spec. Each gets its own best step: the spec's rules are not used.
-    Walks with phases, Decaying, Centralized and parked ones are left out.
+    The standard designs and those of the spec are compared, each at its own best step; the spec's rules are not used.
+    Walks in phases, parked walks, and the designs Decaying and Centralized are left out.
 
-    The exit status is 1 where importance sampling by Metropolis is slower than the uniform walk or, where that is not
-    known, entrapped. It is 0 where it is not, and 2 after an error.
+    The exit status is 1 if importance sampling by Metropolis is slower than the uniform walk (or, if that is not known,
+    if it is entrapped), 0 if not, and 2 after an error.
     """
     from freewalk.analysis.diagnosis import diagnose as find
     from freewalk.experiment import load
@@ -60,7 +60,7 @@ def diagnose(
     given = "uniform" if plan.options["start"] is None else plan.options["start"]
     first = given if start is None else _start(start, plan.graph)
     if out is None and not as_json:
-        # Not in the folder of the run: `run` makes that, and wants it new.
+        # Not in the folder of the run: `run` creates that folder and refuses an existing one.
         out = Path("runs") / f"{loaded.name}-diagnosis.png"
     if out is not None:
         check_format(out)
@@ -79,7 +79,7 @@ def diagnose(
 
 
 def _start(words: str, graph: "Graph") -> str | int | list[int]:
-    """A start as it is written on the command line.
+    """The start that a command-line argument gives.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def _start(words: str, graph: "Graph") -> str | int | list[int]:
 
 
 def _designs(plan: "Plan") -> "dict[str, Design]":
-    """The standard designs, and those of a spec that can be diagnosed and are not among them, by label."""
+    """The standard designs and the spec's other designs that can be diagnosed, by label."""
     from freewalk.analysis.diagnosis import DESIGNS
     from freewalk.exchanges.exchange import is_parked
 

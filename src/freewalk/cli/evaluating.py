@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Import what its spec names as module:Name, which executes code.")
+    bool, typer.Option("--allow-code", help="Import the code that its spec names as module:Name, which executes it.")
 ]
 
 
@@ -29,18 +29,18 @@ AllowCode = Annotated[
 )
 def evaluate(
     run: Run,
-    nodes: Annotated[bool, typer.Option("--nodes", help="Also measure the loss at each node.")] = False,
+    nodes: Annotated[bool, typer.Option("--nodes", help="Also measure the loss at every node.")] = False,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw the losses of the nodes into this image; measures them too.")
+        Path | None, typer.Option(help="Draw the loss at every node to this image; implies --nodes.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write all numbers to this file (.json).")] = None,
     allow_code: AllowCode = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure the final models of a run: all measures by design, and how differently the nodes fare.
+    """Measure the final models of a run: all measures for each design, and how much the nodes differ.
 
-    The data are made again from the spec in the folder. Where it holds out samples, linear models are measured on them
-    here; models of PyTorch were while they walked.
+    The data are rebuilt from the spec in the folder. If it holds out samples, linear models are measured on them here;
+    PyTorch models were already measured on them during the run.
     """
     from freewalk.evaluating import evaluate as measure
     from freewalk.report import evaluation_table, node_losses
@@ -49,7 +49,7 @@ def evaluate(
     if figure is not None:
         check_format(figure)
     if out is not None and out.suffix != ".json":
-        raise RecordError(f"evaluate: --out {out}, expected a file that ends in .json")
+        raise RecordError(f"evaluate: --out {out}, expected a file name that ends in .json")
     record, posed, _ = _made("evaluate", run, allow_code, quiet)
     held = posed.origin.test if "test_loss" not in posed.problem.measures else None
     found = measure(record, posed.problem, per_node=nodes or figure is not None, dataset=held)
@@ -81,12 +81,12 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            help="The file to write. Models of PyTorch: .safetensors or .pt, a state_dict. Linear models: .safetensors "
-            "or .npz, with the vector x."
+            help="File to write. PyTorch models: a state_dict, .safetensors or .pt. Linear models: the vector x, "
+            ".safetensors or .npz."
         ),
     ],
-    design: Annotated[str | None, typer.Option(help="The label of a walk of the spec; may be left out if one.")] = None,
-    walk: Annotated[int, typer.Option(min=0, help="The number of the replica.")] = 0,
+    design: Annotated[str | None, typer.Option(help="Label of a walk in the spec; not needed if there is one.")] = None,
+    walk: Annotated[int, typer.Option(min=0, help="Number of the replica.")] = 0,
     allow_code: AllowCode = False,
     quiet: Quiet = False,
 ) -> None:
@@ -99,7 +99,7 @@ def export(
 
 
 def _made(who: str, run: Path, allow_code: bool, quiet: bool) -> "tuple[Record, Posed, RunFolder]":
-    """The record of a run, and what it has learned, made again from its spec."""
+    """The record of a run, and its problem, rebuilt from its spec."""
     from freewalk.experiment import RunFolder
     from freewalk.experiment.folder import record_of
 
@@ -107,7 +107,7 @@ def _made(who: str, run: Path, allow_code: bool, quiet: bool) -> "tuple[Record, 
     folder = RunFolder.open(run, allow_code=True, tell=None if quiet else lambda words: terminal.say(words, ""))
     if folder.work != folder.path:
         raise RecordError(
-            f"{run}: a new run is under way in it, whose spec is not that of the record; complete it first: "
+            f"{run}: contains an unfinished run whose spec is not that of the record; complete it first: "
             f"{shlex.join(['freewalk', 'resume', str(run)])}"
         )
     if folder.spec.code and not allow_code:

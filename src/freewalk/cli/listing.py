@@ -1,4 +1,4 @@
-"""List what a spec may name, explain it, and write a spec to start from."""
+"""List and explain what a spec may name, and write an example spec."""
 
 import json
 import shlex
@@ -23,14 +23,14 @@ _HEADINGS = {
     "dataset": 'Data sets: data = { kind = "…" }',
     "partition": 'Partitions of data over the nodes: partition = { kind = "…", … }',
     "design": 'Designs: design = { kind = "…", … }',
-    "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = a file or a "
-    "data set",
-    "model": 'Models of PyTorch, for the objective torch: model = { kind = "…", … }',
+    "problem": "Objectives: [problem] kind = …, with the parameters of its synthetic data, or with data = … (a file or "
+    "a data set)",
+    "model": 'PyTorch models, for the objective torch: model = { kind = "…", … }',
     "graph": "Graphs: [graph] kind = …",
     "rule": 'Rules: rule = { kind = "…", … }',
-    "exchange": 'Exchanges between the tokens of a walk: exchange = { kind = "…", … }, beside tokens = …',
+    "exchange": 'Exchanges between the tokens of a walk: exchange = { kind = "…", … }, together with tokens = …',
     "method": 'Methods, in place of design, rule, tokens and exchange: method = { kind = "…", … }',
-    "schedule": "Schedules: in place of a rule's step, or of a Decaying design's schedule",
+    "schedule": "Schedules: for the step of a rule, or the schedule of a Decaying design",
     "runtime": "Runtimes: [run] runtime = …, in lower case, or a table with kind and parameters",
 }
 
@@ -63,13 +63,13 @@ def list_(
         str | None,
         typer.Argument(
             metavar="KIND",
-            help="A name, such as MHLJ, or design, problem, model, dataset, partition, graph, rule, exchange, method, "
-            "schedule, runtime: explain its parameters; or a collection of topologies, such as topozoo: list them.",
+            help="A name such as MHLJ, or one of design, problem, model, dataset, partition, graph, rule, exchange, "
+            "method, schedule, runtime: explain the parameters. A collection of topologies such as topozoo: list it.",
             autocompletion=_names,
         ),
     ] = None,
 ) -> None:
-    """List graphs, objectives, data sets, designs, rules, methods and so on, or explain some of them."""
+    """List all graphs, objectives, data sets, designs, rules and methods, or explain some of them."""
     from rich.text import Text
 
     from freewalk.experiment.catalogue import families
@@ -91,7 +91,7 @@ def list_(
 
 
 def _collection(console: "Console", name: str) -> None:
-    """The topologies of a collection, with its source and its terms."""
+    """The topologies of a collection, with its source and licence terms."""
     from rich.text import Text
 
     from freewalk.graphs.real import COLLECTIONS, topologies
@@ -120,7 +120,7 @@ def _chosen(word: str) -> list[tuple[str, str]]:
     if word.lower() in lowered:
         return [lowered[word.lower()]]
     if ":" in word:
-        raise SpecError(f"list: {show(word)} is a class of your own, which is not imported here; see its docs")
+        raise SpecError(f"list: {show(word)} is a class of your own, which is not imported here; see its documentation")
     raise SpecError(f"list: there is no {show(word)}; {suggestion(word, [*known, *_HEADINGS], 'there are')}")
 
 
@@ -134,7 +134,7 @@ def _head(console: "Console", kind: "Kind") -> None:
 
 
 def _explain(console: "Console", family: str, kind: "Kind") -> None:
-    """A kind, and what each of its parameters means."""
+    """A kind and its parameters."""
     from freewalk import objectives
     from freewalk.experiment.catalogue import on_data, on_dataset
 
@@ -173,18 +173,20 @@ def _parameters(console: "Console", kind: "Kind") -> None:
 )
 def example(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Where to write it; printed if not given.")
+        Path | None, typer.Argument(metavar="FILE", help="File to write; without it the spec is printed.")
     ] = None,
     kind: Annotated[
         Example,
-        typer.Option(help="A spec that shows everything, a model of PyTorch on handwritten digits, or a sweep."),
+        typer.Option(
+            help="example: all parts of a spec; digits: a PyTorch model on handwritten digits; sweep: a sweep."
+        ),
     ] = Example.example,
 ) -> None:
-    """Print or write a commented spec to start from; `freewalk example digits` prints that of PyTorch, or `sweep`."""
+    """Print or write a commented spec; `freewalk example digits` prints one for PyTorch, `example sweep` a sweep."""
     from freewalk.experiment import shipped
     from freewalk.files import replacing
 
-    if file is not None and str(file) in list(Example):  # without a suffix: not where to write one, but which
+    if file is not None and str(file) in list(Example):  # without a suffix it names the example, not the file to write
         kind, file = Example(str(file)), None
     text, name = shipped(f"{kind.value}.toml").read_text(encoding="utf-8"), kind.value
     if file is None:

@@ -1,4 +1,4 @@
-"""Look at a data set, and at how a partition distributes it over the nodes of a graph."""
+"""Describe a data set, and how a partition distributes it over the nodes of a graph."""
 
 from pathlib import Path
 from textwrap import fill
@@ -38,36 +38,34 @@ def data(
     dataset: Annotated[
         str,
         typer.Argument(
-            metavar="DATASET", help="Its name; `freewalk list dataset` prints all.", autocompletion=_datasets
+            metavar="DATASET", help="Name of the data set; `freewalk list dataset` lists all.", autocompletion=_datasets
         ),
     ],
     partition: Annotated[
         str | None,
         typer.Option(
             metavar="KIND",
-            help="How to distribute it; `freewalk list partition` prints all.",
+            help="How to distribute it over nodes; `freewalk list partition` lists all.",
             autocompletion=_partitions,
         ),
     ] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="The number of nodes.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the partition.")] = 0,
-    alpha: Annotated[float | None, typer.Option(help="For Dirichlet and Quantity: small is unequal.")] = None,
-    least: Annotated[int | None, typer.Option(help="For Dirichlet and Quantity: the fewest samples of a node.")] = None,
-    classes: Annotated[int | None, typer.Option(help="For Shards: the most classes of a node.")] = None,
-    strength: Annotated[float | None, typer.Option(help="For FeatureShift: from 0, iid, to 1, sorted.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The image to write; DATASET-KIND.png in runs/ if not given.")
-    ] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Number of nodes.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the partition.")] = 0,
+    alpha: Annotated[float | None, typer.Option(help="For Dirichlet and Quantity: smaller is less equal.")] = None,
+    least: Annotated[int | None, typer.Option(help="For Dirichlet and Quantity: minimum samples per node.")] = None,
+    classes: Annotated[int | None, typer.Option(help="For Shards: maximum classes per node.")] = None,
+    strength: Annotated[float | None, typer.Option(help="For FeatureShift: from 0 (iid) to 1 (sorted).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Image to write. Default: runs/DATASET-KIND.png.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Describe a data set; with --partition, how that distributes it over nodes, with a figure."""
+    """Describe a data set; with --partition, also show and draw how it is distributed over nodes."""
     from freewalk.experiment.catalogue import build
 
     parameters = {"alpha": alpha, "least": least, "classes": classes, "strength": strength}
     given = {key: value for key, value in parameters.items() if value is not None}
     if partition is None and (given or out is not None):
         option = next(iter(given), "out")
-        raise SpecError(f"data: --{option} goes with --partition, expected one of {', '.join(_partitions(''))}")
+        raise SpecError(f"data: --{option} needs --partition, expected one of {', '.join(_partitions(''))}")
     found = build("dataset", {"kind": dataset}, "data")
     console = terminal.console(quiet)
     if partition is None:

@@ -1,4 +1,4 @@
-"""Make a network of real peers, run it and bring home what it learned; run one node, or say what is wrong with it."""
+"""Create a network of real peers, run it and collect its results; run or check a single node."""
 
 import shlex
 from functools import partial
@@ -10,39 +10,40 @@ import typer
 from freewalk import terminal
 from freewalk.cli.application import DEFAULT, Quiet, SpecFile, app, examples, group
 
-_PROBLEMS = 1  # the exit code of a check that found some
+_PROBLEMS = 1  # the exit code of a check that found problems
 _SHOWN = 12  # nodes in a table
 
 networks = group(
-    "freewalk network init my.toml net   write a folder for each node",
+    "freewalk network init my.toml net   create a folder for every node",
     "freewalk network up net             start all nodes on this machine",
-    "freewalk network launch net         begin the walks",
-    "freewalk network watch net          see where they are",
-    "freewalk network collect net        bring home the models and the record",
-    "freewalk network down net           end all nodes",
+    "freewalk network launch net         start the walks",
+    "freewalk network watch net          follow their progress",
+    "freewalk network collect net        fetch the models and the record",
+    "freewalk network down net           stop all nodes",
 )
-app.add_typer(networks, name="network", help="The walk between real processes: a network of nodes on this machine.")
+app.add_typer(networks, name="network", help="Run a walk between real processes: a network of nodes on this machine.")
 
 nodes = group(
     "freewalk node net/node-0007/config.toml         run a node",
-    "freewalk node check net/node-0007/config.toml   say what is wrong, and what to do",
+    "freewalk node check net/node-0007/config.toml   find problems and suggest fixes",
     default=True,
 )
-app.add_typer(nodes, name="node", help="One node of a network.")
+app.add_typer(nodes, name="node", help="Run or check one node of a network.")
 
 ConfigFile = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="What a node is told, a TOML file; `freewalk network init` writes it.")
+    Path,
+    typer.Argument(metavar="CONFIG", help="TOML configuration of a node; `freewalk network init` writes it."),
 ]
 
 
 @networks.callback()
 def network() -> None:
-    """The walk between real processes: every node is one, with its own data, and knows its neighbours alone."""
+    """Run a walk between real processes: one per node, with its own data, in contact with its neighbours only."""
 
 
 @nodes.callback()
 def node() -> None:
-    """One node of a network."""
+    """Run or check one node of a network."""
 
 
 @networks.command(
@@ -50,26 +51,26 @@ def node() -> None:
 )
 def init(
     spec: SpecFile,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")],
     label: Annotated[
-        str | None, typer.Option(help="Which walk of the spec, by its label; not needed where there is one.")
+        str | None, typer.Option(help="Label of a walk of the spec; not needed if there is only one.")
     ] = None,
-    host: Annotated[str, typer.Option(help="The address of this machine at which nodes listen.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address of this machine on which the nodes listen.")] = "127.0.0.1",
     first_port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="The first port to use; any that are free if not given.")
+        int | None, typer.Option(min=1, max=65535, help="First port to use. Default: free ports.")
     ] = None,
     lease: Annotated[
         float | None, typer.Option(help="Seconds without a sign of life after which a token is re-issued.")
     ] = None,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Without certificates, for trying things out on 127.0.0.1.")
+        bool, typer.Option("--plain", help="Use no certificates; only for trying things out on 127.0.0.1.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the network in the folder, with all that its nodes have kept.")
+        bool, typer.Option("--force", help="Replace the network in the folder and everything its nodes have stored.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a folder for each node of a spec: configuration, certificate, key and data; and one for the operator.
+    """Create a folder for every node of a spec (configuration, certificate, key, data) and one for the operator.
 
     A spec can name classes of your own as "module:Name". They are imported, which executes their code.
     """
@@ -101,9 +102,9 @@ def init(
 
 @nodes.command(epilog=examples("freewalk node check net/node-0007/config.toml"))
 def check(config: ConfigFile) -> None:
-    """Say what is wrong with a node, and what to do: certificate, clock, port, versions, data, state, neighbours.
+    """Check a node and suggest fixes: certificate, clock, port, versions, data, state, neighbours.
 
-    Code that the configuration names is imported, which executes it. The exit code is 1 if anything is wrong.
+    Code that the configuration names is imported, which executes it. The exit status is 1 if anything is wrong.
     """
     from freewalk.peers.checking import findings
     from freewalk.peers.config import NodeConfig
@@ -119,8 +120,8 @@ def check(config: ConfigFile) -> None:
         raise typer.Exit(_PROBLEMS)
 
 
-RunName = Annotated[str, typer.Option("--run", help="The name of the run.")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a network.")]
+RunName = Annotated[str, typer.Option("--run", help="Name of the run.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a network.")]
 
 
 @nodes.command(DEFAULT, epilog=examples("freewalk node net/node-0007/config.toml"))
@@ -128,7 +129,7 @@ def run(
     config: ConfigFile,
     log: Annotated[Path | None, typer.Option(help="Write the log to this file.")] = None,
 ) -> None:
-    """Run a node until it is told to end, by Ctrl-C or a signal.
+    """Run a node until Ctrl-C or a signal stops it.
 
     Code that the configuration names is imported, which executes it.
     """
@@ -145,9 +146,9 @@ def up(
     folder: Folder,
     detach: Annotated[bool, typer.Option("--detach", help="Return as soon as all nodes answer.")] = False,
 ) -> None:
-    """Start all nodes on this machine, each a process of its own, and start again those that die.
+    """Start all nodes on this machine, one process per node, and restart any that die.
 
-    The log of each node is `log` in its folder.
+    Each node writes the file `log` in its folder.
     """
     from freewalk.peers import upholding
 
@@ -156,7 +157,7 @@ def up(
 
 @networks.command(epilog=examples("freewalk network down net"))
 def down(folder: Folder) -> None:
-    """End all nodes that `up` has started; what they know stays on their disks."""
+    """Stop all nodes that `up` has started; their state stays on disk."""
     from freewalk.peers import supervising
 
     ended = supervising.end(folder)
@@ -165,7 +166,7 @@ def down(folder: Folder) -> None:
 
 @networks.command(epilog=examples("freewalk network launch net", "freewalk network launch net --run second"))
 def launch(folder: Folder, run: RunName = "first") -> None:
-    """Hand the first model of each token to the node where it starts."""
+    """Start a run: hand the initial model of each token to the node where it starts."""
     import asyncio
 
     from freewalk.peers import collecting
@@ -182,11 +183,11 @@ def launch(folder: Folder, run: RunName = "first") -> None:
 def watch(
     folder: Folder,
     run: RunName = "first",
-    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each look, for other programs.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and return.")] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per poll, for scripts.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Poll once and return.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
 ) -> None:
-    """Show where each token is, how far it has come, and which nodes answer; until all tokens have finished."""
+    """Show the position and progress of each token and which nodes answer, until all tokens have finished."""
     import asyncio
 
     from rich.live import Live
@@ -216,12 +217,12 @@ def watch(
 def collect(
     folder: Folder,
     run: RunName = "first",
-    out: Annotated[Path | None, typer.Option(help="The folder for the record; DIR/runs/<run> if not given.")] = None,
-    wait: Annotated[float | None, typer.Option(help="How many seconds to wait for walks under way.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the record. Default: DIR/runs/<run>.")] = None,
+    wait: Annotated[float | None, typer.Option(help="Seconds to wait for unfinished walks.")] = None,
 ) -> None:
-    """Bring home the final models and the record that the journals of all nodes make up together.
+    """Fetch the final models, and assemble the record from the journals of all nodes.
 
-    It fails, with what is missing, if an update of a surviving token is in no journal, or in two.
+    If an update of a surviving token is in no journal, or in two, the command fails and says which.
     """
     import asyncio
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from freewalk.studies import Outcome
 
-POINTS = "points"  # what a search or a sweep has computed, in its folder
+POINTS = "points"  # subfolder for what a search or a sweep has computed
 _MARKS = {
     "pass": ("pass", "green"),
     "depends": ("depends", "yellow"),
@@ -27,7 +27,7 @@ _MARKS = {
 
 
 class Parameters(StrEnum):
-    """Whose parameters."""
+    """Which parameters."""
 
     stated = "stated"
     published = "published"
@@ -36,11 +36,11 @@ class Parameters(StrEnum):
 
 @app.command(
     epilog=examples(
-        "freewalk reproduce                          everything: three minutes",
-        "freewalk reproduce --quick                  the same in about a minute, without exact curves",
+        "freewalk reproduce                          everything, in about three minutes",
+        "freewalk reproduce --quick                  the same without exact curves, in about a minute",
         "freewalk reproduce 3 6 --variant published",
-        "freewalk reproduce 4b --sweep               test the claims in all settings again",
-        "freewalk reproduce 5a --search --seeds 20   look for the parameters that give the printed curves",
+        "freewalk reproduce 4b --sweep               test the claims in many other settings",
+        "freewalk reproduce 5a --search --seeds 20   search for the parameters behind the printed curves",
     )
 )
 def reproduce(
@@ -49,40 +49,41 @@ def reproduce(
         typer.Argument(
             metavar="FIGURE",
             help="2, centralized, centralized-noise, centralized-homogeneous, section-4, 3, 3-logistic, 4a, 4b, 5a, "
-            "5b, 5b-logistic, 6, 6-shift, 6-decay, remark-1, theorem-1, theorem-1-rate; if none is given, all of them.",
+            "5b, 5b-logistic, 6, 6-shift, 6-decay, remark-1, theorem-1, theorem-1-rate. Default: all.",
         ),
     ] = None,
     variant: Annotated[
         Parameters | None,
         typer.Option(
-            help="The parameters the paper prints, those that give its printed curves, our own companions; else all."
+            help="Only these parameters: those stated in the paper, those fitted to its printed curves (published), "
+            "or our own companion studies. Default: all."
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="No exact curves; in a folder of its own.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Skip the exact curves; uses a folder of its own.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="The folder; runs/reproduce if not given. What is there is used again.")
+        Path | None, typer.Option(help="Output folder; results already in it are reused. Default: runs/reproduce.")
     ] = None,
     search: Annotated[
         bool,
         typer.Option(
             "--search",
-            help="Search for the fitted parameters instead: some 20 minutes for each figure. Without figures: for all "
-            "of them, then for what they say together.",
+            help="Repeat the search for the fitted parameters instead; about 20 minutes per figure. Without figures: "
+            "for each figure, then for all of them together.",
         ),
     ] = False,
     sweep: Annotated[
         bool,
         typer.Option(
             "--sweep",
-            help="Test the claims in other settings instead (steps, data and start as stated, fresh data as "
-            "published): some 15 minutes for all figures.",
+            help="Test the claims in other settings instead (stated: other steps, data and starts; published: fresh "
+            "data); about 15 minutes for all figures.",
         ),
     ] = False,
     runtime: Annotated[str | None, typer.Option(help="Run the walks on this runtime, such as ray.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="For --search: how many draws of the data; 50.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="For --search: draws of the data. Default: 50.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Reproduce the paper's figures, judge its claims, and write one HTML page about it all.
+    """Reproduce the paper's figures, judge its claims, and write one HTML page with all results.
 
     A claim that fails is a result, not an error: the exit status is 0.
     """
@@ -91,14 +92,14 @@ def reproduce(
     folder = out or Path("runs/reproduce-quick" if quick else "runs/reproduce")
     if search:
         if quick or sweep or variant is not None:
-            raise SpecError("reproduce: --search goes with figures, --seeds and --out alone")
+            raise SpecError("reproduce: --search can be combined only with figures, --seeds and --out")
         _search(figures or [], seeds or 50, out or Path("runs/search"), quiet)
         return
     if seeds is not None:
-        raise SpecError("reproduce: --seeds goes with --search")
+        raise SpecError("reproduce: --seeds needs --search")
     if sweep:
         if quick:
-            raise SpecError("reproduce: --sweep goes with figures, --variant and --out alone")
+            raise SpecError("reproduce: --sweep can be combined only with figures, --variant and --out")
         _sweep(figures or [], None if variant is None else variant.value, out or Path("runs/sweep"), quiet)
         return
     with terminal.status_line("reproducing", quiet) as tell:
@@ -120,7 +121,7 @@ def reproduce(
 
 
 def _kept(folder: Path) -> str:
-    """What an interruption leaves, and how to continue."""
+    """What an interruption leaves, and how to resume."""
     return f"what is complete is in {folder}. Resume with: {shlex.join(['freewalk', *sys.argv[1:]])}"
 
 
@@ -156,7 +157,7 @@ def _table(outcome: "Outcome") -> "Table":
 
 
 def _sweep(figures: list[str], variant: Any, folder: Path, quiet: bool) -> None:
-    """Test the claims in all settings, print in how many they hold, and write that beside the others."""
+    """Test the claims in all settings, print in how many each holds, and add the counts to the file."""
     from freewalk.studies import KEYS, sweep
     from freewalk.studies.files import key_of, sweep_name
 
@@ -180,7 +181,7 @@ def _sweep(figures: list[str], variant: Any, folder: Path, quiet: bool) -> None:
 
 
 def _search(figures: list[str], seeds: int, folder: Path, quiet: bool) -> None:
-    """Search, print what was found, and write it beside the others; without figures also for all of them together."""
+    """Search, print the parameters found and add them to the file; without figures, also for all figures together."""
     from freewalk.studies import KEYS, explore, search
     from freewalk.studies.files import key_of
     from freewalk.studies.published import FIGURES

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 @app.command(epilog=examples("freewalk run my.toml", "freewalk run my.toml --seed 8 --out runs/again"))
 def run(
     spec: SpecFile,
-    out: Annotated[Path | None, typer.Option(help="The folder to make; runs/<name of the spec> if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to create. Default: runs/<name of the spec>.")] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the run that is in the folder, once the new one is complete.")
+        bool, typer.Option("--force", help="Replace the run in the folder once the new one is complete.")
     ] = False,
     runtime: Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run a spec and write its record, table and figure.
+    """Run a spec and write its record, a table and a figure.
 
-    A spec can name classes of your own as "module:Name". They are imported, which executes their code: run no spec that
-    you do not trust.
+    A spec can name classes of your own as "module:Name". They are imported, which executes their code: do not run a
+    spec that you do not trust.
     """
     from freewalk.experiment import load
 
@@ -40,13 +40,13 @@ def run(
 
 @app.command(epilog=examples("freewalk resume runs/example"))
 def resume(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an interrupted run.")],
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an interrupted run.")],
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Import the classes that its spec names, which executes their code.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Resume a run that was interrupted, terminated or killed, to the same result as without."""
+    """Resume an interrupted or killed run; the result is identical to that of an uninterrupted one."""
     from freewalk.experiment import RunFolder
 
     _finish(RunFolder.open(folder, allow_code=allow_code, tell=_teller(quiet)), quiet)
@@ -54,10 +54,10 @@ def resume(
 
 @app.command()
 def demo(
-    out: Annotated[Path | None, typer.Option(help="The folder to make or replace; runs/demo if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to create or replace. Default: runs/demo.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run the shipped demo: six walks on a ring of 1000 nodes that start on a heavy node."""
+    """Run the demo: six walks on a ring of 1000 nodes, all starting on a heavy node."""
     from freewalk.experiment import load, shipped
 
     _run(load(shipped("demo.toml")), out, (out or Path("runs/demo")).exists(), quiet)
@@ -74,7 +74,7 @@ def _teller(quiet: bool) -> "partial[None] | None":
 
 
 def _finish(folder: "RunFolder", quiet: bool) -> None:
-    """Run what is missing, then show what came out."""
+    """Run what is missing, then print the results."""
     try:
         from freewalk.experiment.folder import CURVES, RECORD
         from freewalk.report import table
@@ -95,7 +95,7 @@ def _left(folder: "RunFolder") -> str:
     from freewalk.experiment.folder import PARTS, RECORD
 
     if folder.complete:
-        return f"the run was complete, and is in {folder.path}"
+        return f"the run is complete and is in {folder.path}"
     code = ["--allow-code"] if folder.spec.code else []
     command = shlex.join(["freewalk", "resume", str(folder.path), *code])
     begun = (folder.work / PARTS).exists() or (folder.work / RECORD).exists()

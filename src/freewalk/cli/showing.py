@@ -1,4 +1,4 @@
-"""Draw a run, make a page of it."""
+"""Draw a run, or write a page about it."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -37,21 +37,22 @@ class Band(StrEnum):
 
 Shown = Annotated[
     str | None,
-    typer.Option("--measure", metavar="NAME", help="What to draw; the primary measure of the run if not given."),
+    typer.Option("--measure", metavar="NAME", help="Measure to draw. Default: the primary measure of the run."),
 ]
 Against = Annotated[
     list[str] | None,
     typer.Option(
         "--against",
         metavar="NAME",
-        help="A horizontal axis: updates, rounds, or what never decreases, such as messages or bytes; may be repeated.",
+        help="Horizontal axis: updates, rounds, or a measure that never decreases, such as messages or bytes; "
+        "may be repeated.",
     ),
 ]
 Around = Annotated[
     Band,
     typer.Option(
-        help="Around the mean: from the 10 % to the 90 % quantile of the walks, the 95 % confidence interval of the "
-        "mean, or nothing."
+        help="Band around the mean: from the 10 % to the 90 % quantile of the walks, the 95 % confidence interval of "
+        "the mean, or none."
     ),
 ]
 
@@ -66,17 +67,17 @@ Around = Annotated[
 )
 def plot(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")],
-    out: Annotated[Path | None, typer.Option(help="The image to write; if not given, one beside the record.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Image to write. Default: next to the record.")] = None,
     figure: Annotated[
         Figure,
-        typer.Option(help="Learning curves, the paths of walks (if kept), or the visits near the heavy nodes."),
+        typer.Option(help="Learning curves, paths of walks (if the run kept them), or visits near the heavy nodes."),
     ] = Figure.curves,
     measure: Shown = None,
     against: Against = None,
-    scale: Annotated[Scale, typer.Option(help="For curves: the horizontal axes.")] = Scale.auto,
+    scale: Annotated[Scale, typer.Option(help="For curves: scale of the horizontal axes.")] = Scale.auto,
     band: Around = Band.quantiles,
-    design: Annotated[list[str] | None, typer.Option(help="For escape: show this design; may be repeated.")] = None,
-    updates: Annotated[int | None, typer.Option(min=1, help="For escape: show so many updates.")] = None,
+    design: Annotated[list[str] | None, typer.Option(help="For escape: design to show; may be repeated.")] = None,
+    updates: Annotated[int | None, typer.Option(min=1, help="For escape: number of updates to show.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw a run: its learning curves against updates and messages, or another figure."""
@@ -84,10 +85,10 @@ def plot(
     from freewalk.report import curves, escape, occupancy
 
     if figure is not Figure.escape and (design or updates):
-        raise SpecError("plot: --design and --updates go with --figure escape")
+        raise SpecError("plot: --design and --updates need --figure escape")
     of_curves = measure or against or scale is not Scale.auto or band is not Band.quantiles
     if figure is not Figure.curves and of_curves:
-        raise SpecError("plot: --measure, --against, --scale and --band go with --figure curves")
+        raise SpecError("plot: --measure, --against, --scale and --band need --figure curves")
     record = record_of(source)
     if out is None:
         out = _beside(source, f"{figure.value}.png")
@@ -105,16 +106,16 @@ def plot(
 )
 def report(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")],
-    out: Annotated[Path | None, typer.Option(help="The page to write; if not given, one beside the record.")] = None,
-    title: Annotated[str | None, typer.Option(help="Its heading; the name of the run if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Page to write. Default: next to the record.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page. Default: the name of the run.")] = None,
     measure: Shown = None,
     against: Against = None,
     band: Around = Band.quantiles,
     quiet: Quiet = False,
 ) -> None:
-    """Make one HTML page of a run: curves to play with, where the walks went, and the walks themselves.
+    """Write one interactive HTML page about a run: its curves, the visits to each node, and the walks themselves.
 
-    The page needs no network and no other file.
+    The page is self-contained: it needs no network and no other file.
     """
     from freewalk.experiment.folder import record_of
     from freewalk.report import Page, section_of, write_page
@@ -127,5 +128,5 @@ def report(
 
 
 def _beside(source: Path, name: str) -> Path:
-    """A file in the folder of a run, or beside a record."""
+    """A file in the folder of a run, or next to a record."""
     return source / name if source.is_dir() else source.with_name(f"{source.stem}-{name}")

@@ -1,4 +1,4 @@
-"""Sweep over keys of a spec; say how far a sweep is; show what it found."""
+"""Sweep over keys of a spec, report the progress of a sweep, and show its results."""
 
 import shlex
 from collections.abc import Iterator
@@ -27,19 +27,19 @@ class On(StrEnum):
 
 
 sweeps = group(
-    "freewalk sweep my.toml           compute all points; the same command continues",
+    "freewalk sweep my.toml           compute all points; run it again to resume",
     "freewalk sweep my.toml --on ray  the same on a cluster",
-    "freewalk sweep status my.toml    how many are there, and who computes",
-    "freewalk sweep show my.toml      a table, figures and a page of what is there",
+    "freewalk sweep status my.toml    show how many points are done, and who is computing",
+    "freewalk sweep show my.toml      write a table, figures and a page",
     default=True,
 )
-app.add_typer(sweeps, name="sweep", help="Run a spec at every point of its table \\[sweep]: freewalk sweep FILE.")
+app.add_typer(sweeps, name="sweep", help="Run a spec at every point of its table \\[sweep].")
 
 SweepFile = Annotated[
     Path, typer.Argument(metavar="SWEEP", help="A spec with a table [sweep]; `freewalk example sweep` prints one.")
 ]
-Place = Annotated[Path, typer.Argument(metavar="SWEEP", help="The spec of a sweep, or its folder.")]
-Out = Annotated[Path | None, typer.Option(help="The folder of the sweep; runs/<name of the spec> if not given.")]
+Place = Annotated[Path, typer.Argument(metavar="SWEEP", help="Spec or folder of a sweep.")]
+Out = Annotated[Path | None, typer.Option(help="Folder of the sweep. Default: runs/<name of the spec>.")]
 
 
 @sweeps.command(DEFAULT, epilog=examples("freewalk sweep my.toml", "freewalk sweep my.toml --workers 4"))
@@ -47,18 +47,18 @@ def run(
     spec: SweepFile,
     out: Out = None,
     on: Annotated[
-        On, typer.Option(help="Where points are computed; processes for what runs in plain Python.")
+        On, typer.Option(help="Where to compute points; choose processes for runs in plain Python.")
     ] = On.threads,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="How many points at the same time; one for each core if not given.")
+        int | None, typer.Option(min=1, help="Number of points computed at the same time. Default: one per core.")
     ] = None,
-    address: Annotated[str | None, typer.Option(help="Of a Ray cluster, for --on ray.")] = None,
+    address: Annotated[str | None, typer.Option(help="For --on ray: address of the Ray cluster.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compute every point of a sweep, each once, and draw what was found. The same command continues.
+    """Compute every point of a sweep once and draw the results. After an interruption, the same command resumes it.
 
     Several processes may work on one sweep at the same time. A spec can name classes of your own as "module:Name". They
-    are imported, which executes their code: sweep no spec that you do not trust.
+    are imported, which executes their code: do not sweep a spec that you do not trust.
     """
     from freewalk.sweeping.crews import check_crew
     from freewalk.sweeping.folder import SweepFolder
@@ -71,7 +71,7 @@ def run(
         with _progress(quiet) as tell:
             found = folder.run(on=on.value, workers=workers, address=address, tell=tell)
         console = terminal.console(quiet)
-        words = f"{len(folder.sweep)} points: {there} were there, {len(found.made)} computed"
+        words = f"{len(folder.sweep)} points: {there} already done, {len(found.made)} computed"
         others = len(folder.sweep) - there - len(found.made)
         console.print(words + (f", {others} by others" if others else ""), highlight=False)
         _show(folder, quiet, None, None)
@@ -85,12 +85,12 @@ def run(
         options = [str(part) for option in given if option[1] is not None for part in option]
         command = shlex.join(["freewalk", "sweep", str(spec), *options])
         count = len(folder.finished)
-        stop(str(interrupt), f"{count} of {len(folder.sweep)} points are in {folder.path}. Continue with: {command}")
+        stop(str(interrupt), f"{count} of {len(folder.sweep)} points are in {folder.path}. Resume with: {command}")
 
 
 @sweeps.command(epilog=examples("freewalk sweep status my.toml", "freewalk sweep status runs/my"))
 def status(sweep: Place, out: Out = None) -> None:
-    """Say how many points of a sweep are there, which are under way, and what is missing."""
+    """Show how many points of a sweep are done, in progress and not started."""
     from freewalk.sweeping.folder import SweepFolder
 
     folder = SweepFolder.open(sweep, out)
@@ -98,8 +98,8 @@ def status(sweep: Place, out: Out = None) -> None:
     missing = folder.missing
     under_way = [point for point in missing if point.key in held]
     total = len(folder.sweep)
-    words = [f"{total - len(missing)} of {total} points are there", f"{len(under_way)} under way"]
-    words.append(f"{len(missing) - len(under_way)} not begun")
+    words = [f"{total - len(missing)} of {total} points are done", f"{len(under_way)} in progress"]
+    words.append(f"{len(missing) - len(under_way)} not started")
     console.print(f"{folder.path}: {', '.join(words)}", markup=False, highlight=False, soft_wrap=True)
     for point in under_way:
         console.print(f"  {held[point.key]}: {point.words}", markup=False, highlight=False, soft_wrap=True)
@@ -110,14 +110,15 @@ def show(
     sweep: Place,
     out: Out = None,
     measure: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to show; the primary measure of the spec if not given.")
+        str | None, typer.Option(metavar="NAME", help="Measure to show. Default: the primary measure of the spec.")
     ] = None,
     x: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The key of the horizontal axis; the one with most values.")
+        str | None,
+        typer.Option(metavar="KEY", help="Key on the horizontal axis. Default: that with the most values."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print a table of the points that are there, and draw figures and a page of them, also of an unfinished sweep."""
+    """Print a table of the finished points, and write figures and a page; the sweep may be unfinished."""
     from freewalk.sweeping.folder import SweepFolder
 
     _show(SweepFolder.open(sweep, out), quiet, measure, x)

@@ -1,4 +1,4 @@
-"""What a spec may name: every listed graph, objective, design, rule and so on, and classes of the user's own."""
+"""What a spec may name: every listed graph, objective, design, rule and so on, and classes of the user."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from freewalk.mapping import is_ours
 from freewalk.objectives import LeastSquares, Predictor
 from freewalk.objectives import read as read_problem
 
-# They take what a text cannot hold, or are no graphs.
+# They take arguments that a text cannot hold, or are not graphs.
 _NOT_IN_SPECS = ("Graph", "from_networkx", "from_pandas", "topologies")
 _SAMPLES = ("features", "targets", "nodes", "graph")  # what an objective gets from a file of data
 
@@ -33,23 +33,23 @@ class Kind:
     Attributes
     ----------
     name
-        As it is written in a spec.
+        Its name in a spec.
     make
-        Makes it.
+        The function or class that creates it.
     signature
-        What a spec may set.
+        The parameters that a spec may set.
     summary
         The first line of its documentation.
     explained
-        What its parameters mean.
+        The descriptions of its parameters.
     given
         The arguments that do not come from the spec.
     in_specs
-        Whether a spec can use it; the others are for Python.
+        Whether a spec can use it; if not, it is for Python only.
     own
-        Whether it is a class of the user's.
+        Whether it is a class of the user.
     needs
-        The extra that it needs, and the module of that name; "": none.
+        The extra that it needs, which is also the name of a module; "" if none.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Kind:
     needs: str = ""
 
     def demand(self) -> None:
-        """Object where the extra is missing, before anything else is made.
+        """Raise an error if the extra is missing, before anything else is created.
 
         Raises
         ------
@@ -89,7 +89,7 @@ def families() -> dict[str, dict[str, Kind]]:
     from freewalk import baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
     from freewalk.data import partitioners, shipped
 
-    # What needs PyTorch is described in modules of this package, so that a list does not import it.
+    # Kinds that need PyTorch are described in modules of this package, so that listing them does not import it.
     modules: dict[str, tuple[ModuleType, ...]] = {
         "graph": (graphs,),
         "problem": (objectives, datasets),
@@ -110,11 +110,11 @@ def families() -> dict[str, dict[str, Kind]]:
 
 
 def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
-    """Something that is listed, or a class of the user's, as a kind; a problem draws its data where it can."""
+    """A listed class or function, or a class of the user, as a kind; a problem generates its data if it can."""
     make = getattr(listed, "synthetic", listed) if family == "problem" else listed
     parameters = parameters_of(make)
     if family == "problem" and not own:
-        parameters.pop("path", None)  # a spec reads files, and writes none
+        parameters.pop("path", None)  # specs read files but do not write them
     passed = {"problem": ("n", "graph", "origin"), "dataset": ("folder",)}.get(family, ())
     given = tuple(key for key in passed if key in parameters)
     if family == "model" and own:
@@ -137,7 +137,7 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
 
 
 def on_data(name: str, listed: type, own: bool = False) -> Kind:
-    """An objective as a kind that takes its samples from a file.
+    """An objective as a kind that reads its samples from a file.
 
     Examples
     --------
@@ -169,9 +169,9 @@ def on_data(name: str, listed: type, own: bool = False) -> Kind:
 
 
 def _saved(listed: type, file: Path, columns: list[str], values: dict[str, Any], graph: Graph) -> Any:
-    """The problem in a file that `save` wrote, on this graph; the spec has the last word on its options."""
+    """The problem in a file that `save` wrote, on this graph; options in the spec take precedence."""
     if columns:
-        raise SpecError(f"{file}: is a problem that was saved and has no columns; leave out {', '.join(columns)}")
+        raise SpecError(f"{file}: is a saved problem, which has no columns; leave out {', '.join(columns)}")
     found = read_problem(file, types=[listed] if issubclass(listed, Predictor) else [])
     if type(found) is not listed:
         raise SpecError(f"{file}: holds a {type(found).__name__}, expected {listed.__name__}")
@@ -198,18 +198,18 @@ def on_dataset(name: str, listed: type, own: bool = False) -> Kind:
 
 
 def check(family: str, table: Mapping[str, Any], where: str) -> None:
-    """Check the name of a kind and the names and types of its parameters, without making it.
+    """Check the name of a kind and the names and types of its parameters, without creating it.
 
-    What a class of the user's takes is not known before it is imported, and nothing is imported here.
+    The parameters of a class of the user are not checked, because nothing is imported here.
 
     Parameters
     ----------
     family
         One of the keys of `families`.
     table
-        `kind` and parameters, as in the spec.
+        `kind` and the parameters, as in the spec.
     where
-        How errors call the table.
+        The name of the table in error messages.
 
     Raises
     ------
@@ -228,21 +228,21 @@ def build(
     importer: Importer | None = None,
     **given: Any,
 ) -> Any:
-    """Make what a table asks for.
+    """Create the object that a table describes.
 
     Parameters
     ----------
     family, table, where
         As for `check`.
     importer
-        Imports classes of the user's, and says in which folder files are. Without one no code is imported.
+        Imports classes of the user, and gives the folder for files. If None, no code is imported.
     given
-        What there is to pass besides the parameters in the table: `n`, `graph` and `origin`, for problems.
+        Arguments besides the parameters in the table: `n`, `graph` and `origin`, for problems.
 
     Raises
     ------
     SpecError
-        As `check` does, or if the thing itself objects to a value.
+        As for `check`, or if the object itself rejects a value.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def build(
             raise SpecError(f"{kind.name} returns a {type(made).__name__}, expected {MADE[family]}")
         return made
     except MissingExtra:
-        raise  # it says all there is to say
+        raise  # its message is complete
     except FreewalkError as error:
         if str(error).startswith(where):
             raise
@@ -281,7 +281,7 @@ def build(
 
 
 def _model(kind: Kind, values: dict[str, Any], where: str) -> models.Model:
-    """A module that is made once the data are known."""
+    """A module that is created once the data are known."""
     if not kind.own:
         described: models.Model = kind.make(**values)
         return replace(described, where=where)
@@ -298,7 +298,7 @@ def _find(family: str, table: Mapping[str, Any], where: str, importer: Importer 
     wrap = None if data is None else on_dataset if isinstance(data, Mapping) else on_data
     if is_own(family, name, where):
         if importer is None:
-            raise SpecError(f"{where}: kind = {show(name)} is code of the user's, which is not imported here")
+            raise SpecError(f"{where}: kind = {show(name)} is user code, which is not imported here")
         if family in MADE:
             return kind_of(family, name, importer.find_maker(family, name, where), own=True)
         own = importer.find(family, name, where)

@@ -1,4 +1,4 @@
-"""Samples from files: CSV, Parquet and .npz. A mistake is named by its line and column."""
+"""Samples from files: CSV, Parquet and .npz. Errors give the line and the column."""
 
 import csv
 import os
@@ -16,9 +16,9 @@ from freewalk.errors import FreewalkError, MissingExtra, SpecError
 from freewalk.graphs import Graph
 
 check = Checks(SpecError)
-_WHOLE = re.compile(r"(-?[0-9]{1,18})(\.0*)?")  # programs that know no other numbers write 3 as 3.0
+_WHOLE = re.compile(r"(-?[0-9]{1,18})(\.0*)?")  # programs that only have floats write 3 as 3.0
 
-_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")  # a number as some countries write it
+_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")  # a number with a decimal comma
 
 
 class Samples(NamedTuple):
@@ -44,19 +44,19 @@ def read_samples(
     path
         The file. Parquet needs pyarrow: pip install "freewalk[parquet]".
     target
-        The column of targets or labels; "target" if not given, in a `.npz` file the array "targets".
+        The column of targets or labels. Default: "target", or in a `.npz` file the array "targets".
     node
-        The column that says which node holds a sample; "node" if not given, in a `.npz` file the array "nodes".
+        The column with the node that holds a sample. Default: "node", or in a `.npz` file the array "nodes".
     features
-        The columns of features; if not given, all others that hold numbers, in a `.npz` file the array "features".
+        The columns of features. Default: all other numeric columns, or in a `.npz` file the array "features".
     graph
-        The graph whose nodes are meant, to find a wrong one by its line.
+        The graph that has the nodes; with it, an unknown node is reported with its line.
 
     Returns
     -------
     Samples
-        `features`, `targets` and `nodes`, for `LeastSquares(*samples, graph=graph)`. Nodes are texts, or whole numbers
-        where all of them are and the graph has no names.
+        `features`, `targets` and `nodes`, for `LeastSquares(*samples, graph=graph)`. Nodes are strings, or integers
+        if all of them are and the graph has no names.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def read_samples(
 
 
 def _nodes(table: "_Table", words: list[str], graph: Graph | None) -> NDArray[Any]:
-    """The node of each sample; with a graph, only those that it has."""
+    """The node of each sample; with a graph, it must exist there."""
     names = None if graph is None else graph.node_names
     known = set(names or ())
     wholes = [None if word in known else _WHOLE.fullmatch(word) for word in words]
@@ -119,7 +119,7 @@ def _nodes(table: "_Table", words: list[str], graph: Graph | None) -> NDArray[An
 
 @dataclass(frozen=True)
 class _Table:
-    """Cells by column, and the line of each row where the file has lines."""
+    """Cells by column, and the line of each row if the file has lines."""
 
     file: str
     what: str
@@ -132,7 +132,7 @@ class _Table:
     def cells(self, name: str, key: str) -> Any:
         if name not in self.columns:
             hint = suggestion(name, self.columns, f"its {self.what}s are")
-            raise SpecError(f"{self.file}: has no {self.what} {show(name)}; {hint} (say which it is with {key} = ...)")
+            raise SpecError(f"{self.file}: has no {self.what} {show(name)}; {hint} (choose it with {key} = ...)")
         if not len(self.columns[name]):
             raise SpecError(f"{self.file}: has no rows, expected one for each sample")
         return self.columns[name]
@@ -165,7 +165,7 @@ class _Table:
         return words
 
     def holds_numbers(self, name: str) -> bool:
-        """Whether a column is meant as numbers: one that has none, and is not empty, is a column of texts."""
+        """Whether a column is numeric: a column without numbers that is not empty holds text."""
         if not name:
             number = list(self.columns).index(name) + 1
             raise SpecError(
@@ -193,7 +193,7 @@ def _is_empty(cell: Any) -> bool:
 
 def _read(file: Path) -> _Table:
     called = str(file)
-    if not called.isprintable() or len(called) > 300:  # it comes from a spec that others may have written
+    if not called.isprintable() or len(called) > 300:  # the name comes from a spec that others may have written
         called = show(called)
     readers = {".npz": _read_arrays, ".parquet": _read_parquet, ".pq": _read_parquet}
     try:
@@ -206,8 +206,8 @@ def _read(file: Path) -> _Table:
         reason = error.strerror or error
         raise SpecError(f"{called}: cannot be read ({reason}), expected a CSV, Parquet or .npz file") from error
     except UnicodeDecodeError as error:
-        raise SpecError(f"{called}: is not text in UTF-8, expected that; save it again in this encoding") from error
-    except Exception as error:  # each format has its own ways to be broken
+        raise SpecError(f"{called}: is not UTF-8 text; save it again in this encoding") from error
+    except Exception as error:  # each format fails in its own ways
         words = " ".join(str(error).split())[:200]
         words = words if words.isprintable() else show(words)
         raise SpecError(f"{called}: is not a {file.suffix or 'CSV'} file that can be read ({words})") from error
@@ -251,9 +251,9 @@ def _read_arrays(file: Path, called: str) -> _Table:
         for name in arrays.files:
             try:
                 found[name] = np.atleast_1d(arrays[name])
-            except ValueError as error:  # a pickle, which is not opened
+            except ValueError as error:  # a pickle, which is not loaded
                 raise SpecError(
-                    f"{called}: {name} holds Python objects or is broken, expected numbers or texts; save the names of "
-                    "nodes with .astype(str)"
+                    f"{called}: {name} holds Python objects or is broken, expected numbers or strings; save the names "
+                    "of nodes with .astype(str)"
                 ) from error
     return _Table(called, "array", found)

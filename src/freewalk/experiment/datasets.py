@@ -1,4 +1,4 @@
-"""Problems on a data set that a partition distributes over the nodes: linear models, and modules of PyTorch."""
+"""Problems on a data set that a partition distributes over the nodes: linear models and PyTorch modules."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _IID = IID()
 
 @dataclass
 class Origin:
-    """Where the data of a problem come from, as far as a data set tells.
+    """The origin of the data of a problem, if they come from a data set.
 
     Attributes
     ----------
     story
-        What a record says about it: plain values.
+        What a record stores about it, as plain values.
     test
-        The samples that are held out, scaled as the others.
+        The held-out samples, scaled like the others.
     """
 
     story: dict[str, Any] = field(default_factory=dict)
@@ -81,46 +81,46 @@ def torch(
     redraw: bool = False,
     seed: int = 0,
 ) -> Objective:
-    """Any module of PyTorch on a data set whose samples are distributed over the nodes.
+    """Any PyTorch module on a data set whose samples are distributed over the nodes.
 
     Parameters
     ----------
     model
-        The module: a listed one, or a class or function of your own as "module:Name". It gets its sizes from the data:
-        parameters called inputs, outputs or shape need not be given.
+        The module: a listed one, or your own class or function as "module:Name". Parameters named inputs, outputs or
+        shape are set from the data unless given.
     data
-        The data set: a listed one, or a function of your own, as "module:name", that returns a `fw.data.Dataset`.
-        Pictures reach the module as channels × height × width.
+        The data set: a listed one, or your own function as "module:name" that returns a `fw.data.Dataset`. Images have
+        the shape channels × height × width.
     partition
-        How its samples are distributed over the nodes.
+        How the samples are distributed over the nodes.
     test
-        The share of the samples that is held out, on which `test_loss` and `accuracy` are measured; 0: none, and
-        accuracy is measured on the samples of the nodes.
+        The fraction of samples held out to measure `test_loss` and `accuracy` on. With 0, accuracy is measured on the
+        samples of the nodes.
     loss
-        The name of a function in `torch.nn.functional`. If not given, "cross_entropy" for classes, else "mse_loss".
+        The name of a function in `torch.nn.functional`. Default: "cross_entropy" for classes, else "mse_loss".
     batch
-        How many samples of a node a gradient is taken from, drawn for each visit; if not given, all of them.
+        The number of samples per gradient, drawn at each visit. Default: all samples of the node.
     importance
-        By what designs visit nodes: "smoothness" (the largest curvature of a node's loss), "gradient" (the norm of its
-        gradient), "size" (its number of samples), or a list with a number per node.
+        The importance of a node for designs: "smoothness" (the largest curvature of its loss), "gradient" (the norm of
+        its gradient), "size" (its number of samples), or a list with one number per node.
     weight_by
-        What counts the same: "node", every node, or "sample", every sample.
+        What has equal weight in the loss: every "node" or every "sample".
     standardize
-        Whether each feature, and for regression the target, is shifted and scaled to mean 0 and deviation 1 by the
-        samples that are not held out; if not given, all but pictures.
+        Whether each feature, and for regression the target, is shifted and scaled to mean 0 and standard deviation 1,
+        based on the samples that are not held out. Default: true except for images.
     measure_on
-        The most samples on which the loss, and on which the test measures are computed.
+        The maximum number of samples on which the loss is computed; the same for the test measures.
     redraw
-        Whether each walk draws a first model of its own; otherwise all begin with the same.
+        Whether each walk draws its own initial model; if not, all start from the same.
     seed
-        Of the samples that are held out, the partition, and the first model.
+        The seed of the held-out samples, the partition and the initial model.
 
     Raises
     ------
     MissingExtra
         If PyTorch is not installed.
     SpecError
-        If something does not fit together.
+        If the parts do not fit together.
     """
     from freewalk.torch import TorchObjective
 
@@ -143,12 +143,12 @@ def torch(
 def _pair(data: Dataset) -> tuple[Any, Any]:
     """Inputs and targets as a module takes them."""
     inputs = (data.features if data.shape is None else data.pictures).astype(np.float32)
-    # One output per sample is a column: a loss would otherwise compare every output with every target.
+    # One output per sample is a column; otherwise a loss would compare every output with every target.
     return inputs, data.targets if data.classes is not None else data.targets.astype(np.float32)[:, None]
 
 
 def linear(name: str, listed: type) -> Callable[..., Any]:
-    """A function that makes a linear objective from a data set: what it takes are its own parameters and those of data.
+    """A function that creates a linear objective from a data set; it takes the objective's parameters and the data's.
 
     Examples
     --------
@@ -168,25 +168,24 @@ def linear(name: str, listed: type) -> Callable[..., Any]:
         seed: int = 0,
         **others: Any,
     ) -> Any:
-        """Learn from a data set, whose samples a partition distributes over the nodes.
+        """Learn from a data set whose samples a partition distributes over the nodes.
 
         Parameters
         ----------
         data
-            The data set: a listed one, or a function of your own, as "module:name", that returns a `fw.data.Dataset`.
-            Logistic takes one with two classes, the second of which is label 1.
+            The data set: a listed one, or your own function as "module:name" that returns a `fw.data.Dataset`. For
+            Logistic it must have two classes; the second is label 1.
         partition
-            How its samples are distributed over the nodes.
+            How the samples are distributed over the nodes.
         test
-            The share of the samples that is held out. It is not measured on while walks run: `freewalk evaluate` does
-            that.
+            The fraction of samples held out. They are not used during a run; `freewalk evaluate` measures on them.
         intercept
-            Whether a feature that is 1 is appended to the others.
+            Whether to append a constant feature 1.
         standardize
-            Whether each feature, and for regression the target, is shifted and scaled to mean 0 and deviation 1 by the
-            samples that are not held out; if not given, all but pictures.
+            Whether each feature, and for regression the target, is shifted and scaled to mean 0 and standard deviation
+            1, based on the samples that are not held out. Default: true except for images.
         seed
-            Of the samples that are held out, and of the partition.
+            The seed of the held-out samples and the partition.
         """
         if "features" not in own or "targets" not in own:
             raise SpecError(f"{name}: takes no features and targets, so it cannot learn from a data set")
@@ -205,24 +204,24 @@ def linear(name: str, listed: type) -> Callable[..., Any]:
     return make
 
 
-_LINEAR = ("features", "targets", "nodes", "graph", "heavy", "relays")  # what the data set and the partition say
+_LINEAR = ("features", "targets", "nodes", "graph", "heavy", "relays")  # set by the data set and the partition
 
 
 def _fits(name: str, listed: type, data: Dataset) -> None:
-    """Object to a data set that a linear objective cannot learn from."""
+    """Reject a data set that a linear objective cannot learn from."""
     count = 0 if data.classes is None else len(data.classes)
     several = 'kind = "torch" with model = { kind = "softmax" } takes any number of classes'
     if issubclass(listed, Logistic) and count != 2:
         got = f"{count} classes" if count else "real targets"
-        remedy = several if count else "take LeastSquares"
+        remedy = several if count else "use LeastSquares"
         raise SpecError(f"{name}: {data.name} has {got}, expected two classes; {remedy}")
     if issubclass(listed, LeastSquares) and count:
-        remedy = "take Logistic" if count == 2 else several
+        remedy = "use Logistic" if count == 2 else several
         raise SpecError(f"{name}: {data.name} has {count} classes, expected real targets; {remedy}")
 
 
 def _flat(data: Dataset, intercept: bool) -> Dataset:
-    """The samples as rows, with a 1 at their end for an intercept."""
+    """The samples as rows, with a final 1 for an intercept."""
     rows = data.features.reshape(len(data), -1)
     rows = np.column_stack([rows, np.ones(len(data))]) if intercept else rows
     return Dataset(rows, data.targets, data.name, data.classes, None, data.source, data.licence)

@@ -1,4 +1,4 @@
-"""A final model of a record in a file that other programs read."""
+"""Write a final model of a record to a file that other programs can read."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,29 +24,29 @@ def export_model(
 ) -> Path:
     """Write a final model of a record to a file.
 
-    A model of PyTorch is written as its state_dict: to .safetensors, which any framework reads, or to .pt or .pth. A
-    model of any other objective is one vector, called x: to .safetensors or .npz. In .safetensors and .npz there are
-    also texts on where it comes from: the versions, the spec, the label, the walk, the step, and the measures.
+    A PyTorch model is written as its state_dict, to .safetensors, which any framework reads, or to .pt or .pth. A model
+    of any other objective is one vector named x, written to .safetensors or .npz. Files of type .safetensors and .npz
+    also store its origin as text: versions, spec, label, walk, step and measures.
 
     Parameters
     ----------
     record
-        Of one run, or several side by side.
+        A record of one or several designs.
     objective
-        What was learned.
+        The objective that was learned.
     path
-        The file; .safetensors is added where it has no suffix.
+        The file; without a suffix, .safetensors is added.
     design
-        The label of one of several designs; may be left out where there is one.
+        The label of a design; not needed if there is only one.
     walk
         The number of the replica.
     name
-        What the spec is called.
+        The name of the spec.
 
     Raises
     ------
     RecordError
-        If there is no such design or walk, or the file cannot be written in that form.
+        If there is no such design or walk, or the file cannot be written in this format.
     """
     target = check.path("export", "path", path)
     target = target if target.suffix else target.with_suffix(".safetensors")
@@ -82,14 +82,14 @@ def _chosen(record: Record, design: str | None) -> "tuple[xarray.Dataset, str]":
         raise RecordError(f"export: nothing was learned in {record.label!r}, expected a record with final models")
     labels = [str(label) for label in data.design.values] if "design" in data.dims else [record.label]
     if design is None and len(labels) > 1:
-        raise RecordError(f"export: there are {len(labels)} designs, expected one of {show(labels)}; say which")
+        raise RecordError(f"export: there are {len(labels)} designs, expected one of {show(labels)}; choose one")
     label = labels[0] if design is None else design
     if label not in labels:
         raise RecordError(f"export: there is no design {show(label)}; {suggestion(label, labels, 'there are')}")
     if "design" not in data.dims:
         return data, label
     part = data.sel(design=label)
-    return part.isel(step=np.isfinite(part.loss.values).any(axis=0)), label  # others may have gone further
+    return part.isel(step=np.isfinite(part.loss.values).any(axis=0)), label  # other designs may have run longer
 
 
 def _write_vector(target: Path, model: Any, texts: dict[str, str]) -> Path:

@@ -1,4 +1,4 @@
-"""Tables, figures and pages; they read records, sweeps, what `evaluate` found, diagnoses and partitions, no more."""
+"""Tables, figures and pages, made from records, sweeps, evaluations, diagnoses and partitions alone."""
 
 from typing import Any
 
@@ -40,5 +40,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "diagnosis_table":
-        raise AttributeError("report.diagnosis_table is gone: print(found), or found.text(), has the table")
+        raise AttributeError("report.diagnosis_table was removed: print(found) or found.text() has the table")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

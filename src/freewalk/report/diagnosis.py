@@ -1,4 +1,4 @@
-"""A diagnosis as a picture."""
+"""The figure of a diagnosis."""
 
 import textwrap
 from pathlib import Path
@@ -22,22 +22,22 @@ Floats = NDArray[np.float64]
 
 FASTER, SLOWER = COLOURS[2], COLOURS[1]
 GREY = "#666666"
-#: The design whose law is drawn beside that of importance sampling: the paper's.
+#: The design whose distribution is drawn beside that of importance sampling: the paper's.
 JUMPING = "MHLJ, jump 0.1"
 
 
 def diagnosis_figure(found: Diagnosis, path: Where) -> Path:
-    """Draw where the importance walk stays, which law each walk has, and how soon each design gets there.
+    """Draw where the importance walk stays, whether walks sample their targets, and the updates each design needs.
 
-    The graph is drawn whole where that can be read: rings, paths and grids up to 2500 nodes, others up to 500. Of
-    larger ones, the 150 nodes around the worst trap are.
+    Rings, paths and grids of up to 2500 nodes and other graphs of up to 500 are drawn whole; of larger graphs, the 150
+    nodes around the worst trap are drawn.
 
     Parameters
     ----------
     found
-        What `diagnose` returned.
+        The result of `diagnose`.
     path
-        The image to write; its suffix is the format.
+        The image to write; its suffix gives the format.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def diagnosis_figure(found: Diagnosis, path: Where) -> Path:
     Raises
     ------
     RecordError
-        If the suffix is no format that can be drawn.
+        If the suffix is not a known image format.
     """
     import matplotlib
 
@@ -56,21 +56,21 @@ def diagnosis_figure(found: Diagnosis, path: Where) -> Path:
     with matplotlib.rc_context({**STYLE, "figure.constrained_layout.w_pad": 0.09}):
         figure = new_figure(11.6, 6.8)
         figure.suptitle(_headline(found), fontsize=12, parse_math=False)
-        # Subfigures, so that a colour bar on the left takes no room on the right.
+        # Subfigures, so that a colour bar on the left takes no space on the right.
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[1.12, 1.0])[0]
         picture = left.subplots()
         stays = scale_of_stays(found.stays)
         bar = left.colorbar(stays, ax=picture, location="bottom", shrink=0.75, aspect=32, pad=0.02)
         _ticks(bar.ax.xaxis, bar.ax.get_xlim(), "{:,.4g}")
-        bar.set_label("mean stay of the importance walk at a node, in updates")
+        bar.set_label("mean stay of the importance walk at a node (updates)")
         laws, bars = right.subplots(2, 1)
         _draw_laws(laws, found)
         _draw_bars(bars, found)
-        words = "the larger a node, the larger its importance"
+        words = "node size: importance"
         if found.entrapped:
-            words += "   ringed: the worst trap, and the updates beyond its share that the importance walk spends there"
+            words += "   ringed: the worst trap, with its excess visits (updates beyond the walk's long-run share)"
         if len(shown_traps(found)) > 1:
-            words += "   paler: other traps"
+            words += "   paler rings: other traps"
         footnote(figure, words)
         draw_map(figure, picture, found)
         return save(figure, target)
@@ -86,7 +86,7 @@ def _headline(found: Diagnosis) -> str:
 
 
 def _draw_laws(axes: "Axes", found: Diagnosis) -> None:
-    """The law that a walk has in the long run against the one it is meant to have."""
+    """The stationary distribution of a walk against its target."""
     seen: list[Floats] = []
     known = [label for label, one in found.forecasts.items() if not np.isnan(one.distance)]
     others = sorted(set(known) - {UNIFORM, IMPORTANCE}, key=lambda label: (label != JUMPING, known.index(label)))
@@ -98,7 +98,7 @@ def _draw_laws(axes: "Axes", found: Diagnosis) -> None:
         kernel = found.forecasts[label].design.kernel(found.graph, found.importance).at(0)
         target, law = np.asarray(kernel.target), stationary(kernel)
         distance = 0.5 * float(np.abs(law - target).sum())
-        off = "on its target" if distance <= ON_TARGET else f"{100 * distance:.2g} % off"
+        off = "on target" if distance <= ON_TARGET else f"{100 * distance:.2g} % off target"
         axes.scatter(target, law, alpha=0.75, label=f"{label}: {off}", zorder=3, **style)
         seen += [target, law]
     low, high = float(np.min(seen)) / 1.6, float(np.max(seen)) * 1.6
@@ -109,9 +109,9 @@ def _draw_laws(axes: "Axes", found: Diagnosis) -> None:
     axes.set_ylim(low, high)
     for axis in (axes.xaxis, axes.yaxis):
         _ticks(axis, (low, high), "{:.3g} %", 100.0)
-    axes.set_xlabel("target of a node")
-    axes.set_ylabel("time spent there")
-    # Above the panel, where no law can be: within it any corner may hold points.
+    axes.set_xlabel("target probability of a node")
+    axes.set_ylabel("stationary probability")
+    # Above the panel: inside it, any corner may hold points.
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(-0.01, 1.0),
@@ -125,7 +125,7 @@ def _draw_laws(axes: "Axes", found: Diagnosis) -> None:
 
 
 def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.0) -> None:
-    """Few labels on a log axis, as plain numbers: powers of ten, and numbers in between where those are too few."""
+    """Few labels on a log axis, as plain numbers: powers of ten, and numbers in between if those are too few."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     decades = np.log10(limits[1] / limits[0])
@@ -136,7 +136,7 @@ def _ticks(axis: Any, limits: tuple[float, float], form: str, factor: float = 1.
 
 
 def _draw_bars(axes: "Axes", found: Diagnosis) -> None:
-    """What each design needs; where that was not computed, its excess visits, or what it sends."""
+    """The updates each design needs; if not computed, its excess visits or its messages."""
     forecasts = list(found.forecasts.values())
     ratios = np.array([found.times_uniform(one.label) for one in forecasts])
     raced = found.forecasts[UNIFORM].race
@@ -164,7 +164,7 @@ def _bars(
     colours: tuple[str, str] = (COLOURS[0], COLOURS[0]),
     given_up: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Bars to either side of 1 on a log axis, one colour a side; an arrow where a design was given up."""
+    """Bars to either side of 1 on a log axis, one colour per side; an arrow if a design was stopped early."""
     from matplotlib.ticker import NullLocator
 
     origin = 1.0
@@ -173,7 +173,7 @@ def _bars(
     low, high = float(known.min()), float(known.max())
     if endless.any():
         high = max(2.0 * high, 20.0 * origin)
-    # Room for the words beyond the ends, as a part of what the bars take.
+    # Room for the labels beyond the bars, as a fraction of their length.
     span = max(np.log10(high / low), 0.3)
     left = low / 10 ** (0.3 * span) if low < origin else origin / 10 ** (0.05 * span)
     right = high * 10 ** (0.32 * span)
@@ -201,7 +201,7 @@ def _bars(
     _ticks(axes.xaxis, (left, right), "{:,.4g}")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(values.size - 0.5, -0.5)
-    # What is written here is taken from the bars: two narrow lines, or one small line where there are many designs.
+    # Labels take space from the bars: two narrow lines each, or one small line if there are many designs.
     lines, width, size = (
         (2, 18, min(10.5, 69 / values.size)) if values.size < 9 else (1, 24, min(8.5, 130 / values.size))
     )

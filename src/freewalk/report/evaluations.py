@@ -1,4 +1,4 @@
-"""What `fw.evaluate` found: a table of the measures, and a figure of how differently the nodes fare."""
+"""The results of `fw.evaluate`: a table of the measures, and a figure of the losses at the nodes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 check = Checks(RecordError)
-_WORST = 0.9  # the quantile over the nodes that stands for those that fare badly
+_WORST = 0.9  # the quantile over the nodes that stands for the badly served ones
 _EXPECTED = "what fw.evaluate returns"
 
 
 def evaluation_table(found: "xarray.Dataset") -> "Table":
-    """The measures of final models as a table, one row per design; with losses by node also how they differ.
+    """The measures of the final models as a table, one row per design; if losses per node are given, also their spread.
 
     Parameters
     ----------
     found
-        What `fw.evaluate` returned.
+        The result of `fw.evaluate`.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def evaluation_table(found: "xarray.Dataset") -> "Table":
     walks = max(part.sizes["walk"] for part in parts.values())
     words = f"± is the 95 % confidence interval of the mean over {walks:,} walks. " if walks > 1 else ""
     if "node_loss" in found:
-        words += "At the nodes: the loss that nine of ten nodes are below, and the largest, in the mean over the walks."
+        words += "Node columns: the 90 % quantile over the nodes of the loss, and the largest; means over the walks."
     shown = Table(caption=Text(words), caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     shown.add_column("design" if "design" in found.dims else "", overflow="fold", min_width=12)
     by_node = {"90 % of nodes": _WORST, "worst node": 1.0} if "node_loss" in found else {}
@@ -59,17 +59,17 @@ def evaluation_table(found: "xarray.Dataset") -> "Table":
 
 
 def node_losses(found: "xarray.Dataset", path: Where) -> Path:
-    """Draw the loss at every node, sorted: a steep curve is a model that serves some nodes far worse than others.
+    """Draw the loss at every node, sorted: a steep curve means that the model serves some nodes far worse than others.
 
-    Each line is a design: the mean over the walks of the loss of the best node, the second best, and so on; dots mark
-    the mean over the nodes. The band is from the 10 % to the 90 % quantile of the walks.
+    Each line is a design: the loss at the best node, the second best, and so on, averaged over the walks. Dots mark the
+    mean over the nodes. The band spans the 10 % to the 90 % quantile of the walks.
 
     Parameters
     ----------
     found
-        What `fw.evaluate(..., per_node=True)` returned.
+        The result of `fw.evaluate(..., per_node=True)`.
     path
-        The image to write; its suffix is the format.
+        The image to write; its suffix gives the format.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def node_losses(found: "xarray.Dataset", path: Where) -> Path:
     Raises
     ------
     RecordError
-        If there are no losses by node, or the file cannot be written.
+        If there are no losses per node, or the file cannot be written.
     """
     import matplotlib
 
@@ -109,7 +109,7 @@ def node_losses(found: "xarray.Dataset", path: Where) -> Path:
 
 
 def _draw(axes: "Axes", losses: NDArray[np.float64], label: str, number: int) -> None:
-    """The curve of one design; its dot lies where the curve has the mean."""
+    """The curve of one design, with a dot where it crosses its mean."""
     nodes = losses.shape[1]
     share = 100 * (np.arange(nodes) + 0.5) / nodes
     mean = losses.mean(axis=0)
@@ -141,14 +141,14 @@ def _finish(axes: "Axes", positive: bool) -> None:
 
 
 def _quantile(losses: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-    """A quantile over the nodes, by walk; NaN where a walk has none."""
+    """A quantile over the nodes for each walk; NaN if a walk has none."""
     known = np.isfinite(losses)
     rows = [np.quantile(row[fine], level) if fine.any() else np.nan for row, fine in zip(losses, known, strict=True)]
     return np.array(rows)
 
 
 def _mean(values: NDArray[np.float64]) -> str:
-    """The mean over the walks that there are, with its interval."""
+    """The mean over the walks, with its confidence interval."""
     known = values[~np.isnan(values)]
     if not known.size:
         return "—"

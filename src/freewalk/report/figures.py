@@ -1,4 +1,4 @@
-"""Figures, drawn without any global state, and the learning curves of a record."""
+"""Figures, drawn without global state, and the learning curves of a record."""
 
 import os
 import textwrap
@@ -34,11 +34,11 @@ Scale = Literal["auto", "linear", "log"]
 Floats = NDArray[np.float64]
 check = Checks(RecordError)
 
-# Okabe and Ito's colours, which are told apart with any kind of colour vision.
+# Okabe and Ito's colours, which can be told apart with any kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # On a regular graph two designs can coincide: dashes let the one below show through.
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4, 3)), "-", (0, (1, 1.5)), (0, (5, 2, 1, 2)))
-#: Where colours come again, all lines have one of these.
+#: Dash patterns for all lines, used once the colours repeat.
 MORE_DASHES: tuple[Any, ...] = ((0, (8, 1.5, 1.5, 1.5)), (0, (2, 1)))
 INK = "#222222"
 
@@ -74,10 +74,10 @@ def curves(
     scale: Scale = "auto",
     band: Band = "quantiles",
 ) -> Path:
-    """Draw a measure against updates and messages, or other axes: the mean over the walks, with a band.
+    """Draw a measure against updates, messages or other axes: the mean over the walks, with a band.
 
-    A loss has a logarithmic vertical axis, unless it is negative somewhere. A mean that is not finite, because a walk
-    has diverged, ends its line, and the legend says how many did.
+    A loss has a logarithmic vertical axis unless it is negative somewhere. If walks diverge, the line ends where the
+    mean is no longer finite, and the legend gives their number.
 
     Parameters
     ----------
@@ -86,16 +86,16 @@ def curves(
     path
         The image to write; its suffix is the format.
     measure
-        The variable to draw; None: the primary measure of the record.
+        The variable to draw. Default: the primary measure of the record.
     axes
-        What to draw it against, one panel each: "updates", or variables by walk and step that never decrease, such as
-        "messages" and "bytes". None: updates and messages.
+        The horizontal axes, one panel each: "updates", or variables by walk and step that never decrease, such as
+        "messages" and "bytes". Default: updates and messages.
     scale
-        Of the horizontal axes: "linear", "log" (linear up to the first checkpoint), or "auto": log where a linear axis
-        would squeeze some design into its corner.
+        Scale of the horizontal axes: "linear", "log" (linear up to the first checkpoint), or "auto": log if a linear
+        axis would squeeze some design into a corner.
     band
-        "quantiles": from the 10 % to the 90 % quantile of the walks. "confidence": the 95 % confidence interval of
-        their mean. Or "none".
+        "quantiles": from the 10 % to the 90 % quantile of the walks; "confidence": the 95 % confidence interval of
+        their mean; or "none".
 
     Returns
     -------
@@ -121,7 +121,7 @@ def curves_figure(
     lines: Mapping[str, float] | None = None,
     most_columns: int = 100,
 ) -> "Figure":
-    """The figure that `curves` writes; also with other horizontal lines than the optimum, by name, and in several rows.
+    """The figure that `curves` writes; it may have named horizontal lines besides the optimum, and several rows.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def curves_figure(
         for spare in grid.ravel()[len(against) :]:
             spare.set_visible(False)
         lowest, highest = _limits(statistics.values(), best, log)
-        # Far outside the picture is as good as infinite, and no trouble on a log axis.
+        # Values far outside the picture are clipped, so that a log axis has no trouble with them.
         far = (lowest / 1e3, highest * 1e3) if log else (2 * lowest - highest, 2 * highest - lowest)
         for number, (label, part) in enumerate(parts.items()):
             diverged, walks = diverged_of(part, shown), part.sizes["walk"]
@@ -190,7 +190,7 @@ def _plain(value: float, _: int) -> str:
 
 
 def line_of(number: int) -> dict[str, Any]:
-    """The colour and the dashes of a design, by its place."""
+    """The colour and the dashes of a design, by its number."""
     dashes = DASHES[number] if number < len(DASHES) else MORE_DASHES[(number // len(DASHES) - 1) % len(MORE_DASHES)]
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": dashes}
 
@@ -198,15 +198,15 @@ def line_of(number: int) -> dict[str, Any]:
 def _limits(
     statistics: "Iterable[tuple[Floats, Floats, Floats]]", best: float | None, log: bool
 ) -> tuple[float, float]:
-    """The limits of the vertical axis: all that is finite and near the matter, not where a walk has diverged to."""
+    """The limits of the vertical axis: they include all finite values of interest, but not diverging walks."""
     lows, highs = ([], []) if best is None else ([best], [best])
     for mean, low, high in statistics:
         usable = np.isfinite(mean) & ((mean > 0) | (not log))
         if not usable.any():
             continue
         seen, least, most = mean[usable], low[usable].min(), high[usable].max()
-        # On a log axis the lower end of a band may leave the picture where some walks are far better than their mean,
-        # and so may a curve that explodes: ten times its start is enough to see that it does.
+        # On a log axis, the lower end of a band may leave the picture if some walks are far better than their mean, and
+        # so may a curve that explodes: ten times its initial value is enough to see that it does.
         lows += [seen.min(), max(least, seen.min() / 30) if log else least]
         highs += [min(max(seen.max(), most), 10 * seen[0]) if log else max(seen.max(), most)]
     if not lows:
@@ -220,7 +220,7 @@ def _limits(
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """A figure of so many inches that pyplot does not know about."""
+    """A figure of this size in inches, not registered with pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -230,7 +230,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def axis_of_counts(axes: "Axes", log: bool = False) -> None:
-    """A horizontal axis of counts from 0, few enough that their labels keep apart."""
+    """A horizontal axis of counts from 0, with so few ticks that labels do not overlap."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     curves = [np.asarray(line.get_xdata(), dtype=np.float64) for line in axes.lines]
@@ -250,13 +250,13 @@ def axis_of_counts(axes: "Axes", log: bool = False) -> None:
 
 
 def legend(figure: "Figure", axes: "Axes", shaded: str | None = None) -> None:
-    """A legend above a figure, with what a shade means where there is one."""
+    """A legend above a figure; `shaded` explains the band, if there is one."""
     from matplotlib.patches import Patch
 
     lines, names = axes.get_legend_handles_labels()
     if shaded is not None:
         lines, names = [*lines, Patch(color="#999999", alpha=0.35, linewidth=0)], [*names, shaded]
-    # A letter is about 0.08 inches wide, and a line with its gaps takes the room of eight.
+    # A letter is about 0.08 inches wide; a line with its gaps takes the space of eight.
     columns = int(figure.get_figwidth() / 0.08 / (max(map(len, names)) + 8))
     made = figure.legend(lines, names, loc="outside upper center", ncols=min(max(columns, 1), 3), handlelength=2.4)
     for entry in made.get_texts():
@@ -264,17 +264,17 @@ def legend(figure: "Figure", axes: "Axes", shaded: str | None = None) -> None:
 
 
 def footnote(figure: "Figure", words: str) -> None:
-    """Small words below a figure."""
+    """Small print below a figure."""
     figure.supxlabel(words, fontsize=8.5, color="#666666", parse_math=False)
 
 
 def check_format(path: Where) -> Path:
-    """The path of an image that can be written, by its suffix; ask before what takes long.
+    """The path of an image whose suffix is a known format; check it before a long computation.
 
     Raises
     ------
     RecordError
-        If its suffix is no format that can be drawn.
+        If its suffix is not a known image format.
     """
     from matplotlib.figure import Figure
 
@@ -287,12 +287,12 @@ def check_format(path: Where) -> Path:
 
 
 def save(figure: "Figure", path: Where) -> Path:
-    """Write a figure, and make the folder for it if need be; what was there before is kept until it is complete.
+    """Write a figure, and create its folder if needed; an existing file is replaced only once the new one is complete.
 
     Raises
     ------
     RecordError
-        If its suffix is no format that can be drawn, or the file cannot be written.
+        If its suffix is not a known image format, or the file cannot be written.
     """
     import matplotlib
 

@@ -1,4 +1,4 @@
-"""The graph of a diagnosis: nodes coloured by how long the importance walk stays, traps ringed and labelled."""
+"""The graph of a diagnosis: nodes coloured by the mean stay of the importance walk, traps ringed and labelled."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,18 +24,18 @@ Integers = NDArray[np.int64]
 
 TRAP, OTHER = COLOURS[1], "#edb98f"
 LABELLED = 4  # traps
-_CROWDED = 60  # nodes on a ring from which on neighbours cannot be told apart
-_BROAD = 20  # nodes of a trap that is seen without enlarging it
+_CROWDED = 60  # on a ring with more nodes, neighbours cannot be told apart
+_BROAD = 20  # a trap of this many nodes can be seen without enlarging it
 _ANCHORS = 6  # nodes of a trap at which the line from its label may end
-_LETTERS = 14  # of a name in the close-up
-_NAMED = 50  # nodes whose names are all written
+_LETTERS = 14  # letters of a name in the close-up
+_NAMED = 50  # up to this many nodes, all names are written
 _HALO = 3.4  # points from the rim of a node to that of the ring around it
 _RING, _LINK = 2.0, 2.6  # widths, in points, of the ring around a node of a trap and of the edges between two
 
 
 @dataclass(frozen=True, eq=False)
 class _Dots:
-    """Nodes as they are drawn: their numbers, places, radii in points, and the edges between them."""
+    """Nodes as they are drawn: their numbers, positions, radii in points, and the edges between them."""
 
     nodes: Integers
     places: Floats
@@ -44,7 +44,7 @@ class _Dots:
 
 
 def scale_of_stays(stays: Floats) -> "ScalarMappable":
-    """Colours for stays, on a log scale; pale is short."""
+    """Colours for stays, on a log scale; pale means short."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
@@ -56,19 +56,19 @@ def scale_of_stays(stays: Floats) -> "ScalarMappable":
 
 
 def shown_traps(found: "Diagnosis") -> "tuple[Trap, ...]":
-    """The worst trap, and those that come near to it."""
+    """The worst trap, and those that are nearly as bad."""
     return tuple(trap for trap in found.traps if trap.lost >= 0.1 * found.traps[0].lost)
 
 
 def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
-    """Draw the graph into axes that nothing will move any more: sizes and labels are in points.
+    """Draw the graph into axes whose layout is final, because sizes and labels are in points.
 
     Parameters
     ----------
     figure, axes
-        Where to; everything else must have been drawn.
+        Where to draw; everything else must have been drawn already.
     found
-        What `diagnose` returned.
+        The result of `diagnose`.
     """
     focus = found.traps[0].nodes if found.traps else (int(found.stays.argmax()),)
     placed = layout(found.graph, focus, found.importance)
@@ -100,8 +100,8 @@ def _title(found: "Diagnosis", placed: Layout) -> str:
 
 
 def _fit(figure: "Figure", axes: "Axes", placed: Layout) -> float:
-    """Set limits with equal units on both axes that leave room beside the graph; returns the points in a unit."""
-    # Labels stand outside of a ring; elsewhere they find room between the nodes.
+    """Set limits with equal units on both axes that leave room beside the graph; returns the points per unit."""
+    # Labels stand outside a ring; in other graphs they find room between the nodes.
     margin = 0.2 if placed.kind in ("ring", "path", "star") else 0.12
     panel = np.array(axes.get_window_extent().size)
     unit = float((panel / (np.abs(placed.positions).max(axis=0) + margin)).min() / 2)
@@ -112,13 +112,13 @@ def _fit(figure: "Figure", axes: "Axes", placed: Layout) -> float:
 
 
 def _radii(found: "Diagnosis", placed: Layout, unit: float) -> Floats:
-    """Radii in points: areas grow with the root of the importance, so that a hundredfold one fits beside the others."""
+    """Radii in points: areas grow with the square root of the importance, so that a hundredfold one still fits."""
     from scipy.spatial import cKDTree
 
     distances = np.asarray(cKDTree(placed.positions).query(placed.positions, k=2)[0])
     gap = float(np.median(distances[:, 1])) * unit
     usual = float(np.clip(0.27 * gap, 0.9, 5.5))
-    # A heavy node may not cover its neighbours, but must be seen among a thousand.
+    # A heavy node must not cover its neighbours, but must stand out among a thousand.
     return _grown(found, placed.nodes, usual, float(np.clip(0.5 * gap, 5.0, 14.0)))
 
 
@@ -152,7 +152,7 @@ def _draw_dots(axes: "Axes", found: "Diagnosis", dots: _Dots) -> None:
 
 
 def _mark(axes: "Axes", dots: _Dots, members: Integers, colour: str) -> None:
-    """A ring around each of some nodes, and broad edges between them: a line around all would enclose others too."""
+    """Rings around the nodes of a trap and broad edges between them; one outline could enclose other nodes too."""
     from matplotlib.collections import LineCollection
 
     if not members.size:
@@ -168,7 +168,7 @@ def _mark(axes: "Axes", dots: _Dots, members: Integers, colour: str) -> None:
 
 
 def _draw_close_up(axes: "Axes", found: "Diagnosis", dots: _Dots, unit: float) -> Floats:
-    """The worst trap and its neighbours in a row, in the middle of a ring; returns the box that it takes."""
+    """Draw the worst trap and its neighbours in a row, in the middle of a ring; returns the box that it takes."""
     trap, wide = found.traps[0].nodes, 0.66
     row = _around(found, trap, max(11, len(trap) + 6))
     places = np.column_stack([np.linspace(-wide, wide, row.size), np.zeros(row.size)])
@@ -179,7 +179,7 @@ def _draw_close_up(axes: "Axes", found: "Diagnosis", dots: _Dots, unit: float) -
     members = np.flatnonzero(np.isin(dots.nodes, trap))
     origin = dots.places[members[members.size // 2]]
     ends = sorted((places[0], places[-1]), key=lambda end: float(np.linalg.norm(end - origin)))
-    # From the side, a line to the far end would cross the row.
+    # A line from the side to the far end would cross the row.
     for end in ends if origin[1] > 0.5 else ends[:1]:
         axes.plot(*np.column_stack([origin, end]), color="#dddddd", linewidth=0.8, zorder=0.5)
     _draw_dots(axes, found, _Dots(row, places, radii, np.column_stack([order, order + 1])))
@@ -192,14 +192,14 @@ def _draw_close_up(axes: "Axes", found: "Diagnosis", dots: _Dots, unit: float) -
     for name, place in list(zip(names, places, strict=True))[:: -(-row.size // 11)]:
         axes.text(place[0], below, name, fontsize=7.5, parse_math=False, **upright)
     below -= (16.0 + (4.6 * max(map(len, names)) if named else 0.0)) / unit
-    words = f"the worst trap enlarged, with node {'names' if named else 'numbers'}"
+    words = f"close-up of the worst trap, with node {'names' if named else 'numbers'}"
     axes.text(0, below, words, fontsize=8.5, **style)
     corners = axes.transData.transform([(-wide - 0.1, below - 8 / unit), (wide + 0.1, high)])
     return np.asarray(corners.ravel(), dtype=np.float64)
 
 
 def _around(found: "Diagnosis", trap: tuple[int, ...], shown: int) -> Integers:
-    """Consecutive nodes of a ring or a path with the trap in their middle."""
+    """Consecutive nodes of a ring or a path, centred on the trap."""
     graph = found.graph
     ends = np.flatnonzero(graph.degrees == 1)
     order = along(graph, int(ends[0]) if ends.size else int(trap[0]))
@@ -211,7 +211,7 @@ def _around(found: "Diagnosis", trap: tuple[int, ...], shown: int) -> Integers:
 
 
 def _draw_names(figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots) -> list[Floats]:
-    """Write the name of each node beside it, on the side where it hides least; returns the boxes that they take."""
+    """Write the name of each node on the side where it hides least; returns the boxes of the names."""
     pixel, taken, frame = figure.dpi / 72.0, list[Floats](), np.array(axes.get_window_extent().extents)
     nodes = axes.transData.transform(dots.places)
     first, last = nodes[dots.pairs.T][:, :, None]
@@ -245,7 +245,7 @@ def _draw_names(figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots)
 def _label(
     figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots, trap: "Trap", name: str, taken: list[Floats]
 ) -> list[Floats]:
-    """Say how long a visit lasts, where there is room; returns the boxes that the words and their line take."""
+    """Label a trap with its excess visits where there is room; returns the boxes of the label and its line."""
     members = np.flatnonzero(np.isin(dots.nodes, trap.nodes))
     centre = dots.places[members].mean(axis=0)
     inner = members[np.argsort(np.linalg.norm(dots.places[members] - centre, axis=1), kind="stable")][:_ANCHORS]
@@ -288,7 +288,7 @@ def _room(
     half: Floats,
     taken: list[Floats],
 ) -> tuple[Floats, float]:
-    """The middle of the place near a node, in pixels, at which a box and its line hide least; and how much that is."""
+    """The position near a node, in pixels, at which a box and its line hide least, and how much they hide."""
     nodes = axes.transData.transform(dots.places)
     home, near = nodes[anchor], (float(dots.radii[anchor]) + _HALO + 2) * figure.dpi / 72.0
     held = np.isin(dots.nodes, np.concatenate([trap.nodes for trap in shown_traps(found)]))
@@ -317,5 +317,5 @@ def _room(
 
 
 def _overlap(one: Floats, other: Floats) -> bool:
-    """Whether two boxes, as left, bottom, right and top, have something in common."""
+    """Whether two boxes, given as left, bottom, right and top, overlap."""
     return bool((np.minimum(one[2:], other[2:]) >= np.maximum(one[:2], other[:2])).all())

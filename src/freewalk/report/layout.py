@@ -1,4 +1,4 @@
-"""Where to put the nodes of a graph in a picture, and which of them."""
+"""Which nodes of a graph to draw, and where."""
 
 import re
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Kind = Literal["ring", "path", "grid", "star", "other"]
 
-#: A picture of more nodes is a cloud. Rings, paths and grids are drawn by rule, and stay readable for longer.
+#: More nodes than this are drawn as a blur. Rings, paths and grids are regular and stay readable for longer.
 MOST, MOST_BY_RULE = 500, 2500
-#: What is shown of a larger graph: so many nodes, the nearest to where the matter is.
+#: How many nodes of a larger graph are shown: those nearest to the focus.
 NEARBY = 150
 
 _STRESSED = 150  # nodes below which the better and slower layout is used
@@ -24,20 +24,20 @@ _STRESSED = 150  # nodes below which the better and slower layout is used
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Nodes with places.
+    """Nodes and their positions.
 
     Attributes
     ----------
     nodes
-        Those that are shown, by number.
+        The numbers of the nodes that are shown.
     positions
-        Their places, one row each, within −1 to 1.
+        Their positions, one row each, from −1 to 1.
     pairs
         The edges between them, as rows of two indices into `nodes`.
     kind
-        What the shown part is.
+        The kind of graph that the shown part is.
     whole
-        Whether that is the whole graph.
+        Whether the whole graph is shown.
     """
 
     nodes: Integers
@@ -48,21 +48,21 @@ class Layout:
 
 
 def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> Layout:
-    """Place a graph, or what is near the focus where there is too much of it.
+    """Place the nodes of a graph, or those near the focus if there are too many.
 
     Parameters
     ----------
     graph
-        The graph; where it says where to draw its nodes, they are drawn there.
+        The graph; if it has positions for its nodes, they are used.
     focus
-        The nodes that matter: at the top of a ring, or amid the part that is shown.
+        The nodes of interest: at the top of a ring, or in the middle of the part that is shown.
     importance
-        One number per node; of equally near nodes the more important are shown.
+        One number per node; among equally near nodes, the more important are shown.
 
     Returns
     -------
     Layout
-        The same for the same arguments.
+        The layout; the same arguments give the same one.
     """
     around = [int(node) for node in focus]
     given = given_places(graph)
@@ -83,13 +83,13 @@ def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> Layout:
 
 
 def given_places(graph: Graph) -> Floats | None:
-    """Where the graph says that its nodes are, in the proportions that it says; None where that is in one point."""
+    """The positions that the graph gives for its nodes, in their own proportions; None if they are all in one point."""
     places = None if graph.positions is None else _scaled(graph.positions)
     return places if places is not None and places.any() else None
 
 
 def kind_of(graph: Graph) -> Kind:
-    """What a connected graph is, by its degrees; a grid by its name.
+    """The kind of a connected graph, by its degrees; that of a grid, by its name.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def kind_of(graph: Graph) -> Kind:
 
 
 def along(graph: Graph, first: int) -> Integers:
-    """The nodes of a ring or a path in the order in which a walker meets them who never turns."""
+    """The nodes of a ring or a path in order, from `first`."""
     order, before = [first], -1
     while len(order) < graph.n:
         ahead = [int(node) for node in graph.neighbours(order[-1]) if node != before]
@@ -119,7 +119,7 @@ def along(graph: Graph, first: int) -> Integers:
 
 
 def middle(order: Integers, focus: Iterable[int]) -> int:
-    """Where on a ring the middle of some nodes is, as a place in the order; they may lie across its first node.
+    """The middle of some nodes on a ring, as a position in the order; they may lie across its first node.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def middle(order: Integers, focus: Iterable[int]) -> int:
 
 
 def nearest(graph: Graph, focus: list[int], importance: Floats, most: int = NEARBY) -> Integers:
-    """The nodes nearest to the focus, up to `most` of them; of the farthest, the most important."""
+    """Up to `most` nodes nearest to the focus; among the farthest, the most important."""
     seen = np.zeros(graph.n, dtype=bool)
     found = np.array(focus[:most], dtype=np.int64)
     front = found
@@ -155,7 +155,7 @@ def _places(graph: Graph, kind: Kind, focus: list[int]) -> Floats:
         order = along(graph, focus[0] if focus else 0)
         places[order] = _arc((np.arange(graph.n) - middle(order, focus)) / graph.n)
     elif kind == "path":
-        # An open ring: a straight line would leave no room for anything but itself.
+        # An open ring, because a straight line would waste the picture.
         first = int(np.flatnonzero(graph.degrees <= 1)[0]) if graph.n > 1 else 0
         places[along(graph, first)] = _arc(np.linspace(-0.41, 0.41, graph.n))
     elif kind == "star":
@@ -170,7 +170,7 @@ def _places(graph: Graph, kind: Kind, focus: list[int]) -> Floats:
 
 
 def _free(graph: Graph) -> Floats:
-    """The place of each node of a graph of no special form."""
+    """The positions of the nodes of a general graph."""
     import networkx
 
     if graph.edges == graph.n * (graph.n - 1) // 2:
@@ -179,7 +179,7 @@ def _free(graph: Graph) -> Floats:
     if graph.n < _STRESSED:
         found = networkx.kamada_kawai_layout(drawn)
     else:
-        # More room than the default between nodes, so that the middle does not become a ball.
+        # More space between nodes than the default, so that the middle is not a ball.
         found = networkx.spring_layout(drawn, seed=1, k=2.2 / np.sqrt(graph.n), iterations=120)
     return np.array([found[node] for node in drawn], dtype=np.float64)
 
@@ -190,14 +190,14 @@ def _arc(turns: Floats) -> Floats:
 
 
 def _scaled(places: Floats) -> Floats:
-    """The same picture around 0, its longer side from −1 to 1."""
-    places = places / max(float(np.abs(places).max()), 1e-300)  # no sum or difference of them overflows then
+    """Positions centred on 0, with the longer side from −1 to 1."""
+    places = places / max(float(np.abs(places).max()), 1e-300)  # then no sum or difference of them overflows
     low, high = places.min(axis=0), places.max(axis=0)
     return np.asarray((places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12))
 
 
 def _shape(graph: Graph) -> tuple[int, int] | None:
-    """Rows and columns, where the graph says that it is a grid and has as many nodes and edges as one."""
+    """Rows and columns, if the graph is named a grid and has the nodes and edges of one."""
     named = re.fullmatch(r"grid\((\d+), ?(\d+)\)", graph.name)
     if named is None:
         return None
@@ -213,7 +213,7 @@ def _pairs(graph: Graph) -> Integers:
 
 
 def _part(graph: Graph, nodes: Integers) -> Graph:
-    """The graph between some nodes, numbered anew."""
+    """The subgraph of some nodes, renumbered."""
     adjacency = graph.adjacency()[nodes][:, nodes].tocsr()
     adjacency.sort_indices()
     return Graph(adjacency.indptr.astype(np.int64), adjacency.indices, name=f"part of {graph.name}")

@@ -1,4 +1,4 @@
-"""The nodes of a record: what they are called, which of them matter, and how far the others are from those."""
+"""The nodes of a record: their names, which of them are of interest, and the distances of the others from those."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,23 +23,23 @@ _LONGEST = 30  # letters of a name in a caption
 
 
 def graph_of(record: Record, graph: Graph | None = None) -> Graph | None:
-    """The graph that was given, or else that of the record; None in old records.
+    """The given graph, else that of the record; None for old records.
 
     Raises
     ------
     RecordError
-        If it has not the nodes of the record.
+        If its number of nodes is not that of the record.
     """
     found, n = graph if graph is not None else record.graph, _size(record)
     if found is not None and found.n != n:
-        raise RecordError(f"report: the graph has {found.n} nodes, expected {n}; pass the graph that the record ran on")
+        raise RecordError(f"report: the graph has {found.n} nodes, expected {n}; pass the graph of the recorded run")
     return found
 
 
 def _size(record: Record) -> int:
     """The number of nodes."""
     if "visits" not in record.data or "node" not in record.data.sizes:
-        raise RecordError("report: there are no visits in the record, expected one made by fw.learn or a spec")
+        raise RecordError("report: the record has no visits, expected a record made by fw.learn or a spec")
     return record.data.sizes["node"]
 
 
@@ -62,7 +62,7 @@ def heavy_of(record: Record) -> list[int]:
 
 
 def in_words(graph: Graph | None, nodes: Iterable[int]) -> str:
-    """Nodes by name, or by number where they have none; of many the first.
+    """Nodes by name, or by number if they have none; of many nodes, the first few.
 
     Examples
     --------
@@ -78,26 +78,25 @@ def in_words(graph: Graph | None, nodes: Iterable[int]) -> str:
 
 
 def short(name: str, most: int = _LONGEST) -> str:
-    """A name that fits: its beginning, where it is long."""
+    """A name, cut if it is too long."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """Where nodes are, seen from the nodes that matter.
+    """The positions of nodes relative to the nodes of interest.
 
     Attributes
     ----------
     focus
-        The nodes that matter.
+        The nodes of interest.
     words
-        What the others are counted from: the "heavy node", "nearest heavy node", "heaviest node" or "most visited
-        node".
+        The origin in words: "heavy node", "nearest heavy node", "heaviest node" or "most visited node".
     places
-        One number per node. On a ring or a path: its position, counted from the heaviest node along the graph.
-        Elsewhere: the number of hops from the nearest of the focus.
+        One number per node. On a ring or a path: its position along the graph, counted from the heaviest node. On other
+        graphs: the number of hops from the nearest node of the focus.
     line
-        Whether the graph is a ring or a path, or not known and taken for a ring.
+        Whether the graph is a ring or a path; an unknown graph is taken for a ring.
     closed
         Whether the last position is beside the first.
     """
@@ -110,10 +109,10 @@ class Surroundings:
 
 
 def surroundings(record: Record, parts: "Mapping[str, xarray.Dataset]") -> Surroundings:
-    """Find the nodes that matter in a record, and where the others are.
+    """Find the nodes of interest in a record, and the positions of the others.
 
-    Those that matter are the nodes that are known as heavy, or else the heaviest by smoothness, or else the most
-    visited.
+    The nodes of interest are those marked as heavy in the record, else the one with the largest smoothness, else the
+    most visited one.
 
     Parameters
     ----------
@@ -145,7 +144,7 @@ def surroundings(record: Record, parts: "Mapping[str, xarray.Dataset]") -> Surro
 
 
 def _in_order(graph: Graph | None, n: int, kind: str) -> Integers:
-    """The nodes of a ring or a path, one beside the other."""
+    """The nodes of a ring or a path, in order."""
     if graph is None:
         return np.arange(n)
     gaps = np.abs(np.repeat(np.arange(n), graph.degrees) - graph.indices)
@@ -156,14 +155,14 @@ def _in_order(graph: Graph | None, n: int, kind: str) -> Integers:
 
 def visits_of(part: "xarray.Dataset") -> Floats:
     """How often each node was visited, by all walks of a design."""
-    counts = part.visits.astype(np.float64)  # before they are added: sums of whole numbers would wrap around
+    counts = part.visits.astype(np.float64)  # before they are added: sums of integers would overflow
     return np.asarray(counts.sum([name for name in counts.dims if name != "node"]).values)
 
 
 def paths_of(part: "xarray.Dataset") -> Floats:
-    """The nodes on the kept paths of a design, one row per path; NaN after the end of one that was interrupted.
+    """The nodes on the kept paths of a design, one row per path; NaN after the end of an interrupted path.
 
-    There may be none: side by side with others, a design is filled up with NaN where it has kept fewer.
+    There may be none: in a record of several designs, one that kept fewer paths is padded with NaN.
 
     Raises
     ------

@@ -13,23 +13,23 @@ from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, fo
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_DOTS = 40  # nodes or classes; beyond, dots would touch, and cells are drawn instead
-_LABELS = 16  # of classes, beyond which some are left out
+_MOST_DOTS = 40  # nodes or classes; with more, dots would touch, and cells are drawn instead
+_LABELS = 16  # classes; with more, some labels are left out
 _LETTERS = 18
 
 
 def partition_figure(partition: Partition, path: Where) -> Path:
-    """Draw how many samples of each class each node holds, and the sizes of the nodes above.
+    """Draw the number of samples of each class at each node, with the node sizes above.
 
-    Up to 40 nodes and classes are drawn as dots, whose area is the number of samples; more of them as cells, whose
-    colour is. The targets of a regression are shown by quarters.
+    With up to 40 nodes and classes, the area of a dot is the number of samples; with more, the colour of a cell is.
+    Regression targets are grouped by quartile.
 
     Parameters
     ----------
     partition
-        What to draw.
+        The partition to draw.
     path
-        The image to write; its suffix is the format.
+        The image to write; its suffix gives the format.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def partition_figure(partition: Partition, path: Where) -> Path:
     Raises
     ------
     RecordError
-        If that is no partition, or the file cannot be written.
+        If `partition` is not a partition, or the file cannot be written.
     """
     import matplotlib
 
@@ -108,7 +108,7 @@ def _draw_dots(axes: "Axes", found: Partition, room: float) -> None:
 
 
 def _rounded(value: float) -> int:
-    """A count near another one that reads well."""
+    """A round number near a count."""
     scale = 10 ** max(int(np.floor(np.log10(max(value, 1.0)))), 0)
     return int(max(value // scale * scale, 1))
 
@@ -118,7 +118,7 @@ def _draw_cells(figure: Any, axes: "Axes", found: Partition) -> None:
 
     colours = LinearSegmentedColormap.from_list("samples", ["#bfdcec", "#56a3d0", COLOURS[0], "#002f4d"])
     shown = np.ma.masked_equal(found.counts.T, 0)
-    # A square root, as a dot's width is: else a few large counts leave the others alike.
+    # A square root, like the width of a dot; otherwise a few large counts make all others look alike.
     norm = PowerNorm(0.5, vmin=1, vmax=max(float(found.counts.max()), 2.0))
     image = axes.imshow(shown, aspect="auto", cmap=colours, norm=norm, interpolation="nearest", zorder=3)
     axes.set_facecolor("#f5f6f7")

@@ -1,4 +1,4 @@
-"""What reports read of a record: its measurements by design, checked, what they measure, and what they count by."""
+"""What reports read from a record: its checked measurements by design, their measures and their horizontal axes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: What reports call the updates of all tokens together, and the coordinate `step`, in which each token makes a visit.
+#: The names in reports for the updates of all tokens together, and for the coordinate `step` (one visit per token).
 UPDATES, ROUNDS = "updates", "rounds"
-#: The axes of a figure unless others are asked for.
+#: The default axes of a figure.
 USUAL = (UPDATES, "messages")
 
-_MOST = 1e30  # of a count or a smoothness; their sums are finite then
+_MOST = 1e30  # the largest count or smoothness, so that sums stay finite
 _check = Checks(RecordError)
-# What is read of every record, and by which dimensions it may be measured, besides by design.
+# The variables read from every record, and the dimensions they may have besides the design.
 _DIMS: dict[str, list[set[str]]] = {
     "messages": [{"walk", "step"}],
     "visits": [{"node"}, {"walk", "node"}],
@@ -39,18 +39,18 @@ _DIMS: dict[str, list[set[str]]] = {
 
 @dataclass(frozen=True)
 class Measure:
-    """What a report shows of a record.
+    """A measure that a report shows.
 
     Attributes
     ----------
     name
         The variable.
     label
-        What an axis calls it: its `long_name` up to the first comma, or its name.
+        The label of an axis: its `long_name` up to the first comma, or its name.
     rises
-        Whether higher is better, as for an accuracy. Else it is a loss.
+        Whether higher is better, as for an accuracy; if not, it is a loss.
     optimum
-        The best value that it can take, where that is known.
+        The best possible value, if known.
     """
 
     name: str
@@ -60,9 +60,9 @@ class Measure:
 
 
 def measure_of(data: "xarray.Dataset", name: str | None = None) -> Measure:
-    """The measure that is asked for, or else the primary one of the record.
+    """The requested measure, else the primary one of the record.
 
-    Records that do not name their primary measure are old: it is "mse" where there is one, else "loss".
+    Old records do not name their primary measure: it is "mse" if they have it, else "loss".
 
     Raises
     ------
@@ -73,7 +73,7 @@ def measure_of(data: "xarray.Dataset", name: str | None = None) -> Measure:
     if chosen is None:
         chosen = data.attrs.get("primary", next((old for old in ("mse", "loss") if old in data), None))
     if chosen is None or not known:
-        raise RecordError("report: the record has no loss, expected one made by fw.learn (fw.walk does not learn)")
+        raise RecordError("report: the record has no loss, expected a record made by fw.learn (fw.walk does not learn)")
     _check.choice("report", "the primary measure of the record" if name is None else "measure", chosen, known)
     attrs, best = data[chosen].attrs, data.attrs.get(f"optimal_{chosen}")
     label = _check.text("report", f"long_name of {chosen}", attrs.get("long_name", chosen))
@@ -96,15 +96,15 @@ def axes_of(
     parts
         The measurements of each design.
     measure
-        What is drawn against them.
+        The measure that is drawn against them.
     wanted
         Their names: "updates", "rounds" (or "step"), or variables by walk and step that never decrease.
-        None: updates, messages, and whatever else counts up from 0.
+        Default: updates, messages, and everything else that counts up from 0.
 
     Raises
     ------
     RecordError
-        If there is none, or one that the record does not have or that goes back.
+        If there is none, or one is not in the record or decreases.
     """
     first = next(iter(parts.values()))
     measured = _by_walk_and_step(first)
@@ -119,20 +119,20 @@ def axes_of(
     found = {}
     for name in names:
         if isinstance(name, str) and name in measured and name not in known:
-            remedy = "to draw it, give it as measure"
-            raise _check.fail("report", "axis", name, f"what never decreases, {' or '.join(known)}", remedy)
+            remedy = "to draw it, pass it as measure"
+            raise _check.fail("report", "axis", name, f"something that never decreases: {' or '.join(known)}", remedy)
         axis = _check.choice("report", "axis", ROUNDS if isinstance(name, str) and name == "step" else name, known)
         found[axis] = _label(first, axis)
     return found
 
 
 def rounds_differ(parts: "Mapping[str, xarray.Dataset]") -> bool:
-    """Whether a round is something else than an update, as with several tokens or several local steps."""
+    """Whether rounds differ from updates, as with several tokens or several local steps."""
     return any((along(part, UPDATES) != along(part, ROUNDS)).any() for part in parts.values())
 
 
 def tabled(parts: "Mapping[str, xarray.Dataset]") -> tuple[str, ...]:
-    """What a table counts unless other axes are asked for."""
+    """What a table counts by default."""
     return (*USUAL, ROUNDS) if rounds_differ(parts) else USUAL
 
 
@@ -146,14 +146,14 @@ def _by_walk_and_step(data: "xarray.Dataset") -> list[str]:
 
 
 def _never_decreases(parts: "Mapping[str, xarray.Dataset]", name: str) -> bool:
-    """Whether a variable can be an axis; beside others, a design may lack what they count."""
+    """Whether a variable can be an axis; some designs of a record may lack it."""
     walks = [values for values in (values_of(part, name) for part in parts.values()) if not np.isnan(values).all()]
     fine = [((one >= 0) & (one < _MOST)).all() and (np.diff(one, axis=1) >= 0).all() for one in walks]
     return bool(fine) and all(fine)
 
 
 def _counts_up(parts: "Mapping[str, xarray.Dataset]", name: str) -> bool:
-    """Whether an axis begins at 0 and grows in some design."""
+    """Whether an axis starts at 0 and grows in some design."""
     ends = [along(part, name)[[0, -1]] for part in parts.values()]
     return not any(first > 0 for first, _ in ends) and any(last > 0 for _, last in ends)
 
@@ -164,26 +164,26 @@ def _label(part: "xarray.Dataset", axis: str) -> str:
 
 
 def along(part: "xarray.Dataset", axis: str) -> Floats:
-    """Where the checkpoints of a design lie on an axis, in the mean over its walks; NaN where it does not have it."""
+    """The positions of a design's checkpoints on an axis, averaged over its walks; NaN if the design lacks the axis."""
     if axis == ROUNDS or (axis == UPDATES and UPDATES not in part):  # old records have no updates
         return np.asarray(part.step.values, dtype=np.float64)
     return np.asarray(part[UPDATES].values if axis == UPDATES else values_of(part, axis).mean(axis=0), dtype=np.float64)
 
 
 def by_design(record: Record) -> "dict[str, xarray.Dataset]":
-    """The measurements of each design, without the checkpoints and the walks that it does not have.
+    """The measurements of each design, without padding.
 
-    Side by side with others, a design that was interrupted is filled up with NaN, and so is one with fewer walks.
+    In a record of several designs, one that was interrupted or has fewer walks is padded with NaN.
 
     Raises
     ------
     RecordError
-        If this is no record of walks, or one that nothing could have left behind.
+        If this is not a record of walks, or its contents are impossible.
     """
     _check.instance("report", "record", record, Record, "a Record; fw.load reads one from a file")
     data = record.data
     if not {"walk", "step"} <= set(data.dims) or not {"messages", "step"} <= set(data.variables):
-        raise RecordError("report: there are no walks in the record, expected one made by fw.learn or a spec")
+        raise RecordError("report: the record has no walks, expected a record made by fw.learn or a spec")
     for name, dims in _DIMS.items():
         if name in data and (data[name].dtype.kind not in "biuf" or set(data[name].dims) - {"design"} not in dims):
             found = f"an array of {data[name].dtype} by {', '.join(map(str, data[name].dims))}"
@@ -195,8 +195,8 @@ def by_design(record: Record) -> "dict[str, xarray.Dataset]":
         _check.text("report", "design", str(label)): _own_walks(data.sel(design=label)) for label in data.design.values
     }
     if not parts or len(parts) != data.sizes["design"]:
-        raise RecordError("report: the record has no designs, or two of one name, expected different names")
-    # Messages are counted at every checkpoint, also by a walk that has diverged.
+        raise RecordError("report: the record has no designs, or two with the same name, expected distinct names")
+    # Messages are counted at every checkpoint, even after a walk has diverged.
     return {
         label: _checked(part.isel(step=np.flatnonzero(part.messages.notnull().any("walk"))))
         for label, part in parts.items()
@@ -204,7 +204,7 @@ def by_design(record: Record) -> "dict[str, xarray.Dataset]":
 
 
 def _own_walks(part: "xarray.Dataset") -> "xarray.Dataset":
-    """A design without the walks that `fw.concat` has padded it with."""
+    """A design without the walks that `fw.concat` added as padding."""
     if "walks" not in part:
         return part
     count = _check.whole("report", "walks in the record", part.walks.values.item(), 1, part.sizes["walk"])
@@ -212,17 +212,17 @@ def _own_walks(part: "xarray.Dataset") -> "xarray.Dataset":
 
 
 def _checked(part: "xarray.Dataset") -> "xarray.Dataset":
-    """What belongs to one design, if its counts can be counts."""
+    """The measurements of one design, with valid counts."""
     if not part.sizes["walk"] or not part.sizes["step"]:
-        raise RecordError("report: there is no walk or no checkpoint in the record, expected at least one of each")
-    if UPDATES in part and part[UPDATES].isnull().all():  # an old record beside new ones: its rounds are updates
+        raise RecordError("report: the record has no walk or no checkpoint, expected at least one of each")
+    if UPDATES in part and part[UPDATES].isnull().all():  # an old record among new ones: its rounds are updates
         part = part.drop_vars(UPDATES)
     for name in ("messages", "visits", "smoothness", "step", "updates"):
         values = part[name].values if name in part else np.zeros(1)
         if not (np.isfinite(values) & (values >= 0) & (values < _MOST)).all():
-            raise RecordError(f"report: {name} in the record holds what is no count, expected finite numbers >= 0")
+            raise RecordError(f"report: {name} in the record has invalid counts, expected finite numbers >= 0")
     if (np.diff(part.step.values.astype(np.float64)) <= 0).any():
-        raise RecordError("report: the steps in the record go back, expected ascending ones")
+        raise RecordError("report: the steps in the record decrease, expected ascending steps")
     return part
 
 
@@ -242,19 +242,19 @@ def walks_in_words(parts: "Mapping[str, xarray.Dataset]") -> str:
 
 
 def values_of(part: "xarray.Dataset", name: str) -> Floats:
-    """What is measured by walk and step, as walks × checkpoints."""
+    """A variable by walk and step, as an array of walks × checkpoints."""
     return np.asarray(part[name].transpose("walk", "step").values, dtype=np.float64)
 
 
 def diverged_of(part: "xarray.Dataset", measure: Measure) -> int:
-    """How many walks of a design have diverged, by the record's own judgement where it has one."""
+    """The number of diverged walks of a design, as given by the record if it says so."""
     if "diverged" in part:
         return int(part.diverged.values.astype(bool).sum())
     return int((~np.isfinite(values_of(part, measure.name)).all(axis=1)).sum())
 
 
 def half_width(values: Floats) -> Floats:
-    """Half of the 95 % confidence interval of the mean over the walks, by Student's t; NaN for a single one."""
+    """Half of the 95 % confidence interval of the mean over the walks, by Student's t; NaN for a single walk."""
     from scipy.special import stdtrit
 
     walks = values.shape[0]

@@ -1,4 +1,4 @@
-"""What figures and pages show of many walks: their mean, a band around it, and the axis that shows all of them."""
+"""Statistics over walks for figures and pages: the mean, a band around it, and the choice of axis scales."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
@@ -17,20 +17,20 @@ Floats = NDArray[np.float64]
 Band = Literal["quantiles", "confidence", "none"]
 
 QUANTILES = (0.1, 0.9)
-#: What a legend calls a band.
+#: The name of a band in a legend.
 BANDS: dict[str, str] = {"quantiles": "10–90 % of the walks", "confidence": "95 % confidence of the mean"}
 
-_APART = 8  # times as fast, from which on a linear axis shows only the slower of two curves
-_CORNER = 1 / 20  # of a linear axis, in which a curve cannot be read
+_APART = 8  # if one curve is this many times as fast, a linear axis shows only the slower one
+_CORNER = 1 / 20  # a curve within this part of a linear axis cannot be read
 
 
 def check_band(who: str, band: Band) -> None:
-    """Object to what is no kind of band.
+    """Check the kind of a band.
 
     Raises
     ------
     RecordError
-        If it is none.
+        If it is not a known kind.
     """
     Checks(RecordError).choice(who, "band", band, get_args(Band))
 
@@ -38,35 +38,35 @@ def check_band(who: str, band: Band) -> None:
 def mean_and_band(
     values: Floats, band: Band = "quantiles", *, rises: bool = False, best: float | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """Mean and band over the walks; a value that is not finite counts as infinitely bad and never leaves the mean.
+    """Mean and band over the walks; a value that is not finite counts as infinitely bad and is never dropped.
 
     Parameters
     ----------
     values
         Walks × checkpoints.
     band
-        "quantiles": from the 10 % to the 90 % quantile of the walks. "confidence": the 95 % confidence interval of
-        the mean, by Student's t. "none": none, its ends are the mean.
+        "quantiles": from the 10 % to the 90 % quantile of the walks; "confidence": the 95 % confidence interval of
+        the mean, by Student's t; "none": no band, both ends are the mean.
     rises
         Whether higher values are better.
     best
-        The best possible value, where it is known: a confidence interval is not drawn beyond it.
+        The best possible value, if known: a confidence interval does not go beyond it.
 
     Returns
     -------
     tuple of Floats
-        The mean, NaN where it is not finite, and the ends of the band, which are finite.
+        The mean (NaN where it is not finite) and the ends of the band, which are finite.
     """
     bounded = np.where(np.isfinite(values), values, -np.inf if rises else np.inf)
     with np.errstate(all="ignore"):
         mean = bounded.mean(axis=0)
         low = high = mean
         if band == "quantiles":
-            # "lower" and "higher" take values of walks as they are: no infinity is interpolated.
+            # "lower" and "higher" return values of walks, so infinities are never interpolated.
             low = np.quantile(bounded, QUANTILES[0], axis=0, method="lower")
             high = np.quantile(bounded, QUANTILES[1], axis=0, method="higher")
         elif band == "confidence":
-            reach = np.nan_to_num(half_width(bounded))  # none where it is not known, as for a single walk
+            reach = np.nan_to_num(half_width(bounded))  # 0 if not known, as for a single walk
             low, high = mean - reach, mean + reach
             if best is not None and rises:
                 high = np.fmin(high, np.fmax(mean, best))
@@ -82,10 +82,10 @@ def is_log(measure: Measure, means: Iterable[Floats]) -> bool:
 
 
 def is_spread(parts: "Mapping[str, xarray.Dataset]", measure: Measure, axes: Iterable[str]) -> bool:
-    """Whether one of the horizontal axes, if linear, would squeeze some design into its corner.
+    """Whether a linear horizontal axis would squeeze some design into a corner.
 
-    That is where a design is halfway to its best value within the first twentieth of the axis, or where another takes
-    more than eight times as long to get there.
+    That is the case if a design is halfway to its best value within the first twentieth of the axis, or if another
+    takes more than eight times as long to get halfway.
     """
     means = {
         label: mean_and_band(values_of(part, measure.name), "none", rises=measure.rises)[0]
@@ -94,7 +94,7 @@ def is_spread(parts: "Mapping[str, xarray.Dataset]", measure: Measure, axes: Ite
     log = is_log(measure, means.values())
     for axis in axes:
         curves = [(along(part, axis), means[label]) for label, part in parts.items()]
-        curves = [(counts, mean) for counts, mean in curves if counts[-1] > 0]  # one that sends nothing has no length
+        curves = [(counts, mean) for counts, mean in curves if counts[-1] > 0]  # one that sends nothing has no extent
         if not curves:
             continue
         middles = [_halfway(counts, -mean if measure.rises else mean, log) for counts, mean in curves]
@@ -105,7 +105,7 @@ def is_spread(parts: "Mapping[str, xarray.Dataset]", measure: Measure, axes: Ite
 
 
 def _halfway(counts: Floats, mean: Floats, log: bool) -> float:
-    """When a curve is halfway between its first and its least value; at the end if it never falls."""
+    """Where a curve is halfway between its first and its lowest value; its end if it never falls."""
     height = np.log(mean, where=mean > 0, out=np.full(mean.shape, np.nan)) if log else mean
     seen = height[np.isfinite(height)]
     if not seen.size or not seen.min() < seen[0]:

@@ -1,4 +1,4 @@
-"""What a record says, as one row per design."""
+"""The summary table of a record: one row per design."""
 
 import math
 import textwrap
@@ -49,20 +49,20 @@ class Row:
     label
         Its name.
     walks, diverged
-        How many walks there were, and how many of them have diverged.
+        The number of walks, and how many of them diverged.
     to_goal
-        What it took until the first checkpoint at which the mean over the walks has reached the goal, by axis and in
-        the mean over the walks; None where it was not reached or there is no goal.
+        The cost to the first checkpoint at which the mean over the walks reaches the goal, by axis, averaged over the
+        walks; None if the goal was not reached or there is none.
     in_all
-        The same at the last checkpoint, by axis; None where the design does not have the axis.
+        The cost to the last checkpoint, by axis; None if the design lacks the axis.
     final
-        The mean of the measure at the last checkpoint over all walks; not finite where that of one is not.
+        The measure at the last checkpoint, averaged over all walks; not finite if one of them is not.
     half_width
         Half of its 95 % confidence interval, by Student's t; NaN for a single walk.
     heavy_share
-        The share of the visits that went to heavy nodes; None where no node is known as heavy.
+        The share of visits to heavy nodes; None if no node is marked as heavy.
     messages_per_update
-        Over the whole run.
+        Messages per update over the whole run.
     """
 
     label: str
@@ -88,12 +88,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Goal:
-    """What a design has to reach: a mean loss at most `fraction` of the way from the optimum to the initial loss.
+    """The goal of a comparison: a mean loss at most `fraction` of the way from the optimum to the initial loss.
 
     Attributes
     ----------
     fraction
-        Of the initial gap between loss and optimum; the largest where designs began with different models.
+        Fraction of the initial gap between loss and optimum; of the largest gap if designs start from different models.
     level
         The loss to reach.
     optimum, initial
@@ -106,7 +106,7 @@ class Goal:
     initial: float
 
     def in_words(self, name: str) -> str:
-        """The goal as a caption explains it; `name` is what is measured."""
+        """The goal as a caption explains it; `name` is the measure."""
         return (
             f"Goal: a mean {name} of at most {self.level:.4g}, where {100 * self.fraction:.4g} % of the initial gap to "
             f"the optimum is left (initially {self.initial:.4g}, at best {self.optimum:.4g})."
@@ -116,21 +116,21 @@ class Goal:
 def goal_of(record: Record, goal: float | None = None, measure: str | None = None) -> Goal | None:
     """The goal of a record, the same for all designs.
 
-    There is none, None, where the optimum is not known or was there at the start, or where higher is better.
+    It is None if the optimum is not known or already reached at the start, or if higher is better.
 
     Parameters
     ----------
     record
         Of one run, or several side by side.
     goal
-        A fraction of the initial gap; None: 1 %, or 10 % or 50 % where fewer than half of the designs get nearer.
+        A fraction of the initial gap. Default: 1 %, or 10 % or 50 % if fewer than half of the designs get closer.
     measure
-        The variable; None: the primary measure of the record.
+        The variable. Default: the primary measure of the record.
 
     Raises
     ------
     RecordError
-        If it is no such fraction.
+        If `goal` is not such a fraction.
     """
     if goal is not None:
         goal = _check.real("table", "goal", goal, above=0.0, high=1.0, remedy="0.01 is 1 % of the initial gap")
@@ -156,14 +156,14 @@ def summarize(
     record
         Of one run, or several side by side.
     goal
-        When a design is there: where the gap between its mean loss and the optimum is at most this fraction of the
-        initial one. None: 1 %, or 10 % or 50 % where fewer than half of the designs get nearer.
+        A design reaches the goal when the gap between its mean loss and the optimum is at most this fraction of the
+        initial gap. Default: 1 %, or 10 % or 50 % if fewer than half of the designs get closer.
     measure
-        The variable; None: the primary measure of the record. Where higher is better there is no goal.
+        The variable. Default: the primary measure of the record. If higher is better, there is no goal.
     axes
-        What is counted until the goal: "updates" (of all tokens of a walk), "rounds", or variables by walk and step
-        that never decrease, such as "messages" and "bytes". None: updates, messages, and rounds where they differ from
-        updates.
+        What is counted to the goal: "updates" (of all tokens of a walk), "rounds", or variables by walk and step
+        that never decrease, such as "messages" and "bytes". Default: updates, messages, and rounds if they differ
+        from updates.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def _mean(data: "xarray.Dataset", measure: Measure) -> Floats:
 
 
 def with_interval(mean: float, half_width: float) -> str:
-    """A number and its uncertainty, with as many digits as that leaves; without one that is below six digits.
+    """A number with as many digits as its uncertainty allows; an uncertainty below six digits is left out.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def _cells(row: Row, counts: Mapping[str, float | None]) -> list[str]:
 def table(
     record: Record, goal: float | None = None, *, measure: str | None = None, axes: Sequence[str] | None = None
 ) -> "Table":
-    """The rows as a table, by default for a terminal of 80 columns or more.
+    """The summary as a table for a terminal of 80 columns or more.
 
     Parameters
     ----------
@@ -290,8 +290,8 @@ def table(
     )
     shown.add_column(head[0], overflow="fold", min_width=12, vertical="bottom")
     for heading in head[1:]:
-        # Narrow headings, so that all columns fit. What a record calls a measure may hold brackets, which rich would
-        # read as markup, and so may a label.
+        # Narrow headings, so that all columns fit. The name of a measure or a label may contain brackets, which rich
+        # would read as markup.
         narrow = Text(textwrap.fill(heading, 8, break_long_words=False))
         shown.add_column(narrow, justify="right", no_wrap=True, vertical="bottom")
     for row in rows:
@@ -300,7 +300,7 @@ def table(
 
 
 def text(record: Record, width: int = 110, *, measure: str | None = None, axes: Sequence[str] | None = None) -> str:
-    """The table as plain text, so many letters wide; `measure` and `axes` as for `summarize`."""
+    """The table as plain text of this width; `measure` and `axes` as for `summarize`."""
     from io import StringIO
 
     from rich.console import Console

@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 
 _COLUMNS = 4
 _MOST_PANELS = 12
-_MOST_WORDS = 80  # cells of a heat map that have room for their number
+_MOST_WORDS = 80  # up to this many cells of a heat map have room for a number
 
 
 def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = None, x: str | None = None) -> None:
-    """Draw what each design ends at against a key, with a panel for each combination of the other keys.
+    """Draw the final value of each design against a key, with one panel for each combination of the other keys.
 
     Parameters
     ----------
     data
-        What `fw.sweep` returned.
+        The result of `fw.sweep`.
     path
-        The image to write; its suffix is the format.
+        The image to write; its suffix gives the format.
     measure
-        What to draw; None: the primary measure.
+        The measure to draw. Default: the primary one.
     x
-        The key of the horizontal axis; None: the one with most values.
+        The key on the horizontal axis. Default: the one with the most values.
 
     Raises
     ------
     RecordError
-        If this is no sweep, or the file cannot be written.
+        If `data` is not a sweep, or the file cannot be written.
     """
     import matplotlib
 
@@ -67,8 +67,8 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
                 half = np.nan_to_num(view.half.isel(panel.place).sel(design=design).values[order], posinf=0.0)
                 shown = np.where(np.isfinite(values), values, np.nan)
                 low, high = shown - half, shown + half
-                low = np.where(low > 0, low, shown / 3) if log else low  # a logarithm knows no zero
-                if np.isfinite(shown).any():  # a band of nothing would set the limits of the axis
+                low = np.where(low > 0, low, shown / 3) if log else low  # a log axis has no zero
+                if np.isfinite(shown).any():  # an empty band would set the limits of the axis
                     frame.fill_between(where[order], low, high, color=line_of(number)["color"], alpha=0.13, linewidth=0)
                 frame.plot(where[order], shown, marker="o", markersize=3.5, label=design, **line_of(number))
             _title(frame, panel)
@@ -85,9 +85,9 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
 
 
 def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = None, x: str | None = None) -> None:
-    """Draw the learning curves: a line for each value of one key, a panel for each design and values of the others.
+    """Draw the learning curves: one line per value of a key, one panel per design and combination of the other keys.
 
-    Parameters, errors: as for `sweep_lines`.
+    Parameters and errors are those of `sweep_lines`.
     """
     import matplotlib
 
@@ -132,26 +132,26 @@ def sweep_map(
     x: str | None = None,
     y: str | None = None,
 ) -> None:
-    """Draw what each design ends at as a heat map over two keys; points that are missing stay white.
+    """Draw the final value of each design as a heat map over two keys; missing points stay white.
 
     Parameters
     ----------
     data, path, measure, x
         As for `sweep_lines`.
     y
-        The key of the vertical axis; None: of the others, the one with most values.
+        The key on the vertical axis. Default: of the others, the one with the most values.
 
     Raises
     ------
     RecordError
-        If fewer than two keys were varied, or as for `sweep_lines`.
+        If fewer than two keys were varied, and as for `sweep_lines`.
     """
     import matplotlib
     from matplotlib.colors import LogNorm, Normalize
 
     target, view = check_format(path), view_of(data, measure, x)
     if not view.others:
-        raise RecordError(f"report: only {view.x!r} was varied, expected two keys for a heat map; draw lines")
+        raise RecordError(f"report: only {view.x!r} was varied, expected two keys for a heat map; use sweep_lines")
     y = max(view.others, key=lambda key: view.final.sizes[key]) if y is None else y
     y = check.choice("report", "y", y, view.others)
     panels, more = _some([(panel, design) for panel in view.panels(view.x, y) for design in view.designs])
@@ -185,18 +185,18 @@ def sweep_map(
 
 
 def _is_log(view: SweepView, values: NDArray[np.float64]) -> bool:
-    """Whether the values have a logarithmic axis: those of a loss, if one of them can be on it."""
+    """Whether the values have a logarithmic axis: those of a loss, if any is positive."""
     return is_log(view.measure, [values]) and bool((np.isfinite(values) & (values > 0)).any())
 
 
 def _some(panels: list[Any]) -> tuple[list[Any], str]:
-    """As many panels as fit, and what a footnote says about the rest."""
+    """As many panels as fit, and a footnote about the rest."""
     left = len(panels) - _MOST_PANELS
     return panels[:_MOST_PANELS], f"; {left} more panels are not drawn" if left > 0 else ""
 
 
 def _frames(count: int, columns: int = _COLUMNS, *, log: bool = False) -> "tuple[Figure, NDArray[Any]]":
-    """Frames that share their vertical axis, which has its scale before there is anything in them."""
+    """Frames that share a vertical axis, whose scale is set before anything is drawn."""
     columns = min(columns, count)
     rows = -(-count // columns)
     figure = new_figure(max(3.4 * columns, 5.2), 1.3 + 2.7 * rows)
@@ -241,7 +241,7 @@ def _plain(value: float, _: float) -> str:
 
 
 def _cells(frame: "Axes", cells: NDArray[np.float64], norm: Any, *, rises: bool) -> None:
-    """Numbers in the cells of a heat map, where there is room."""
+    """Write numbers into the cells of a heat map if there is room."""
     if cells.size > _MOST_WORDS:
         return
     for row, column in np.ndindex(*cells.shape):

@@ -1,4 +1,4 @@
-"""What figures and tables show of a sweep: what each design ends at, by the keys that were varied."""
+"""What figures and tables show of a sweep: the final value of each design, by the keys that were varied."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     import xarray
 
 Floats = NDArray[np.float64]
-#: What is appended to the name of a measure for half of the 95 % confidence interval of its mean over the walks.
+#: Suffix of the variable with half of the 95 % confidence interval of a measure's mean over the walks.
 HALF = "_half_width"
 _check = Checks(RecordError)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What belongs into one frame: the values of the keys that are the same in it.
+    """The contents of one frame: the values of the keys that are constant in it.
 
     Attributes
     ----------
     place
-        By key: the number of its value.
+        The index of the value of each key.
     words
-        The same for people; empty where nothing else was varied.
+        The same in words; empty if nothing else was varied.
     """
 
     place: dict[str, int]
@@ -39,26 +39,26 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class SweepView:
-    """A sweep as reports show it: the mean over the walks at the end of each point, and over repeated draws.
+    """A sweep as reports show it: final values of each point, averaged over the walks and over repeated draws.
 
     Attributes
     ----------
     measure
-        What is shown.
+        The measure shown.
     final
-        By the keys that were varied, repetitions left out, and by design: the last value of the mean.
+        The last value of the mean, by design and by the keys that were varied, without repetitions.
     half
-        Half of its 95 % confidence interval: over the repetitions where there are some, else over the walks.
+        Half of its 95 % confidence interval: over the repetitions if there are any, else over the walks.
     curves
-        The mean over the walks and the repetitions, by the same and by step.
+        The mean over the walks and the repetitions, by the same dimensions and by step.
     updates
-        Of all tokens, by the same as `curves`.
+        The updates of all tokens, with the dimensions of `curves`.
     x
-        The key of the horizontal axis.
+        The key on the horizontal axis.
     repeated
-        The keys that only repeat: seeds.
+        The keys that only repeat a point: seeds.
     repetitions
-        How often.
+        The number of repetitions.
     """
 
     measure: Measure
@@ -72,7 +72,7 @@ class SweepView:
 
     @property
     def keys(self) -> list[str]:
-        """The keys that were varied, but for repetitions."""
+        """The keys that were varied, without repetitions."""
         return [str(dim) for dim in self.final.dims if dim != "design"]
 
     @property
@@ -82,7 +82,7 @@ class SweepView:
 
     @property
     def others(self) -> list[str]:
-        """The keys beside the horizontal one."""
+        """The keys other than the horizontal one."""
         return [key for key in self.keys if key != self.x]
 
     def labels(self, key: str) -> list[str]:
@@ -95,7 +95,7 @@ class SweepView:
         return bool(self.final[key].dtype.kind in "iuf")
 
     def panels(self, *inner: str) -> Iterator[Panel]:
-        """A panel for each combination of the keys that are not drawn inside of it."""
+        """A panel for each combination of the keys that are not drawn inside it."""
         outer = [key for key in self.keys if key not in inner]
         for place in product(*(range(self.final.sizes[key]) for key in outer)):
             words = [f"{key} = {self.labels(key)[number]}" for key, number in zip(outer, place, strict=True)]
@@ -103,7 +103,7 @@ class SweepView:
 
     @property
     def footnote(self) -> str:
-        """What a line and its band are."""
+        """What a line and its band show."""
         words = [f"Last value of the {self.measure.label}, mean over the walks"]
         if self.repetitions > 1:
             words.append(f"and {self.repetitions} values of {', '.join(self.repeated)}")
@@ -111,27 +111,27 @@ class SweepView:
 
 
 def view_of(data: "xarray.Dataset", measure: str | None = None, x: str | None = None) -> SweepView:
-    """What reports show of a sweep.
+    """The view of a sweep that reports show.
 
     Parameters
     ----------
     data
-        What `fw.sweep` returned, with all walks or their means.
+        The result of `fw.sweep`, with all walks or their means.
     measure
-        What to show; None: the primary measure.
+        The measure to show. Default: the primary one.
     x
-        The key of the horizontal axis; None: the one with most values that are numbers.
+        The key on the horizontal axis. Default: the numeric one with the most values.
 
     Raises
     ------
     RecordError
-        If this is no sweep, no point is there, or there is no such measure or key.
+        If `data` is not a sweep, no point is finished, or there is no such measure or key.
     """
     import xarray
 
     _check.instance("report", "data", data, xarray.Dataset, "an xarray.Dataset that fw.sweep returned")
     if "finished" not in data or "design" not in data.dims or "messages" not in data or not data.finished.values.any():
-        raise RecordError("report: there is no finished point in this sweep, expected what fw.sweep returned")
+        raise RecordError("report: this sweep has no finished point, expected the result of fw.sweep")
     shown = _measure(data, measure)
     axes = [str(dim) for dim in data.finished.dims]
     mean, half = _over_walks(data, shown.name)
@@ -185,7 +185,7 @@ def _measure(data: "xarray.Dataset", name: str | None) -> Measure:
 
 
 def _over_walks(data: "xarray.Dataset", name: str) -> "tuple[xarray.DataArray, xarray.DataArray]":
-    """The mean over the walks, and half of its interval."""
+    """The mean over the walks, and half of its confidence interval."""
     import xarray
 
     if "walk" not in data[name].dims:
@@ -199,7 +199,7 @@ def _over_walks(data: "xarray.Dataset", name: str) -> "tuple[xarray.DataArray, x
 
 
 def _last(values: "xarray.DataArray", counted: "xarray.DataArray") -> "xarray.DataArray":
-    """The value at the last step that a point has; NaN where the point is missing."""
+    """The value at the last step of a point; NaN if the point is missing."""
     there = counted.notnull().transpose(*values.dims).values
     last = there.shape[-1] - 1 - there[..., ::-1].argmax(axis=-1)
     found = np.take_along_axis(values.values, last[..., None], axis=-1)[..., 0]
@@ -207,12 +207,12 @@ def _last(values: "xarray.DataArray", counted: "xarray.DataArray") -> "xarray.Da
 
 
 def _mean_over(values: "xarray.DataArray", dims: tuple[str, ...]) -> "xarray.DataArray":
-    """The mean over those repetitions that are there; one that has diverged stays in it."""
+    """The mean over the finished repetitions, including diverged ones."""
     return values.mean(list(dims), skipna=True) if dims else values
 
 
 def _half_of_some(values: Floats) -> Floats:
-    """Half of the 95 % confidence interval over the first dimension, of what is there."""
+    """Half of the 95 % confidence interval over the first dimension, ignoring missing values."""
     from scipy.special import stdtrit
 
     counts = (~np.isnan(values)).sum(axis=0)
@@ -225,7 +225,7 @@ def _half_of_some(values: Floats) -> Floats:
 
 
 def tabulated(view: SweepView) -> tuple[list[str], list[list[str]]]:
-    """The headings and rows of a table: the values of the keys, and what each design ends at."""
+    """The headings and rows of a table: the values of the keys, and the final value of each design."""
     head = [*view.keys, *view.designs]
     rows = []
     for place in product(*(range(view.final.sizes[key]) for key in view.keys)):
@@ -254,7 +254,7 @@ def _cell(value: float, half: float) -> str:
 
 
 def spread_out(values: Any) -> bool:
-    """Whether numbers ask for a logarithmic axis.
+    """Whether numbers need a logarithmic axis.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Figures of where walks go, seen from the heavy nodes: their paths, and the share of the visits that a node gets."""
+"""Figures of where walks go, relative to the heavy nodes: their paths, and the share of visits to each node."""
 
 import textwrap
 from collections.abc import Sequence
@@ -38,22 +38,22 @@ _FEW = 12  # heights
 
 
 def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None, updates: int | None = None) -> Path:
-    """Draw where walks are, update by update: coming back to the heavy nodes, or free of them.
+    """Draw the paths of walks, update by update: whether they keep returning to the heavy nodes or get away.
 
-    On a ring or a path, nodes are counted from the heaviest. On any other graph, height is the number of hops from the
-    nearest heavy node: of the nodes known as heavy, or else of the heaviest, or of the most visited where nothing was
-    learned.
+    On a ring or a path, the vertical axis is the position relative to the heaviest node. On any other graph, it is the
+    number of hops from the nearest heavy node (if no nodes are marked as heavy, from the heaviest node; if nothing was
+    learned, from the most visited one).
 
     Parameters
     ----------
     record
-        With paths: `fw.learn(..., paths=5)`, or `paths = 5` in a spec.
+        A record with paths: made with `fw.learn(..., paths=5)`, or `paths = 5` in a spec.
     path
         The image to write; its suffix is the format.
     designs
-        Which designs to show, one panel each; None: all.
+        The designs to show, one panel each. Default: all.
     updates
-        How many updates to show; None: all.
+        The number of updates to show. Default: all.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
     target, parts = check_format(path), by_design(record)
     if "path" not in record.data or not record.data.sizes["kept"]:
         raise RecordError(
-            "escape: the record has no paths, expected some kept with learn(..., paths=5), or with paths = 5 under "
+            "escape: the record has no paths, expected one made with learn(..., paths=5), or with paths = 5 under "
             "[run] in a spec"
         )
     if updates is not None:
@@ -90,7 +90,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
                 raise RecordError(f"escape: the paths of {label!r} in the record are empty, expected at least a start")
             colour = COLOURS[list(parts).index(label) % len(COLOURS)]
             _draw_paths(axes, nodes.astype(np.int64), around, heavy, colour)
-            share = f"\n{100 * np.isin(nodes, heavy).mean():.0f} % of the updates on a heavy node" if heavy else ""
+            share = f"\n{100 * np.isin(nodes, heavy).mean():.0f} % of updates on a heavy node" if heavy else ""
             axes.set_title(f"{label}{share}", parse_math=False)
             axes.set_xlabel("updates")
             axis_of_counts(axes)
@@ -105,14 +105,14 @@ def _is_flat(around: Surroundings) -> bool:
 
 
 def _draw_paths(axes: "Axes", nodes: Integers, around: Surroundings, heavy: list[int], colour: str) -> None:
-    """Every kept path of a design, in front of the places of the heavy nodes."""
+    """Every kept path of a design, in front of the positions of the heavy nodes."""
     places = around.places[nodes].astype(np.float64)
     if around.closed:
-        # A step across the far side of the ring is no line across the picture.
+        # A step across the far side of the ring must not draw a line across the picture.
         places[:, 1:][np.abs(np.diff(places, axis=1)) > around.places.size / 2] = np.nan
     for level in sorted({int(around.places[node]) for node in heavy or around.focus}):
         axes.axhline(level, color="#bbbbbb", linewidth=2.5, zorder=0)
-    # Where there are only few heights, lines between them would cover all: dots show where a walk is and how long.
+    # With few heights, lines between them would cover everything: dots show where a walk is and for how long.
     few = _is_flat(around)
     lanes = np.linspace(-0.18, 0.18, len(places)) if few and len(places) > 1 else np.zeros(len(places))
     line: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.8}
@@ -137,10 +137,11 @@ def _height(axes: "Axes", around: Surroundings) -> None:
 
 
 def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
-    """Draw the share of the visits that a node gets, near the heavy nodes.
+    """Draw the share of visits to each node near the heavy nodes.
 
-    On a ring or a path, nodes are counted from the heaviest. On any other graph, a point is the mean over the nodes
-    that are so many hops from the nearest heavy node; which nodes are heavy is decided as for `escape`.
+    On a ring or a path, the horizontal axis is the position relative to the heaviest node. On any other graph, a point
+    is the mean over all nodes at the same number of hops from the nearest heavy node. Heavy nodes are chosen as in
+    `escape`.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
     path
         The image to write; its suffix is the format.
     around
-        How many nodes to show on either side of the heaviest, or how many hops.
+        How many nodes to show on either side of the heaviest node, or how many hops.
 
     Returns
     -------
@@ -159,7 +160,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
     Raises
     ------
     RecordError
-        If there are no walks in the record, or the file cannot be written.
+        If the record has no walks, or the file cannot be written.
     """
     import matplotlib
     from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -179,18 +180,18 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
             share = (total / nodes_at)[shown - least]
             points: dict[str, Any] = {"marker": "o", "markersize": 3.5, "label": label, **line_of(number)}
             axes.plot(shown, np.where(share > 0, share, np.nan), **points)
-        axes.axhline(1 / n, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), label="all nodes alike")
+        axes.axhline(1 / n, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), label="uniform share")
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
         if near.line:
             axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
             axes.set_xlabel(f"node, counted from the {near.words}")
-            axes.set_ylabel("share of the visits")
+            axes.set_ylabel("share of visits")
             _explain(figure, record, near)
         else:
             axes.set_xticks(shown[:: -(-shown.size // 13)])
             axes.set_xlabel(f"hops from the {near.words}")
-            axes.set_ylabel("share of the visits, per node")
+            axes.set_ylabel("share of visits per node")
             counts = ", ".join(f"{count:,}" for count in nodes_at[shown])
             _explain(figure, record, near, f"nodes at 0, 1, … hops: {counts}")
         legend(figure, axes)
@@ -198,7 +199,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
 
 
 def _explain(figure: "Figure", record: Record, around: Surroundings, words: str = "") -> None:
-    """Say below a figure which nodes the others are counted from, and what else there is to say."""
+    """Write below a figure which nodes are the origin, and further remarks."""
     graph = graph_of(record)
     lines = [words] if words else []
     if not around.line or (graph is not None and graph.node_names is not None):
