@@ -40,9 +40,10 @@ lint: $(READY)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-# The site, in docs/_build/html. A warning, such as a link that leads nowhere, is an error.
+# The site, in docs/_build/html. A warning, such as a link that leads nowhere, is an error; all pages are read each time, since
+# a page that has not changed does not warn again.
 docs: .venv/ready-docs
-	@$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going --jobs auto --doctree-dir docs/_build/doctrees docs docs/_build/html
+	@$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --keep-going --fresh-env --doctree-dir docs/_build/doctrees docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 bench: .venv/ready

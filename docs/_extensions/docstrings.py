@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 from sphinx.application import Sphinx
+from sphinx.domains.python import PyObject
 from sphinx.ext.autodoc.mock import mock
 from sphinx.util.typing import stringify_annotation
 
@@ -27,7 +28,9 @@ MODULES = (
     "freewalk.errors",
 )
 CODE = re.compile(r"(?<![:`])`([^`]+)`(?!`)(\w?)")
-MARKUP = re.compile(r"[\\|*]|_(?!\w)")
+# Signs that are no markup here; a star is where it ends a word, or begins a title or some words of the same line.
+MARKUP = re.compile(r"[\\|]|_(?!\w)|(?<![\w.])\*(?![A-Z]|[a-z][^*]*\w\*(?!\w))")
+MODULE = re.compile(r"(?<![~\w.])(?:\w+\.)+(?=\w)")
 ARRAY = re.compile(r"~?(?:numpy\.)?ndarray\[(?:~?typing\.)?tuple\[(?:~?typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[")
 
 
@@ -52,6 +55,24 @@ def rewrite(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
         example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
         if not example:
             lines[index] = _marked(line)
+    if what in ("attribute", "property") and lines:
+        lines[0] = f": {lines[0]}"  # else napoleon takes what is before a colon for a type
+
+
+def tidy(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Mend what napoleon has made of attributes: two in one line, and types with all their modules."""
+    done: list[str] = []
+    for line in lines:
+        several = re.match(r":ivar ([\w, ]+,[\w, ]+):", line)
+        if line.startswith(":vartype"):
+            field, _, written = line.removeprefix(":").partition(":")
+            line = f":{field}:{MODULE.sub(lambda path: '~' + path[0], arrays(written))}"
+        elif several:
+            text = line[several.end() :]
+            done += [f":ivar {one.strip()}:{text}" for one in several[1].split(",")[:-1]]
+            line = f":ivar {several[1].split(',')[-1].strip()}:{text}"
+        done.append(line)
+    lines[:] = done
 
 
 def _marked(line: str) -> str:
@@ -74,11 +95,13 @@ def skip(app: Sphinx, what: str, name: str, thing: Any, skipped: bool, options: 
     return True if str(getattr(thing, "__doc__", "")).startswith("Alias for field number") else None
 
 
-def shorten(app: Sphinx, *about: Any) -> None:
-    """Shorten the types that autodoc has noted of a signature."""
+def shorten(app: Sphinx, what: str, name: str, thing: Any, *about: Any) -> tuple[str, None] | None:
+    """Shorten the noted types of a signature; a class that only freewalk makes is shown without one."""
     for types in app.env.current_document.autodoc_annotations.values():
         for name, written in types.items():
             types[name] = arrays(written)
+    text = str(getattr(thing, "__doc__", ""))
+    return ("", None) if what == "class" and "\n    Attributes\n" in text and "Parameters\n" not in text else None
 
 
 def arrays(written: str) -> str:
@@ -98,6 +121,10 @@ def arrays(written: str) -> str:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("autodoc-process-docstring", rewrite, priority=100)
+    app.connect("autodoc-process-docstring", tidy, priority=900)
     app.connect("autodoc-process-signature", shorten, priority=900)
     app.connect("autodoc-skip-member", skip)
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
     return {"parallel_read_safe": True}

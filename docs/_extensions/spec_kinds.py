@@ -1,4 +1,4 @@
-"""The tables of a spec and the kinds it may name, from the package itself, in place of comments in reference/spec.md."""
+"""The tables and kinds of a spec, from the package itself, in place of comments in reference/spec.md."""
 
 import json
 from collections.abc import Iterator
