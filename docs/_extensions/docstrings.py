@@ -28,33 +28,36 @@ MODULES = (
     "freewalk.errors",
 )
 CODE = re.compile(r"(?<![:`])`([^`]+)`(?!`)(\w?)")
-# Signs that are no markup here; a star is where it ends a word, or begins a title or some words of the same line.
-MARKUP = re.compile(r"[\\|]|_(?!\w)|(?<![\w.])\*(?![A-Z]|[a-z][^*]*\w\*(?!\w))")
+EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])((?:[^*`\n]|\n(?!\s*\n))+)(?<=\S)\*(?![\w*])")
+STAR = "\0"  # stands for a star that is markup
+MARKUP = re.compile(r"[\\|*]|_(?!\w)")
 MODULE = re.compile(r"(?<![~\w.])(?:\w+\.)+(?=\w)")
 ARRAY = re.compile(r"~?(?:numpy\.)?ndarray\[(?:~?typing\.)?tuple\[(?:~?typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[")
 
 
 @cache
 def public() -> dict[str, str]:
-    """Where a name is documented, the shortest place where there are several."""
-    found: dict[str, set[str]] = {}
+    """Where a public name is documented, by the name alone and as in `fw.graphs.ring`."""
+    found: dict[str, str] = {}
     for module in MODULES:
         with mock(["torch", "safetensors"]):  # as autodoc imports them
             loaded = import_module(module)
         for name in getattr(loaded, "__all__", ()):
-            if callable(getattr(loaded, name)):
-                found.setdefault(name, set()).add(f"{module}.{name}")
-    alone = {name: min(places, key=len) for name, places in found.items()}
-    return alone | {f"fw{place.removeprefix('freewalk')}": place for places in found.values() for place in places}
+            thing = getattr(loaded, name)
+            # Sphinx finds classes by where they are written, too, and functions only by where they are documented.
+            place = f"{thing.__module__}.{name}" if isinstance(thing, type) else found.get(name, f"{module}.{name}")
+            if callable(thing):
+                found |= {name: place, f"fw{module.removeprefix('freewalk')}.{name}": place}
+    return found
 
 
 def rewrite(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Turn the text of a docstring into reStructuredText, before napoleon reads its sections."""
+    lines[:] = EMPHASIS.sub(rf"{STAR}\1{STAR}", "\n".join(lines)).split("\n")
     example = False
     for index, line in enumerate(lines):
         example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
-        if not example:
-            lines[index] = _marked(line)
+        lines[index] = (line if example else _marked(line)).replace(STAR, "*")
     if what in ("attribute", "property") and lines:
         lines[0] = f": {lines[0]}"  # else napoleon takes what is before a colon for a type
 
