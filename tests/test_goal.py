@@ -288,8 +288,8 @@ def test_a_spec_in_which_some_walks_end_early(whole, tmp_path):
         ('{ loss = "x" }', r"\[run\]: goal = 'x', expected a table such as { accuracy = 0.95 }"),
         ("{ accuracy = 0.9 }", r"\[run\]: goal has 'accuracy', expected something that is measured"),
         ("{ loss = nan }", r"\[run\]: goal\['loss'\] = nan, expected a finite number"),
-        ("{ loss = 1 }\ncheckpoint = -1", r"\[run\]: checkpoint = -1, expected the seconds between two checkpoints"),
-        ("{ loss = 1 }\ncheckpoint = inf", r"\[run\]: checkpoint = inf, expected the seconds between two checkpoints"),
+        ("{ loss = 1 }\ncheckpoint = -1", r"\[run\]: checkpoint = -1, expected the seconds between saves"),
+        ("{ loss = 1 }\ncheckpoint = inf", r"\[run\]: checkpoint = inf, expected the seconds between saves"),
     ],
 )
 def test_a_spec_with_nonsense_is_refused(goal, message):

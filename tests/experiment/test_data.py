@@ -126,10 +126,10 @@ BAD = [
         "city,area,price\nOslo,1,2\0\n",
         r"flats\.csv, line 2: price is '2\\x00', expected a finite number|cannot be read|can be read",
     ),
-    (b"city,area\xff,price\n", r"is not text in UTF-8"),
+    (b"city,area\xff,price\n", r"is not UTF-8 text"),
     ("city,area,price\n" + "x" * 200_000 + ",1,2\n", r"is not a \.csv file that can be read"),
     ("city;area;price\nAachen;1,5;2\n", "line 2: area is '1,5', expected a number with a point"),
-    ("city,area,price\nK\xf6ln,1,2\n".encode("latin-1"), "flats.csv: is not text in UTF-8"),
+    ("city,area,price\nK\xf6ln,1,2\n".encode("latin-1"), "flats.csv: is not UTF-8 text"),
 ]
 
 

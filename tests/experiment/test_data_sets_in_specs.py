@@ -72,8 +72,8 @@ def test_least_squares_standardizes_targets_too():
     ("parts", "message"),
     [
         ({"data": "wine"}, r"Logistic: wine has 3 classes, expected two classes; .*softmax"),
-        ({"data": "diabetes"}, r"Logistic: diabetes has real targets, expected two classes; take LeastSquares"),
-        ({"kind": "LeastSquares"}, r"LeastSquares: breast_cancer has 2 classes, expected real targets; take Logistic"),
+        ({"data": "diabetes"}, r"Logistic: diabetes has real targets, expected two classes; use LeastSquares"),
+        ({"kind": "LeastSquares"}, r"LeastSquares: breast_cancer has 2 classes, expected real targets; use Logistic"),
         ({"kind": "LeastSquares", "data": "digits"}, r"digits has 10 classes, expected real targets; .*softmax"),
         ({"data": "cancer"}, r"spec.toml: \[problem\]: Logistic: data has no kind 'cancer'; did you mean 'breast_c"),
         ({"more": "riidge = 1.0"}, r"Logistic has no parameter 'riidge'; did you mean 'ridge'"),

@@ -92,7 +92,7 @@ def test_a_changed_spec_is_not_resumed(tmp_path: Path, spec: Spec) -> None:
     folder = RunFolder.create(tmp_path / "run", spec)
     folder.run(interrupt_second)
     (folder.path / "spec.toml").write_text(TEXT.replace("1e-3", "2e-3"))
-    with pytest.raises(RecordError, match="was changed since the run began"):
+    with pytest.raises(RecordError, match="has changed since the run began"):
         RunFolder.open(folder.path).run()
 
 
@@ -136,7 +136,7 @@ def test_force_starts_again_and_spares_what_is_not_its_own(tmp_path: Path, spec:
     (folder.work / "mine.txt").write_text("mine")
     folder.run()
     assert names(folder.path / "new") == {"mine.txt"}
-    with pytest.raises(SpecError, match="new is in the way of the new run and is not one itself"):
+    with pytest.raises(SpecError, match="new is not a run but is where the new run would be written"):
         RunFolder.create(folder.path, spec, force=True)
     assert (folder.path / "new" / "mine.txt").exists()
 
@@ -255,7 +255,7 @@ def test_data_that_changed_are_refused_where_they_are_needed(tmp_path: Path, on_
     data = tmp_path / "mine" / "samples.npz"
     content = data.read_bytes()
     data.write_bytes(content + b" ")
-    with pytest.raises(RecordError, match=r"samples\.npz: was changed since the run began"):
+    with pytest.raises(RecordError, match=r"samples\.npz: has changed since the run began"):
         RunFolder.open(needed).run()
     data.unlink()
     with pytest.raises(RecordError, match=r"samples\.npz: cannot be read \(No such file or directory\)"):
@@ -325,7 +325,7 @@ def test_a_walk_that_cannot_be_resumed_starts_again(tmp_path: Path, spec: Spec) 
     part.save(file)
     told: list[str] = []
     found = RunFolder.open(folder.path, tell=told.append).run()
-    assert told == [f"{file}: cannot be resumed (it lacks what that takes); this walk starts again"]
+    assert told == [f"{file}: cannot be resumed (it lacks the state needed to resume); this walk starts again"]
     np.testing.assert_array_equal(found.data.loss, spec.run().data.loss)
 
 

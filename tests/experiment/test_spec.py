@@ -80,7 +80,7 @@ BAD = [
     (text(walks=WALK.replace("1e-3", "-1.0")), WALK_1 + r": rule: SGD: step = -1.0"),
     (text(walks=WALK.replace("1e-3", "{ initial = 1.0 }")), r"SGD: step needs the key 'kind', one of Constant"),
     (text(walks=WALK.replace("1e-3", '{ kind = "Inverse", scal = 3 }')), r"did you mean 'scale'\?"),
-    (text(walks=WALK + WALK), r"\[\[walk\]\] 2 'simple': another \[\[walk\]\] is called 'simple' as well"),
+    (text(walks=WALK + WALK), r"\[\[walk\]\] 2 'simple': another \[\[walk\]\] is also called 'simple'"),
     # [[walk.phase]]
     (text(walks=WALK + PHASE), r"has phases as well as a design or a rule"),
     (text(walks="[[walk]]\n" + PHASE + "untl = 5\n"), r"1, phase 1 has no key 'untl'; did you mean 'until'\?"),

@@ -122,13 +122,13 @@ def test_a_method_may_take_a_design_and_a_label() -> None:
         (MEETING.replace("every = 2", "every = 0"), r"exchange: Meet: every = 0, expected a whole number >= 1"),
         (GOSSIP.replace("Stay", "SimpleWalk"), r"\[\[walk\]\] 1: Gossip: tokens move by SimpleWalk"),
         (GOSSIP.replace('"nodes"', "6"), r"\[\[walk\]\] 1: Gossip: 6 tokens start on \d of 6 nodes"),
-        (FEDAVG + "tokens = 2\n", r"has a method as well as the key 'tokens'; a method says that itself"),
+        (FEDAVG + "tokens = 2\n", r"has a method as well as the key 'tokens'; a method sets that itself"),
         (FEDAVG + 'rule = { kind = "SGD", step = 1 }\n', r"has a method as well as the key 'rule'"),
         (FEDAVG.replace("fedavg", "fedprox"), r"method has no kind 'fedprox'; there are centralized_sgd"),
         (FEDAVG.replace("fedavg", "mine:Fed"), r"a method cannot be a class of your own"),
         (FEDAVG.replace("step = 0.01, ", ""), r"method: fedavg needs the parameter 'step'"),
         (FEDAVG.replace("0.01", "-1"), r"method: SGD: step = -1"),
-        (FEDAVG + FEDAVG, r"\[\[walk\]\] 2: another \[\[walk\]\] is called 'FedAvg' as well"),
+        (FEDAVG + FEDAVG, r"\[\[walk\]\] 2: another \[\[walk\]\] is also called 'FedAvg'"),
         (
             PHASES.replace("tokens = 2", 'exchange = { kind = "Meet" }'),
             r"has phases as well as an exchange; each",
@@ -186,4 +186,4 @@ def test_exchanges_and_methods_are_listed() -> None:
     assert "  Gossip(matrix=None, every=1)\n" in shown
     assert "  fedavg(step, local_steps=10, sampled=False)\n" in shown
     assert "in place of design, rule, tokens and exchange" in shown
-    assert "Of each node in a round." in CliRunner().invoke(cli.app, ["list", "method"]).stdout
+    assert "The number of local steps of each node per round." in CliRunner().invoke(cli.app, ["list", "method"]).stdout

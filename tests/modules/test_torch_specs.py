@@ -134,7 +134,7 @@ def test_modules_and_data_of_the_user(folder):
         ({"model": '"softmax"'}, r"torch: model = 'softmax', expected a model such as \{ kind = "),
         ({"model": '{ kind = "softmax", width = 3 }'}, r"model: softmax has no parameter 'width'; it takes none"),
         ({"model": '{ kind = "perceptron", hidden = [0] }'}, r"^spec.toml: \[problem\]: torch: model: perc"),
-        ({"model": '{ kind = "convolutional" }'}, r"is for pictures, .* wine has shape \(13,\).*perceptron"),
+        ({"model": '{ kind = "convolutional" }'}, r"is for images, .* wine has shape \(13,\).*perceptron"),
         ({"data": '{ kind = "mnist" }'}, r"torch: data has no kind 'mnist'; there are breast_cancer"),
         ({"data": '"file.csv"'}, r"data = 'file.csv', expected a data set such as"),
         ({"more": 'partition = { kind = "Dirichlet" }'}, r"partition: Dirichlet needs the parameter 'alpha'"),

@@ -166,9 +166,7 @@ def test_a_signal_ends_it_with_what_to_do_next(here: Path, number: signal.Signal
     _, said = process.communicate(timeout=60)
     there = len(list(Path("runs/slow/points").glob("*.npz")))
     last = said.splitlines()[-1]
-    assert (
-        last == f"{word}; {there} of 500 points are in runs/slow. Resume with: freewalk sweep slow.toml --workers 2"
-    )
+    assert last == f"{word}; {there} of 500 points are in runs/slow. Resume with: freewalk sweep slow.toml --workers 2"
     assert process.returncode == code
     assert said.splitlines()[0].startswith("importing mine (")
 

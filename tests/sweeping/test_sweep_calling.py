@@ -60,5 +60,5 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_json_cannot_hold_is_refused() -> None:
-    with pytest.raises(TypeError, match="object is nothing that JSON can hold"):
+    with pytest.raises(TypeError, match="object cannot be stored as JSON"):
         Call(divmod, (object(), 1)).key(None)

@@ -215,7 +215,7 @@ def is_alive(pid: int) -> bool:
 def test_a_worker_that_dies_is_an_error_that_says_so(store: Store) -> None:
     with (
         crew_of("processes", 1) as crew,
-        pytest.raises(Lost, match="number 1: the process that computed it has"),
+        pytest.raises(Lost, match="number 1: the process that computed it ended"),
     ):
         compute([Task("k1", Dying(), "number 1")], store, crew)
     assert store.held() == {}

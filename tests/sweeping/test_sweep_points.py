@@ -80,8 +80,8 @@ def test_whole_tables_and_new_ones_can_be_put_in() -> None:
         ('"walk.0.desing.kind" = ["MHLJ"]', r"has no key .desing.; did you mean .design.\?"),
         ('"graph.n.x" = [5]', "graph.n is 6, expected a table that has the key 'x'"),
         ('"graph.n" = ["five"]', r'"graph.n": \[graph\].*n = .five., expected a whole number'),
-        ('"sweep.n" = [1]', "is no key of a spec"),
-        ('"run..steps" = [1]', "is no key of a spec"),
+        ('"sweep.n" = [1]', "is not a key of a spec"),
+        ('"run..steps" = [1]', "is not a key of a spec"),
         (
             '"walk.*.rule.step" = [0.5]\n"walk.0.rule.step" = [0.1]',
             "set the same value, expected each value by one key",

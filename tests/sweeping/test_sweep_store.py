@@ -126,5 +126,5 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     store = Store(tmp_path / "points")
     with pytest.raises(RecordError, match=r"points.*cannot be written"):
         store.write("key", b"found")
-    with pytest.raises(RecordError, match=r"locks/key: cannot be written \(.*\); what is finished is kept"):
+    with pytest.raises(RecordError, match=r"locks/key: cannot be written \(.*\); finished results are kept"):
         store.lock("key")

@@ -1,4 +1,4 @@
-"""Experiments as files: a TOML spec, checked before anything runs, and the folder that a run leaves behind."""
+"""Experiments as files: a TOML spec, checked before anything runs, and the folder that a run writes."""
 
 from freewalk.experiment.data import read_samples
 from freewalk.experiment.folder import RunFolder

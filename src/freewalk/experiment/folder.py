@@ -1,4 +1,4 @@
-"""The folder of a run: the spec, the record, the figure, the table, and what it takes to resume after Ctrl-C."""
+"""The folder of a run: spec, record, figure, table, and everything needed to resume an interrupted run."""
 
 import filecmp
 import json
@@ -21,18 +21,18 @@ from freewalk.record import Record
 from freewalk.signals import held
 
 RECORD, CURVES, TABLE, PARTS, NEW = "record.npz", "curves.png", "table.txt", "parts", "new"
-_FILES = (TABLE, CURVES, INPUTS, RECORD, SPEC)  # in the order in which a new run takes the place of an old one
-_LARGE = 200e6  # bytes of a record, of which a third or so reach the disk
+_FILES = (TABLE, CURVES, INPUTS, RECORD, SPEC)  # in the order in which a new run replaces an old one
+_LARGE = 200e6  # bytes of a record; compressed, about a third reach the disk
 
 
 @dataclass(frozen=True)
 class RunFolder:
     """A folder with `spec.toml`, `record.npz`, `curves.png` and `table.txt`.
 
-    While a run is under way or interrupted there is also `parts/`, with the record of each walk so far. That of the
-    walk under way is brought up to date as often as the spec says; whenever the process is killed, the folder can be
-    resumed. A run that replaces another is made in `new/`, within the folder, and takes its place when it is complete.
-    If the spec names files or classes, `inputs.json` says where they are and holds the SHA-256 of the files.
+    While a run is in progress or interrupted, `parts/` holds the record of each walk so far. The record of the current
+    walk is updated as often as the spec says, so that the folder can be resumed whenever the process is killed. A run
+    that replaces another is written to `new/` within the folder, and moved when it is complete. If the spec names files
+    or classes, `inputs.json` holds their locations and the SHA-256 of the files.
     """
 
     path: Path
@@ -42,39 +42,39 @@ class RunFolder:
 
     @property
     def work(self) -> Path:
-        """Where the run is made: the folder, or `new` within it."""
+        """Where the run is written: the folder, or `new` within it."""
         new = self.path / NEW
         return new if (new / SPEC).is_file() else self.path
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to be done."""
+        """Whether nothing is left to do."""
         return self.work == self.path and not self._missing() and not (self.path / PARTS).exists()
 
     @staticmethod
     def create(path: Path, spec: Spec, *, force: bool = False, tell: Tell | None = None) -> "RunFolder":
-        """Make the folder and put a copy of the spec into it, once it is sure that the spec can be run.
+        """Create the folder with a copy of the spec, after checking that the spec can be run.
 
         Parameters
         ----------
         path
             The folder; it must not exist yet.
         spec
-            What will be run.
+            The spec to run.
         force
-            Replace the run that is there, as soon as the new one is complete; other files in the folder stay.
+            Replace the existing run once the new one is complete; other files in the folder stay.
         tell
-            Told what the user should know: code that is imported, a large record.
+            Called with messages for the user: imported code, a large record.
 
         Raises
         ------
         SpecError
-            If the spec cannot be run; if the folder exists already, or with `force` is not the folder of a run.
+            If the spec cannot be run, or the folder exists already or, with `force`, is not the folder of a run.
         """
         plan = spec.plan(tell)
         _try_runtime(spec, plan)
         exists = path.exists() or path.is_symlink()
-        if force and _is_bare(path):  # killed before there was a spec in it
+        if force and _is_bare(path):  # killed before the spec was written
             exists = False
         if exists and not force:
             begun = (path / PARTS).is_dir() or (path / NEW / SPEC).is_file()
@@ -84,7 +84,7 @@ class RunFolder:
             raise SpecError(f"{path} is not the folder of a run, so it is not replaced; choose another with --out")
         work = path / NEW if exists else path
         if work.exists() and not (work / SPEC).is_file() and not _is_bare(work, path):
-            raise SpecError(f"{work} is in the way of the new run and is not one itself; move it elsewhere")
+            raise SpecError(f"{work} is not a run but is where the new run would be written; move it elsewhere")
         try:
             with unbroken():
                 _clear(work)
@@ -115,7 +115,7 @@ class RunFolder:
         Raises
         ------
         RecordError
-            If there is none, or it needs code and that is not allowed.
+            If there is none, or it needs code and `allow_code` is false.
         """
         if not (path / SPEC).is_file():
             raise RecordError(f"{path}: is not the folder of a run (there is no {path / SPEC})")
@@ -130,26 +130,26 @@ class RunFolder:
         return folder
 
     def run(self, progress: Progress | None = None) -> Record:
-        """Run what is missing, and write record, figure and table.
+        """Run what is missing, and write the record, the figure and the table.
 
-        Walks that are complete are not run again and one that was interrupted is resumed, so that the result is the
-        same as without the interruption, be it by Ctrl-C, SIGTERM, a crash or `kill -9`. Ctrl-C and SIGTERM wait while
-        a file is written.
+        Complete walks are not run again and an interrupted one is resumed, so that the result is identical to that of
+        an uninterrupted run, whether Ctrl-C, SIGTERM, a crash or `kill -9` stopped it. Ctrl-C and SIGTERM take effect
+        only after a file is written.
 
         Returns
         -------
         Record
-            All walks side by side; partial after Ctrl-C or SIGTERM.
+            The record of all walks; partial after Ctrl-C or SIGTERM.
 
         Raises
         ------
         RecordError
-            If the spec in the folder or a file that it names was changed since, or nothing is missing.
+            If the spec in the folder or a file that it names has changed, or nothing is missing.
         """
         if self.complete:
             raise RecordError(f"{self.path}: the run is complete, there is nothing to resume")
         made = Record.load(self.work / RECORD) if (self.work / RECORD).is_file() else None
-        if made is not None and not made.partial:  # interrupted while its figure was drawn
+        if made is not None and not made.partial:  # interrupted while drawing its figure
             with unbroken():
                 self._finish(made)
             return made
@@ -161,7 +161,7 @@ class RunFolder:
         announced: set[int] = set()
 
         def keep(number: int, part: Record) -> None:
-            if part.partial or number < last:  # the last one comes with the record at once
+            if part.partial or number < last:  # the last one is written with the record
                 with_spec = Record(
                     part.data, {**part.provenance, "spec": self.spec.text}, part.continuation, part.graph
                 )
@@ -172,8 +172,8 @@ class RunFolder:
 
         try:
             record = self.spec.run(progress, plan=plan, done=done, keep=keep)
-        except Exception:  # also of the user's own code
-            if self.plan is not None:  # the folder is new: what another process made stays
+        except Exception:  # also from user code
+            if self.plan is not None:  # only a new folder: results of another process stay
                 _clear_if_empty(self.work)
             raise
         if self.spec.files:
@@ -184,18 +184,18 @@ class RunFolder:
         return record
 
     def _finish(self, record: Record) -> None:
-        """Write what is drawn from the record and, where it is complete, put it in the place of an earlier run."""
+        """Write the figure and the table and, if the record is complete, replace an earlier run."""
         from freewalk.report import curves, summary
 
         if not record.partial:
-            shutil.rmtree(self.work / PARTS, ignore_errors=True)  # they are all in the record
+            shutil.rmtree(self.work / PARTS, ignore_errors=True)  # all parts are in the record
         with replacing(self.work / TABLE) as file:
             file.write_text(summary.text(record), encoding="utf-8")
         curves(record, self.work / CURVES)
         if not record.partial and self.work != self.path:
             new = self.work
             shutil.rmtree(self.path / PARTS, ignore_errors=True)
-            # Whoever is killed here does it all again: the new run is whole until its spec has moved, the last of all.
+            # If the process is killed here, all of this is repeated: the spec, moved last, keeps the new run complete.
             for name in _FILES:
                 if not (new / name).is_file():
                     (self.path / name).unlink(missing_ok=True)
@@ -207,7 +207,7 @@ class RunFolder:
             _remove_if_empty(new)
 
     def _save(self, record: Record, path: Path, *, announce: bool = True) -> bool:
-        """Write a record; whether it is large, which the user is told."""
+        """Write a record, and tell the user if it is large; returns whether it is."""
         large = self.tell is not None and record.nbytes > _LARGE
         if self.tell is not None and large and announce:
             self.tell(f"writing a record of {in_bytes(record.nbytes)}, before compression, to {path}")
@@ -218,18 +218,18 @@ class RunFolder:
         return [name for name in (SPEC, RECORD, TABLE, CURVES) if not (self.path / name).is_file()]
 
     def pose_again(self) -> Posed:
-        """Make again what an earlier run has learned, from the same files as then.
+        """Rebuild the problem of an earlier run from the same files.
 
         Raises
         ------
         RecordError
-            If a file that the spec names was changed since.
+            If a file that the spec names has changed.
         """
         self._check_files()
         return self.spec.pose(self.tell)
 
     def _plan_again(self) -> Plan:
-        """The plan of a run that began earlier, from the same files as then."""
+        """The plan of an earlier run, from the same files."""
         self._check_files()
         return self.spec.plan(self.tell)
 
@@ -245,12 +245,12 @@ class RunFolder:
                 ) from error
             if not fine:
                 raise RecordError(
-                    f"{file}: was changed since the run began, so the walks would not fit together; restore it, or run "
+                    f"{file}: has changed since the run began, so the walks would not match; restore it, or run "
                     "the spec again with --force"
                 )
 
     def _inputs(self) -> dict[str, str]:
-        """The SHA-256 of the files that the spec names, when the run began."""
+        """The SHA-256, at the start of the run, of the files that the spec names."""
         try:
             files = json.loads((self.work / INPUTS).read_text(encoding="utf-8"))["files"]
             return {str(name): str(sha) for name, sha in files.items()}
@@ -258,25 +258,25 @@ class RunFolder:
             raise RecordError(f"{self.work / INPUTS}: is missing or damaged; run the spec again with --force") from None
 
     def _parts(self) -> list[Record]:
-        """The records of the first walks, as far as there are any."""
+        """The records of the walks so far."""
         files = {int(file.stem): file for file in (self.work / PARTS).glob("*.npz") if file.stem.isdecimal()}
         if sorted(files) != list(range(len(files))):
             raise RecordError(f"{self.work / PARTS}: a file is missing before {max(files):02d}.npz; restore it")
         parts = [Record.load(files[number]) for number in sorted(files)]
         if any(part.provenance.pop("spec", None) != self.spec.text for part in parts):
             raise RecordError(
-                f"{self.work / SPEC}: was changed since the run began, so the walks would not fit together; run it "
+                f"{self.work / SPEC}: has changed since the run began, so the walks would not match; run it "
                 "again with --force"
             )
         if parts and parts[-1].partial and parts[-1].continuation is None:
-            why = parts.pop().provenance.get("not_resumable", "it lacks what that takes")
+            why = parts.pop().provenance.get("not_resumable", "it lacks the state needed to resume")
             if self.tell is not None:
                 self.tell(f"{files[len(parts)]}: cannot be resumed ({why}); this walk starts again")
         return parts
 
 
 def _try_runtime(spec: Spec, plan: Plan) -> None:
-    """Make the first walks ready, so that a missing graphics card is found before anything is written."""
+    """Prepare the first walks, so that a missing GPU is found before anything is written."""
     from freewalk.runtimes import runtime_for
 
     jobs = list(plan.jobs.values())
@@ -284,7 +284,7 @@ def _try_runtime(spec: Spec, plan: Plan) -> None:
         plan.problem.admit(np.atleast_2d(plan.problem.initial(1, plan.options["seed"]))[0])
     except FreewalkError as error:
         raise SpecError(f"{spec.source}: [problem]: {error}") from error
-    several = [job for job in jobs if job.tokens > 1]  # what not every runtime can do
+    several = [job for job in jobs if job.tokens > 1]  # not every runtime supports several tokens
     try:
         for job in dict.fromkeys([jobs[0], *several]):
             runtime_for(plan.options["runtime"], job.objective, job.phases).engine(job)
@@ -293,7 +293,7 @@ def _try_runtime(spec: Spec, plan: Plan) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what a run writes, and nothing else, in an order in which what is left can be resumed at any moment."""
+    """Remove the files of a run, and nothing else, in an order that keeps the rest resumable at any moment."""
     for file in sorted((folder / PARTS).glob("*.npz"), reverse=True):
         file.unlink(missing_ok=True)
     shutil.rmtree(folder / PARTS, ignore_errors=True)
@@ -302,7 +302,7 @@ def _clear(folder: Path) -> None:
 
 
 def _is_bare(folder: Path, run: Path | None = None) -> bool:
-    """Whether a killed process left a folder: before a spec was in it, or once all files were those of a `run`."""
+    """Whether a folder is the remains of a killed process: without a spec, or with all files moved to a `run`."""
     if folder.is_symlink() or not folder.is_dir():
         return False
 
@@ -317,7 +317,7 @@ def _is_bare(folder: Path, run: Path | None = None) -> bool:
 
 
 def _share(file: Path, place: Path) -> None:
-    """Put a file in another place as well, without copying it where the file system can do that."""
+    """Make a file available in another place too: as a hard link if the file system allows it, else as a copy."""
     with replacing(place) as temporary:
         try:
             temporary.unlink()
@@ -327,7 +327,7 @@ def _share(file: Path, place: Path) -> None:
 
 
 def _clear_if_empty(folder: Path) -> None:
-    """Leave no trace where nothing was computed, so that the same command can be given again."""
+    """Remove the folder if nothing was computed, so that the same command can be repeated."""
     if folder.is_dir() and not any((folder / PARTS).glob("*.npz")) and not (folder / RECORD).exists():
         _clear(folder)
         _remove_if_empty(folder)
@@ -340,7 +340,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 @contextmanager
 def unbroken() -> Iterator[None]:
-    """Let a Ctrl-C or SIGTERM wait until the block is done."""
+    """Delay Ctrl-C and SIGTERM until the block is done."""
     with held() as stop:
         yield
     stop.act()

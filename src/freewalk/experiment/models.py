@@ -1,4 +1,4 @@
-"""Modules of PyTorch as a spec names them: described here without it, made when the data are known."""
+"""PyTorch modules as specs name them: described here without PyTorch, created when the data are known."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from freewalk.experiment.own import blame
 
 __all__ = ["convolutional", "perceptron", "softmax"]
 
-#: What a module is told about the data, if it has a parameter of that name.
+#: The properties of the data that a module receives if it has a parameter of that name.
 SIZES = ("inputs", "outputs", "shape")
 
 
 @dataclass(frozen=True)
 class Model:
-    """A module that is not made yet, for it has to know the data first.
+    """A module to be created once the data are known.
 
     Attributes
     ----------
     name
-        One of those that `freewalk.torch.models` lists, or "module:Name".
+        A name that `freewalk.torch.models` lists, or "module:Name".
     values
         The parameters that the spec gives.
     where
-        How errors call the table.
+        The name of the table in error messages.
     make
-        The class or function of the user's; None for a listed one.
+        The user's class or function; None for a listed one.
     takes
-        Those of `SIZES` that this one takes.
+        The entries of `SIZES` that this module takes.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Model:
     takes: tuple[str, ...] = ()
 
     def module(self, data: Dataset, seed: int) -> Any:
-        """Make the module for some data; its first parameters are drawn from the seed.
+        """Create the module for some data; its initial parameters are drawn from the seed.
 
         Raises
         ------
         MissingExtra
             If PyTorch is not installed.
         SpecError
-            If the data have no such form, or code of the user's fails or makes something else.
+            If the data have the wrong shape, or user code fails or returns something else.
         """
         from freewalk.torch import models
 
@@ -65,8 +65,8 @@ class Model:
             return self._own(models.seeded(seed), values)
         if "shape" in self.takes and len(shape) != 3:
             raise SpecError(
-                f"{self.where}: {self.name} is for pictures, and a sample of {data.name} has shape {tuple(shape)}, "
-                "expected (channels, height, width); take perceptron"
+                f"{self.where}: {self.name} is for images, but a sample of {data.name} has shape {tuple(shape)}, "
+                "expected (channels, height, width); use perceptron"
             )
         try:
             return getattr(models, self.name)(**values, seed=seed)
@@ -85,7 +85,7 @@ class Model:
         except Exception as error:
             raise SpecError(f"{self.where}: {self.name} cannot use these values ({blame(error)})") from error
         if not isinstance(made, torch.nn.Module):
-            raise SpecError(f"{self.where}: {self.name} makes a {type(made).__name__}, expected a torch.nn.Module")
+            raise SpecError(f"{self.where}: {self.name} returns a {type(made).__name__}, expected a torch.nn.Module")
         return made
 
 
@@ -101,7 +101,7 @@ def softmax() -> Model:
 
 
 def perceptron(hidden: Sequence[int] = (32,)) -> Model:
-    """A multilayer perceptron with a rectifier behind each hidden layer.
+    """A multilayer perceptron with a ReLU after each hidden layer.
 
     Parameters
     ----------
@@ -117,14 +117,14 @@ def perceptron(hidden: Sequence[int] = (32,)) -> Model:
 
 
 def convolutional(channels: Sequence[int] = (8, 16), dropout: float = 0.0) -> Model:
-    """A convolutional network for pictures: layers of 3 × 3 filters, each followed by a rectifier and a halving.
+    """A convolutional network for images: layers of 3 × 3 filters, each followed by a ReLU and 2 × 2 pooling.
 
     Parameters
     ----------
     channels
-        How many filters each layer has.
+        The number of filters of each layer.
     dropout
-        The share of the last features that are dropped in training, from 0 to 0.99.
+        The dropout probability of the last features, from 0 to 0.99.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def convolutional(channels: Sequence[int] = (8, 16), dropout: float = 0.0) -> Mo
 
 
 def own_parameters(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """The parameters of a module of the user's, where a spec may leave out what the data say."""
+    """The parameters of a user's module; those that the data determine are optional."""
     return {
         name: parameter.replace(default=None) if name in SIZES and parameter.default is Parameter.empty else parameter
         for name, parameter in parameters.items()

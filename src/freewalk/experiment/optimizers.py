@@ -1,4 +1,4 @@
-"""Optimizers of PyTorch as a spec names them: described here without it."""
+"""PyTorch optimizers as specs name them: described here without PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from freewalk.schedules import Schedule
 __all__ = ["Optimizer"]
 
 
-def Optimizer(  # named as the class that it stands for, with which a test compares it
+def Optimizer(  # named like the class that it stands for; a test compares the two
     factory: str,
     options: Mapping[str, Any] | None = None,
     state: Literal["travels", "stays", "resets"] = "travels",
@@ -19,24 +19,24 @@ def Optimizer(  # named as the class that it stands for, with which a test compa
     weighted: bool = True,
     local_steps: int = 1,
 ) -> Rule:
-    """A step of a torch optimizer at each visit, with the gradient of the node times its weight.
+    """One step of a PyTorch optimizer per visit, with the gradient of the node times its weight.
 
     Parameters
     ----------
     factory
         The name of a class in `torch.optim`, such as "Adam".
     options
-        What it takes beside the parameters, such as { lr = 1e-3 }.
+        Its options, such as { lr = 1e-3 }.
     state
-        What becomes of momenta, squares and the like. "travels": they go with the model, and are counted in its bytes.
-        "stays": each node keeps those of each token. "resets": each visit begins without.
+        What happens to the optimizer's state, such as momenta. "travels": it is sent with the model and counted in its
+        bytes. "stays": each node keeps a state for each token. "resets": each visit starts without one.
     step
-        By what learning rates are multiplied: a number or a schedule.
+        A factor for all learning rates: a number or a schedule.
     weighted
-        Whether gradients are multiplied by the weights 1 / (n · target_v) of the kernel. An optimizer that normalises
-        gradients, such as Adam, undoes part of that.
+        Whether gradients are multiplied by the weights 1 / (n · target_v) of the kernel. Optimizers that normalise
+        gradients, such as Adam, partly undo that.
     local_steps
-        Steps at a node before the model moves on.
+        The number of steps at a node before the model moves on.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Classes of the user's own, named in a spec as "module:Name": importing one executes their code."""
+"""User classes, named in a spec as "module:Name"; importing one executes its code."""
 
 import importlib
 import importlib.util
@@ -28,7 +28,7 @@ BASES: dict[str, type] = {
     "rule": Rule,
     "schedule": Schedule,
 }
-#: What functions make, of which a spec can name one of the user's.
+#: What user functions that a spec names must return, by family.
 MADE: dict[str, str] = {
     "dataset": "a fw.data.Dataset",
     "model": "a torch.nn.Module",
@@ -39,12 +39,12 @@ Tell = Callable[[str], None]
 
 
 def is_own(family: str, name: Any, where: str) -> bool:
-    """Whether a kind names a class of the user's.
+    """Whether a kind names a class of the user.
 
     Raises
     ------
     SpecError
-        If it is meant to and cannot.
+        If the name looks like a class of the user but is not allowed or not valid.
 
     Examples
     --------
@@ -84,23 +84,23 @@ def names_in(values: Any) -> list[str]:
 
 @dataclass
 class Importer:
-    """Imports the classes that one spec names.
+    """Imports the classes that a spec names.
 
     Parameters
     ----------
     folder
-        Where modules are looked for first: the folder of the spec.
+        The folder that is searched first for modules: that of the spec.
     source
-        How the spec is called.
+        The name of the spec in messages.
     tell
-        Told before code is executed, once for each module.
+        Called before code is executed, once per module.
 
     Attributes
     ----------
     classes
-        The classes that were imported.
+        The imported classes.
     makers
-        The functions and classes that were imported for what they make.
+        The imported functions and classes that create something.
     """
 
     folder: Path
@@ -110,7 +110,7 @@ class Importer:
     makers: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
     def find(self, family: str, name: str, where: str) -> type:
-        """The class "module:Name", which must be of a family.
+        """The class "module:Name", which must belong to a family.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class Importer:
         return self.classes[name]
 
     def find_maker(self, family: str, name: str, where: str) -> Callable[..., Any]:
-        """The function or class "module:name", which makes something of a family of `MADE`.
+        """The function or class "module:name", which creates something of a family in `MADE`.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Importer:
             if not callable(found):
                 known = [key for key, value in vars(imported).items() if callable(value) and key[0] != "_"]
                 hint = suggestion(attribute, known, "it has") if known else "it has none"
-                expected = f"one that makes {MADE[family]}"
+                expected = f"one that returns {MADE[family]}"
                 raise SpecError(
                     f"{where}: {module} has no function or class {attribute!r}, expected {expected}; {hint}"
                 )
@@ -164,10 +164,10 @@ class Importer:
             if here is not None and (origin is None or not Path(origin).exists() or not here.samefile(origin)):
                 other = origin or "built in"
                 raise SpecError(
-                    f"{where}: {here} is not imported, since {module} is another module already ({other}); rename it"
+                    f"{where}: {here} is not imported, since another module is named {module} ({other}); rename it"
                 )
             return loaded
-        known = importlib.util.find_spec(parts[0])  # for a module in a package this does not import the package
+        known = importlib.util.find_spec(parts[0])  # does not import the package of a module
         place = here or (known and (known.origin or "a package without a file"))
         if place is None:
             raise SpecError(
@@ -177,7 +177,7 @@ class Importer:
             self.tell(f"importing {module} ({place}), named in {self.source}")
         folder = str(self.folder.resolve())
         sys.path.insert(0, folder)
-        importlib.invalidate_caches()  # the file may be younger than Python's list of its folder
+        importlib.invalidate_caches()  # the file may be newer than Python's cache of its folder
         try:
             return importlib.import_module(module)
         except (Exception, SystemExit) as error:
@@ -185,11 +185,11 @@ class Importer:
         finally:
             sys.path.remove(folder)
             if folder not in sys.path:
-                sys.path.append(folder)  # for what its functions import later, behind everything else
+                sys.path.append(folder)  # last in the path, for imports that its functions make later
 
 
 def blame(error: BaseException) -> str:
-    """What went wrong in code that is not ours, and where, on one line.
+    """One line on what failed in code that is not ours, and where.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a spec describes, made and checked: nothing in it can be wrong any more."""
+"""The contents of a spec, created and checked, ready to run."""
 
 import hashlib
 from dataclasses import dataclass, field, replace
@@ -26,26 +26,26 @@ from freewalk.runtimes import Job
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a spec describes.
+    """The contents of a spec, ready to run.
 
     Attributes
     ----------
     problem
-        What is learned.
+        The objective to learn.
     walks
-        The phases of each walk, by its label.
+        The phases of each walk, by label.
     options
-        The other arguments of `learn`, but for the tokens.
+        The other arguments of `learn`, except the tokens.
     designs
         The designs of these phases.
     files
         The SHA-256 of each file that was read, by its path as the spec writes it.
     classes
-        The classes of the user's own that were imported.
+        The imported classes of the user.
     tokens
-        The tokens of each walk, by its label, as `learn` takes them.
+        The tokens of each walk, by label, as `learn` takes them.
     origin
-        Where the data come from, and which samples are held out, if they are those of a data set.
+        The origin of the data and the held-out samples, if they come from a data set.
     """
 
     problem: Objective
@@ -59,7 +59,7 @@ class Plan:
 
     @property
     def graph(self) -> Graph:
-        """Where the walks walk."""
+        """The graph of the walks."""
         return next(iter(self.walks.values()))[0].kernel.graph
 
     @property
@@ -74,13 +74,13 @@ class Plan:
         return Job(self.problem, tuple(phases), self.options["seed"], precision, count)
 
     def options_of(self, label: str) -> dict[str, Any]:
-        """What `learn` takes for one of the walks; tokens that have nodes of their own start there."""
+        """The arguments of `learn` for one walk; tokens with their own nodes start there."""
         tokens = self.tokens.get(label, 1)
         start = None if isinstance(tokens, str) else self.options["start"]
         return {**self.options, "tokens": tokens, "start": start}
 
     def starts(self, label: str) -> NDArray[np.int32]:
-        """The first node of each token of one of the walks: token t of replica w is number w · tokens + t."""
+        """The initial node of each token of a walk: token t of replica w has the number w · tokens + t."""
         return _nodes(self, label)
 
     @property
@@ -95,8 +95,8 @@ class Plan:
         for label, phases in self.walks.items():
             if len(phases) > 1:
                 raise FreewalkError(
-                    f"{label!r} has phases, expected one design and one rule, or a method: the step of a contestant is "
-                    "chosen for the whole run; leave it out"
+                    f"{label!r} has phases, expected one design and one rule, or a method: one step is chosen for the "
+                    "whole run; leave it out"
                 )
         return [
             Method(label, self.designs[label][0], phases[0].rule, self.tokens[label], phases[0].exchange)  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ class Plan:
 
 
 class Part(NamedTuple):
-    """A phase of a walk as the spec writes it, by family, and how errors call it."""
+    """A phase of a walk as written in the spec, by family, and its name in error messages."""
 
     where: str
     until: int | None
@@ -113,12 +113,12 @@ class Part(NamedTuple):
 
 
 def parts_of(tables: Tables, source: str) -> list[tuple[str, list[Part]]]:
-    """By walk: how errors call it, and its phases.
+    """For each walk, its name in error messages and its phases.
 
     Raises
     ------
     SpecError
-        If a walk has none of phases, a method, and a design with a rule, or several of them.
+        If a walk does not have exactly one of phases, a method, or a design with a rule.
     """
     values = {"walk": [{"label": walk.label} for walk in tables.walk]}
     listed = []
@@ -138,7 +138,7 @@ def parts_of(tables: Tables, source: str) -> list[tuple[str, list[Part]]]:
 
 
 def _check_parts(walk: Walk, where: str) -> None:
-    """Object to a walk that says too little or too much."""
+    """Reject a walk with missing or conflicting keys."""
     given = _given(walk, "design", "rule", "exchange")
     if walk.phase and walk.method is not None:
         raise SpecError(f"{where} has phases as well as a method; leave one of them out")
@@ -147,7 +147,7 @@ def _check_parts(walk: Walk, where: str) -> None:
         raise SpecError(f"{where} has phases as well as {words}; each phase names its own")
     if walk.method is not None and (given or walk.tokens is not None):
         other = next(iter(given), "tokens")
-        raise SpecError(f"{where} has a method as well as the key {other!r}; a method says that itself")
+        raise SpecError(f"{where} has a method as well as the key {other!r}; a method sets that itself")
     if not walk.phase and walk.method is None and not {"design", "rule"} <= given.keys():
         missing = "rule" if "design" in given else "design"
         raise SpecError(f"{where} needs the key {missing!r}, or a method, or tables [[walk.phase]]")
@@ -158,16 +158,16 @@ def _given(table: Any, *families: str) -> dict[str, dict[str, Any]]:
 
 
 def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
-    """Make everything that a spec names, and check that it fits together.
+    """Create everything that a spec names, and check that it fits together.
 
     Parameters
     ----------
     tables
         The spec.
     source
-        How errors call it.
+        Its name in error messages.
     importer
-        Imports the classes of the user's own that it names; its folder is also where files are.
+        Imports the user classes that the spec names; files are relative to its folder.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
 
 
 class Posed(NamedTuple):
-    """What a spec asks to learn: the graph, the objective, and where its data come from."""
+    """The problem of a spec: the graph, the objective and the origin of its data."""
 
     graph: Graph
     problem: Objective
@@ -210,7 +210,7 @@ class Posed(NamedTuple):
 
 
 def make_problem(tables: Tables, source: str, importer: Importer) -> Posed:
-    """Make what is learned alone, without any walk; parameters and errors as for `make_plan`."""
+    """Create the problem alone, without the walks; parameters and errors as for `make_plan`."""
     graph = catalogue.build("graph", tables.graph, f"{source}: [graph]", importer)
     origin = Origin()
     given = {"n": graph.n, "graph": graph, "origin": origin}
@@ -218,7 +218,7 @@ def make_problem(tables: Tables, source: str, importer: Importer) -> Posed:
 
 
 class _Made(NamedTuple):
-    """What a walk consists of; each list has an entry per phase."""
+    """The parts of a walk; each list has one entry per phase."""
 
     label: str | None
     until: list[int | None]
@@ -246,7 +246,7 @@ def _made(walk: Walk, parts: list[Part], importer: Importer) -> _Made:
 
 
 def _add(plan: Plan, label: str | None, made: _Made, graph: Graph, steps: int) -> str:
-    """Put a walk into the plan; returns its label."""
+    """Add a walk to the plan; returns its label."""
     from freewalk import entering
 
     label = label or made.label
@@ -259,13 +259,13 @@ def _add(plan: Plan, label: str | None, made: _Made, graph: Graph, steps: int) -
     count = entering.tokens(made.tokens, graph)
     name = label or label_of(phases, count)
     if name in plan.walks:
-        raise SpecError(f"another [[walk]] is called {name!r} as well; give each a label of its own")
+        raise SpecError(f"another [[walk]] is also called {name!r}; give each its own label")
     plan.walks[name], plan.designs[name], plan.tokens[name] = phases, made.designs, made.tokens
     return name
 
 
 def _kernel(design: Design, graph: Graph, problem: Objective, label: str | None) -> Kernel:
-    """A design on a graph; one of the user's own may fail in its own way."""
+    """The kernel of a design on a graph; a user's design may raise any error."""
     try:
         return kernel_of(design, graph, problem, label)
     except FreewalkError:
@@ -277,7 +277,7 @@ def _kernel(design: Design, graph: Graph, problem: Objective, label: str | None)
 
 
 def _check_run(run: Run, plan: Plan) -> None:
-    """What `learn` would object to, before any of the walks."""
+    """Check what `learn` would reject, before any walk starts."""
     from freewalk import continuation, entering
     from freewalk.runtimes import runtime_for
 
@@ -309,7 +309,7 @@ def _nodes(plan: Plan, label: str) -> NDArray[np.int32]:
 
 
 def _check_exchanges(plan: Plan, label: str) -> None:
-    """Try the exchanges of a walk; one of the user's own may fail in its own way."""
+    """Try the exchanges of a walk; a user's exchange may raise any error."""
     from freewalk import entering
 
     job = plan.jobs[label]
@@ -325,12 +325,12 @@ def _check_exchanges(plan: Plan, label: str) -> None:
 
 
 def files_of(tables: Tables) -> list[str]:
-    """The files that a spec names, as it writes them."""
+    """The files that a spec names, as written there."""
     named = [tables.graph.get("path") if tables.graph.get("kind") == "read" else None, tables.problem.get("data")]
     return [name for name in named if isinstance(name, str)]
 
 
 def digest(file: Path) -> str:
-    """The SHA-256 of a file, by which a changed one is known."""
+    """The SHA-256 of a file, to detect changes."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

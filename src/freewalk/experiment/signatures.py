@@ -1,4 +1,4 @@
-"""What a signature says about parameters: types that pydantic checks, the same in words, and their explanations."""
+"""What signatures say about parameters: types for pydantic to check, the types in words, and descriptions."""
 
 import inspect
 import re
@@ -22,10 +22,10 @@ from freewalk.experiment.models import Model
 from freewalk.experiment.tables import Whole, as_toml
 from freewalk.schedules import Schedule
 
-#: Makes what a table asks for that stands in place of a parameter: called with its family, the table and its place.
+#: Creates the object that a nested table describes; called with its family, the table and its location.
 Nested = Callable[[str, Mapping[str, Any], str], Any]
 
-# What may stand in place of a parameter.
+# The tables that may be given for a parameter.
 FAMILIES: dict[str, type] = {
     "schedule": Schedule,
     "design": Design,
@@ -76,7 +76,7 @@ def _evaluated(annotation: Any, scopes: Iterable[dict[str, Any]]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """What something that a spec can ask for takes.
+    """The parameters of something that a spec can name.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Signature:
             name: (Required if parameter.default is parameter.empty else NotRequired)[_type(parameter.annotation)]
             for name, parameter in self.parameters.items()
         }
-        make: Any = TypedDict  # type checkers want to know its fields
+        make: Any = TypedDict  # type checkers would need its fields
         table = make("Table", fields)
         table.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
         return TypeAdapter(table)
@@ -118,21 +118,21 @@ class Signature:
         Parameters
         ----------
         values
-            As TOML gives them.
+            The values from TOML.
         where
-            How errors call their table.
+            The name of their table in error messages.
         nested
-            Makes what tables among the values ask for.
+            Creates the objects that nested tables describe.
 
         Returns
         -------
         dict
-            The values to pass: whole floats as whole numbers, tables as what they ask for.
+            The values to pass: integral floats as integers, tables as the objects they describe.
 
         Raises
         ------
         SpecError
-            In one sentence, about the first value that does not fit.
+            In one sentence, about the first invalid value.
         """
         try:
             found: dict[str, Any] = self._adapter.validate_python(
@@ -141,8 +141,8 @@ class Signature:
             return found
         except ValidationError as error:
             problems = error.errors(include_url=False)
-        # A mistyped name shows up twice, as unknown and as missing: the first says more. What is wrong within a table
-        # in place of a value is said there.
+        # A mistyped name is reported twice, as unknown and as missing; the first says more. Errors within a nested
+        # table are reported there.
         worst = min(problems, key=lambda problem: (problem["type"] != "extra_forbidden", problem["type"] == "missing"))
         inner = [problem.get("ctx", {}).get("error") for problem in problems]
         for stated in inner if worst["type"] != "extra_forbidden" else ():
@@ -168,7 +168,7 @@ class Signature:
 
 
 def _type(annotation: Any) -> Any:
-    """What pydantic is to check: plain types and lists of them; all else is left to those who take it."""
+    """The type for pydantic to check: plain types and lists of them; everything else is left to the receiver."""
     members = _members(annotation)
     if len(members) > 1:
         return reduce(or_, map(_type, members))
@@ -204,7 +204,7 @@ def _within(family: str) -> Callable[[Any, ValidationInfo], Any]:
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, with arrays, which are a union themselves, as one of them."""
+    """The members of a union, where arrays, which are unions themselves, count as one."""
     if get_origin(annotation) not in (Union, types.UnionType):
         return (annotation,)
     members = get_args(annotation)
@@ -212,14 +212,14 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def family_of(annotation: Any) -> str | None:
-    """The family of things of which a parameter takes one, such as "schedule" or "design", or None."""
+    """The family of a parameter that takes a nested table, such as "schedule" or "design", or None."""
     if not isinstance(annotation, type):
         return None
     return next((family for family, base in FAMILIES.items() if issubclass(annotation, base)), None)
 
 
 def in_words(annotation: Any) -> str:
-    """A type as errors and lists name it; "" where any value may do.
+    """A type in words, for errors and lists; "" if any value is allowed.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def _one_in_words(annotation: Any) -> str:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return " or ".join(map(repr, arguments))
-    if origin is tuple:  # checked by those who take it, who may take more
+    if origin is tuple:  # checked by the receiver, which may accept more
         return "a list"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a table"
@@ -249,7 +249,7 @@ def _one_in_words(annotation: Any) -> str:
 
 
 def explanations(documented: Any) -> dict[str, str]:
-    """What a numpydoc docstring says about each parameter.
+    """The description of each parameter in a numpydoc docstring.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A spec: one TOML file that says what to run, and the run that it describes."""
+"""A spec: a TOML file that says what to run, and the run that it describes."""
 
 import json
 import os
@@ -17,22 +17,22 @@ from freewalk.experiment.tables import Tables, read_tables
 from freewalk.record import Record, concat
 from freewalk.watching import MEASURES, Measuring
 
-#: Called with the label of the design under way, the steps done so far and the steps of all designs, and how many
-#: tokens of all walks make each step. A parameter `measures` gets what was last measured, by name: the primary measure
-#: and those of which more is better, as means over the walks.
+#: Called with the label of the current design, the steps done so far, the steps of all designs, and the number of
+#: tokens of all walks. A parameter `measures` receives the last measurements by name: the primary measure and those of
+#: which more is better, averaged over the walks.
 Progress = Callable[..., None]
-#: Called with the number of a walk and its record: as soon as there is one, and with partial ones before that.
+#: Called with the number of a walk and its record: with partial records during the walk, then with the complete one.
 Keep = Callable[[int, Record], None]
 
-#: The copy of a spec in the folder of a run, and beside it where the files are that it names.
+#: The copy of a spec in the folder of a run, and the file with the locations of the files that it names.
 SPEC, INPUTS = "spec.toml", "inputs.json"
-_LARGEST = 10_000_000  # bytes of a spec
+_LARGEST = 10_000_000  # bytes of the largest spec
 
 check = Checks(SpecError)
 
 
 class _Walk(NamedTuple):
-    """A walk of a spec, and what there is of it already."""
+    """A walk of a spec, and its record so far."""
 
     number: int
     label: str
@@ -46,13 +46,13 @@ class Spec:
     Attributes
     ----------
     text
-        The file as it was written.
+        The text of the file.
     source
-        How errors call it.
+        Its name in error messages.
     tables
-        What it says.
+        Its contents.
     folder
-        Where the files and modules are that it names.
+        The folder of the files and modules that it names.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Spec:
 
     @property
     def name(self) -> str:
-        """Its name, or else that of its file."""
+        """Its name, or that of its file."""
         return self.tables.name or Path(self.source).stem
 
     @property
@@ -72,16 +72,16 @@ class Spec:
 
     @property
     def code(self) -> list[str]:
-        """The classes of the user's own that it names, as "module:Name"."""
+        """The user classes that it names, as "module:Name"."""
         return own.names_in(self.tables.model_dump())
 
     @property
     def must_be_planned(self) -> bool:
-        """Whether also a run of which a record has every walk needs what the spec names: code, a data set."""
+        """Whether even a run whose walks are all recorded needs what the spec names: code, a data set."""
         return bool(self.code) or isinstance(self.tables.problem.get("data"), dict)
 
     def replaced(self, **options: str | int) -> "Spec":
-        """The same spec with other options in its table [run], also in its text, whose comments and layout stay.
+        """The same spec with other options in its table [run]; its text is changed too, keeping comments and layout.
 
         Raises
         ------
@@ -103,14 +103,14 @@ class Spec:
         return parse(document.as_string(), self.source, self.folder)
 
     def plan(self, tell: own.Tell | None = None) -> Plan:
-        """Make everything that the spec names, and check that it fits together.
+        """Create everything that the spec names, and check that it fits together.
 
-        Classes of the user's own are imported, which executes their code: plan no spec that you do not trust.
+        User classes are imported, which executes their code: do not plan a spec that you do not trust.
 
         Parameters
         ----------
         tell
-            Told about each module before it is imported.
+            Called with a message before each module is imported.
 
         Raises
         ------
@@ -120,11 +120,11 @@ class Spec:
         return make_plan(self.tables, self.source, own.Importer(self.folder, self.source, tell))
 
     def pose(self, tell: own.Tell | None = None) -> Posed:
-        """Make what is learned alone: the graph, the objective and its data; parameters and errors as for `plan`."""
+        """Create the problem alone: the graph, the objective and its data; parameters and errors as for `plan`."""
         return make_problem(self.tables, self.source, own.Importer(self.folder, self.source, tell))
 
     def check(self) -> None:
-        """Check every name in the spec, without making or importing anything.
+        """Check every name in the spec, without creating or importing anything.
 
         Raises
         ------
@@ -148,31 +148,32 @@ class Spec:
         done: Sequence[Record] = (),
         keep: Keep | None = None,
     ) -> Record:
-        """Run every walk, one after the other, and put their records side by side.
+        """Run all walks, one after the other, and concatenate their records.
 
         Parameters
         ----------
         progress
-            Called a few times a second.
+            Called a few times per second.
         plan
-            What `plan` made, where that was done before.
+            The result of `plan`, if it was called before.
         done
             Records of the first walks from an earlier run; the last of them may be partial.
         keep
-            Called with each record as soon as there is one, and while a walk is under way with its partial record as
-            often as `[run] checkpoint` says.
+            Called with each record as soon as it is complete, and during a walk with its partial record, as often as
+            `[run] checkpoint` says.
 
         Returns
         -------
         Record
-            By `design`. After Ctrl-C it holds the walks so far, the last of them perhaps in part, and is partial.
+            With the dimension `design`. After Ctrl-C it is partial: it holds the walks so far, the last one perhaps
+            incomplete.
 
         Raises
         ------
         SpecError
             If the spec cannot be run.
         KeyboardInterrupt
-            If there is nothing yet to return.
+            If there is nothing to return yet.
         """
         if plan is None and (len(done) < len(self.tables.walk) or self.must_be_planned):
             plan = self.plan()
@@ -216,7 +217,7 @@ class Spec:
             record = walk.earlier
             if record.partial and plan is None:
                 record = resume(record, **watch)
-            elif record.partial and plan is not None:  # what the record does not hold, the plan has made again
+            elif record.partial and plan is not None:  # the plan has rebuilt what the record does not hold
                 problem = None if plan.problem.stored else plan.problem
                 rules = [phase.rule for phase in plan.walks[walk.label]]
                 code = [None if rule is None or rule.stored else rule for rule in rules]
@@ -229,7 +230,7 @@ class Spec:
         return record
 
     def _checkpoints(self, walk: _Walk, keep: Keep | None) -> dict[str, Any]:
-        """How `learn` is told to keep what it has from time to time."""
+        """The arguments with which `learn` saves partial records."""
         if keep is None or self.tables.run.checkpoint == 0:
             return {}
 
@@ -242,7 +243,7 @@ class Spec:
     def _teller(
         self, progress: Progress | None, plan: Plan | None, walk: _Walk, records: Sequence[Record]
     ) -> Measuring | None:
-        """What tells of one walk how far all of them are, given the records of those before."""
+        """A progress callback for one walk that reports the progress of all, given the records of earlier ones."""
         if progress is None:
             return None
         run = self.tables.run
@@ -258,7 +259,7 @@ class Spec:
 
 
 def _tokens_and_shown(plan: Plan | None, walk: _Walk) -> tuple[int, list[str]]:
-    """The tokens of a walk, and the names of the measures to show: the primary one first."""
+    """The tokens of a walk, and the measures to show, the primary one first."""
     if plan is not None:
         problem = plan.problem
         return plan.jobs[walk.label].tokens, list(dict.fromkeys((problem.primary, *problem.rising)))
@@ -271,17 +272,17 @@ def _tokens_and_shown(plan: Plan | None, walk: _Walk) -> tuple[int, list[str]]:
 
 
 def _labels(tables: Tables, done: Sequence[Record]) -> list[str]:
-    """What the walks of a run are called in its tables, where nothing needs to be planned any more."""
+    """The labels of the walks of a run that needs no more planning."""
     return [walk.label or record.label for walk, record in zip(tables.walk, done, strict=True)]
 
 
 def load(path: str | os.PathLike[str]) -> Spec:
-    """Read and check a spec. Nothing that it names is imported or read before it is run.
+    """Read and check a spec. Nothing that it names is imported or read until it is run.
 
     Parameters
     ----------
     path
-        A TOML file; `freewalk example` prints one that explains itself.
+        A TOML file; `freewalk example` prints a commented one.
 
     Returns
     -------
@@ -314,7 +315,7 @@ def load(path: str | os.PathLike[str]) -> Spec:
 
 
 def parse(text: str, source: str = "spec", folder: Path = Path()) -> Spec:
-    """Check a spec that is already a text; paths in it are relative to `folder`. See `load`."""
+    """Check a spec given as text; paths in it are relative to `folder`. See `load`."""
     check.text("parse", "source", source)
     check.instance(source, "text", text, str, "a spec as a text in TOML; experiment.load reads a file")
     try:
@@ -330,12 +331,12 @@ def parse(text: str, source: str = "spec", folder: Path = Path()) -> Spec:
 
 
 def provenance_of(folder: Path, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """What a record says about the files that it comes from, given their SHA-256."""
+    """The provenance of a record: the files it depends on, with their SHA-256."""
     return {name: {"path": str((folder / name).resolve()), "sha256": sha} for name, sha in files.items()}
 
 
 def _folder_of(file: Path) -> Path:
-    """Where the files are that a spec names: its folder or, for a copy in the folder of a run, that of the original."""
+    """The folder of the files that a spec names: its own or, for a copy in the folder of a run, the original's."""
     try:
         inputs = json.loads((file.parent / INPUTS).read_text(encoding="utf-8")) if file.name == SPEC else {}
         return Path(inputs["folder"])

@@ -1,4 +1,4 @@
-"""The structure of a spec, checked by pydantic, and what is wrong with it in plain words."""
+"""The structure of a spec, checked by pydantic, with errors in plain words."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from freewalk.checks import LARGEST, LAST_SEED, show, suggestion
 from freewalk.errors import SpecError
 
-# TOML reads 1e5 as a float; as a count it is meant as a whole number.
+# TOML reads 1e5 as a float; a count of 1e5 means an integer.
 _as_whole = BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
 Whole = Annotated[int, _as_whole]
 Count = Annotated[Whole, Field(ge=1, le=LARGEST)]
@@ -31,14 +31,14 @@ _A_METHOD = 'a table such as { kind = "fedavg", step = 0.01, local_steps = 5 }'
 
 
 class Table(BaseModel):
-    """A table of a spec: no other keys, and no value that is nearly of the right type."""
+    """A table of a spec: no other keys, and no implicit type conversion."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-# In every table below the description of a field is what an error says was expected.
+# In the tables below, the description of a field is what errors say was expected.
 class Run(Table):
-    """How long, how often and where: the arguments of `learn`, and how often a run is saved meanwhile."""
+    """The arguments of `learn`: how long, how often and where; and how often a run is saved."""
 
     steps: Count = Field(description=_A_COUNT)
     walks: Count = Field(1, description=_A_COUNT)
@@ -51,11 +51,9 @@ class Run(Table):
         None, description='the name of a runtime, or a table such as { kind = "Torch", device = "cuda" }'
     )
     precision: str | None = Field(None, description='"float64" or "float32"')
-    paths: Whole | list[Whole] = Field(0, description="how many walks keep their path, or a list of which")
+    paths: Whole | list[Whole] = Field(0, description="the number of walks that keep their path, or a list of walks")
     goal: dict[str, float] | None = Field(None, description="a table such as { accuracy = 0.95 }")
-    checkpoint: float = Field(
-        60.0, ge=0, allow_inf_nan=False, description="the seconds between two checkpoints, or 0: none"
-    )
+    checkpoint: float = Field(60.0, ge=0, allow_inf_nan=False, description="the seconds between saves, or 0 for none")
 
 
 class Phase(Table):
@@ -68,7 +66,7 @@ class Phase(Table):
 
 
 class Walk(Table):
-    """A design and a rule, or in their place a method or phases."""
+    """A design and a rule, or a method or phases instead."""
 
     label: Label | None = Field(None, description="a text of up to 200 letters, without control characters")
     design: Part | None = Field(None, description=_A_DESIGN)
@@ -82,7 +80,7 @@ class Walk(Table):
 
 
 class Budget(Table):
-    """What the search for a step may spend on each contestant of a comparison; what is left out is as in `Budget`."""
+    """The budget of the search for a step, per method of a comparison; defaults are those of `Budget`."""
 
     runs: Count | None = Field(None, description=_A_COUNT)
     updates: Count | None = Field(None, description=_A_COUNT)
@@ -90,16 +88,16 @@ class Budget(Table):
 
 
 class Compare(Table):
-    """What `freewalk compare` takes beside [run]; what is left out is as in `fw.compare`."""
+    """The options of `freewalk compare` besides [run]; defaults are those of `fw.compare`."""
 
-    goal: float | None = Field(None, description="a number > 1, by which the optimum is multiplied")
+    goal: float | None = Field(None, description="a number > 1, as a multiple of the optimum")
     most: Count | None = Field(None, description=_A_COUNT)
     keep_steps: bool | None = Field(None, description="true or false")
     budget: Budget | None = Field(None, description="a table such as { runs = 40, updates = 50_000_000, walks = 16 }")
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is given."""
+        """The options that are set."""
         return self.model_dump(exclude_none=True)
 
 
@@ -144,13 +142,13 @@ def read_tables(values: dict[str, Any], source: str) -> Tables:
         return Tables.model_validate(values)
     except ValidationError as error:
         problems = error.errors(include_url=False)
-    # A mistyped key shows up twice, as unknown and as missing: the first says more.
+    # A mistyped key is reported twice, as unknown and as missing; the first says more.
     worst = min(problems, key=lambda problem: (problem["type"] != "extra_forbidden", problem["type"] == "missing"))
     raise SpecError(f"{source}: {_in_words(worst['type'], worst['loc'], worst['input'], values)}")
 
 
 def place(path: Sequence[str | int], values: dict[str, Any]) -> str:
-    """What a table is called in an error: the way it is written in the file.
+    """The name of a table in an error: as it is written in the file.
 
     Examples
     --------
@@ -174,7 +172,7 @@ def _in_words(problem: str, path: Sequence[str | int], got: Any, values: dict[st
     """One problem that pydantic found, as a sentence."""
     table: type[Table] = Tables
     depth = 0
-    # Follow the path down to the field; what lies below it (members of a union, items of a list) says no more.
+    # Follow the path down to the field; levels below it (members of a union, items of a list) add nothing.
     children: dict[str | int, type[Table]] = {
         "run": Run,
         "walk": Walk,
@@ -199,5 +197,5 @@ def _in_words(problem: str, path: Sequence[str | int], got: Any, values: dict[st
 
 
 def as_toml(value: Any) -> str:
-    """A wrong value as a message shows it."""
+    """A wrong value, formatted for a message."""
     return str(value).lower() if isinstance(value, bool) else show(value)

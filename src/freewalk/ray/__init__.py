@@ -1,1 +1,1 @@
-"""What it takes to work on a Ray cluster: join or start one, and send things to its workers. Only this imports Ray."""
+"""Work on a Ray cluster: join or start one, and send values to its workers. Only this package imports Ray."""

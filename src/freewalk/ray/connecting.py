@@ -1,4 +1,4 @@
-"""Join a Ray cluster, or start one on this machine; know before any work that its machines run the same versions."""
+"""Join a Ray cluster, or start one on this machine; check first that its machines run the same versions."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from freewalk.errors import FreewalkError, MissingExtra
 
 _check = Checks(FreewalkError)
 _LEAST_STORE = 2**28  # bytes of the object store that we start; untouched pages cost nothing
-_SHARE = 0.9  # of the shared memory that is free
-_LOOPBACK = "127.0.0.2"  # Ray puts an address that others can reach in the place of 127.0.0.1
+_SHARE = 0.9  # fraction of the free shared memory
+_LOOPBACK = "127.0.0.2"  # Ray replaces 127.0.0.1 by an address that others can reach
 _ANSWER = 10  # seconds that an address may take to answer
-_SECONDS = 60  # that a machine may take to say its versions
-# Ray reports usage to its makers unless told otherwise, warns of a default that it changes, and tells of errors twice.
+_SECONDS = 60  # that a machine may take to report its versions
+# By default Ray sends usage reports, warns about a changing default, and prints errors twice.
 _QUIET = dict.fromkeys(("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"), "0")
 _QUIET["RAY_IGNORE_UNHANDLED_ERRORS"] = "1"
 
 
 @dataclass
 class _Session:
-    """What this process knows about the cluster that it has joined."""
+    """The state of this process's connection to a cluster."""
 
-    started: int = 0  # bytes of the object store of a cluster that we started; 0: it is not ours
+    started: int = 0  # bytes of the object store of a cluster that we started; 0 if it is not ours
     address: str = ""
-    checked: frozenset[str] = frozenset()  # the machines whose versions are known to be ours
+    checked: frozenset[str] = frozenset()  # the machines whose versions match ours
 
 
 _session = _Session()
-_one_at_a_time = threading.RLock()  # points of a sweep may ask at once
+_one_at_a_time = threading.RLock()  # points of a sweep may call at the same time
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,21 @@ def ray_module() -> ModuleType:
         import ray
     except ImportError:
         raise MissingExtra("ray", "ray") from None
-    logging.getLogger("ray").setLevel(logging.ERROR)  # before `init`, which has its own say only once it is done
+    logging.getLogger("ray").setLevel(logging.ERROR)  # before `init`, which sets the level only at its end
     return ray  # type: ignore[no-any-return]
 
 
 def connect(address: str | None = None, room: int = 0) -> list[Machine]:
-    """Make sure that this process has a cluster to work on.
+    """Connect this process to a cluster.
 
     Parameters
     ----------
     address
-        Of a cluster, as "host:port", or "auto" for the one that this machine belongs to. None: the cluster that this
-        process has joined already or that $RAY_ADDRESS names, else one on this machine alone, started here and stopped
-        with the process.
+        The address of a cluster as "host:port", or "auto" for the one that this machine belongs to. Default: the
+        cluster that this process has already joined or that $RAY_ADDRESS names, else one on this machine alone, which
+        is started here and stopped with the process.
     room
-        How many bytes its object store must hold, where it is started here.
+        The bytes that its object store must hold, if it is started here.
 
     Returns
     -------
@@ -104,10 +104,10 @@ def connect(address: str | None = None, room: int = 0) -> list[Machine]:
 
 def _connect(ray: ModuleType, address: str | None, room: int) -> None:
     here = str(ray.get_runtime_context().gcs_address) if ray.is_initialized() else ""
-    if here != _session.address:  # somebody else has joined, or left
+    if here != _session.address:  # other code has joined or left a cluster
         _session.started, _session.address, _session.checked = 0, here, frozenset()
     if _session.started and address is None and (_session.started < room or not _answers(here)):
-        ray.shutdown()  # it is ours, and too small, or was ended
+        ray.shutdown()  # ours, but too small or shut down
     if not ray.is_initialized():
         _session.started, _session.checked = 0, frozenset()
         with _handlers_kept():
@@ -136,14 +136,14 @@ def versions() -> dict[str, str]:
 
 
 def _start(ray: ModuleType, room: int) -> int:
-    """A cluster of this machine alone: on loopback, without a dashboard; the bytes of its object store."""
+    """Start a cluster of this machine alone, on loopback, without a dashboard; returns the size of its object store."""
     free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 2**62
     store = int(max(_LEAST_STORE, room))
     if store > _SHARE * free:
         if room > _SHARE * free:
             raise FreewalkError(
                 f"Ray: its object store must hold {in_bytes(room)}, but the shared memory of this machine (/dev/shm) "
-                f"has {in_bytes(free)} left; make that larger, or use mapped files (fw.graphs.read)"
+                f"has {in_bytes(free)} left; enlarge it, or use mapped files (fw.graphs.read)"
             )
         store = int(_SHARE * free)
     try:
@@ -189,7 +189,7 @@ def _join(ray: ModuleType, address: str | None) -> None:
 
 
 def _answers(address: str) -> bool:
-    """Whether somebody listens there."""
+    """Whether anything listens at an address."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
@@ -199,7 +199,7 @@ def _answers(address: str) -> bool:
 
 
 def _is_same(address: str, other: str) -> bool:
-    """Whether two addresses are those of one place."""
+    """Whether two addresses are the same."""
     (host, _, port), (other_host, _, other_port) = address.rpartition(":"), other.rpartition(":")
     try:
         return port == other_port and (host == other_host or _resolved(host) & _resolved(other_host) != set())
@@ -208,14 +208,14 @@ def _is_same(address: str, other: str) -> bool:
 
 
 def _resolved(host: str) -> set[str]:
-    """The addresses of a host; of this machine all that it has."""
+    """The addresses of a host; for this machine, all of its addresses."""
     found = {str(info[4][0]) for info in socket.getaddrinfo(host.strip("[]"), None)}
     here = found & {"127.0.0.1", "::1"}
     return found | ({str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)} if here else set())
 
 
 def _check_versions(ray: ModuleType, nodes: list[dict[str, Any]]) -> None:
-    """Ask each machine, once, what it runs."""
+    """Ask each machine once for its versions."""
     new = [node for node in nodes if node["NodeID"] not in _session.checked and node["Resources"].get("CPU")]
     ours = versions()
     asked = {node["NodeID"]: _ask(ray, node["NodeID"]) for node in new}
@@ -224,7 +224,7 @@ def _check_versions(ray: ModuleType, nodes: list[dict[str, Any]]) -> None:
         try:
             theirs = ray.get(asked[node["NodeID"]], timeout=_SECONDS)
         except Exception as error:
-            raise FreewalkError(f"Ray: the machine {name} does not say what it runs: {_said(error)}") from error
+            raise FreewalkError(f"Ray: the machine {name} does not report its versions: {_said(error)}") from error
         _compare(name, ours, theirs)
     _session.checked |= {node["NodeID"] for node in new}
 
@@ -239,7 +239,7 @@ def _compare(name: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> N
 
 
 def _ask(ray: ModuleType, node: str) -> Any:
-    """A task on one machine that says its versions; it must not need freewalk to be there."""
+    """A task on one machine that returns its versions, even if freewalk is not installed there."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     def say() -> dict[str, str]:
@@ -255,7 +255,7 @@ def _ask(ray: ModuleType, node: str) -> Any:
                 found[package] = "(none)"
         return found
 
-    say.__module__ = "__main__"  # sent as it is, not by a name that may not be there
+    say.__module__ = "__main__"  # sent by value, because the module may not exist there
     task = ray.remote(say).options(
         num_cpus=0, max_retries=2, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
     )
@@ -274,9 +274,9 @@ def _said(error: Exception) -> str:
 
 @contextmanager
 def _sigterm_blocked() -> Iterator[None]:
-    """Processes that are started meanwhile do not react to SIGTERM, nor does Ray let them react to Ctrl-C.
+    """Processes started during the block ignore SIGTERM; Ray already makes them ignore Ctrl-C.
 
-    Whoever ends a job sends it to all processes, and this one would have no workers to get the walks from.
+    Job schedulers send SIGTERM to all processes; without its workers, this process could not fetch the walks.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -290,7 +290,7 @@ def _sigterm_blocked() -> Iterator[None]:
 
 @contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Ray puts a handler of its own for SIGTERM in the place of ours."""
+    """Restore our SIGTERM handler, which Ray replaces."""
     here = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if here else {}
     try:

@@ -1,8 +1,8 @@
-"""Send values to workers: arrays are stored once and mapped there; code of the user's goes along with its source.
+"""Send values to workers: arrays are stored once and mapped there; user code is sent with its source.
 
-Arrays of a job are views of each other (a graph and its table, samples and how an engine reads them). Pickled one by
-one they would be stored as often; here a view is sent as a view. Classes of a script, a notebook or a module beside it
-are sent by value, since workers cannot import them, and with their source, since they are compiled from it.
+The arrays of a job are views of each other (a graph and its table, samples and an engine's view of them). Pickled one
+by one, they would be stored several times; here a view is sent as a view. Classes of a script, a notebook or a local
+module are sent by value, since workers cannot import them, and with their source, since they are compiled from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from freewalk.mapping import is_mapped
 
 
 class Shipment(NamedTuple):
-    """A pickled value: the arrays in it lie apart, and so does the source of code that is sent by value."""
+    """A pickled value, with its arrays and the source of code sent by value kept separately."""
 
     pickled: bytes
     arrays: list[NDArray[np.uint8]]
@@ -38,7 +38,7 @@ class Shipment(NamedTuple):
 
 
 def pack(value: Any) -> Shipment:
-    """Make a value ready to be sent.
+    """Prepare a value for sending.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def pack(value: Any) -> Shipment:
 
 
 def unpack(sent: Shipment) -> Any:
-    """The value; its arrays are those of the shipment, and read-only where these are."""
+    """The value; its arrays are those of the shipment, read-only if these are."""
     for file, text in sent.sources.items():
         linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     return pickle.loads(sent.pickled, buffers=sent.arrays)
@@ -69,12 +69,12 @@ def _pickler_class() -> Any:
     from ray import cloudpickle
 
     class Pickler(cloudpickle.Pickler):
-        """Sends views as views, and notes the files of code that goes by value."""
+        """Sends views as views, and records the files of code sent by value."""
 
         def __init__(self, room: io.BytesIO, buffers: list[pickle.PickleBuffer]) -> None:
             super().__init__(room, protocol=5, buffer_callback=buffers.append)
             self.files: set[str] = set()
-            self.roots: dict[int, NDArray[Any]] = {}  # those that are sent, which keeps them alive
+            self.roots: dict[int, NDArray[Any]] = {}  # the arrays being sent, kept alive here
 
         def reducer_override(self, item: Any) -> Any:
             if isinstance(item, CodeType):
@@ -92,7 +92,7 @@ def _pickler_class() -> Any:
 
 
 def _root(array: NDArray[Any]) -> NDArray[Any]:
-    """The array whose memory this one looks at, if that is one that can be sent as it is; a mapped one as its place."""
+    """The array that owns this one's memory, if it can be sent as it is; a mapped array is sent by its location."""
     root: Any = array
     while type(root.base) is np.ndarray or is_mapped(root.base):
         root = root.base
@@ -107,7 +107,7 @@ def _view(
 
 @contextmanager
 def _own_modules_by_value() -> Iterator[None]:
-    """Classes and functions of modules that are not installed anywhere are sent by value."""
+    """Send classes and functions of modules that are not installed by value."""
     from ray import cloudpickle
 
     known = {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib", "purelib", "platlib")}

@@ -1,4 +1,4 @@
-"""Tasks of a cluster: what they are given, and what is said where one fails or none can run."""
+"""Tasks of a cluster: their options, and the errors if one fails or none can run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Any
 from freewalk.errors import FreewalkError
 from freewalk.ray.connecting import Machine
 
-_RETRIES = 16  # deaths of workers that a task survives
+_RETRIES = 16  # how many deaths of workers a task survives
 
 
 def task_options(cpus: int, cards: float) -> dict[str, Any]:
-    """How Ray is to run a task that may be run again elsewhere, to the same result."""
+    """Options for a task that may be rerun elsewhere, with the same result."""
     return {"num_cpus": cpus, "num_gpus": cards, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
 
 
 def slots(machines: Sequence[Machine], cpus: int, cards: float = 0) -> int:
-    """How many such tasks run at a time.
+    """The number of such tasks that run at a time.
 
     Raises
     ------
     FreewalkError
-        If none can: Ray would wait for a machine for ever.
+        If none can run: Ray would wait for a suitable machine forever.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def slots(machines: Sequence[Machine], cpus: int, cards: float = 0) -> int:
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """What was raised on a worker, with a word about where; what Ray itself objects to, in one line."""
+    """The error raised on a worker, with a note on where; an error of Ray itself, in one line."""
     from ray.exceptions import RayError, RayTaskError
 
     if isinstance(error, RayTaskError):

@@ -1,4 +1,4 @@
-"""Sweeps: a spec, keys that are varied in it, and every point computed once."""
+"""Sweeps: a spec, the keys to vary, and every point computed once."""
 
 from freewalk.sweeping.entry import sweep
 

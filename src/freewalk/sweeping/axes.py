@@ -1,17 +1,17 @@
-"""The table [sweep]: which keys take which values, each with each or together.
+"""The table [sweep]: the values of each key, in all combinations or zipped.
 
     [sweep]
     "graph.n" = [100, 300, 1000]                                     # a list
-    "problem.seed" = { from = 1, to = 10 }                           # every whole number, or every `step`
-    "walk.MHLJ.design.jump" = { from = 0.1, to = 0.9, points = 5 }   # evenly spaced, both ends included
+    "problem.seed" = { from = 1, to = 10 }                           # integers, spaced by `step` if given
+    "walk.MHLJ.design.jump" = { from = 0.1, to = 0.9, points = 5 }   # evenly spaced, including both ends
     "walk.*.rule.step" = { from = 1e-4, to = 1e-2, points = 5, log = true }
     "problem.noise" = { from = 0.1, to = 1.0, draws = 20, seed = 1 } # drawn at random
 
-    [[sweep.zip]]                                                    # these advance together
+    [[sweep.zip]]                                                    # these vary together
     "graph.n" = [100, 1000]
     "run.steps" = [2000, 20_000]
 
-Where `from` and `to` are whole numbers, so are the values; others are rounded to 12 digits, so that 0.1 + 0.2 is 0.3.
+If `from` and `to` are integers, so are the values; others are rounded to 12 digits, so that 0.1 + 0.2 is 0.3.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from freewalk.rng import SWEEP, WORDS, pick, words_of_use
 
 ZIP = "zip"
 _WORDS = ("from", "to", "step", "points", "draws", "log", "seed")
-_MOST = 1_000_000  # values of a key, and points of a sweep
+_MOST = 1_000_000  # the most values of a key, and points of a sweep
 _DIGITS = 12
 
 check = Checks(SpecError)
@@ -36,12 +36,12 @@ check = Checks(SpecError)
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys that advance together: one, or several that are zipped. A dimension of the result, named by the first.
+    """One key, or several zipped keys that vary together: a dimension of the result, named after the first.
 
     Attributes
     ----------
     values
-        By key, all of the same length.
+        The values of each key, all of the same length.
     drawn
         Whether the values were drawn at random.
 
@@ -64,24 +64,24 @@ class Axis:
         return len(self.values[self.name])
 
     def at(self, place: int) -> dict[str, Any]:
-        """What its keys are at one place."""
+        """The values of its keys at one position."""
         return {key: values[place] for key, values in self.values.items()}
 
 
 def read_axes(table: Mapping[str, Any], source: str) -> tuple[Axis, ...]:
-    """The axes of a sweep, in the order of its table; zipped ones last.
+    """The axes of a sweep, in the order of its table; zipped keys come last.
 
     Parameters
     ----------
     table
-        As TOML reads it; keys may be quoted or not.
+        The table as TOML reads it; keys may be quoted or not.
     source
-        How errors call the file.
+        The name of the file in error messages.
 
     Raises
     ------
     SpecError
-        If a value is no list or range, is empty or holds a value twice, or zipped ones differ in length.
+        If a value is not a list or range, is empty or contains a value twice, or zipped keys differ in length.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def read_axes(table: Mapping[str, Any], source: str) -> tuple[Axis, ...]:
         raise SpecError(f'{where} has no keys, expected at least one, such as "graph.n" = [100, 1000]')
     for key in keys:
         if keys.count(key) > 1:
-            raise SpecError(f"{where}: {key!r} is there twice, expected each key once")
+            raise SpecError(f"{where}: {key!r} occurs twice, expected each key once")
     total = math.prod(map(len, axes))
     if total > _MOST:
         raise SpecError(f"{where}: makes {total:,} points, expected up to {_MOST:,}; leave out some values")
@@ -128,7 +128,7 @@ def _axis(given: Mapping[str, Any], where: str) -> Axis:
     lengths = {key: len(values) for key, values in found.items()}
     if len(set(lengths.values())) > 1:
         words = ", ".join(f"{key!r} has {length}" for key, length in lengths.items())
-        raise SpecError(f"{where}: {words} values, expected the same number, since they advance together")
+        raise SpecError(f"{where}: {words} values, expected the same number, since they vary together")
     drawn = any(isinstance(value, Mapping) and "draws" in value for value in given.values())
     return Axis(found, drawn)
 
@@ -171,7 +171,7 @@ def _in_range(key: str, given: Mapping[str, Any], where: str) -> list[Any]:
     if len(ways) > 1:
         raise SpecError(f"{where}: has {' as well as '.join(map(repr, ways))}, expected one of them")
     if "seed" in given and ways != ["draws"]:
-        raise SpecError(f"{where}: has a seed and draws nothing; give draws = 10, or leave the seed out")
+        raise SpecError(f"{where}: has a seed but draws nothing; add draws = 10, or leave out the seed")
     if log and min(first, last) <= 0:
         raise SpecError(f"{where}: from = {first:g} and to = {last:g} with log = true, expected numbers > 0")
     if "draws" in given:
@@ -179,7 +179,7 @@ def _in_range(key: str, given: Mapping[str, Any], where: str) -> list[Any]:
     if "points" in given:
         return _spaced(check.whole(where, "points", given["points"], 2, _MOST), first, last, whole, log, where)
     if log:
-        raise SpecError(f"{where}: has log = true without points or draws; say how many, as in points = 5")
+        raise SpecError(f"{where}: has log = true without points or draws; add a number, as in points = 5")
     return _stepped(given, first, last, whole, where)
 
 
@@ -188,7 +188,7 @@ def _stepped(given: Mapping[str, Any], first: float, last: float, whole: bool, w
     if step == 0 or (last - first) / step < 0:
         raise SpecError(
             f"{where}: is an empty range (from = {given['from']}, to = {given['to']}, step = {step:g}), expected at "
-            "least one value; exchange the ends, or give the step the other sign"
+            "least one value; swap the ends, or change the sign of the step"
         )
     count = math.floor((last - first) / step + 1e-9) + 1
     if count > _MOST:
@@ -209,14 +209,14 @@ def _spaced(points: int, first: float, last: float, whole: bool, log: bool, wher
     rounded = [round(value) for value in values]
     if len(set(rounded)) < points:
         raise SpecError(
-            f"{where}: has {points} points between the whole numbers {first:g} and {last:g}, of which two round to "
-            f"the same; write {first:.1f} and {last:.1f} for numbers in between, or ask for fewer"
+            f"{where}: has {points} points between the whole numbers {first:g} and {last:g}, two of which round to "
+            f"the same; write {first:.1f} and {last:.1f} for numbers in between, or use fewer"
         )
     return list(rounded)
 
 
 def _drawn(key: str, given: Mapping[str, Any], ends: tuple[float, float, bool, bool], where: str) -> list[Any]:
-    """Random values, all different: those of a key and its seed; the first ones stay where more are asked for."""
+    """Distinct random values, determined by the key and the seed; a larger number of draws keeps the first ones."""
     first, last, whole, log = ends
     count = check.whole(where, "draws", given["draws"], 1, _MOST)
     seed = check.seed(where, given.get("seed", 0))
@@ -235,7 +235,7 @@ def _drawn(key: str, given: Mapping[str, Any], ends: tuple[float, float, bool, b
         drawn = _between(first, last, share, log)
         return round(drawn) if whole else _rounded(drawn)
 
-    # Keys draw apart from each other, wherever they stand in the table.
+    # Keys draw independently of each other and of their order in the table.
     stream = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big")
     found: dict[float, None] = {}
     words = count
@@ -243,7 +243,7 @@ def _drawn(key: str, given: Mapping[str, Any], ends: tuple[float, float, bool, b
         found = dict.fromkeys(map(value, words_of_use(seed, SWEEP, stream, 0, words)))
         words *= 2
         if words > WORDS:
-            raise SpecError(f"{where}: draws = {count} different values are hard to find; ask for fewer")
+            raise SpecError(f"{where}: draws = {count} different values are hard to find; use fewer")
     return list(found)[:count]
 
 

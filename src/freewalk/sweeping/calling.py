@@ -1,4 +1,4 @@
-"""Functions called by a crew, each with its arguments once; their results, which JSON can hold, are kept."""
+"""Calls of functions by a crew, once for each set of arguments; results are stored as JSON."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from freewalk.sweeping.crews import Crew, Look, Work, crew_of
 from freewalk.sweeping.hashing import hash_of
 from freewalk.sweeping.store import Store
 
-#: Called with what is being done, how much of it is, and how much there is.
+#: Called with the name of the work, the amount done, and the total.
 Tell = Callable[[str, int, int], None]
 
 
@@ -26,9 +26,9 @@ class Call(Work):
     Attributes
     ----------
     function
-        What is called.
+        The function.
     arguments
-        With what: values that JSON can hold, or dataclasses of such values.
+        Its arguments: values that JSON can hold, or dataclasses of such values.
 
     Examples
     --------
@@ -40,11 +40,11 @@ class Call(Work):
     arguments: tuple[Any, ...]
 
     def run(self, look: Look | None = None) -> bytes:
-        """What the function returns, as JSON; dataclasses become objects, and other tuples lists."""
+        """The result of the function as JSON; dataclasses become objects, other tuples become lists."""
         return _json(self.function(*self.arguments)).encode()
 
     def key(self, inputs: Any) -> str:
-        """The hash of the function, the file that it stands in, its arguments, and what else it depends on."""
+        """The hash of the function, its source file, its arguments, and its other inputs."""
         file = getattr(sys.modules.get(self.function.__module__), "__file__", None)
         source = digest(Path(file)) if file is not None and Path(file).is_file() else ""
         name = f"{self.function.__module__}:{self.function.__qualname__}"
@@ -53,7 +53,7 @@ class Call(Work):
 
 @dataclass(frozen=True)
 class Caller:
-    """Calls functions and keeps what they return; see `calling`."""
+    """Calls functions and stores their results; see `calling`."""
 
     store: Store
     crew: Crew
@@ -61,26 +61,26 @@ class Caller:
     tell: Tell | None = None
 
     def each(self, what: str, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a function with each of some arguments.
+        """Call a function with each set of arguments.
 
         Parameters
         ----------
         what
-            How messages and progress call it.
+            Its name in messages and progress.
         function
-            It stands at the top of a module, and what it returns JSON can hold.
+            A function at the top level of a module that returns something that JSON can hold.
         arguments
-            What it is called with, a tuple for each call.
+            The arguments, one tuple per call.
 
         Returns
         -------
         list
-            What JSON makes of the results, in the order of the arguments.
+            The results as JSON reads them, in the order of the arguments.
 
         Raises
         ------
         KeyboardInterrupt
-            After Ctrl-C or SIGTERM; what is finished is kept.
+            After Ctrl-C or SIGTERM; finished results are kept.
         """
         calls = [Call(function, one) for one in arguments]
         keys = [call.key(self.inputs) for call in calls]
@@ -107,18 +107,18 @@ def calling(
     tell: Tell | None = None,
     on: str = "processes",
 ) -> Iterator[Caller]:
-    """Whoever calls functions in other processes and keeps what they return.
+    """A caller of functions in other processes that stores their results.
 
     Parameters
     ----------
     folder
-        Where results are kept, so that whoever is interrupted continues; None: nowhere.
+        Where results are stored, so that an interrupted computation can resume; None: nowhere.
     workers
-        How many processes; None: one for each core.
+        The number of processes. Default: one per core.
     inputs
-        What the results depend on beside the arguments.
+        What the results depend on besides the arguments.
     tell
-        Told about the progress.
+        Called with the progress.
     on
         "processes", "threads" or "ray".
     """
@@ -135,4 +135,4 @@ def _json(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    raise TypeError(f"{type(value).__name__} is nothing that JSON can hold")
+    raise TypeError(f"{type(value).__name__} cannot be stored as JSON")

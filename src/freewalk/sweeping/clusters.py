@@ -1,4 +1,4 @@
-"""A crew on a Ray cluster: work is made ready here, so that no worker needs the user's files, and done there."""
+"""A crew on a Ray cluster: work is prepared here, so that workers do not need the user's files, and done there."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -18,9 +18,9 @@ class Cluster(Crew):
     Parameters
     ----------
     address
-        Of the cluster; None: see `freewalk.ray.connecting.connect`.
+        The address of the cluster. Default: see `freewalk.ray.connecting.connect`.
     size
-        How many pieces of work at the same time; None: one for each core of the cluster.
+        The number of pieces of work at a time. Default: one per core of the cluster.
     """
 
     def __init__(self, address: str | None, size: int | None) -> None:
@@ -31,7 +31,7 @@ class Cluster(Crew):
         self.references: set[Any] = set()
 
     def submit(self, work: Work, look: Look) -> "Future[bytes]":
-        """Begin a piece of work on the cluster, which nobody can look at; what it objects to is in the future."""
+        """Start a piece of work on the cluster, without progress reports; its errors are in the future."""
         try:
             ready = work.shipped()
             slots(self.machines, *ready.needs())
@@ -46,15 +46,15 @@ class Cluster(Crew):
         return found
 
     def stop(self) -> None:
-        """End what is under way."""
+        """Cancel the current work."""
         for reference in list(self.references):
-            with suppress(Exception):  # it may be over by now
+            with suppress(Exception):  # it may have finished by now
                 self.ray.cancel(reference, force=True)
 
 
 @contextmanager
 def cluster(address: str | None, size: int | None) -> Iterator[Cluster]:
-    """The workers of a cluster; what is under way at the end of the block is ended."""
+    """The workers of a cluster; work that is unfinished at the end of the block is cancelled."""
     crew = Cluster(address, size)
     try:
         yield crew
@@ -68,7 +68,7 @@ def _do(sent: Any) -> Seen:
 
 
 def _original(error: BaseException) -> BaseException:
-    """What was raised on a worker; what Ray itself objects to ends the sweep."""
+    """The error raised on a worker; errors of Ray itself end the sweep."""
     from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
     if isinstance(error, TaskCancelledError):

@@ -1,4 +1,4 @@
-"""Compute what is missing in a store, with a crew; others may be at it at the same time."""
+"""Compute the missing results of a store with a crew; other processes may do so at the same time."""
 
 import threading
 import time
@@ -12,8 +12,8 @@ from freewalk.signals import Stop, held
 from freewalk.sweeping.crews import Crew, Lost, Stopped, Work
 from freewalk.sweeping.store import Lock, Store
 
-_WAKE = 0.1  # seconds after which somebody looks for signals
-_AGAIN = 0.25  # seconds after which results that others had are asked for again
+_WAKE = 0.1  # seconds between checks for signals
+_AGAIN = 0.25  # seconds between checks of results that other processes are computing
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Task:
     Attributes
     ----------
     key
-        Under which it is kept.
+        The key of the result in the store.
     work
-        What makes it.
+        The work that computes it.
     words
-        What messages call it.
+        Its name in messages.
     size
-        How much work it is, in the unit of all tasks: what progress is measured in.
+        The amount of work, in the unit of all tasks, for progress.
     """
 
     key: str
@@ -38,20 +38,20 @@ class Task:
     size: int = 1
 
 
-#: Told how many results are there, of how many, how much of the work that is, and of how much.
+#: Called with the number of finished results, their total, the amount of work done, and its total.
 Tell = Callable[[int, int, int, int], None]
 
 
 @dataclass
 class Computed:
-    """What came of it.
+    """The outcome of a computation.
 
     Attributes
     ----------
     made
-        The keys that were computed here, in the order in which they were finished.
+        The keys computed here, in the order in which they finished.
     failed
-        By key: what a piece of work has objected to.
+        The error of each failed piece of work, by key.
     """
 
     made: list[str] = field(default_factory=list)
@@ -59,31 +59,31 @@ class Computed:
 
 
 def compute(tasks: Iterable[Task], store: Store, crew: Crew, tell: Tell | None = None) -> Computed:
-    """Compute the results that are missing, each once, and keep each as soon as it is there.
+    """Compute the missing results, each once, and store each as soon as it is finished.
 
-    What another process has begun is left to it, and asked for again later: once that is done it is there, and if its
-    process has died it is computed here. A piece of work that fails is noted, and the others go on. Ctrl-C and SIGTERM
-    end what is under way soon.
+    Results that another process is computing are left to it and checked again later; if that process has died, they are
+    computed here. A piece of work that fails is noted, and the others continue. Ctrl-C and SIGTERM soon end the
+    current work.
 
     Parameters
     ----------
     tasks
-        What to compute; of two with the same key, the first.
+        The tasks; of two with the same key, the first is used.
     store
-        Where results are kept.
+        Where results are stored.
     crew
-        Who computes.
+        The workers.
     tell
-        Told about the progress.
+        Called with the progress.
 
     Raises
     ------
     RecordError
         If a result cannot be written.
     Lost
-        If whoever was at work has ended before its time.
+        If a worker ended unexpectedly.
     KeyboardInterrupt
-        After Ctrl-C or SIGTERM, with the name of the signal; what is finished is kept.
+        After Ctrl-C or SIGTERM, with the name of the signal; finished results are kept.
     """
     with held() as stop:
         leader = _Leader(store, crew, list({task.key: task for task in tasks}.values()), tell)
@@ -97,7 +97,7 @@ def compute(tasks: Iterable[Task], store: Store, crew: Crew, tell: Tell | None =
 
 
 class _Leader:
-    """Hands out tasks, keeps results, and knows how far everything is."""
+    """Hands out tasks, stores results, and tracks progress."""
 
     def __init__(self, store: Store, crew: Crew, tasks: list[Task], tell: Tell | None) -> None:
         self.store, self.crew, self.tell = store, crew, tell
@@ -106,15 +106,15 @@ class _Leader:
         self.there, self.done = len(there), sum(task.size for task in there)
         known = {task.key for task in there}
         self.waiting = deque(task for task in tasks if task.key not in known)
-        self.elsewhere: deque[Task] = deque()  # others have them
-        self.asked = 0.0  # when the others were asked last
+        self.elsewhere: deque[Task] = deque()  # computed by other processes
+        self.asked = 0.0  # when these were last checked
         self.running: dict[Future[bytes], tuple[Task, Lock]] = {}
-        self.shares: dict[str, float] = {}  # of what is under way
+        self.shares: dict[str, float] = {}  # progress of the current work
         self.ending = threading.Event()
         self.found = Computed()
 
     def work(self, stop: Stop) -> None:
-        """Go through all tasks, or up to a signal."""
+        """Work through all tasks, or until a signal."""
         self._tell()
         while (self.waiting or self.elsewhere or self.running) and not stop:
             self._ask_again()
@@ -128,7 +128,7 @@ class _Leader:
             self._tell()
 
     def dismiss(self) -> None:
-        """End what is under way; what is finished by then is kept, unless keeping is what failed."""
+        """Stop the current work; results finished by then are stored, unless storing is what failed."""
         self.ending.set()
         if not self.running:
             return
@@ -137,7 +137,7 @@ class _Leader:
         try:
             for future in list(self.running):
                 self._keep(future)
-        except FreewalkError:  # the first error is the one to hear of
+        except FreewalkError:  # report the first error only
             pass
         finally:
             for _, lock in self.running.values():
@@ -149,7 +149,7 @@ class _Leader:
             lock = self.store.lock(task.key)
             if lock is None:
                 self.elsewhere.append(task)
-            elif self.store.has(task.key):  # finished by another since we last looked
+            elif self.store.has(task.key):  # finished by another process in the meantime
                 lock.release()
                 self._count(task)
             else:
@@ -161,7 +161,7 @@ class _Leader:
                 self.running[future] = (task, lock)
 
     def _ask_again(self) -> None:
-        """What others had is free where they have finished it, or died."""
+        """Take back tasks that other processes have finished, or whose processes died."""
         if not self.waiting and self.elsewhere and time.monotonic() - self.asked > _AGAIN:
             self.asked = time.monotonic()
             self.waiting, self.elsewhere = self.elsewhere, deque()
@@ -176,7 +176,7 @@ class _Leader:
                     raise Lost(f"{task.words or task.key}: {error}; run it again, perhaps with fewer workers") from None
                 return
             except RecordError as error:
-                if future.exception() is None:  # not the work: there is no room for its result
+                if future.exception() is None:  # the work succeeded, but its result cannot be stored
                     raise
                 self.found.failed[task.key] = error
             except FreewalkError as error:

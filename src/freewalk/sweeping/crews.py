@@ -1,4 +1,4 @@
-"""Who computes: threads, processes, or a cluster. A crew is handed one piece of work after another."""
+"""Crews of workers: threads, processes, or a cluster. A crew is given one piece of work after another."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from freewalk.errors import FreewalkError, FreewalkWarning
 from freewalk.ray.connecting import cores
 
 On = Literal["threads", "processes", "ray"]
-#: Told how far a piece of work is; raises `Stopped` where it shall end.
+#: Called with the progress of a piece of work; raises `Stopped` to end it.
 Look = Callable[[int, int], None]
 
 KINDS: tuple[str, ...] = get_args(On)
@@ -28,11 +28,11 @@ _check = Checks(FreewalkError)
 
 
 class Stopped(BaseException):
-    """Somebody asked for an end while a thread was at work; not an error, so that no `except Exception` catches it."""
+    """Raised in a thread that is asked to stop; not an error, so that no `except Exception` catches it."""
 
 
 class Lost(FreewalkError):
-    """Whoever was at work has ended before its time."""
+    """A worker ended unexpectedly."""
 
 
 class Work(ABC):
@@ -40,26 +40,26 @@ class Work(ABC):
 
     @abstractmethod
     def run(self, look: Look | None = None) -> bytes:
-        """Do it; `look`, where there is one, is called a few times a second."""
+        """Do it; `look`, if given, is called a few times per second."""
 
     def shipped(self) -> "Work":
-        """The same, ready to be done on a machine that has none of the user's files."""
+        """The same work, for a machine that has none of the user's files."""
         return self
 
     def needs(self) -> tuple[int, int]:
-        """The cores and graphics cards that it takes."""
+        """The numbers of cores and GPUs that it needs."""
         return 1, 0
 
 
 class Seen(NamedTuple):
-    """What another process has made, and what it was warned of."""
+    """The result of another process, and its warnings."""
 
     made: bytes
     warned: list[FreewalkWarning]
 
 
 def observed(work: Work) -> Seen:
-    """Do a piece of work in another process, and bring its warnings back to whoever leads."""
+    """Do a piece of work in another process, and return its warnings to the leading process."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = work.run()
@@ -70,7 +70,7 @@ def observed(work: Work) -> Seen:
 def forwarded(
     theirs: "Future[Seen]", original: Callable[[BaseException], BaseException] = lambda error: error
 ) -> "Future[bytes]":
-    """What another process has made, once it is there, with its warnings given here."""
+    """The future result of another process, whose warnings are issued here."""
     ours: Future[bytes] = Future()
 
     def take(done: "Future[Seen]") -> None:
@@ -87,45 +87,45 @@ def forwarded(
 
 
 class Crew(ABC):
-    """Computes so many pieces of work at the same time.
+    """Computes several pieces of work at the same time.
 
     Attributes
     ----------
     size
-        How many.
+        The number of pieces.
     """
 
     size: int
 
     @abstractmethod
     def submit(self, work: Work, look: Look) -> "Future[bytes]":
-        """Begin a piece of work."""
+        """Start a piece of work."""
 
-    def stop(self) -> None:  # noqa: B027  # most have nothing to do: their work ends when its look raises
-        """End what is under way soon."""
+    def stop(self) -> None:  # noqa: B027  # most do nothing: their work ends when `look` raises
+        """Stop the current work soon."""
 
 
 class Threads(Crew):
-    """Threads of this process: for work that is compiled, and holds Python's lock for moments only."""
+    """Threads of this process: for compiled work, which holds the GIL only briefly."""
 
     def __init__(self, pool: ThreadPoolExecutor, size: int) -> None:
         self.pool, self.size = pool, size
 
     def submit(self, work: Work, look: Look) -> "Future[bytes]":
-        """Begin a piece of work in a thread."""
+        """Start a piece of work in a thread."""
         return self.pool.submit(work.run, look)
 
 
 class Processes(Crew):
-    """Processes on this machine: for work that holds Python's lock."""
+    """Processes on this machine: for work that holds the GIL."""
 
     def __init__(self, pool: ProcessPoolExecutor, size: int, lifeline: Connection) -> None:
         self.pool, self.size, self.lifeline = pool, size, lifeline
 
     def submit(self, work: Work, look: Look) -> "Future[bytes]":
-        """Begin a piece of work in a process, which nobody can look at."""
+        """Start a piece of work in a process, without progress reports."""
         try:
-            with _ctrl_c_blocked():  # a process that this starts inherits it
+            with _ctrl_c_blocked():  # processes started here inherit the blocked signal
                 return forwarded(self.pool.submit(observed, work), _ended)
         except BrokenProcessPool as error:
             raise _ended(error) from None
@@ -137,16 +137,16 @@ class Processes(Crew):
 
 @contextmanager
 def crew_of(on: str = "threads", workers: int | None = None, address: str | None = None) -> Iterator[Crew]:
-    """A crew that is dismissed at the end of the block.
+    """A crew that exists until the end of the block.
 
     Parameters
     ----------
     on
         "threads", "processes" or "ray".
     workers
-        How many pieces of work at the same time; None: one for each core.
+        The number of pieces of work at a time. Default: one per core.
     address
-        Of a Ray cluster.
+        The address of a Ray cluster.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def crew_of(on: str = "threads", workers: int | None = None, address: str | None
 
 
 def check_crew(on: str, workers: int | None, address: str | None) -> int:
-    """How many work at the same time.
+    """The number of workers.
 
     Raises
     ------
@@ -190,8 +190,8 @@ def check_crew(on: str, workers: int | None, address: str | None) -> int:
 
 @contextmanager
 def processes(size: int) -> Iterator[Processes]:
-    """Processes that end with this one, however it ends; linear algebra has one thread in each: more would compete."""
-    # Not forked: a status line has a thread of its own, and a forked process would keep our locks.
+    """Processes that end with this one, however it ends; each has one linear-algebra thread, to avoid contention."""
+    # Not forked: a status line has its own thread, and a forked process would inherit our locks.
     context = get_context("spawn")
     theirs, ours = context.Pipe(duplex=False)
     before = os.environ.get(_THREADS)
@@ -201,7 +201,7 @@ def processes(size: int) -> Iterator[Processes]:
             try:
                 yield Processes(pool, size, ours)
             except BaseException:
-                ours.close()  # nobody waits for what is under way
+                ours.close()  # do not wait for the current work
                 raise
     finally:
         ours.close()
@@ -214,24 +214,24 @@ def processes(size: int) -> Iterator[Processes]:
 
 def _ended(error: BaseException) -> BaseException:
     if isinstance(error, BrokenProcessPool):
-        return Lost("the process that computed it has ended before its time, perhaps for want of memory")
+        return Lost("the process that computed it ended unexpectedly, perhaps because memory ran out")
     return error
 
 
 def _follow(lifeline: Connection) -> None:
-    """In each process: end as soon as the other end of a pipe is closed, by its owner or because that has died."""
+    """In each process: end as soon as the other end of a pipe is closed, by its owner or because its owner died."""
 
     def wait() -> None:
         lifeline.poll(None)
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it cannot be blocked
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on systems where it cannot be blocked
 
 
 @contextmanager
 def _ctrl_c_blocked() -> Iterator[None]:
-    """Ctrl-C goes to all processes of a terminal, and is for the one that leads: it comes at the end of the block."""
+    """Block Ctrl-C, which a terminal sends to all processes and only the leading one handles, during the block."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -24,48 +24,49 @@ def sweep(
     walks: Literal["all", "mean"] = "all",
     progress: Callable[[int, int], None] | None = None,
 ) -> xarray.Dataset:
-    """Run a spec at every point of a sweep, and put the results side by side.
+    """Run a spec at every point of a sweep, and combine the results.
 
-    Every point is written to `folder` as soon as it is finished, under the hash of all that it depends on. What is
-    there is not computed again: a sweep that was interrupted continues, and of one that was changed only what changed
-    is computed. Several processes may work on the same folder at the same time; no point is computed by two of them.
+    Every point is written to `folder` as soon as it is finished, under a hash of everything that it depends on.
+    Finished points are not computed again: an interrupted sweep resumes, and after a change only the changed points are
+    computed. Several processes can work on the same folder at the same time; no point is computed twice.
 
-    Classes of the user's own that a spec names are imported, which executes their code: run no spec that you do not
-    trust.
+    User classes that a spec names are imported, which executes their code: do not run a spec that you do not trust.
 
     Parameters
     ----------
     spec
-        A TOML file, or what `freewalk.experiment.load` made of one.
+        A TOML file, or a spec from `freewalk.experiment.load`.
     over
-        What to vary, in place of the table [sweep] of the spec: lists, arrays, or ranges as in a spec, by dotted key.
-        Keys in `{"zip": [{…}]}` advance together.
+        What to vary instead of the table [sweep] of the spec: lists, arrays, or ranges as in a spec, by dotted key.
+        Keys in `{"zip": [{…}]}` vary together.
     folder
-        Where results are kept; None: runs/<name of the spec>.
+        Where results are stored. Default: runs/<name of the spec>.
     on
-        Where points are computed: on "threads" of this process, on "processes", which is quicker for what runs in plain
-        Python, or on a "ray" cluster. A script that uses processes does so under `if __name__ == "__main__":`.
+        Where points are computed: in "threads" of this process, in "processes", which is faster for runs in plain
+        Python, or on a "ray" cluster. With processes, a script must call this under `if __name__ == "__main__":`.
     workers
-        How many points at the same time; None: one for each core.
+        The number of points computed at the same time. Default: one per core.
     address
-        Of a Ray cluster; None: the one that $RAY_ADDRESS names, else a local one.
+        The address of a Ray cluster. Default: $RAY_ADDRESS if set, else a local cluster.
     walks
-        "all" walks, or their "mean" with `<name>_half_width`, half of its 95 % confidence interval: much smaller.
+        Return "all" walks, or, much smaller, their "mean" with `<name>_half_width`, half of its 95 % confidence
+        interval.
     progress
-        Called with the number of points that are there, and that of all points.
+        Called with the number of finished points and the number of all points.
 
     Returns
     -------
     xarray.Dataset
-        By one dimension per key, named by it, then by design, walk and step, as in a record. Keys that advance together
-        share a dimension, named by the first. After Ctrl-C missing points are NaN, and `attrs["partial"]` is 1.
+        With one dimension per key, named after it, followed by design, walk and step, as in a record. Keys that vary
+        together share a dimension, named after the first. After Ctrl-C, missing points are NaN and
+        `attrs["partial"]` is 1.
 
     Raises
     ------
     SpecError
-        If the spec cannot be run or varied so, or some points could not be computed; the others are kept.
+        If the spec cannot be run or varied this way, or some points cannot be computed; the others are kept.
     RecordError
-        If a result cannot be written; what was finished is kept.
+        If a result cannot be written; finished points are kept.
     KeyboardInterrupt
         If no point was finished.
 

@@ -1,4 +1,4 @@
-"""The folder of a sweep: what is swept, the record of each point, and what is drawn from them."""
+"""The folder of a sweep: its spec, the record of each point, and the figures and tables made from them."""
 
 import json
 import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The copy of the spec, and the folder of the records.
 SWEEP, POINTS = "sweep.toml", "points"
-_SHOWN = 3  # points that failed, in a message
+_SHOWN = 3  # failed points listed in a message
 _check = Checks(SpecError)
 
 
@@ -32,15 +32,15 @@ _check = Checks(SpecError)
 class SweepFolder:
     """A folder with `sweep.toml`, and `points/`, with the record of each point under its hash.
 
-    `inputs.json` says where the files and modules are that the spec names. Points that are not part of the sweep any
-    more stay: they are there again when it is changed back.
+    `inputs.json` holds the locations of the files and modules that the spec names. Points that are no longer part of
+    the sweep stay on disk and are used again if the spec is changed back.
 
     Attributes
     ----------
     path
         The folder.
     sweep
-        What is swept.
+        The sweep.
     """
 
     path: Path
@@ -53,31 +53,31 @@ class SweepFolder:
 
     @property
     def finished(self) -> list[Point]:
-        """The points that are there."""
+        """The finished points."""
         return [point for point in self.sweep.points if self.store.has(point.key)]
 
     @property
     def missing(self) -> list[Point]:
-        """The points that are not there."""
+        """The points that are not finished."""
         return [point for point in self.sweep.points if not self.store.has(point.key)]
 
     @staticmethod
     def create(path: Path | None, sweep: Sweep, say: Say | None = None) -> "SweepFolder":
-        """Make the folder, or take the one of an earlier sweep, once it is sure that the first point can be run.
+        """Create the folder, or reuse that of an earlier sweep, after checking that the first point can be run.
 
         Parameters
         ----------
         path
-            The folder; None: runs/<name of the sweep>.
+            The folder. Default: runs/<name of the sweep>.
         sweep
-            What is swept; it takes the place of what was swept there before.
+            The sweep; it replaces the one that was in the folder before.
         say
-            Told what the user should know: code that is imported.
+            Called with messages for the user: imported code.
 
         Raises
         ------
         SpecError
-            If the sweep cannot be run, or the folder is something else.
+            If the sweep cannot be run, or the folder is not that of a sweep.
         """
         place = Path("runs") / sweep.name if path is None else path
         if place.is_symlink() or (place.exists() and not place.is_dir()):
@@ -98,14 +98,14 @@ class SweepFolder:
 
     @staticmethod
     def open(path: Path, out: Path | None = None) -> "SweepFolder":
-        """The folder of an earlier sweep, given itself or the file that says what is swept.
+        """The folder of an earlier sweep, given the folder or the TOML file of the sweep.
 
         Parameters
         ----------
         path
             The folder of a sweep, or its TOML file.
         out
-            The folder where the file was swept; None: runs/<name>.
+            The folder, if `path` is a TOML file. Default: runs/<name>.
 
         Raises
         ------
@@ -128,36 +128,36 @@ class SweepFolder:
         address: str | None = None,
         tell: Tell | None = None,
     ) -> Computed:
-        """Compute what is missing; see `fw.sweep`.
+        """Compute the missing points; see `fw.sweep`.
 
         Returns
         -------
         Computed
-            What was computed here.
+            The points computed here.
 
         Raises
         ------
         SpecError
-            If points could not be computed; the others are there.
+            If points could not be computed; the others are kept.
         RecordError
-            If a result cannot be written; what was finished is there.
+            If a result cannot be written; finished points are kept.
         KeyboardInterrupt
-            After Ctrl-C or SIGTERM; what was finished is there.
+            After Ctrl-C or SIGTERM; finished points are kept.
         """
         try:
             with crew_of(on, workers, address) as crew:
                 found = compute(map(task_of, self.sweep.points), self.store, crew, tell)
             self.store.tidy()
         except (RecordError, Lost) as error:
-            remedy = "make room, and" if isinstance(error, RecordError) else "after that"
+            remedy = "free some space, then" if isinstance(error, RecordError) else "then"
             kept = f"{len(self.finished)} of {len(self.sweep)} points are finished and intact in {self.path}"
-            raise type(error)(f"{error}; {kept}: {remedy} the same command continues") from error
+            raise type(error)(f"{error}; {kept}: {remedy} resume with the same command") from error
         if found.failed:
             raise self._objection(found.failed)
         return found
 
     def _objection(self, failed: Mapping[str, FreewalkError]) -> SpecError:
-        """What could not be computed, and why."""
+        """An error that names the points that could not be computed, and why."""
         words = {point.key: point.words for point in self.sweep.points}
         lines = [f"at {words[key]}: {error}" for key, error in failed.items()]
         more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
@@ -166,12 +166,12 @@ class SweepFolder:
         return SpecError(f"{self.sweep.spec.source}: {count}, the others are in {self.path}; {told}")
 
     def gather(self, walks: Walks = "all") -> "xarray.Dataset":
-        """All points that are there, side by side."""
+        """All finished points, combined."""
         return gather(self.sweep, lambda point: self.store.path(point.key), walks)
 
 
 def sweep_of(spec: Any, over: Mapping[str, Any] | None = None) -> Sweep:
-    """What `fw.sweep` was given, as a sweep."""
+    """The first arguments of `fw.sweep` as a sweep."""
     if isinstance(spec, Sweep):
         return spec if over is None else of_spec(spec.spec, over)
     if isinstance(spec, Spec):
@@ -184,7 +184,7 @@ def sweep_of(spec: Any, over: Mapping[str, Any] | None = None) -> Sweep:
 
 
 def _inputs(folder: Path) -> Path:
-    """Where the files are that the spec of a folder names."""
+    """The folder of the files that the spec names."""
     try:
         return Path(json.loads((folder / INPUTS).read_text(encoding="utf-8"))["folder"])
     except (OSError, ValueError, KeyError, TypeError):

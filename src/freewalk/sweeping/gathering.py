@@ -1,4 +1,4 @@
-"""The points of a sweep as one xarray.Dataset: a labelled dimension for each key, then those of the records."""
+"""The points of a sweep as one xarray.Dataset: one labelled dimension per key, then those of the records."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,40 +23,40 @@ if TYPE_CHECKING:
 Walks = Literal["all", "mean"]
 
 _BY_RECORD = ("design", "walk", "step", "token")
-_FIXED = ("node", "coordinate")  # sizes that differ between points cannot be put side by side
+_FIXED = ("node", "coordinate")  # points with different sizes of these dimensions cannot be combined
 _NEVER = ("path", "kept", "time", "walks")
 _check = Checks(RecordError)
 
 
 def gather(sweep: Sweep, path_of: Callable[[Point], Path], walks: Walks = "all") -> "xarray.Dataset":
-    """Put the points of a sweep side by side; those that are not there yet are NaN, False or -1.
+    """Combine the points of a sweep; values of unfinished points are NaN, False or -1.
 
     Parameters
     ----------
     sweep
-        Whose points.
+        The sweep.
     path_of
         The file of a point, which may be missing.
     walks
-        "all", or "mean": the mean over the walks in place of each, with half the width of its 95 % confidence
+        "all", or "mean": the mean over the walks instead of each walk, with half the width of its 95 % confidence
         interval as `<name>_half_width`.
 
     Returns
     -------
     xarray.Dataset
-        By one dimension per axis, named by its first key, and then by those of the records. Steps and designs are those
-        of all points together. `finished` says which points are there, `optimal_<measure>` the best value possible.
-        What has another size at each point, such as visits on graphs of several sizes, is left out: see
-        `attrs["left_out"]`.
+        With one dimension per axis, named after its first key, followed by those of the records. Steps and designs are
+        the union over all points. `finished` marks the finished points, and `optimal_<measure>` is the best possible
+        value. Variables whose size differs between points, such as visits on graphs of several sizes, are left out
+        and listed in `attrs["left_out"]`.
 
     Raises
     ------
     RecordError
-        If a file is damaged, or memory does not hold them all.
+        If a file is damaged, or the points do not fit into memory.
     """
     import xarray
 
-    # Twice over the files, so that all of them need not be in memory together.
+    # Two passes over the files, so that they need not all be in memory at once.
     layout = _Layout(walks)
     files = {point.place: path_of(point) for point in sweep.points}
     there = {place: file for place, file in files.items() if file.is_file()}
@@ -79,7 +79,7 @@ def gather(sweep: Sweep, path_of: Callable[[Point], Path], walks: Walks = "all")
         name: ((*dims, *layout.names[name]), array, layout.attributes[name]) for name, array in arrays.items()
     }
     variables |= {name: (dims, values) for name, values in best.items()}
-    variables["finished"] = (dims, finished, {"long_name": "whether the point is there"})
+    variables["finished"] = (dims, finished, {"long_name": "whether the point is finished"})
     data = xarray.Dataset(variables, _coordinates(sweep.axes) | layout.coordinates())
     data.attrs = _story(sweep, layout, int(finished.sum()))
     return described(data)
@@ -89,7 +89,7 @@ def _read(file: Path, walks: Walks) -> Record:
     try:
         record = Record.load(file)
     except RecordError as error:
-        raise RecordError(f"{error}; remove this file and run the sweep again, which computes it again") from error
+        raise RecordError(f"{error}; remove this file and run the sweep again to recompute it") from error
     record.data = record.data.drop_vars([name for name in _NEVER if name in record.data.variables])
     if walks == "mean":
         record.data = _mean(record.data)
@@ -97,7 +97,7 @@ def _read(file: Path, walks: Walks) -> Record:
 
 
 def _mean(data: "xarray.Dataset") -> "xarray.Dataset":
-    """The mean over the walks in place of each; one that has diverged stays in it."""
+    """The mean over the walks instead of each walk, including diverged ones."""
     found = data.drop_vars([str(name) for name, one in data.variables.items() if "walk" in one.dims])
     for name, one in data.data_vars.items():
         if one.dims[-2:] != ("walk", "step") or one.dtype.kind not in "biuf":
@@ -112,7 +112,7 @@ def _mean(data: "xarray.Dataset") -> "xarray.Dataset":
             {"long_name": f"half of the 95 % interval of the mean {name}"},
         )
     if "diverged" in data:
-        attrs = {"long_name": "how many walks have diverged", "units": "walks"}
+        attrs = {"long_name": "number of diverged walks", "units": "walks"}
         found["diverged"] = (data.diverged.dims[:-1], data.diverged.values.sum(axis=-1), attrs)
     found["walks"] = ((), data.sizes.get("walk", 1), {"long_name": "number of walks", "units": "walks"})
     return found
@@ -120,7 +120,7 @@ def _mean(data: "xarray.Dataset") -> "xarray.Dataset":
 
 @dataclass
 class _Layout:
-    """What the records of all points have in common: the labels along each dimension, and what can be joined."""
+    """The common layout of all records: the labels along each dimension, and the variables that can be combined."""
 
     walks: Walks
     labels: dict[str, dict[Any, None]] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class _Layout:
     _ordered: dict[str, list[Any]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
-        """Take another point into account."""
+        """Add a point."""
         data, before = record.data, {dim: len(labels) for dim, labels in self.labels.items()}
         for dim in _BY_RECORD:
             if dim in data.dims:
@@ -160,7 +160,7 @@ class _Layout:
         self.counted += 1
 
     def check_room(self, shape: Sequence[int]) -> None:
-        """Leave out what does not fit together; object to what does not fit into memory."""
+        """Leave out variables that cannot be combined; raise an error if the rest does not fit into memory."""
         for name, dims in self.names.items():
             several = [dim for dim in dims if len(self.fixed.get(dim, ())) > 1]
             unknown = [dim for dim in dims if dim not in (*_BY_RECORD, *_FIXED)]
@@ -168,17 +168,17 @@ class _Layout:
                 sizes = sorted(self.fixed[several[0]])
                 self.left_out[name] = f"it has {sizes[0]} to {sizes[-1]} {several[0]}s"
             elif unknown:
-                self.left_out[name] = f"it is by {unknown[0]}"
+                self.left_out[name] = f"it has the dimension {unknown[0]}"
         self.names = {name: dims for name, dims in self.names.items() if name not in self.left_out}
         self._ordered = {dim: sorted(known) if dim == "step" else list(known) for dim, known in self.labels.items()}
         size = sum(8.0 * np.prod([*shape, *self._sizes(name)], dtype=float) for name in self.names)
-        _check.room("sweep", "all walks of all points", size, 'ask for their means, walks="mean"')
+        _check.room("sweep", "all walks of all points", size, 'request their means with walks="mean"')
 
     def _sizes(self, name: str) -> list[int]:
         return [len(self._ordered[dim]) if dim in self._ordered else max(self.fixed[dim]) for dim in self.names[name]]
 
     def empty(self, name: str, shape: Sequence[int]) -> NDArray[Any]:
-        """An array for a variable of all points, filled with what stands for missing."""
+        """An array for a variable of all points, filled with the missing value."""
         kind = np.result_type(*self.types[name])
         whole = kind.kind in "iu" and not self.gaps and self.counted == int(np.prod(shape))
         if kind.kind == "b":
@@ -190,7 +190,7 @@ class _Layout:
         return np.full((*shape, *self._sizes(name)), 0 if whole else np.nan, dtype=kind if whole else np.float64)
 
     def put(self, array: NDArray[Any], place: tuple[int, ...], data: "xarray.Dataset", name: str) -> None:
-        """Write what a point has into its part of the array."""
+        """Write the values of a point into its part of the array."""
         if name not in data:
             return
         places = []
@@ -215,7 +215,7 @@ class _Layout:
 
     @property
     def optimal(self) -> list[str]:
-        """The names of the best values possible."""
+        """The names of the optimal values."""
         return list(dict.fromkeys(key for attrs in self.attrs for key in attrs if key.startswith("optimal_")))
 
 
@@ -224,7 +224,7 @@ def _coordinates(axes: Iterable[Axis]) -> dict[str, Any]:
 
 
 def labels_of(values: Sequence[Any]) -> NDArray[Any]:
-    """The values of a key as labels: numbers as they are, anything else in words.
+    """The values of a key as labels: numbers unchanged, anything else as text.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def labels_of(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _story(sweep: Sweep, layout: _Layout, finished: int) -> dict[str, Any]:
-    """What a reader has to know: what was run, by which versions, and what is missing."""
+    """Attributes for the reader: what was run, with which versions, and what is missing."""
     primary = next((attrs["primary"] for attrs in layout.attrs if "primary" in attrs), None)
     words = [f"{name}: {why}" for name, why in layout.left_out.items()]
     return {

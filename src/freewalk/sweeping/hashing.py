@@ -1,4 +1,4 @@
-"""The hash under which a result is kept: of all that it depends on, and nothing else."""
+"""The hash under which a result is stored: of everything that it depends on, and nothing else."""
 
 import ast
 import hashlib
@@ -20,7 +20,7 @@ _LENGTH = 32  # hexadecimal digits: 128 bits
 
 
 def hash_of(**parts: Any) -> str:
-    """The hash of values that JSON can hold, and of the versions that made a result.
+    """The hash of values that JSON can hold, and of the versions that compute the result.
 
     Examples
     --------
@@ -33,12 +33,12 @@ def hash_of(**parts: Any) -> str:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files and modules of the user's that specs of one folder name, each read once.
+    """The user's files and modules that specs of one folder name, each read once.
 
     Attributes
     ----------
     folder
-        Where they are.
+        Their folder.
     """
 
     folder: Path
@@ -62,7 +62,7 @@ class Inputs:
         return self._known[name]
 
     def module(self, name: str) -> dict[str, str]:
-        """The SHA-256 of a module, and of those beside it that it imports; nothing is imported or executed."""
+        """The SHA-256 of a module and of the local modules that it imports; nothing is imported or executed."""
         found: dict[str, str] = {}
         waiting = [name]
         while waiting:
@@ -82,7 +82,7 @@ class Inputs:
 
 
 def _installed(module: str) -> Path | None:
-    """The file of a module that is not beside the spec, or of its package; it is not imported."""
+    """The file of an installed module, or of its package; it is not imported."""
     try:
         known = importlib.util.find_spec(module.partition(".")[0])
     except (ImportError, ValueError):
@@ -92,10 +92,10 @@ def _installed(module: str) -> Path | None:
 
 
 def _imports(file: Path, module: str) -> Iterator[str]:
-    """The modules that a file imports, as far as its text says so."""
+    """The modules that the text of a file imports."""
     try:
         tree = parsed(file.read_bytes())
-    except (SyntaxError, ValueError):  # whoever imports it will hear of that
+    except (SyntaxError, ValueError):  # reported when it is imported
         return
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(tree):
@@ -108,9 +108,9 @@ def _imports(file: Path, module: str) -> Iterator[str]:
 
 
 def key_of(spec: Spec, inputs: Inputs) -> str:
-    """The hash of a spec, of the files and modules that it names, and of the versions that run it.
+    """The hash of a spec, of the files and modules that it names, and of the package versions.
 
-    Its name, comments and layout do not count, nor how often it is saved meanwhile.
+    Its name, comments, layout and checkpoint interval do not count.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def key_of(spec: Spec, inputs: Inputs) -> str:
 
 
 def _extras(tables: Mapping[str, Any]) -> dict[str, str]:
-    """The versions of optional packages that a spec takes numbers from."""
+    """The versions of the optional packages that affect the results of a spec."""
     problem, found = tables["problem"], {}
     wanted = {
         "torch": problem.get("kind") == "torch",
@@ -137,6 +137,6 @@ def _extras(tables: Mapping[str, Any]) -> dict[str, str]:
     for package in (name for name, needed in wanted.items() if needed):
         try:
             found[package] = version(package)
-        except PackageNotFoundError:  # whoever runs it will hear of that
+        except PackageNotFoundError:  # reported when it is run
             found[package] = ""
     return found

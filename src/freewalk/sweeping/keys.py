@@ -1,4 +1,4 @@
-"""Dotted keys: where in a spec the values of a sweep are put."""
+"""Dotted keys: where the values of a sweep go in a spec."""
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,15 +7,15 @@ from typing import Any
 from freewalk.checks import show, suggestion
 from freewalk.errors import SpecError
 
-#: A place in a spec: names of keys, and numbers of items.
+#: A location in a spec: names of keys, and indices of items.
 Path = tuple[str | int, ...]
 WALK = "walk"
 
 
 def labelled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec as TOML reads it, in which every walk has a label that does not depend on its parameters.
+    """A spec as TOML reads it, with a label for every walk that does not depend on its parameters.
 
-    Without one a walk would be called after them, and by another name at every point.
+    Otherwise a walk would be named after its parameters, differently at every point.
 
     Examples
     --------
@@ -46,21 +46,21 @@ def _kind(walk: Mapping[str, Any]) -> str:
 
 
 def paths_of(key: str, values: Mapping[str, Any], where: str) -> list[Path]:
-    """The places that a key names in a spec.
+    """The locations in a spec that a key names.
 
     Parameters
     ----------
     key
-        Such as "graph.n", "walk.0.design.jump", "walk.MHLJ.design.jump" or "walk.*.rule.step".
+        A key such as "graph.n", "walk.0.design.jump", "walk.MHLJ.design.jump" or "walk.*.rule.step".
     values
-        The spec as TOML reads it, its walks with labels.
+        The spec as TOML reads it, with labelled walks.
     where
-        How errors call the key.
+        The name of the key in error messages.
 
     Raises
     ------
     SpecError
-        If there is no such walk, or the key leads through what is no table.
+        If there is no such walk, or the key leads through something that is not a table.
 
     Examples
     --------
@@ -82,13 +82,13 @@ def paths_of(key: str, values: Mapping[str, Any], where: str) -> list[Path]:
         paths = [(first, *_parts(rest, values.get(first), where))] if rest else [(first,)]
     for path in paths:
         if path[0] == "sweep" or not all(str(part).strip() for part in path):
-            raise SpecError(f'{where}: is no key of a spec, expected one such as "graph.n"')
+            raise SpecError(f'{where}: is not a key of a spec, expected one such as "graph.n"')
         _check_way(path, values, where)
     return paths
 
 
 def put(values: Mapping[str, Any], places: Sequence[tuple[Path, Any]]) -> dict[str, Any]:
-    """A spec with other values at some places; tables that are missing on the way are made.
+    """A spec with other values at some locations; missing tables are created.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def put(values: Mapping[str, Any], places: Sequence[tuple[Path, Any]]) -> dict[s
 
 
 def check_apart(paths: Mapping[str, Sequence[Path]], where: str) -> None:
-    """Object to two keys that would write to the same place.
+    """Reject two keys that set the same value.
 
     Raises
     ------
@@ -122,10 +122,10 @@ def check_apart(paths: Mapping[str, Sequence[Path]], where: str) -> None:
 
 
 def _chosen(rest: str, walks: Sequence[Any], where: str) -> tuple[list[int], str]:
-    """The numbers of the walks that a key names, and what is left of it."""
+    """The indices of the walks that a key names, and the rest of the key."""
     labels = [str(walk.get("label", "")) if isinstance(walk, dict) else "" for walk in walks]
     name, _, after = rest.partition(".")
-    # A label may hold a dot itself: the longest one that fits is meant.
+    # A label may contain a dot: the longest match counts.
     for label in sorted(filter(None, labels), key=len, reverse=True):
         if rest.startswith(f"{label}."):
             return [labels.index(label)], rest[len(label) + 1 :]
@@ -141,7 +141,7 @@ def _chosen(rest: str, walks: Sequence[Any], where: str) -> tuple[list[int], str
 
 
 def _parts(rest: str, table: Any, where: str) -> Iterator[str | int]:
-    """The rest of a key; what leads through a list is a number."""
+    """The parts of the rest of a key; those that index a list are numbers."""
     for part in rest.split("."):
         if isinstance(table, list):
             if not part.isdecimal() or int(part) >= len(table):

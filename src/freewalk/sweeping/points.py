@@ -1,4 +1,4 @@
-"""A sweep: a spec, the values that it takes, and the points that they make, each a spec of its own."""
+"""A sweep: a spec, the values to vary, and the resulting points, each with its own spec."""
 
 import json
 import math
@@ -34,13 +34,13 @@ class Point:
     Attributes
     ----------
     place
-        Where it lies along each axis.
+        Its index along each axis.
     setting
         The values of the keys.
     spec
-        What is run; its text is made where it is run.
+        The spec to run; its text is generated when it is run.
     key
-        The hash of all that its result depends on.
+        The hash of everything that its result depends on.
     """
 
     place: tuple[int, ...]
@@ -50,22 +50,22 @@ class Point:
 
     @property
     def words(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return ", ".join(f"{key} = {in_words(value)}" for key, value in self.setting.items())
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """A spec and what is varied in it.
+    """A spec and the values that are varied.
 
     Attributes
     ----------
     spec
-        The spec as it was written, its table [sweep] included.
+        The spec as written, including its table [sweep].
     axes
-        What is varied, a dimension each.
+        The axes, one dimension each.
     values
-        The spec as TOML reads it, without [sweep], its walks with labels.
+        The spec as TOML reads it, without [sweep], with labelled walks.
     """
 
     spec: Spec
@@ -74,7 +74,7 @@ class Sweep:
 
     @property
     def name(self) -> str:
-        """That of the spec: it names the folder under runs/."""
+        """The name of the spec, and of the folder under runs/."""
         return self.spec.name
 
     @property
@@ -92,12 +92,12 @@ class Sweep:
 
     @cached_property
     def points(self) -> list[Point]:
-        """All points, the last axis fastest.
+        """All points; the last axis varies fastest.
 
         Raises
         ------
         SpecError
-            If a point cannot be what a spec says; the message names its values.
+            If the spec of a point is not valid; the message names its values.
         """
         where = f"{self.spec.source}: [{TABLE}]"
         paths = {key: paths_of(key, self.values, f'{where}: "{key}"') for key in self.keys}
@@ -114,7 +114,7 @@ class Sweep:
         return found
 
     def _check_keys(self, paths: Mapping[str, Any]) -> None:
-        """Try the first value of each key by itself, so that the one that is wrong is the one that is named."""
+        """Try the first value of each key separately, so that errors name the right key."""
         for axis in self.axes:
             setting = axis.at(0)
             try:
@@ -138,7 +138,7 @@ class Sweep:
 
 
 def load(path: str | os.PathLike[str]) -> Sweep:
-    """Read and check a sweep: a spec with a table [sweep]. Nothing that it names is imported before it is run.
+    """Read and check a sweep: a spec with a table [sweep]. Nothing that it names is imported until it is run.
 
     Parameters
     ----------
@@ -161,24 +161,24 @@ def load(path: str | os.PathLike[str]) -> Sweep:
 
 
 def parse(text: str, source: str = "sweep", folder: Path = Path()) -> Sweep:
-    """Check a sweep that is already a text; paths in it are relative to `folder`. See `load`."""
+    """Check a sweep given as text; paths in it are relative to `folder`. See `load`."""
     return of_spec(parse_spec(text, source, folder))
 
 
 def of_spec(spec: Spec, over: Mapping[str, Any] | None = None) -> Sweep:
-    """A sweep of a spec: over what its table [sweep] says, or over something else.
+    """A sweep of a spec, over its table [sweep] or over other values.
 
     Parameters
     ----------
     spec
         A checked spec.
     over
-        In place of its table [sweep]: lists, arrays or ranges by key.
+        Lists, arrays or ranges by key, instead of its table [sweep].
 
     Raises
     ------
     SpecError
-        If there is nothing to vary, or it cannot be varied so.
+        If there is nothing to vary, or it cannot be varied this way.
     """
     if over is not None:
         spec = _with_table(
@@ -192,12 +192,12 @@ def of_spec(spec: Spec, over: Mapping[str, Any] | None = None) -> Sweep:
             "sweep` prints a spec that has one"
         )
     made = Sweep(spec, read_axes(table, spec.source), labelled(values))
-    _ = made.points  # to object now to what cannot be run
+    _ = made.points  # to find errors now
     return made
 
 
 def _with_table(spec: Spec, over: Mapping[str, Any]) -> Spec:
-    """A spec with another table [sweep], also in its text."""
+    """A spec with another table [sweep], in its text too."""
     import tomlkit
 
     document = tomlkit.parse(spec.text)
@@ -213,7 +213,7 @@ def _with_table(spec: Spec, over: Mapping[str, Any]) -> Spec:
 
 
 def _plain(value: Any) -> Any:
-    """What numpy gives as TOML takes it."""
+    """A NumPy value as one that TOML can hold."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

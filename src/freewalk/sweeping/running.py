@@ -1,4 +1,4 @@
-"""The work behind one point of a sweep: run its spec, and give the bytes of its record."""
+"""The work of one point of a sweep: run its spec, and return its record as bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,20 +21,20 @@ class RunPoint(Work):
     Attributes
     ----------
     spec
-        What to run.
+        The spec to run.
     plan
-        What it describes, where that was made already.
+        Its plan, if it was already created.
     """
 
     spec: Spec
     plan: Plan | None = None
 
     def shipped(self) -> "RunPoint":
-        """The same with all that it describes: its data, and code of the user's."""
+        """The same work, including its data and the user's code."""
         return self if self.plan is not None else replace(self, plan=plan_of(self.spec))
 
     def needs(self) -> tuple[int, int]:
-        """The cores and graphics cards of its runtime; one core unless it asks for more."""
+        """The cores and GPUs of its runtime; one core unless the spec asks for more."""
         from freewalk.runtimes import CPU, runtime_for
 
         plan = self.plan or plan_of(self.spec)
@@ -43,12 +43,12 @@ class RunPoint(Work):
         return max(threads, default=1), max(one.cards for one in runtimes)
 
     def run(self, look: Look | None = None) -> bytes:
-        """The record as bytes; nothing in it depends on the hour, or on who runs it where.
+        """The record as bytes, independent of the time and the place of the run.
 
         Raises
         ------
         FreewalkError
-            If the spec cannot be run, or code of the user's fails.
+            If the spec cannot be run, or user code fails.
         """
         spec = replace(self.spec, text=text_of(self.spec))
 
@@ -64,17 +64,17 @@ class RunPoint(Work):
             if not spec.code:
                 raise
             raise SpecError(f"{', '.join(spec.code)}: {blame(error)}") from error
-        if record.partial:  # Ctrl-C came to this process: whoever leads knows what to do
+        if record.partial:  # Ctrl-C reached this process; the leading process handles it
             raise KeyboardInterrupt(record.provenance.get("interrupted_by", ""))
         kept = timeless(record)
-        kept.data.attrs.pop("name", None)  # that of the sweep, which other sweeps may share this point with
-        if "files" in kept.provenance:  # where they lie says nothing about what was found
+        kept.data.attrs.pop("name", None)  # the name of the sweep; other sweeps may share this point
+        if "files" in kept.provenance:  # the location of files does not affect the result
             kept.provenance["files"] = {name: one["sha256"] for name, one in kept.provenance["files"].items()}
         return kept.as_bytes()
 
 
 def plan_of(spec: Spec, tell: Tell | None = None) -> Plan:
-    """What a spec describes, compiled walks on one thread: points are computed at the same time, a core each."""
+    """The plan of a spec, with compiled walks on one thread: points run at the same time, one core each."""
     from freewalk.runtimes import CPU, runtime_for
 
     plan = spec.plan(tell)
@@ -85,14 +85,14 @@ def plan_of(spec: Spec, tell: Tell | None = None) -> Plan:
 
 
 def text_of(spec: Spec) -> str:
-    """The spec of a point as TOML: what `freewalk run` takes."""
+    """The spec of a point as TOML, as `freewalk run` takes it."""
     import tomlkit
 
     return tomlkit.dumps(_given(spec.tables.model_dump(exclude_defaults=True, exclude={"name", "sweep", "compare"})))
 
 
 def _given(value: Any) -> Any:
-    """Tables without what is not given, which TOML has no word for."""
+    """Tables without None, which TOML cannot represent."""
     if isinstance(value, Mapping):
         return {key: _given(one) for key, one in value.items() if one is not None}
     return [_given(one) for one in value] if isinstance(value, (list, tuple)) else value

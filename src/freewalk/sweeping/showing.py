@@ -1,4 +1,4 @@
-"""What is drawn from a sweep: a table, figures, and a page, in its folder."""
+"""The results of a sweep: a table, figures and a page, in its folder."""
 
 import csv
 from collections.abc import Iterable, Mapping
@@ -30,21 +30,21 @@ _MOST_CHARTS, _MOST_ON_PAGE = 12, 500  # charts and rows on a page
 
 @dataclass(frozen=True)
 class Shown:
-    """What was drawn.
+    """The results that were written.
 
     Attributes
     ----------
     view
-        What tables and figures show.
+        The data that tables and figures show.
     lines
-        The files that were written, for people.
+        Lines that list the files, to be printed.
     """
 
     view: SweepView = field(repr=False)
     lines: list[str]
 
     def table(self) -> "RichTable":
-        """What each design ends at, for a terminal."""
+        """The final value of each design, as a table for a terminal."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -63,21 +63,21 @@ class Shown:
 
 
 def show(folder: SweepFolder, measure: str | None = None, x: str | None = None) -> Shown:
-    """Write the table, the figures and the page of a sweep, of the points that are there.
+    """Write the table, the figures and the page of the finished points of a sweep.
 
     Parameters
     ----------
     folder
         The folder of the sweep.
     measure
-        What to show; None: the primary measure.
+        The measure to show. Default: the primary one.
     x
-        The key of the horizontal axis; None: the one with most values.
+        The key on the horizontal axis. Default: the one with the most values.
 
     Raises
     ------
     RecordError
-        If no point is there, or there is no such measure or key.
+        If no point is finished, or there is no such measure or key.
     """
     data = folder.gather("mean")
     view = view_of(data, measure, x)
@@ -90,7 +90,7 @@ def show(folder: SweepFolder, measure: str | None = None, x: str | None = None) 
         sweep_map(data, path / MAP, **options)
         images["Heat maps"] = path / MAP
     if not view.is_number(view.x):
-        images = {"What each design ends at": path / LINES, **images}
+        images = {"Final values": path / LINES, **images}
     write_page(_page(folder, data, view, images), path / PAGE)
     names = [
         ("table", TABLE),
@@ -103,7 +103,7 @@ def show(folder: SweepFolder, measure: str | None = None, x: str | None = None) 
 
 
 def as_csv(folder: SweepFolder, data: "xarray.Dataset", view: SweepView) -> str:
-    """A row for each point that is there and each design: the values of the keys, what it ends at, and its hash."""
+    """One row per finished point and design: the values of the keys, the final values, and the hash."""
     written = StringIO()
     writer = csv.writer(written, lineterminator="\n")
     name = view.measure.name
@@ -118,7 +118,7 @@ def as_csv(folder: SweepFolder, data: "xarray.Dataset", view: SweepView) -> str:
 
 
 def _ends(one: "xarray.Dataset", name: str) -> dict[str, list[str]]:
-    """What each design of a point ends at."""
+    """The final values of each design at a point."""
     found = {}
     for design in one.design.values.tolist():
         part = one.sel(design=design)
@@ -159,7 +159,7 @@ def _varied(axes: Iterable[Axis]) -> list[str]:
 
 
 def _charts(view: SweepView) -> list[Chart]:
-    """What each design ends at against the horizontal key, a chart for each combination of the others."""
+    """The final value of each design against the horizontal key, one chart per combination of the others."""
     if not view.is_number(view.x):
         return []
     where = view.final[view.x].values

@@ -1,4 +1,4 @@
-"""Results on disk, each under its hash, and a lock on each that the system frees when its holder dies."""
+"""Results on disk, stored by hash, with locks that the system releases when their holder dies."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ from freewalk.files import replacing
 
 try:
     import fcntl
-except ImportError:  # not on Windows: two processes may then compute the same, to the same bytes
+except ImportError:  # not on Windows: there two processes may compute the same result, with identical bytes
     fcntl = None  # type: ignore[assignment]
 
 LOCKS = "locks"
@@ -20,21 +20,21 @@ LOCKS = "locks"
 
 @dataclass
 class Lock:
-    """A result that nobody else computes meanwhile: a locked file, which the system unlocks if this process ends.
+    """A claim on a result: a locked file, which the system unlocks if this process ends.
 
     Attributes
     ----------
     path
         The file.
     handle
-        Keeps it locked; None once it is released.
+        Keeps it locked; None after release.
     """
 
     path: Path
     handle: int | None
 
     def release(self) -> None:
-        """Let others have it; the file goes while it is still locked, so that nobody waits for one that is gone."""
+        """Release it; the file is removed while still locked, so that nobody waits for a removed file."""
         if self.handle is not None:
             with suppress(OSError):
                 self.path.unlink()
@@ -46,14 +46,14 @@ class Lock:
 class Store:
     """A folder of results.
 
-    A result is there as a whole or not at all, and never changes: its name is the hash of all that it depends on.
+    A result is stored completely or not at all, and never changes: its name is the hash of everything it depends on.
 
     Attributes
     ----------
     folder
-        Where they are.
+        Their folder.
     suffix
-        What their names end with.
+        The suffix of their names.
 
     Examples
     --------
@@ -77,27 +77,27 @@ class Store:
         return self.folder / f"{key}{self.suffix}"
 
     def has(self, key: str) -> bool:
-        """Whether a result is there."""
+        """Whether a result is stored."""
         return self.path(key).is_file()
 
     def write(self, key: str, content: bytes) -> None:
-        """Keep a result.
+        """Store a result.
 
         Raises
         ------
         RecordError
-            If it cannot be written; nothing that was there is touched.
+            If it cannot be written; existing files are not touched.
         """
         with replacing(self.path(key)) as temporary:
             temporary.write_bytes(content)
 
     def lock(self, key: str) -> Lock | None:
-        """Take a result for this process, or None where somebody has it; whoever gets it asks `has` again.
+        """Claim a result for this process; None if another process has it. After claiming it, check `has` again.
 
         Raises
         ------
         RecordError
-            If there is no room for a lock.
+            If the lock cannot be written.
         """
         path = self.folder / LOCKS / key
         while True:
@@ -105,7 +105,7 @@ class Store:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             except OSError as error:
-                raise RecordError(f"{path}: cannot be written ({error.strerror}); what is finished is kept") from error
+                raise RecordError(f"{path}: cannot be written ({error.strerror}); finished results are kept") from error
             try:
                 if fcntl is not None:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,14 +115,14 @@ class Store:
             except OSError as error:
                 words = f"{self.folder}: locks do not work there ({error.strerror}); run one process at a time"
                 warnings.warn(words, FreewalkWarning, stacklevel=2)
-            # Its holder removes a file before it lets go: what was locked may be gone, with another in its place.
+            # The holder removes the file before releasing it, so the locked file may be gone and replaced by another.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(path)):
                     return self._signed(Lock(path, handle))
             os.close(handle)
 
     def _signed(self, lock: Lock) -> Lock:
-        """Write into a lock who has it, for people; where there is no room for that, it holds all the same."""
+        """Write the holder into a lock, for people; if that fails, the lock still holds."""
         with suppress(OSError):
             if lock.handle is not None:
                 os.truncate(lock.handle, 0)
@@ -130,7 +130,7 @@ class Store:
         return lock
 
     def held(self) -> dict[str, str]:
-        """The results that somebody computes at this moment, and who."""
+        """The results being computed at this moment, and by whom."""
         found = {}
         for file in sorted((self.folder / LOCKS).glob("*")) if fcntl is not None else []:
             with suppress(OSError):
@@ -144,7 +144,7 @@ class Store:
         return found
 
     def tidy(self) -> None:
-        """Remove the locks that killed processes left; those that are held stay."""
+        """Remove the locks that killed processes left behind."""
         for file in (self.folder / LOCKS).glob("*"):
             lock = self.lock(file.name)
             if lock is not None:
