@@ -62,7 +62,7 @@ SMALL, LARGE = 10, 12_500_000  # numbers of a model
 KEY = Key("first", 0)
 STEPS = count(1)
 PARTS = 10  # of a run, of which the best counts
-SENT = 3  # messages of gRPC in a hop: the token; its receipt and the next offer; an acceptance
+SENT = 1  # messages of gRPC that a token waits for: its own. Offers and answers travel while updates are made
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -256,7 +256,9 @@ def best(work, number: int = 100) -> float:
 
 
 def split(folder: Path | None, durable: Measured) -> dict[str, float]:
-    """Microseconds of a durable hop by what they were spent on; the rest is Python and waiting for the processor."""
+    """Microseconds of a durable hop by what they were spent on; the rest is Python and waiting for the processor,
+    which the two nodes also need for all messages that the token does not wait for.
+    """
     secured, plain, alone = round_trip(folder, False), round_trip(folder, True), by_itself(folder)
     parts = {"gRPC": SENT / 2 * plain, "TLS": SENT / 2 * max(0.0, secured - plain), **alone}
     parts["rest"] = 1 / durable.rate - sum(parts.values())

@@ -4,8 +4,10 @@
 """
 
 import argparse
+import os
 import random as randomness
-import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from world import Violation, World
@@ -176,6 +178,9 @@ COMBINED = [
 ]
 
 
+CHUNK = 250  # random schedules of a task
+
+
 def every(kernel, steps=2, make=Node):
     """A small world, for all schedules."""
     nodes = kernel.graph.n
@@ -193,25 +198,54 @@ def some(seed, old=False, make=Node):
     return chance(random, lambda: World(kernel, settings, [0, 2][: 1 + seed // 2 % 2], make), faults, 400, aim=0.5)
 
 
-def follow(count, seconds=None, tell=None):
+def follow(count, processes=1, tell=None):
     """Follow so many schedules: combined faults first, up to half of them, then random ones; returns how many."""
-    began, ends, seed = time.monotonic(), 0, 0
-    for kernel in (PAIR, TRIANGLE):
-        for faults in COMBINED:
-            if ends < count // 2:
-                share = max(count // 20, (count // 2 - ends) // 4)
-                found, worlds, whole = search(every(kernel), faults, most=3 * share)
-                ends += found
-                if tell:
-                    part = "" if whole else ", in part"
-                    tell(f"{kernel.graph.name}, {faults}: {found:,} ends, {worlds:,} worlds{part}")
-    while ends < count and (seconds is None or time.monotonic() < began + seconds):
-        some(seed, old=seed % 3 == 2)
-        seed, ends = seed + 1, ends + 1
+    searches = [("search", place, faults, count // 10) for place in (0, 1) for faults in COMBINED]
+    ends = 0
+    with ProcessPoolExecutor(processes) if processes > 1 else nullcontext() as pool:
+        for found, words in _done(pool, searches):
+            ends += found
+            if tell:
+                tell(words)
+            if ends >= count // 2:
+                break
+    chunks = [("random", first, min(first + CHUNK, count - ends)) for first in range(0, count - ends, CHUNK)]
+    with ProcessPoolExecutor(processes) if processes > 1 else nullcontext() as pool:
+        for number, (found, words) in enumerate(_done(pool, chunks)):
+            ends += found
+            if tell and number % 100 == 99:
+                tell(f"{words}: {ends:,} ends")
     return ends
+
+
+def _done(pool, tasks):
+    """What becomes of some tasks, as they end; those that have not begun when nobody asks any more are left out."""
+    if pool is None:
+        yield from map(_do, tasks)
+        return
+    futures = [pool.submit(_do, task) for task in tasks]
+    try:
+        yield from (future.result() for future in as_completed(futures))
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _do(task):
+    kind, *arguments = task
+    if kind == "random":
+        for seed in range(*arguments):
+            some(seed, old=seed % 3 == 2)
+        return arguments[1] - arguments[0], "random schedules"
+    place, faults, most = arguments
+    kernel = (PAIR, TRIANGLE)[place]
+    ends, worlds, whole = search(every(kernel), faults, most=most)
+    return ends, f"{kernel.graph.name}, {faults}: {ends:,} ends, {worlds:,} worlds{'' if whole else ', in part'}"
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Follow schedules of what can go wrong with the custody of tokens.")
     parser.add_argument("schedules", type=int)
-    print(f"{follow(parser.parse_args().schedules, tell=print):,} schedules, none of which broke a promise")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    given = parser.parse_args()
+    print(f"{follow(given.schedules, given.processes, tell=print):,} schedules, none of which broke a promise")
