@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 from sphinx.application import Sphinx
-from sphinx.domains.python import PyObject
+from sphinx.domains.python import PyObject, PyProperty
 from sphinx.ext.autodoc.mock import mock
 from sphinx.util.typing import stringify_annotation
 
@@ -28,7 +28,7 @@ MODULES = (
     "freewalk.errors",
 )
 CODE = re.compile(r"(?<![:`])`([^`]+)`(?!`)(\w?)")
-EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])((?:[^*`\n]|\n(?!\s*\n))+)(?<=\S)\*(?![\w*])")
+EMPHASIS = re.compile(r"(?<![\w*])(\*\*?)(?=[^\s*])((?:[^*`\n]|\n(?!\s*\n))+)(?<=\S)\1(?![\w*])")
 STAR = "\0"  # stands for a star that is markup
 MARKUP = re.compile(r"[\\|*]|_(?!\w)")
 MODULE = re.compile(r"(?<![~\w.])(?:\w+\.)+(?=\w)")
@@ -53,7 +53,7 @@ def public() -> dict[str, str]:
 
 def rewrite(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Turn the text of a docstring into reStructuredText, before napoleon reads its sections."""
-    lines[:] = EMPHASIS.sub(rf"{STAR}\1{STAR}", "\n".join(lines)).split("\n")
+    lines[:] = EMPHASIS.sub(_kept, "\n".join(lines)).split("\n")
     example = False
     for index, line in enumerate(lines):
         example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
@@ -63,11 +63,11 @@ def rewrite(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
 
 
 def tidy(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Mend what napoleon has made of attributes: two in one line, and types with all their modules."""
+    """Mend what napoleon has made of fields: two attributes in one line, and types with all their modules."""
     done: list[str] = []
     for line in lines:
         several = re.match(r":ivar ([\w, ]+,[\w, ]+):", line)
-        if line.startswith(":vartype"):
+        if line.startswith((":vartype", ":type")):
             field, _, written = line.removeprefix(":").partition(":")
             line = f":{field}:{MODULE.sub(lambda path: '~' + path[0], arrays(written))}"
         elif several:
@@ -87,6 +87,11 @@ def _marked(line: str) -> str:
         pieces += [_plain(line[start : code.start()]), shown, f"\\ {code[2]}" if code[2] else ""]
         start = code.end()
     return "".join([*pieces, _plain(line[start:])])
+
+
+def _kept(emphasis: re.Match[str]) -> str:
+    stars = STAR * len(emphasis[1])
+    return f"{stars}{emphasis[2]}{stars}"
 
 
 def _plain(text: str) -> str:
@@ -121,12 +126,23 @@ def arrays(written: str) -> str:
     return written
 
 
+class Property(PyProperty):
+    """A property whose type is shown in short."""
+
+    def handle_signature(self, sig: str, signode: Any) -> tuple[str, str]:
+        """Shorten the type, then do as usual."""
+        if "type" in self.options:
+            self.options["type"] = arrays(self.options["type"])
+        return super().handle_signature(sig, signode)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("autodoc-process-docstring", rewrite, priority=100)
     app.connect("autodoc-process-docstring", tidy, priority=900)
     app.connect("autodoc-process-signature", shorten, priority=900)
     app.connect("autodoc-skip-member", skip)
+    app.add_directive_to_domain("py", "property", Property, override=True)
     for field in PyObject.doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"
