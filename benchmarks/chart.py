@@ -1,4 +1,4 @@
-"""The bars of `speed.py`: updates a second, on a logarithmic scale."""
+"""The bars of `speed.py`: updates per second, on a logarithmic scale."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     for position, row in enumerate(measured):
         text = f" {in_words(row['rate'])}   {times(row['ratio'])} × the loop"
         axes.text(row["rate"], position, text, va="center", fontsize=8, color="#333333")
-    axes.set_xlabel("updates a second")
+    axes.set_xlabel("updates per second")
     axes.set_title(title, loc="left", fontsize=10)
     axes.tick_params(axis="y", length=0, labelsize=9)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -39,7 +39,7 @@ def main():
     print("against d, MHLJ on a ring, n = 500")
     for d in (2, 5, 10, 20, 40):
         print(f"  d = {d:5d} {milliseconds(fw.graphs.ring(500), d, DESIGNS['MHLJ'], steps=100):8.3f}", flush=True)
-    print("against d, three samples a node, MHLJ on a ring, n = 500")
+    print("against d, three samples per node, MHLJ on a ring, n = 500")
     for d in (2, 5, 10, 20):
         time_ = milliseconds(fw.graphs.ring(500), d, DESIGNS["MHLJ"], samples=3, steps=50)
         print(f"  d = {d:5d} {time_:8.3f}", flush=True)

@@ -1,6 +1,6 @@
 """How the cost of an update grows: python benchmarks/growth.py [--quick] [--only CURVE] [--out DIR]
 
-Nanoseconds an update and core against nodes, coordinates, degree, walks, samples a node, threads and checkpoints, each
+Nanoseconds per update per core against nodes, coordinates, degree, walks, samples per node, threads and checkpoints, each
 beside the least that a simple model of the machine allows (`limit_of`, from what `limits.py` measures in the same run).
 By the public API, MHLJ (.1, .5, 3), ten checkpoints, one thread, unless a point says otherwise. All points take turns
 and each figure is the best of several. What is done once a run (to lay out the data, to compile) does not count: time
@@ -161,7 +161,7 @@ def kernel_of(kind: str, n: int, degree: int, dim: int, samples: int, loss: str)
 
 
 def run(point: Point) -> tuple[float, float]:
-    """Nanoseconds an update and core, and seconds until the first step was done."""
+    """Nanoseconds per update per core, and seconds until the first step was done."""
     problem = problem_of(point.n, point.dim, point.samples, point.loss)
     kernel = kernel_of(point.kind, point.n, point.degree, point.dim, point.samples, point.loss)
     calls: list[tuple[int, float]] = []

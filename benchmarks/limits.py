@@ -191,7 +191,7 @@ def lines() -> dict[int, float]:
 
 
 def measure() -> dict[str, Any]:
-    """All of it, in hertz, operations a second, bytes a second and seconds."""
+    """All of it, in hertz, operations per second, bytes per second and seconds."""
     return {
         "clock": clock(),
         "issue": issue(),

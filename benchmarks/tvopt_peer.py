@@ -171,7 +171,7 @@ def main() -> None:
     }
     print(
         f"freewalk {fw.__version__} ({chosen.runtime}) beside tvopt {peer}; n = {chosen.nodes}, d = {DIM}, {SAMPLES} "
-        f"samples a node, {ROUNDS} rounds, one replica; best of {TURNS}\n"
+        f"samples per node, {ROUNDS} rounds, one replica; best of {TURNS}\n"
     )
     print(f"{'':26}{'largest':>12} {'tvopt':>12} {'freewalk / tvopt':>21}")
     print(f"{'':26}{'difference':>12} {'gradients/s':>12} {'long run':>10} {'same run':>10}")

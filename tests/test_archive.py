@@ -96,7 +96,7 @@ def test_dataclasses_inside_dataclasses_come_back():
     assert isinstance(back, Tree)
     assert back.depth == 2
     assert [leaf.name for leaf in back.leaves] == ["a", "leaf"]
-    assert [leaf.square for leaf in back.leaves] == [5.0, 14.0]  # made anew, not stored
+    assert [leaf.square for leaf in back.leaves] == [5.0, 14.0]  # recomputed, not stored
     assert np.array_equal(back.leaves[1].values, np.arange(4.0))
 
 
@@ -161,7 +161,7 @@ def test_what_is_stored_elsewhere_is_named_and_put_back():
     back = unpack(packed, TYPES)
     assert back[0].leaves[0] is leaf
     assert back[1] is leaf
-    with pytest.raises(RecordError, match=r"does not hold the objective, which is code; pass it"):
+    with pytest.raises(RecordError, match=r"does not contain the objective, which is code; pass fw.resume"):
         unpack(Packed(packed.tree), TYPES)
 
 

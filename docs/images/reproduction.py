@@ -78,10 +78,11 @@ def section(key: str, variant: str) -> str | None:
 if __name__ == "__main__":
     pages = [section(key, variant) for key in KEYS for variant in VARIANTS]
     head = (
-        "# The verdicts\n\nEvery claim, as `freewalk reproduce` judges it; [what to make of it](reproduction.md). A "
-        "claim with settings passes where it holds in at least nine tenths of those in which it can be tested, fails "
-        "where it fails in as many, and else depends; “measured” is then the setting that is drawn. This page is "
-        "written by `docs/images/reproduction.py` from that command's output."
+        "# The verdicts\n\nEvery claim of the paper and our verdict on it, as `freewalk reproduce` gives it; "
+        "[reproduction.md](reproduction.md) discusses them. Some claims are tested in many settings. Such a claim "
+        "passes if it holds in at least nine tenths of the settings in which it can be tested, fails if it fails in "
+        "at least nine tenths of them, and otherwise depends on the setting; “measured” is then the value of the "
+        "setting in the figure. `docs/images/reproduction.py` writes this page from the output of that command."
     )
     last = ["## All fits together", *parts_of(Sensitivity.load(sensitivity_path()).tables())]
     (DOCS / "explanation" / "verdicts.md").write_text(

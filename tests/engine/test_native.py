@@ -132,7 +132,7 @@ def test_what_is_unused_is_still_looked_at():
 
 
 def test_a_quadratic_loss_is_its_expansion():
-    """With ridge, with several samples a node, far from the optimum and at it: the loss of the objective."""
+    """With ridge, with several samples per node, far from the optimum and at it: the loss of the objective."""
     graph = fw.graphs.ring(6)
     problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, samples=3, ridge=0.2, noise=0.5, seed=3)
     kernel = fw.designs.SimpleWalk().kernel(graph)

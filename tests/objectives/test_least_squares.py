@@ -48,7 +48,7 @@ def test_mse_is_twice_the_loss_without_ridge(uneven, x):
 
 
 def test_excess_of_the_mse_is_quadratic_in_the_distance(x):
-    # MSE = MSE* + eᵀ Ĉ e with one sample a node, on which the exact error curves rest.
+    # MSE = MSE* + eᵀ Ĉ e with one sample per node, on which the exact error curves rest.
     problem = LeastSquares.synthetic(50, 3, seed=2)
     error = x - problem.optimum()
     covariance = problem.features.T @ problem.features / 50

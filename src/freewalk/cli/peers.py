@@ -94,7 +94,7 @@ def init(
     security = "plain connections" if made.table.plain else f"certificates; the authority's key is in {folder}/operator"
     run = made.table.run
     words = [
-        f"{made.table.label}: {len(made.nodes)} nodes, {run.tokens} tokens of {run.steps:,} updates, {security}",
+        f"{made.table.label}: {len(made.nodes)} nodes, {run.tokens} {'token' if run.tokens == 1 else 'tokens'} of {run.steps:,} updates, {security}",
         f"next  {shlex.join(['freewalk', 'network', 'up', str(folder)])}",
     ]
     console.print("\n".join(words), markup=False, highlight=False, soft_wrap=True)
