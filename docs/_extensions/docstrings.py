@@ -115,7 +115,8 @@ def shorten(app: Sphinx, what: str, name: str, thing: Any, *about: Any) -> tuple
 def arrays(written: str) -> str:
     """A type with ArrayLike and NDArray[float64] in place of what they stand for."""
     for qualified in ("smart", "fully-qualified-except-typing"):
-        written = written.replace(stringify_annotation(ArrayLike, qualified), "ArrayLike")
+        for short, meant in (("str | ArrayLike", str | ArrayLike), ("ArrayLike", ArrayLike)):
+            written = written.replace(stringify_annotation(meant, qualified), short)
     while found := ARRAY.search(written):
         end, depth = found.end(), 1
         while depth:
