@@ -24,6 +24,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_extensions", "images/**/*.md"]
 language = "en"
+smartquotes = False  # quotes belong to code
 
 # Markdown: links as GitHub reads them, each checked; a link to nothing is a warning, and `make docs` fails on warnings.
 myst_enable_extensions = ["deflist"]
@@ -40,7 +41,6 @@ autodoc_typehints_format = "short"
 autodoc_mock_imports = ["torch", "safetensors"]
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
-napoleon_use_rtype = False
 napoleon_use_ivar = True
 python_display_short_literal_types = True
 python_maximum_signature_line_length = 88

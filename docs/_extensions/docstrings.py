@@ -37,17 +37,19 @@ ARRAY = re.compile(r"~?(?:numpy\.)?ndarray\[(?:~?typing\.)?tuple\[(?:~?typing\.)
 
 @cache
 def public() -> dict[str, str]:
-    """Where a public name is documented, by the name alone and as in `fw.graphs.ring`."""
+    """Where a public name is documented, as in `fw.graphs.ring`, and by the name alone where that is clear."""
     found: dict[str, str] = {}
     for module in MODULES:
         with mock(["torch", "safetensors"]):  # as autodoc imports them
             loaded = import_module(module)
         for name in getattr(loaded, "__all__", ()):
-            thing = getattr(loaded, name)
+            thing, full = getattr(loaded, name), f"{module.replace('freewalk', 'fw')}.{name}"
             # Sphinx finds classes by where they are written, too, and functions only by where they are documented.
-            place = f"{thing.__module__}.{name}" if isinstance(thing, type) else found.get(name, f"{module}.{name}")
+            place = f"{thing.__module__}.{name}" if isinstance(thing, type) else f"{module}.{name}"
             if callable(thing):
-                found |= {name: place, f"fw{module.removeprefix('freewalk')}.{name}": place}
+                found[full] = place = found.get(f"fw.{name}", place)
+                if module == "freewalk" or name != name.lower() or "_" in name:  # `path` may mean something else
+                    found[name] = place
     return found
 
 
