@@ -31,8 +31,8 @@ def runs(page: Path) -> list[tuple[str, str, str, int]]:
 
 
 def is_output(language: str, page: Path) -> bool:
-    """Tutorials show what the block before has printed, and are held to it."""
-    return language == "text" and page.parent.name == "tutorial"
+    """Tutorials and how-to pages show what the block before has printed, and are held to it."""
+    return language == "text" and page.parent.name in ("tutorial", "how-to")
 
 
 def check_output(shown: str, printed: str) -> None:
