@@ -15,9 +15,10 @@ from freewalk.errors import RecordError
 from freewalk.report import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
 from freewalk.report.layout import layout
 from freewalk.report.page import Table
+from freewalk.report.page.conclusion import lead_of
 from freewalk.report.page.encode import MOST_POINTS, thin
-from freewalk.report.page.payload import MOST_NODES, MOST_STEPS
-from freewalk.report.page.places import place
+from freewalk.report.page.payload import MOST_NODES, MOST_STEPS, OVERLAY
+from freewalk.report.page.places import MOST_EDGES, place, views
 
 HOSTILE = "</script><script>alert('x')</script> & \"quoted\" <!-- \u2028 @@data@@"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -295,7 +296,8 @@ def test_the_graph_of_a_record_is_drawn(both: fw.Record, tmp_path: Path) -> None
     assert not given["circle"]  # what is given counts
     unknown = parsed(Page("A page", [section_of(fw.Record(both.data))]), tmp_path).data[0]["walks"]
     assert unknown["edges"]["data"] == ""
-    assert "not known" in unknown["words"]
+    assert "does not contain the graph" in unknown["words"]
+    assert (given["drawing"], unknown["drawing"]) == (0, None)
 
 
 def test_nodes_are_called_by_their_names(both: fw.Record, tmp_path: Path) -> None:
@@ -399,7 +401,123 @@ def test_several_sections_are_linked_and_counted(tmp_path: Path) -> None:
     links = [one["href"] for tag, one in found.elements if tag == "a"]
     anchors = [f"#{one['id']}" for tag, one in found.elements if tag == "section"]
     assert links == anchors * 2  # the bar, and the table
-    assert "Part 0 2 0 1 0 Part 1 0 0 0 1 Part 2 0 0 0 0 all 2 0 1 1" in found.text
+    assert "Of 4 claims, 2 pass, 1 fails and 1 cannot be tested." in found.text
+    assert "Part 0 ✓ 2 pass ✗ 1 fail Part 1 – 1 not testable Part 2 no claims" in found.text
+
+
+def test_the_verdicts_of_a_figure_are_one_row(tmp_path: Path) -> None:
+    parts = {("A", "stated"): ["pass", "fail"], ("B", "own"): ["depends"], ("A", "published"): ["pass", "pass"]}
+    sections = [
+        Section(f"{group} ({variant})", verdicts=[Verdict("c", one, "1") for one in part], group=group, variant=variant)
+        for (group, variant), part in parts.items()
+    ]
+    found = parsed(Page("A page", sections, ["An introduction."]), tmp_path)
+    assert "Of 5 claims, 3 pass, 1 depends on the setting and 1 fails." in found.text
+    assert "Passed by variant: 1 of 2 (stated), 0 of 1 (own), 2 of 2 (published)." in found.text
+    assert found.text.index("Of 5 claims") < found.text.index("An introduction.") < found.text.index("Verdicts")
+    assert "section stated published own A ✓ 1 pass ✗ 1 fail ✓ 2 pass B ± 1 depends" in found.text
+    labels = [one["aria-label"] for tag, one in found.elements if one.get("class") == "chips"]
+    assert labels == ["A (stated): 1 pass, 1 fail", "A (published): 2 pass", "B (own): 1 depends"]
+    rows = [one for tag, one in found.elements if tag == "th" and one.get("scope") == "row"]
+    assert len(rows) == 2 + 5  # one per group, one per claim
+
+
+def test_seeds_versions_and_hashes_are_collapsed(tmp_path: Path) -> None:
+    found = parsed(Page("A page", [Section("One", details={"SHA-256 of the spec": "d25c"})]), tmp_path)
+    inside = [tag for tag, _ in found.elements]
+    assert inside.index("details") < inside.index("summary") < inside.index("table")
+    assert all("open" not in one for tag, one in found.elements if tag == "details")
+    assert found.text.index("Origin of these numbers") < found.text.index("d25c")
+
+
+def test_tables_are_named_regions_that_the_keyboard_reaches(both: fw.Record, tmp_path: Path) -> None:
+    found = parsed(Page("A page", [section_of(both)]), tmp_path)
+    regions = [one for _, one in found.elements if one.get("class") == "scroll"]
+    assert [one["aria-label"].split(",")[0] for one in regions] == ["Table: design", "Table: Origin of these numbers"]
+    assert all((one["role"], one["tabindex"]) == ("region", "0") for one in regions)
+
+
+def test_the_lead_says_what_was_run_and_who_was_first(both: fw.Record, tmp_path: Path) -> None:
+    record = fw.concat([learned(fw.designs.SimpleWalk(), step=step) for step in (0.02, 0.01)], ["fast", "slow"])
+    values = 1 + 999 * np.exp(-np.outer([0.1, 0.05], record.data.step.values / 10))
+    record.data["mse"] = record.data.mse * 0 + xarray.DataArray(values, dims=("design", "step"))
+    record.data.attrs["optimal_mse"] = 1.0
+    kept = fw.Record(record.data, record.provenance, graph=fw.graphs.ring(20))
+    assert lead_of(kept) == (
+        "Per design, 5 walks of 1,000 updates on a ring of 20 nodes, 2 of them heavy; least squares (20 samples, 2 "
+        "parameters). “fast” reached the goal (mean mse ≤ 10.99) first, after 500 updates. “slow”, next, needed 1.9 "
+        "times as many (950)."
+    )
+    assert lead_of(kept) in parsed(Page("A page", [section_of(kept)]), tmp_path).text
+    central = fw.Record(kept.data.assign_coords(design=["centralized", "slow"]), kept.provenance, graph=kept.graph)
+    assert "“slow” reached the goal (mean mse ≤ 10.99) first of the walks on the graph" in lead_of(central)
+    assert "“centralized”, which can draw any node at every update, needed 500." in lead_of(central)
+    unreachable = lead_of(kept, goal=1e-30)
+    assert "No design reached the goal (mean mse ≤ 1)." in unreachable
+    alone = lead_of(learned(fw.designs.SimpleWalk(), walks=1, paths=1), goal=1.0)
+    assert alone.startswith("1 walk of 1,000 updates on a")
+    assert "It reached the goal" in alone
+
+
+def test_a_curve_on_top_of_another_is_dashed(tmp_path: Path) -> None:
+    x = np.arange(1, 101)
+    shapes = {"a": 1 / x, "b": 1 / x, "c": 1 / x**0.5, "tail": np.where(x < 50, 1 / x**0.5, 1 / x)}
+    curves = [Series(label, {"updates": x}, y) for label, y in shapes.items()]
+    (chart,) = parsed(Page("A page", [Section("One", charts=[Chart("A", curves, "y")])]), tmp_path).data[0]["charts"]
+    assert chart["covers"] == [["b", "a"]]
+    assert [one["dash"] for one in chart["series"]][:3] == ["", OVERLAY, ""]
+    apart = Chart("A", [curves[0], curves[2]], "y")
+    (chart,) = parsed(Page("A page", [Section("One", charts=[apart])]), tmp_path).data[0]["charts"]
+    assert "covers" not in chart
+
+
+def test_the_animation_shows_a_walk_that_meets_a_heavy_node(both: fw.Record) -> None:
+    data = both.data.copy(deep=True)
+    data["path"] = data.path.copy()
+    data.path.values[:, 0] = 7  # the first stored walk stays away from the heavy nodes 0 and 1
+    section = section_of(fw.Record(data))
+    assert all(np.isin(path, [0, 1]).any() for path in section.walks.paths.values())
+    assert "visits a heavy node" in section.walks.note
+    data.path.values[:] = 7
+    missing = section_of(fw.Record(data)).walks
+    assert all((path == 7).all() for path in missing.paths.values())
+    assert missing.note == "The first stored walk of each design."
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "drawn"),
+    [
+        ("ring", ["magnified", "true distances"], True),
+        ("path", ["magnified", "true distances"], True),
+        ("grid", ["graph"], True),
+        ("small world", ["magnified", "true distances", "graph"], True),
+        ("dense", ["spiral"], False),
+        ("sparse", ["graph"], True),
+    ],
+)
+def test_a_graph_has_an_undistorted_view(name: str, names: list[str], drawn: bool) -> None:
+    graph = GRAPHS[name]
+    found = views(graph, [0, 1], np.arange(graph.n, 0, -1.0))
+    assert [one.name for one in found] == names
+    assert [one.true for one in found] == [False] * (len(found) - 1) + [drawn]
+    for one in found:
+        assert one.positions.shape == (graph.n, 2)
+        assert np.abs(one.positions).max() <= 1 + 1e-9
+        assert len(np.unique(one.positions.round(9), axis=0)) == graph.n
+
+
+def test_true_distances_are_even_and_forces_bring_neighbours_together() -> None:
+    ring = views(fw.graphs.ring(1000), [0, 1], np.ones(1000))[1]
+    steps = np.linalg.norm(np.diff(ring.positions, axis=0), axis=1)
+    assert steps == pytest.approx(np.full(999, steps[0]))
+    graph = GRAPHS["small world"]
+    drawing = views(graph, [0], np.ones(1000))[-1]
+    lengths = np.linalg.norm(np.subtract(*drawing.positions[drawing.pairs.T]), axis=1)
+    assert np.median(lengths) < 0.1  # of a picture that is 2 wide
+    many = fw.graphs.erdos_renyi(800, 0.04, seed=1)
+    part = views(many, [0], np.ones(800))[-1]
+    assert len(part.pairs) <= MOST_EDGES < many.edges
+    assert f"of the {many.edges:,} edges are drawn" in part.words
 
 
 def test_images_are_part_of_the_page(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 import freewalk as fw
 from freewalk.report import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
+from freewalk.report.page import Table
+from freewalk.report.page.model import OUTCOMES
 
 FLAGS = [
     "--headless",
@@ -193,7 +195,8 @@ def test_a_cursor_reads_values(visit: Visit) -> None:
 
 def test_the_walk_moves_and_stops(visit: Visit) -> None:
     assert visit.page.locator("figure.walk").get_attribute("data-playing") == "false"
-    assert visit.walk("step") == 2000  # the end is what shows most
+    assert visit.walk("step") == 0
+    assert visit.page.locator("figure.walk input[type=range]").input_value() == "0"
     assert visit.page.locator("figure.walk .panel").count() == 3
     assert visit.colours("figure.walk canvas") > 5
     visit.press("figure.walk button[data-action='play']")
@@ -327,6 +330,227 @@ def test_many_sections_of_hostile_and_broken_content(browser, tmp_path: Path) ->
     visit.press("nav li:last-child a")
     visit.until(lambda: visit.page.evaluate("scrollY > 1000"))
     visit.leave()
+
+
+def test_of_two_curves_that_coincide_both_are_visible(browser, tmp_path: Path) -> None:
+    x = np.arange(0, 101)
+    curves = [Series(label, {"updates": x}, 1 / (1 + x)) for label in ("below", "on top")]
+    chart = Chart("Two", curves, "mse", x_log=False)
+    visit = Visit(browser, write_page(Page("p", [Section("s", charts=[chart])]), tmp_path / "page.html"))
+    lines = visit.page.locator("figure.chart .stage path.curve")
+    dashes = lines.evaluate_all("all => all.map(one => one.getAttribute('stroke-dasharray'))")
+    assert dashes == [None, "9 9"]
+    assert "on top coincides with below" in visit.page.locator("figure.chart .covers").inner_text()
+    visit.leave()
+
+
+def test_curves_differ_in_more_than_their_colour(visit: Visit) -> None:
+    script = "all => all.map(one => one.querySelector('.marker').getAttribute('d'))"
+    shapes = visit.page.locator("figure.chart .stage [data-markers]").evaluate_all(script)
+    assert len(set(shapes)) == len(DESIGNS)
+    legend = visit.page.locator("figure.chart .designs .swatch").evaluate_all(script)
+    assert legend == shapes
+
+
+def ticks(visit: Visit, anchor: str) -> list[str]:
+    labels = visit.page.locator(f"figure.chart .stage .axes text[text-anchor={anchor}]:not(.name)")
+    return labels.evaluate_all("all => all.map(one => one.textContent)")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("low", "high", "end"),
+    [(0.34, 0.69, 15_000), (0.02, 3.1, 0.9), (9e-4, 0.021, 8_000), (1.0, 40_000.0, 60_000), (0.9, 1.1, 7)],
+)
+def test_ticks_fit_the_range(browser, tmp_path: Path, width: int, low: float, high: float, end: float) -> None:
+    series = Series("a", {"updates": np.linspace(0, end, 50)}, np.geomspace(high, low, 50))
+    chart = Chart("c", [series], "mse", lines={"optimum": low / 1000})
+    path = write_page(Page("p", [Section("s", charts=[chart])]), tmp_path / "page.html")
+    visit = Visit(browser, path, viewport={"width": width, "height": 800})
+    frame = visit.page.locator("figure.chart clipPath rect")
+    curve = visit.page.locator("figure.chart .stage path.curve").evaluate("one => one.getBBox().height")
+    assert curve > 0.6 * float(frame.get_attribute("height"))  # the optimum far below does not leave decades empty
+    assert "optimum" in visit.page.locator("figure.chart .absent").inner_text()
+    for vertical in ("log", "linear"):
+        visit.press(f"[aria-label='Scale of the vertical axis'] button[data-choice='{vertical}']")
+        for horizontal in ("log", "linear"):
+            visit.press(f"[aria-label='Scale of the horizontal axis'] button[data-choice='{horizontal}']")
+            for anchor in ("middle", "end"):
+                assert 3 <= len(ticks(visit, anchor)) <= 11
+    visit.leave()
+
+
+def canvas_picture(visit: Visit, selector: str) -> str:
+    return visit.page.locator(selector).first.evaluate("one => one.toDataURL()")
+
+
+@pytest.mark.parametrize("figure", ["visits", "walk"])
+def test_the_ring_has_a_view_without_distortion(visit: Visit, figure: str) -> None:
+    group = visit.page.locator(f"figure.{figure} [aria-label='View of the graph'] button")
+    assert group.all_inner_texts() == ["magnified", "true distances"]
+    magnified = canvas_picture(visit, f"figure.{figure} canvas")
+    assert "square-root" in visit.page.locator(f"figure.{figure}").inner_text()
+    group.nth(1).click()
+    assert canvas_picture(visit, f"figure.{figure} canvas") != magnified
+    assert "same length" in visit.page.locator(f"figure.{figure}").inner_text()
+    assert "square-root" not in visit.page.locator(f"figure.{figure}").inner_text()
+    group.nth(0).press("Enter")
+    assert canvas_picture(visit, f"figure.{figure} canvas") == magnified
+
+
+def test_the_graph_is_drawn_with_the_visits_of_a_design(visit: Visit) -> None:
+    figure = visit.page.locator("figure.graph")
+    assert figure.is_visible()
+    assert "80 nodes, 80 edges" in figure.inner_text()
+    assert figure.get_attribute("data-design") == "MH importance"  # spends most time on the heavy nodes
+    before = canvas_picture(visit, "figure.graph canvas")
+    assert visit.colours("figure.graph canvas") > 5
+    visit.press("figure.graph button[data-choice='MHLJ']")
+    assert figure.get_attribute("data-design") == "MHLJ"
+    assert canvas_picture(visit, "figure.graph canvas") != before
+
+
+def test_among_several_sections_the_graph_is_collapsed(browser, tmp_path: Path) -> None:
+    graphs = [fw.graphs.grid(4, 5), None]
+    walks = [Walks(one, [0], np.ones(20), {}, {"a": np.arange(20)}) for one in graphs]
+    sections = [Section(f"s{number}", walks=one) for number, one in enumerate(walks)]
+    visit = Visit(browser, write_page(Page("p", sections), tmp_path / "page.html"))
+    folds = visit.page.locator("details:has(figure.graph)")
+    assert [folds.nth(place).is_visible() for place in (0, 1)] == [True, False]  # the second graph is not known
+    assert not visit.page.locator("figure.graph").first.is_visible()
+    folds.first.locator("summary").press("Enter")
+    visit.until(lambda: visit.colours("figure.graph canvas") > 5)
+    visit.leave()
+
+
+def test_nodes_are_read_by_keyboard(visit: Visit) -> None:
+    for figure in ("visits", "graph"):
+        canvas = visit.page.locator(f"figure.{figure} canvas").first
+        canvas.focus()
+        before = canvas_picture(visit, f"figure.{figure} canvas")
+        canvas.press("Home")
+        most = canvas.get_attribute("aria-valuetext")
+        assert "% of the visits" in most
+        assert visit.page.locator(f"figure.{figure} .told").inner_text() == most
+        assert canvas_picture(visit, f"figure.{figure} canvas") != before  # the node is marked
+        canvas.press("ArrowRight")
+        assert canvas.get_attribute("aria-valuetext") != most
+        assert canvas.get_attribute("aria-valuenow") == "2"
+
+
+def test_a_table_that_is_too_wide_says_so_and_shows_a_shadow(browser, tmp_path: Path) -> None:
+    table = Table(["design", *(f"column {number}" for number in range(9))], [["a", *["0.01281 ± 0.00009"] * 9]])
+    path = write_page(Page("p", [Section("s", tables=[table])]), tmp_path / "page.html")
+    visit = Visit(browser, path, viewport={"width": 390, "height": 800})
+    box, hint = visit.page.locator(".scroll"), visit.page.locator(".hint")
+    shadow = "one => getComputedStyle(one).boxShadow"
+    assert hint.is_visible()
+    assert (box.get_attribute("data-left"), box.get_attribute("data-right")) == ("false", "true")
+    assert "inset" in box.evaluate(shadow)
+    box.focus()
+    assert box.evaluate("one => document.activeElement === one")
+    box.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
+    visit.until(lambda: box.get_attribute("data-right") == "false")
+    assert box.get_attribute("data-left") == "true"
+    heights = box.locator("td").evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+    assert max(heights) < 45  # no number is broken
+    visit.page.set_viewport_size({"width": 2400, "height": 800})
+    visit.leave()
+    narrow = Table(["design", "updates"], [["a", "1"]])
+    path = write_page(Page("p", [Section("s", tables=[narrow])]), tmp_path / "page.html")
+    visit = Visit(browser, path, viewport={"width": 390, "height": 800})
+    assert not visit.page.locator(".hint").is_visible()
+    assert visit.page.locator(".scroll").evaluate(shadow) == "none"
+    visit.leave()
+
+
+def test_everything_has_a_name_and_focus_is_visible(visit: Visit) -> None:
+    script = """() => [...document.querySelectorAll("button, select, input, canvas, svg, summary, [tabindex]")]
+        .filter((one) => one.checkVisibility() && !one.closest("[aria-hidden=true]"))
+        .filter((one) => !(one.getAttribute("aria-label") || one.textContent).trim())
+        .map((one) => one.outerHTML.slice(0, 80))"""
+    assert visit.page.evaluate(script) == []
+    roles = visit.page.locator("canvas, .stage > svg").evaluate_all("all => all.map(one => one.getAttribute('role'))")
+    assert set(roles) <= {"img", "slider"}
+    reached = set()
+    for _ in range(80):
+        visit.page.keyboard.press("Tab")
+        style = visit.page.evaluate("""() => {
+            const one = document.activeElement, style = getComputedStyle(one);
+            const figure = one.closest("figure")?.className ?? "";
+            return [one.tagName, figure, style.outlineStyle, parseFloat(style.outlineWidth)];
+        }""")
+        if style[0] == "BODY":
+            break
+        reached.add((style[0].lower(), style[1]))
+        assert style[2] != "none", style
+        assert style[3] >= 2, style
+    wanted = {("svg", "chart"), ("button", "chart"), ("div", ""), ("canvas", "visits"), ("button", "visits")}
+    wanted |= {("input", "walk"), ("select", "walk"), ("button", "walk"), ("canvas", "graph"), ("summary", "")}
+    assert wanted <= reached
+
+
+CONTRAST = """() => {
+    const parse = (text) => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+    const light = (rgb) => {
+        const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        const [r, g, b] = rgb.map((value) => linear(value / 255));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (one) => {
+        for (let at = one; at; at = at.parentElement) {
+            const [r, g, b, a = 1] = parse(getComputedStyle(at).backgroundColor);
+            if (a > 0) return [r, g, b];
+        }
+        return [255, 255, 255];
+    };
+    const found = [];
+    for (const one of document.querySelectorAll("body *")) {
+        const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+        if (!own || !one.checkVisibility() || one.closest("script, style")) continue;
+        const style = getComputedStyle(one);
+        const front = parse(one instanceof SVGElement ? style.fill : style.color).slice(0, 3);
+        const [a, b] = [light(front), light(behind(one))].sort((x, y) => y - x);
+        const ratio = (a + 0.05) / (b + 0.05);
+        if (ratio < 4.5) found.push([one.tagName, one.className, one.textContent.slice(0, 30), ratio]);
+    }
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_readable(browser, tmp_path: Path, scheme: str) -> None:
+    verdicts = [Verdict("A claim", one, "1", "why", quote="said") for one in OUTCOMES]
+    graph = fw.graphs.ring(80)
+    walks = Walks(graph, [0], np.ones(80), {"a": [0, 1], "b": [0, 79]}, {"a": np.ones(80), "b": np.arange(80)})
+    chart = Chart("c", [Series("a", {"updates": [0, 1]}, [1.0, 0.1])], "mse", lines={"optimum": 0.05}, note="note")
+    parts = [Section(f"s{n}", ["text"], [chart], verdicts, walks, details={"seed": "1"}, lead="lead") for n in (1, 2)]
+    path = write_page(Page("p", parts), tmp_path / "page.html")
+    visit = Visit(browser, path, color_scheme=scheme)
+    visit.press("figure.chart button[data-design='a']")
+    assert visit.page.evaluate(CONTRAST) == []
+    visit.leave()
+
+
+def test_reduced_motion_plays_in_single_pictures(browser, example: Path) -> None:
+    pictures = {}
+    for motion in ("reduce", "no-preference"):
+        visit = Visit(browser, example, reduced_motion=motion)
+        visit.page.evaluate("""() => {
+            const figure = document.querySelector("figure.walk");
+            figure.dataset.changes = 0;
+            let last = figure.dataset.step;
+            new MutationObserver(() => {
+                if (figure.dataset.step !== last) figure.dataset.changes = Number(figure.dataset.changes) + 1;
+                last = figure.dataset.step;
+            }).observe(figure, { attributes: true, attributeFilter: ["data-step"] });
+        }""")
+        visit.press("figure.walk button[data-action='play']")
+        visit.page.wait_for_timeout(1200)
+        pictures[motion] = visit.walk("changes")
+        visit.leave()
+    assert 1 <= pictures["reduce"] <= 4
+    assert pictures["no-preference"] > 2 * pictures["reduce"]
 
 
 def test_without_scripts_the_tables_are_there(browser, example: Path) -> None:

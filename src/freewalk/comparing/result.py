@@ -218,7 +218,7 @@ class Comparison:
         charts = [replace(chart, lines=lines) for chart in section.charts]
         head = ["method", "step", *(f"{axis} to the goal" for axis in AXES), head[-1]]
         return write_page(
-            Page(title, [replace(section, charts=charts, tables=[Table(head, rows, self.caption)])]), path
+            Page(title, [replace(section, charts=charts, tables=[Table(head, rows, self.caption)], lead="")]), path
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -123,16 +123,17 @@ def _task(key: str, variant: Variant, folder: Path, quick: bool, runtime: str | 
 
 def _page(outcomes: Sequence[Outcome], quick: bool) -> Page:
     intro = [
-        "The evaluation of “The Entrapment Problem in Random Walk Decentralized Learning” (Liu, El Rouayheb, Dwyer), "
-        "run again. A claim is shown with the sentence of the paper, our test of it with its threshold, and a verdict.",
-        "“stated” takes the parameters that the paper states. What it leaves open is varied: a claim passes where it "
-        "holds in at least nine tenths of the settings in which it can be tested, fails where it fails in as many, and "
-        "else depends on them. What is drawn is one setting. “published” takes parameters and data that give the "
-        "printed curves: they are fitted. How good the fit is stands apart, and claims are judged by fresh draws of "
-        "the data. “own” are companions that are not in the paper.",
+        "This page repeats the evaluation of “The Entrapment Problem in Random Walk Decentralized Learning” (Liu, El "
+        "Rouayheb, Dwyer). Each claim is shown with the sentence of the paper, our test with its threshold, and a "
+        "verdict.",
+        "“stated” uses the parameters that the paper states and varies those that it leaves open. A claim passes if it "
+        "holds in at least nine tenths of the settings in which it can be tested, fails if it fails in as many, and "
+        "otherwise depends on the setting. The charts show one setting. “published” uses parameters and data fitted to "
+        "the paper's printed curves; the quality of the fit is reported separately, and the claims are judged on fresh "
+        "draws of the data. “own” are additional experiments that are not in the paper.",
     ]
     if quick:
         intro.append(
-            "This is the quick version: no exact curves, so that what is drawn carries the noise of its walks."
+            "This is the quick version, without exact curves: all curves carry the sampling noise of their walks."
         )
     return Page("The entrapment problem, reproduced", [one.section for one in outcomes], intro)

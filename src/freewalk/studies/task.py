@@ -18,7 +18,10 @@ from freewalk.analysis import exact_curve
 from freewalk.experiment.spec import Plan, Spec, load
 from freewalk.objectives import LeastSquares
 from freewalk.record import Record
-from freewalk.report.page import Chart, Section, Table, Verdict, section_of
+from freewalk.report.page import Chart, Section, Table, Verdict, Walks, section_of
+from freewalk.report.page.payload import MOST_STEPS
+from freewalk.report.page.standard import meets
+from freewalk.run import walk
 from freewalk.studies import drawing, keeping
 from freewalk.studies.evidence import Evidence
 from freewalk.studies.files import Variant, fit_path, spec_path, sweep_path
@@ -197,9 +200,9 @@ class Curves:
         chart = section.charts[0]
         note = chart.note
         if curves:
-            note += " The paper prints no messages: a printed curve has those of the walk that stands for it."
+            note += " The paper prints no messages: each printed curve uses those of our walk of that design."
         if curves and self.variant == "stated":
-            note += " Nor does it state the scale of the data: printed curves are scaled to our optimum."
+            note += " It does not state the scale of the data either: printed curves are scaled to our optimum."
         digests = {f"SHA-256 of the {name}": value for name, value in sources.items()}
         return replace(
             section,
@@ -207,7 +210,26 @@ class Curves:
             details={**digests, **section.details},
             anchor=f"{self.study.key}-{self.variant}",
             short=f"{self.study.name}, {self.variant}",
+            group=f"{self.study.name}: {self.study.title}",
+            variant=self.variant,
+            walks=None if section.walks is None else self._animated(section.walks),
         )
+
+    def _animated(self, walks: Walks) -> Walks:
+        """The walks to animate: if a stored one does not visit a heavy node, others that start at the heaviest."""
+        if not walks.heavy or all(meets(path, walks.heavy) for path in walks.paths.values()):
+            return walks
+        importance = np.asarray(walks.importance)
+        start = max(walks.heavy, key=lambda node: float(importance[node]))
+        settings = {"steps": MOST_STEPS, "every": MOST_STEPS, "start": start, "seed": self.plan.options["seed"]}
+        paths = {
+            label: walk(phases, paths=1, **settings).data.path.values[0] for label, phases in self.plan.walks.items()
+        }
+        note = (
+            f"For this animation only, one more walk of each design was started at node {start}, which is heavy: some "
+            "stored walks do not visit a heavy node within the animation."
+        )
+        return replace(walks, paths=paths, note=note)
 
     def _search(self) -> list[Table]:
         """What the search says about the fitted values."""
@@ -266,6 +288,8 @@ class Numbers:
             details={f"SHA-256 of the {name}": value for name, value in sources.items()},
             anchor=f"{self.key}-{self.variant}",
             short=f"{self.name}, {self.variant}",
+            group=f"{self.name}: {self.module.TITLE}",
+            variant=self.variant,
             tables=[self.module.table(spec, record.data)],
         )
         return Outcome(self.key, self.name, self.variant, verdicts, section, self.folder)

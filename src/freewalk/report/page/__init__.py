@@ -1,4 +1,4 @@
-"""One self-contained HTML page of a run: curves to switch, claims, visits, and walks that move."""
+"""One self-contained HTML page of a run: interactive curves, claims, visits, and animated walks."""
 
 from freewalk.report.page.model import Chart, Page, Section, Series, Table, Verdict, Walks
 from freewalk.report.page.standard import section_of

@@ -1,9 +1,23 @@
-// One chart: buttons, curves, a cursor that reads values.
+// One chart: buttons, curves, and a cursor that reads values.
 
 const KINDS = { mean: "mean of the walks", exact: "exact", published: "printed", other: "other" };
 const MARGIN = { top: 30, right: 26, bottom: 44, left: 62 };
+const MARKERS = [ // one shape per design, so that curves differ in more than their colour
+  "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0 -7.2 0Z", // circle
+  "M-3.2 -3.2H3.2V3.2H-3.2Z", // square
+  "M0 -4.2L3.9 3H-3.9Z", // triangle
+  "M0 -4.4L4.4 0L0 4.4L-4.4 0Z", // diamond
+  "M0 4.2L3.9 -3H-3.9Z", // triangle down
+  "M-3.2 -3.2L3.2 3.2M-3.2 3.2L3.2 -3.2", // cross
+  "M-4.2 0H4.2M0 -4.2V4.2", // plus
+  "M-4.2 -2.2H4.2V2.2H-4.2Z", // bar
+];
+const MARKED = 7; // markers per curve
+const FAR = 10; // a line is not shown if all curves are above this multiple of it
 
 function makeChart(figure, chart) {
+  const designs = [...new Set(chart.series.map((one) => one.label))];
+  for (const one of chart.series) one.marker = designs.indexOf(one.label) % MARKERS.length;
   const state = { axis: chart.axes[0], xLog: chart.xLog, yLog: chart.yLog, hidden: new Set(), without: new Set(), cursor: null };
   const mount = figure.querySelector(".mount");
   const stage = element("div", { class: "stage" });
@@ -11,7 +25,7 @@ function makeChart(figure, chart) {
   const absent = element("p", { class: "note absent" });
   const parts = { figure, chart, state, stage, readout, absent, view: null };
   const redraw = () => drawChart(parts);
-  mount.append(controls(parts, redraw), legend(parts, redraw), stage, readout, absent);
+  mount.append(controls(parts, redraw), legend(parts, redraw), stage, readout, absent, coincidences(chart));
   keepDrawn(stage, redraw);
 }
 
@@ -56,10 +70,16 @@ function legend({ chart, state }, redraw) {
   return box;
 }
 
+function coincidences({ covers = [] }) {
+  const told = covers.map(([upper, lower]) => `${upper} coincides with ${lower}: it is drawn dashed on top of it.`);
+  return element("p", { class: "note covers" }, told.join(" "));
+}
+
 function swatch(kind, series) {
   const line = shape("path", { d: "M1 6H25", class: `curve ${kind}`, "stroke-dasharray": kind === "mean" && series ? series.dash || null : null });
   line.style.setProperty("--own", series ? paint(series.colour) : "var(--ink)");
-  return shape("svg", { class: "swatch", width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true" }, line);
+  const mark = series && series.marker !== undefined && hasMarkers(series) ? [markerAt(series, 13, 6)] : [];
+  return shape("svg", { class: "swatch", width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true" }, line, ...mark);
 }
 
 function drawChart(parts) {
@@ -78,8 +98,9 @@ function drawChart(parts) {
   const plot = shape("g", { "clip-path": `url(#${clip})` });
   for (const one of shown) if (one.low) plot.append(band(one, state, x, y));
   drawLines(plot, chart.lines, state, y, frame);
-  // Exact and published curves lie on top: they are thin, and what the mean is compared with.
+  // Exact and published curves lie on top: they are thin, and the mean is compared with them.
   for (const kind of Object.keys(KINDS)) for (const one of shown) if (one.kind === kind) plot.append(curve(one, state, x, y));
+  for (const one of shown) if (hasMarkers(one)) plot.append(markers(one, state, x, y, frame));
   const cursor = shape("g", { class: "cursor" });
   picture.append(plot, cursor);
   const focused = stage.contains(document.activeElement);
@@ -88,7 +109,8 @@ function drawChart(parts) {
   watch(parts);
   if (focused) picture.focus({ preventScroll: true });
   const missing = chosen.filter((one) => !one.x[state.axis]).map((one) => `${one.label} (${KINDS[one.kind]})`);
-  absent.textContent = missing.length ? `Not known against ${state.axis}, so not shown: ${missing.join(", ")}.` : "";
+  const below = chart.lines.filter(([, value]) => y.at(value) > frame.bottom + 1).map(([name, value]) => `${name} (${words(value)}) lies below the chart.`);
+  absent.textContent = [missing.length ? `Not shown, because there are no values against ${state.axis}: ${missing.join(", ")}.` : "", ...below].filter(Boolean).join(" ");
   Object.assign(figure.dataset, { axis: state.axis, xScale: state.xLog ? "log" : "linear", yScale: state.yLog ? "log" : "linear", shown: shown.length });
   readAt(parts, state.cursor);
 }
@@ -100,11 +122,11 @@ function horizontal(shown, state, frame) {
   return makeScale({ low: 0, high, from: frame.left, to: frame.right, log: state.xLog && first < high, first });
 }
 
-// All that is finite and near the matter, not where a walk has diverged to.
+// The range of all finite values, except those of diverged walks.
 function vertical(shown, { lines, yLog }, state, frame) {
   const usable = (value) => value !== null && (!state.yLog || value > 0);
-  const lows = lines.map(([, value]) => value).filter(usable);
-  const highs = [...lows];
+  const lows = [];
+  const highs = [];
   for (const one of shown) {
     const seen = one.y.filter(usable);
     if (!seen.length) continue;
@@ -112,20 +134,25 @@ function vertical(shown, { lines, yLog }, state, frame) {
     const most = Math.max(...seen);
     const under = one.low ? Math.min(...one.low.filter(usable), least) : least;
     const over = one.high ? Math.max(...one.high.filter(usable), most) : most;
-    // The lower end of a band may leave the picture, and so may a loss that explodes; what is no loss begins linear.
-    lows.push(least, state.yLog ? Math.max(under, least / 30) : under);
+    // The lower end of a band may leave the chart, and so may a loss that explodes; a measure on a linear axis may not.
+    lows.push(least, state.yLog ? Math.max(under, least / 10) : under);
     highs.push(yLog ? Math.min(over, Math.max(10 * Math.abs(seen[0]), least)) : over);
   }
   const ends = { from: frame.bottom, to: frame.top, log: state.yLog };
+  // A line more than a decade below all curves would leave the chart half empty.
+  const lowest = Math.min(...lows);
+  const near = lines.map(([, value]) => value).filter((value) => usable(value) && (!lows.length || !state.yLog || value > lowest / FAR));
+  lows.push(...near);
+  highs.push(...near);
   if (!lows.length) return makeScale({ low: state.yLog ? 0.1 : 0, high: 10, ...ends });
   const low = Math.min(...lows);
   const high = Math.max(...highs);
-  const below = Math.max(0.08, 24 / (frame.bottom - frame.top)); // the name of a line has room under it
+  const below = Math.max(0.08, 24 / (frame.bottom - frame.top)); // room for the name of a line below it
   if (state.yLog) {
     const [bottom, top] = [Math.log10(low), Math.log10(high)];
-    const under = Math.max(0.04, below * (top - bottom));
-    const over = Math.max(0.04, 0.04 * (top - bottom));
-    return makeScale({ low: 10 ** Math.max(-300, bottom - under), high: 10 ** Math.min(300, top + over), ...ends }); // as far as numbers go
+    const span = top - bottom || 0.4; // decades
+    const [under, over] = [below * span, 0.04 * span];
+    return makeScale({ low: 10 ** Math.max(-300, bottom - under), high: 10 ** Math.min(300, top + over), ...ends }); // the range of numbers
   }
   const room = 0.05 * (high - low || Math.abs(high) || 1);
   const base = low >= 0 && low < 0.5 * high ? 0 : low - room;
@@ -134,7 +161,7 @@ function vertical(shown, { lines, yLog }, state, frame) {
 
 function drawAxes(picture, x, y, frame, axis, yLabel) {
   const grid = shape("g", { class: "axes" });
-  for (const value of y.ticks(Math.max(2, Math.floor((frame.bottom - frame.top) / 44)))) {
+  for (const value of y.ticks(Math.max(3, Math.floor((frame.bottom - frame.top) / 40)))) {
     const place = y.at(value);
     if (place > frame.bottom + 1 || place < frame.top - 1) continue;
     grid.append(
@@ -144,11 +171,11 @@ function drawAxes(picture, x, y, frame, axis, yLabel) {
   }
   for (const value of y.minor()) grid.append(shape("line", { x1: frame.left - 4, x2: frame.left, y1: y.at(value), y2: y.at(value), class: "minor" }));
   let last = -Infinity;
-  for (const value of x.ticks(Math.max(2, Math.floor((frame.right - frame.left) / 72)))) {
+  for (const value of x.ticks(Math.max(3, Math.min(10, Math.floor((frame.right - frame.left) / 58))))) {
     const place = x.at(value);
     const half = 3.6 * tickWords(value).length;
     grid.append(shape("line", { x1: place, x2: place, y1: frame.bottom, y2: frame.bottom + 5, class: "tick" }));
-    if (place - half < last + 6) continue; // no label on another
+    if (place - half < last + 6) continue; // labels must not overlap
     last = place + half;
     grid.append(shape("text", { x: place, y: frame.bottom + 19, "text-anchor": "middle" }, tickWords(value)));
   }
@@ -197,9 +224,34 @@ function curve(series, state, x, y) {
   return made;
 }
 
+function hasMarkers(series) {
+  return series.kind === "mean" || series.kind === "other";
+}
+
+function markerAt(series, across, down) {
+  const made = shape("path", { d: MARKERS[series.marker], class: "marker", transform: `translate(${across} ${down})` });
+  made.style.setProperty("--own", paint(series.colour));
+  return made;
+}
+
+// Markers at even intervals of the width, shifted from design to design so that they do not cover each other.
+function markers(series, state, x, y, frame) {
+  const group = shape("g", { "data-markers": series.label });
+  const axis = series.x[state.axis];
+  const gap = (frame.right - frame.left) / MARKED;
+  for (let count = 0; count < MARKED; count++) {
+    const place = frame.left + gap * (count + 0.15 + (0.7 * series.marker) / (MARKERS.length - 1));
+    const value = valueAt(axis, series.y, x.value(place), state.yLog);
+    if (value === null || (state.yLog && value <= 0)) continue;
+    const height = y.at(value);
+    if (height > frame.top && height < frame.bottom) group.append(markerAt(series, place.toFixed(1), height.toFixed(1)));
+  }
+  return group;
+}
+
 function band(series, state, x, y) {
   const text = (point) => `${point[0].toFixed(1)} ${point[1].toFixed(1)}`;
-  // Where the lower end is 0 or less, a log axis has no place for it: the band goes on to the frame.
+  // A log axis has no place for a lower end of 0 or less: the band continues to the frame.
   const lows = series.low.map((value) => (value !== null && state.yLog && value <= 0 ? y.low / 10 : value));
   const low = points(series, lows, state, x, y);
   const high = points(series, series.high, state, x, y);

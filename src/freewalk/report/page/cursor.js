@@ -1,7 +1,7 @@
-// The cursor of a chart: hover, touch or arrow keys read the values of every visible curve.
+// The cursor of a chart: hovering, touching or arrow keys read the values of every visible curve.
 
 const SHORT = { mean: "mean", exact: "exact", published: "printed", other: "" };
-const BESIDE = 620; // pixels of width from which on the values float beside the cursor
+const BESIDE = 620; // pixels; on wider charts the values float beside the cursor
 
 function watch(parts) {
   const { state, view } = parts;
@@ -28,13 +28,13 @@ function watch(parts) {
   });
 }
 
-// Whether the walks were all measured at the same places: those are read, and not what lies between them.
+// Whether all walks were measured at the same points; if so, only those are read.
 function alike(view, state, stops) {
   const known = new Set(stops);
   return view.shown.filter((one) => one.kind === "mean").every((one) => one.x[state.axis].every((value) => known.has(value)));
 }
 
-// The measured places of the curve that has most of them.
+// The measured points of the curve that has most of them.
 function checkpoints(view, state) {
   const most = view.shown.reduce((best, one) => (one.x[state.axis].length > best.length ? one.x[state.axis] : best), []);
   return most.filter((value) => value !== null);
@@ -48,7 +48,7 @@ function nearest(ascending, value) {
   return best;
 }
 
-// The value of a curve between its points, or null beyond its ends.
+// The interpolated value of a curve, or null beyond its ends.
 function valueAt(axis, values, where, log) {
   let after = axis.findIndex((value) => value >= where);
   if (after < 0 || (after === 0 && axis[0] > where)) return null;
@@ -68,7 +68,7 @@ function readAt(parts, where) {
     view.picture.removeAttribute("aria-valuetext");
     view.picture.setAttribute("aria-valuenow", short(view.x.low));
     readout.className = "readout idle";
-    readout.textContent = "Touch the curves, or use the arrow keys, to read values.";
+    readout.textContent = "Tap the curves, or focus the chart and use the arrow keys, to read values.";
     return;
   }
   const stops = checkpoints(view, state);
@@ -88,9 +88,9 @@ function readAt(parts, where) {
     dot.style.setProperty("--own", paint(one.colour));
     view.cursor.append(dot);
   }
-  rows.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity)); // as the curves lie above each other
+  rows.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity)); // in the order of the curves from top to bottom
   const heading = `${state.axis} ${words(where)}`;
-  // One row a design, one column a kind of curve: a row a curve would hide the chart.
+  // One row per design and one column per kind of curve: one row per curve would hide the chart.
   const kinds = Object.keys(KINDS).filter((kind) => rows.some(({ one }) => one.kind === kind));
   const lines = [...new Set(rows.map(({ one }) => one.label))].map((label) => {
     const own = rows.filter(({ one }) => one.label === label);
@@ -99,7 +99,7 @@ function readAt(parts, where) {
     const range = band && band[0] !== null && band[1] !== null && band[1] < 1e100 ? `${words(band[0], 3)} – ${words(band[1], 3)}` : "";
     return { one: (own.find(({ one }) => one.kind === "mean") ?? own[0]).one, name: label, values, range };
   });
-  // The band has room where there is nothing to compare the mean with.
+  // The band is shown if there is nothing to compare the mean with.
   const alone = kinds.length === 1;
   const head = alone ? [] : [element("tr", {}, element("th", {}), element("th", {}), ...kinds.map((kind) => element("th", {}, SHORT[kind])))];
   const table = element("table", {}, ...head, ...lines.map((line) => element("tr", {},

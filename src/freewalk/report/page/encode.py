@@ -1,4 +1,4 @@
-"""Numbers for a page: few digits, few points, few bytes."""
+"""Numbers for a page, with few digits, points and bytes."""
 
 import base64
 import json
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: A curve of more points looks the same on any screen.
+#: More points per curve would look the same on any screen.
 MOST_POINTS = 400
 DIGITS = 5
 
 
 def thin(size: int, most: int = MOST_POINTS) -> Integers:
-    """Which points of a curve to keep: half of them even in number, half even on a log scale, both ends always.
+    """Which points of a curve to keep: half of them evenly spaced, half evenly spaced on a log scale, and both ends.
 
     Examples
     --------
@@ -27,13 +27,13 @@ def thin(size: int, most: int = MOST_POINTS) -> Integers:
         return np.arange(size)
     half = most // 2
     even = np.linspace(0, size - 1, half)
-    # The beginning is where a curve changes, and where a logarithmic axis shows it.
+    # A curve changes most at its beginning, which a logarithmic axis shows.
     log = np.geomspace(1, size - 1, most - half)
     return np.unique(np.rint(np.concatenate([even, log])).astype(np.int64))
 
 
 def numbers(values: Floats, digits: int = DIGITS) -> list[float | int | None]:
-    """The values for JSON: whole numbers as such, others rounded, None for those that are not finite.
+    """The values for JSON: integers unchanged, others rounded, None for those that are not finite.
 
     Examples
     --------
@@ -54,18 +54,18 @@ def _number(value: float, digits: int) -> float | int | None:
 def pack(values: NDArray[Any], kind: str) -> str:
     """An array as base64 of little-endian numbers; `kind` is one of numpy's, such as "u2" or "f4"."""
     if kind == "f4":
-        values = np.clip(values, -3e38, 3e38)  # what a page shows in a colour need not be larger
+        values = np.clip(values, -3e38, 3e38)  # the range of float32
     return base64.b64encode(values.astype(f"<{kind}").tobytes()).decode("ascii")
 
 
 def pack_indices(values: Integers, size: int) -> dict[str, str | int]:
-    """Indices below `size`, in as few bytes as they need."""
+    """Indices below `size`, in two or four bytes each."""
     kind = "u2" if size <= 2**16 else "u4"
     return {"bytes": int(kind[1]), "data": pack(values, kind)}
 
 
 def embed(payload: Any) -> str:
-    r"""JSON that may stand in a script element whatever the labels are.
+    r"""JSON that is safe inside a script element, whatever the labels contain.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""The markup of a page: headings, paragraphs and tables, which can be read without any script."""
+"""The markup of a page: headings, paragraphs and tables, which are readable without scripts."""
 
 import base64
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 from freewalk.report.page.model import OUTCOMES, Page, Section, Table, Verdict, media_type
 
@@ -16,26 +16,37 @@ _COLUMNS = (
     ("measured", "Measured"),
     ("published", "Printed"),
 )
-# What may be wider than a telephone scrolls by itself, also by keyboard.
-_SCROLL = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
+# The verb of a count of verdicts, for one and for several.
+_VERBS = {
+    "pass": ("passes", "pass"),
+    "depends": ("depends on the setting", "depend on the setting"),
+    "fail": ("fails", "fail"),
+    "not testable": ("cannot be tested", "cannot be tested"),
+}
+_LABEL = 120  # characters of the accessible name of a table
 _NO_PATHS = (
-    "There is no animation: the record has no paths. Keep some with <code>paths = 5</code> under <code>[run]</code> in "
-    "the spec, or with <code>learn(..., paths=5)</code>."
+    "No animation, because the record has no paths. To store some, set <code>paths = 5</code> under "
+    "<code>[run]</code> in the spec, or call <code>learn(..., paths=5)</code>."
 )
 
 
 def body(page: Page) -> str:
-    """All that stands between the header and the scripts."""
+    """Everything between the header and the scripts."""
     anchors = anchors_of(page.sections)
-    parts = [f"<h1>{escape(page.title)}</h1>", *map(_paragraph, page.intro)]
-    if len(page.sections) > 1:
+    judged = len(page.sections) > 1 and any(section.verdicts for section in page.sections)
+    parts = [f"<h1>{escape(page.title)}</h1>"]
+    if judged:
+        parts.append(_conclusion(page.sections))
+    parts += map(_paragraph, page.intro)
+    if judged:
         parts.append(_overview(page.sections, anchors))
-    parts += [_section(number, one, anchors[number], _alone(page)) for number, one in enumerate(page.sections)]
+    folded = len(page.sections) > 1
+    parts += [_section(number, one, anchors[number], _alone(page), folded) for number, one in enumerate(page.sections)]
     return "\n".join(part for part in parts if part)
 
 
 def navigation(page: Page) -> str:
-    """A bar of links, where there are several sections."""
+    """A bar of links, if there are several sections."""
     if len(page.sections) < 2:
         return ""
     pairs = zip(page.sections, anchors_of(page.sections), strict=True)
@@ -44,25 +55,27 @@ def navigation(page: Page) -> str:
 
 
 def _alone(page: Page) -> bool:
-    """Whether the heading of the page says all that the heading of its section would."""
+    """Whether the heading of the section would only repeat that of the page."""
     return len(page.sections) == 1 and page.sections[0].title == page.title
 
 
 def anchors_of(sections: Sequence[Section]) -> list[str]:
-    """An address a section, made of letters that need no escape, all different."""
+    """One distinct address per section, made of characters that need no escaping."""
     found: list[str] = []
     for section in sections:
         plain = re.sub(r"[^a-z0-9]+", "-", (section.anchor or section.title).lower()).strip("-") or "section"
         name, count = f"s-{plain}" if not plain[0].isalpha() else plain, 1
-        while name in found or name.startswith("freewalk"):  # that prefix is for the scripts
+        while name in found or name.startswith("freewalk"):  # the scripts use that prefix
             count += 1
             name = f"s-{plain}-{count}"
         found.append(name)
     return found
 
 
-def _section(number: int, section: Section, anchor: str, alone: bool) -> str:
+def _section(number: int, section: Section, anchor: str, alone: bool, folded: bool) -> str:
     parts = [] if alone else [f"<h2>{escape(section.title)}</h2>"]
+    if section.lead:
+        parts.append(f'<p class="lead">{escape(section.lead)}</p>')
     parts += map(_paragraph, section.text)
     if section.verdicts:
         parts.append(_claims(section.verdicts))
@@ -77,14 +90,20 @@ def _section(number: int, section: Section, anchor: str, alone: bool) -> str:
         mount, paths = '<div class="mount"></div>', bool(section.walks.paths)
         parts.append(f'<figure class="visits" data-section="{number}"><h3>Where the walks went</h3>{mount}</figure>')
         kind, content = ("walk", mount) if paths else ("still", f'<p class="note">{_NO_PATHS}</p>')
-        heading = "<h3>One walk of each design</h3>"
+        heading = "<h3>One walk per design</h3>"
         parts.append(f'<figure class="{kind}" data-section="{number}">{heading}{content}</figure>')
+        # Shown by the script if there is a drawing; collapsed among several sections, since it is large.
+        figure = f'<figure class="graph" data-section="{number}"><h3>The graph</h3>{mount}</figure>'
+        fold = (
+            "<details hidden><summary>Drawing of the graph</summary>{}</details>" if folded else "<div hidden>{}</div>"
+        )
+        parts.append(fold.format(figure))
     parts += [_image(caption, content) for caption, content in section.images.items()]
     if section.details:
         rows = "".join(_row("th", name, value) for name, value in section.details.items())
         parts.append(
-            "<details><summary>Where these numbers come from</summary>"
-            f'<div class="scroll"><table class="facts"><tbody>{rows}</tbody></table></div></details>'
+            "<details><summary>Origin of these numbers: settings, seeds, versions, hashes</summary>"
+            f'{_scroll("Origin of these numbers")}<table class="facts"><tbody>{rows}</tbody></table></div></details>'
         )
     return f'<section id="{anchor}">\n' + "\n".join(parts) + "\n</section>"
 
@@ -110,11 +129,17 @@ def _table(table: Table) -> str:
     )
     caption = f'<p class="note">{escape(table.caption)}</p>' if table.caption else ""
     inner = f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    return f'<div class="block">{_SCROLL}{inner}</div>{caption}</div>'
+    return f'<div class="block">{_scroll(", ".join(map(str, table.head)))}{inner}</div>{caption}</div>'
+
+
+def _scroll(content: str) -> str:
+    """The start of a box that scrolls sideways by itself, also by keyboard."""
+    name = content if len(content) <= _LABEL else f"{content[:_LABEL]}…"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="Table: {escape(name)}">'
 
 
 def _claims(verdicts: Sequence[Verdict]) -> str:
-    """The table of claims; columns that all rows leave empty are left out. On a narrow screen each row is a card."""
+    """The table of claims, without its empty columns. On a narrow screen each row is a card."""
     always = ("claim", "outcome", "measured")
     columns = [
         (name, heading) for name, heading in _COLUMNS if name in always or any(getattr(v, name) for v in verdicts)
@@ -124,7 +149,7 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
         '<tr role="row">' + "".join(_claim_cell(one, name, heading) for name, heading in columns) + "</tr>"
         for one in verdicts
     )
-    # The roles are given again because a table that is laid out as cards is none to a screen reader.
+    # The roles are explicit because screen readers do not recognise a table that is laid out as cards.
     return (
         '<div class="block"><table class="claims" role="table"><thead role="rowgroup">'
         f'<tr role="row">{head}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
@@ -137,37 +162,89 @@ def _claim_cell(verdict: Verdict, name: str, heading: str) -> str:
         said = f'<q class="said">{escape(verdict.quote)}</q>' if verdict.quote else ""
         why = f'<span class="why">{escape(verdict.comment)}</span>' if verdict.comment else ""
         return f'<th scope="row" role="rowheader">{said}{escape(value)}{why}</th>'
-    words = _badge(value) if name == "outcome" else escape(value)
+    words = _badge(value) if name == "outcome" else escape(_unbroken(value))
     empty = ' class="empty"' if not value else ""
     return f'<td role="cell" data-head="{heading}"{empty}>{words}</td>'
 
 
-def _badge(outcome: str) -> str:
+def _unbroken(words: str) -> str:
+    r"""The same words, without line breaks between a number and its unit or inside short brackets.
+
+    Examples
+    --------
+    >>> _unbroken("0.159 × (1,436 against 9,018)") == "0.159\xa0× (1,436\xa0against\xa09,018)"
+    True
+    """
+    words = re.sub(r"(?<=\d) (?=[×%])", "\xa0", words)
+    return re.sub(r"\([^()]{1,26}\)", lambda found: found[0].replace(" ", "\xa0"), words)
+
+
+def _badge(outcome: str, words: str = "") -> str:
     kind = outcome.replace(" ", "-")
-    return f'<span class="badge {kind}"><span aria-hidden="true">{_SIGNS[outcome]}</span> {outcome}</span>'
+    return f'<span class="badge {kind}"><span aria-hidden="true">{_SIGNS[outcome]}</span> {words or outcome}</span>'
+
+
+def _conclusion(sections: Sequence[Section]) -> str:
+    """The verdicts of all sections in two sentences, the second by variant."""
+    total = _count(section.verdicts for section in sections)
+    clauses = [f"{count:,} {_VERBS[outcome][count != 1]}" for outcome, count in total.items() if count]
+    words = " and ".join([", ".join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)
+    sentences = [f"Of {sum(total.values()):,} claims, {words}."]
+    variants = dict.fromkeys(section.variant for section in sections if section.variant and section.verdicts)
+    if len(variants) > 1:
+        counts = {one: _count(part.verdicts for part in sections if part.variant == one) for one in variants}
+        parts = [f"{one['pass']:,} of {sum(one.values()):,} ({name})" for name, one in counts.items()]
+        sentences.append(f"Passed by variant: {', '.join(parts)}.")
+    return f'<p class="lead">{escape(" ".join(sentences))}</p>'
 
 
 def _overview(sections: Sequence[Section], anchors: Sequence[str]) -> str:
-    """How many claims hold, by section."""
-    if not any(section.verdicts for section in sections):
-        return ""
-    head = "".join(f'<th scope="col">{outcome}</th>' for outcome in OUTCOMES)
-    rows, totals = [], dict.fromkeys(OUTCOMES, 0)
+    """The verdicts as a table: one row per group, one column per variant. On a narrow screen each row is a card."""
+    cells: dict[str, dict[str, str]] = {}
     for section, anchor in zip(sections, anchors, strict=True):
-        counts = {outcome: sum(one.outcome == outcome for one in section.verdicts) for outcome in OUTCOMES}
-        totals = {outcome: totals[outcome] + counts[outcome] for outcome in OUTCOMES}
-        rows.append(_counts(f'<a href="#{anchor}">{escape(section.title)}</a>', counts))
+        row = cells.setdefault(section.group or section.title, {})
+        row[section.variant] = row.get(section.variant, "") + _chips(section, anchor)
+    variants = _columns(sections)
+    heads = [variant or "verdicts" for variant in variants]
+    head = "".join(f'<th scope="col" role="columnheader">{escape(one)}</th>' for one in heads)
+    rows = "".join(
+        f'<tr role="row"><th scope="row" role="rowheader">{escape(name)}</th>'
+        + "".join(_overview_cell(heading, row.get(one, "")) for heading, one in zip(heads, variants, strict=True))
+        + "</tr>"
+        for name, row in cells.items()
+    )
     return (
-        f'<div class="block"><h2>Claims</h2>{_SCROLL}'
-        f'<table class="numbers overview"><thead><tr><th scope="col">section</th>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody><tfoot>{_counts('all', totals)}</tfoot></table></div></div>"
+        '<div class="block"><h2>Verdicts</h2><table class="claims overview" role="table"><thead role="rowgroup">'
+        f'<tr role="row"><th scope="col" role="columnheader">section</th>{head}</tr></thead>'
+        f'<tbody role="rowgroup">{rows}</tbody></table></div>'
     )
 
 
-def _counts(name: str, counts: dict[Any, int]) -> str:
-    kinds = {outcome: outcome.replace(" ", "-") if count else "none" for outcome, count in counts.items()}
-    cells = "".join(f'<td class="{kinds[outcome]}">{count}</td>' for outcome, count in counts.items())
-    return f'<tr><th scope="row">{name}</th>{cells}</tr>'
+def _columns(sections: Sequence[Section]) -> list[str]:
+    """The variants: first those that share a row with another, so that they stand side by side."""
+    groups = Counter(section.group or section.title for section in sections)
+    shared = {section.variant for section in sections if groups[section.group or section.title] > 1}
+    return sorted(dict.fromkeys(section.variant for section in sections), key=lambda variant: variant not in shared)
+
+
+def _overview_cell(heading: str, chips: str) -> str:
+    empty = "" if chips else ' class="empty"'
+    return f'<td role="cell" data-head="{escape(heading)}"{empty}>{chips}</td>'
+
+
+def _chips(section: Section, anchor: str) -> str:
+    """The counts of verdicts of a section, as a link to it."""
+    counts = {outcome: count for outcome, count in _count([section.verdicts]).items() if count}
+    chips = " ".join(_badge(outcome, f"{count:,} {outcome}") for outcome, count in counts.items())
+    name = f"{section.short or section.title}: " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    words = chips or escape("no claims")
+    return f'<a class="chips" href="#{anchor}" aria-label="{escape(name if counts else section.title)}">{words}</a>'
+
+
+def _count(groups: Iterable[Sequence[Verdict]]) -> dict[str, int]:
+    """How many verdicts there are, by outcome."""
+    found = Counter(one.outcome for group in groups for one in group)
+    return {outcome: found[outcome] for outcome in OUTCOMES}
 
 
 def _image(caption: str, content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What a page shows, before any markup: curves, claims, tables, walks, sections."""
+"""The content of a page, before any markup: curves, claims, tables, walks, sections."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def _text(owner: str, name: str, value: Any) -> None:
 
 
 def _texts(owner: Any, *names: str) -> str:
-    """Check the fields that hold texts; returns what messages call the owner."""
+    """Check the fields that hold texts; returns the owner's name for error messages."""
     for name in names:
         _text(type(owner).__name__, name, getattr(owner, name))
     return f"{type(owner).__name__} {show(getattr(owner, names[0]))}"
 
 
 def _items(owner: str, name: str, items: Any, of: type, *, some: bool = False) -> None:
-    """Check a list of things of one kind; a single text is no list of paragraphs."""
+    """Check a list of items of one type; a single text is not a list of paragraphs."""
     expected = f"a list of {'at least one ' * some}{'text' if of is str else of.__name__}"
     no_list = isinstance(items, (str, bytes, Mapping, np.ndarray))
     if no_list or not isinstance(items, Collection) or (some and not items):
@@ -70,26 +70,26 @@ def _floats(owner: str, name: str, values: Any, size: int | None = None, **optio
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A curve. Those of one label are one design: they have its colour, and its button shows and hides them.
+    """A curve. Curves with the same label belong to one design: they share its colour and its button.
 
     Parameters
     ----------
     label
         The design.
     x
-        The horizontal values by the name of their axis, such as "updates" and "messages", each ascending. On an axis
-        that it does not have the curve is not shown, and a line below the chart says so.
+        The horizontal values by the name of their axis, such as "updates" and "messages", each ascending. If the
+        reader chooses an axis that the curve lacks, the curve is hidden and a note below the chart says so.
     y
-        The values; one that is not finite interrupts the line.
+        The values; a value that is not finite interrupts the line.
     low, high
-        A band around it, both or neither.
+        A band around the curve: both or neither.
     kind
-        What the values are: the mean of simulated walks (a line with its band), an exact expectation (thin and dashed),
-        a published curve (dots), or anything else.
+        The mean of simulated walks (a line with its band), an exact expectation (thin and dashed), a published curve
+        (dots), or anything else.
     colour
-        As "#0072B2"; None: by the place of the design in its section.
+        Such as "#0072B2"; None: chosen by the position of the design in its section.
     note
-        A remark in the legend, such as how many walks have diverged.
+        A remark in the legend, such as the number of diverged walks.
 
     Raises
     ------
@@ -109,7 +109,7 @@ class Series:
     def __post_init__(self) -> None:
         owner = _texts(self, "label", "note")
         _check.choice(owner, "kind", self.kind, KINDS)
-        # A colour goes into a style as it is.
+        # A colour is inserted into a style unchanged.
         plain = isinstance(self.colour, str) and re.fullmatch(r"#[0-9a-fA-F]{6}", self.colour) is not None
         if self.colour is not None and not plain:
             raise _check.fail(owner, "colour", self.colour, "six hexadecimal digits such as '#0072B2', or None")
@@ -135,17 +135,17 @@ class Chart:
     Parameters
     ----------
     title
-        Above it.
+        The heading.
     series
         The curves.
     y_label
-        What is measured.
+        The measured quantity.
     x_log, y_log
-        Whether an axis starts out logarithmic; the page has a button for each.
+        Whether an axis is logarithmic at first; the page has a button for each.
     lines
         Named horizontal lines, such as the optimum.
     note
-        A line below it.
+        A note below the chart.
     """
 
     title: str
@@ -172,19 +172,19 @@ class Verdict:
     Parameters
     ----------
     claim
-        What is tested, as a sentence.
+        The tested claim, as a sentence.
     outcome
-        Whether it holds; "depends" where it does in some settings and not in others.
+        Whether it holds; "depends" if it holds in some settings and not in others.
     measured
-        The number that says so.
+        The measurement behind the verdict.
     comment
         Why, or under which conditions.
     published
-        The same number, read off the published curve.
+        The same quantity, read off the published curve.
     quote
-        Whose sentence is tested, in its author's words.
+        The sentence that is tested, in its author's words.
     share
-        In how many settings it holds.
+        The number of settings in which it holds.
     """
 
     claim: str
@@ -209,9 +209,9 @@ class Table:
     head
         The names of the columns.
     rows
-        As many cells each.
+        One cell per column each.
     caption
-        Below it.
+        A note below the table.
     """
 
     head: Sequence[str]
@@ -230,25 +230,27 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Where walks went: what the map of visits and the animation show.
+    """Where walks went: the content of the map of visits, the drawing of the graph and the animation.
 
     Parameters
     ----------
     graph
-        The graph; None where it is not known: then nodes are placed without edges.
+        The graph; None if it is not known: then nodes are drawn without edges.
     heavy
-        The nodes that are ringed, and of which the time spent on them is counted.
+        The nodes that are ringed and whose visits are counted.
     importance
         One number per node.
     paths
-        By design, the node at every update of one walk, the start first.
+        By design, the node at every update of one walk, beginning with the start.
     visits
-        By design, how often each node was visited, by all walks.
+        By design, the number of visits to each node, by all walks.
+    note
+        Which walks the paths are, for the caption of the animation.
 
     Raises
     ------
     RecordError
-        If a node does not exist, or there is not a number for each.
+        If a node does not exist, or the length of an array is not the number of nodes.
     """
 
     graph: Graph | None
@@ -256,8 +258,10 @@ class Walks:
     importance: ArrayLike
     paths: Mapping[str, ArrayLike]
     visits: Mapping[str, ArrayLike]
+    note: str = ""
 
     def __post_init__(self) -> None:
+        _texts(self, "note")
         if self.graph is not None:
             _check.instance("Walks", "graph", self.graph, Graph, "a Graph, or None")
         importance = _floats("Walks", "importance", self.importance, None if self.graph is None else self.graph.n)
@@ -289,15 +293,20 @@ class Section:
     text
         Paragraphs.
     charts, verdicts, tables, walks
-        What it shows, in the order claims, charts, tables, walks; empty or None is left out.
+        The content, in the order claims, charts, tables, walks; empty or None is left out.
     images
         The bytes of PNG or SVG images by their captions.
     details
-        A small table at the end, folded: where the numbers come from.
+        A small collapsed table at the end: seeds, versions and hashes.
     anchor
         The end of its address; by default made from the title.
     short
-        What the bar of links calls it; by default the title.
+        Its name in the navigation bar; by default the title.
+    lead
+        One or two sentences in larger type above everything else: what was run, and the conclusion.
+    group, variant
+        The row and the column of the section in the table of verdicts at the top of the page, such as "Figure 3: …" and
+        "stated". Without them each section is a row of its own.
     """
 
     title: str
@@ -310,9 +319,12 @@ class Section:
     anchor: str = ""
     tables: Sequence[Table] = ()
     short: str = ""
+    lead: str = ""
+    group: str = ""
+    variant: str = ""
 
     def __post_init__(self) -> None:
-        owner = _texts(self, "title", "anchor", "short")
+        owner = _texts(self, "title", "anchor", "short", "lead", "group", "variant")
         kinds = {"text": str, "charts": Chart, "verdicts": Verdict, "tables": Table}
         for name, kind in kinds.items():
             _items(owner, name, getattr(self, name), kind)
@@ -348,14 +360,15 @@ def media_type(owner: str, content: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """All that is on one page.
+    """The content of one page.
 
     Parameters
     ----------
     title
-        Of the page.
+        The title of the page.
     sections
-        One an experiment. Several get a bar of links, and where they have claims a table that counts the verdicts.
+        One per experiment. Several get a navigation bar and, if they have claims, a conclusion and a table that counts
+        the verdicts.
     intro
         Paragraphs at the top.
     """

@@ -1,6 +1,6 @@
-"""What the scripts of a page read: plain numbers and texts, as small as they can be."""
+"""The data that the scripts of a page read: plain numbers and texts, kept small."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,26 @@ from freewalk.report.figures import COLOURS
 from freewalk.report.nodes import short
 from freewalk.report.page.encode import numbers, pack, pack_indices, thin
 from freewalk.report.page.model import Chart, Page, Section, Series, Walks
-from freewalk.report.page.places import place
+from freewalk.report.page.places import Places, views
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Colours = dict[str, str | int]
 
-#: The animation shows the first so many updates.
+#: The animation shows this many updates at most.
 MOST_STEPS = 4000
-#: Of a larger graph only the nodes that matter are shown.
+#: Of a larger graph, only the most relevant nodes are shown.
 MOST_NODES = 5000
-_LONGEST = 60  # letters of the name of a node
-# The same designs as in figures.DASHES are dashed, so that one that coincides with another lets it show through.
+_LONGEST = 60  # characters of a node's name
+# The same designs as in figures.DASHES are dashed.
 _DASHES = ("", "", "", "7 5", "", "2 3", "9 3 2 3")
 _MORE_DASHES = ("14 3 3 3", "4 2")
+#: A curve that hides another one gets these dashes, so that the lower one shows through.
+OVERLAY = "9 9"
+# Two curves coincide where they differ by less than this fraction of the height of the chart.
+_NEAR = 0.01
+# One covers the other if they coincide on this fraction of the width.
+_MOSTLY = 0.9
 
 
 def payload(page: Page) -> list[dict[str, Any]]:
@@ -34,9 +40,10 @@ def payload(page: Page) -> list[dict[str, Any]]:
 
 def _section(section: Section) -> dict[str, Any]:
     colours = _colours(section)
-    found: dict[str, Any] = {"charts": [_chart(chart, colours) for chart in section.charts]}
+    hiding = {upper for chart in section.charts for upper in coinciding(chart)}
+    found: dict[str, Any] = {"charts": [_chart(chart, colours, hiding) for chart in section.charts]}
     if section.walks is not None:
-        found["walks"] = _walks(section.walks, colours)
+        found["walks"] = _walks(section.walks, colours, hiding)
     return found
 
 
@@ -50,7 +57,51 @@ def _colours(section: Section) -> Colours:
     return found | {one.label: one.colour for one in series if one.colour is not None}
 
 
-def _chart(chart: Chart, colours: Colours) -> dict[str, Any]:
+def coinciding(chart: Chart) -> dict[str, str]:
+    """The designs whose curve covers an earlier one nearly everywhere, each with the design that it covers.
+
+    Examples
+    --------
+    >>> curves = [Series(name, {"updates": [0, 1, 2]}, [1.0, 0.1, end]) for name, end in zip("abc", (0.01, 0.01, 0.5))]
+    >>> coinciding(Chart("", curves, ""))
+    {'b': 'a'}
+    """
+    means = [one for one in chart.series if one.kind == "mean"]
+    heights = [_heights(one, chart.y_log) for one in means]
+    known = np.concatenate([one[np.isfinite(one)] for one in heights]) if means else np.empty(0)
+    near = _NEAR * float(np.ptp(known)) if known.size else 0.0
+    found: dict[str, str] = {}
+    for number, upper in enumerate(means):
+        for other, lower in enumerate(means[:number]):
+            axis = next((name for name in upper.x if name in lower.x), None)
+            if axis is None or upper.label == lower.label or upper.label in found:
+                continue
+            where = _across(np.asarray(upper.x[axis]), chart.x_log)
+            above, below = (
+                np.interp(where, np.asarray(one.x[axis]), drawn)
+                for one, drawn in ((upper, heights[number]), (lower, heights[other]))
+            )
+            if np.mean(np.abs(above - below) <= near) >= _MOSTLY:
+                found[upper.label] = lower.label
+    return found
+
+
+def _across(x: Floats, log: bool) -> Floats:
+    """Evenly spaced points of a horizontal axis, as it is drawn."""
+    positive = x[x > 0]
+    if log and positive.size and positive[0] < x[-1]:
+        return np.geomspace(positive[0], x[-1], 100)
+    return np.linspace(x[0], x[-1], 100)
+
+
+def _heights(series: Series, log: bool) -> Floats:
+    """Where the values of a curve are drawn, up to a scale."""
+    y = np.asarray(series.y, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        return np.where(y > 0, np.log10(y), np.nan) if log else np.where(np.isfinite(y), y, np.nan)
+
+
+def _chart(chart: Chart, colours: Colours, hiding: Collection[str]) -> dict[str, Any]:
     return {
         "title": chart.title,
         "yLabel": chart.y_label,
@@ -58,8 +109,8 @@ def _chart(chart: Chart, colours: Colours) -> dict[str, Any]:
         "yLog": chart.y_log,
         "lines": [[name, numbers(np.array([value]))[0]] for name, value in chart.lines.items()],
         "axes": axes_of(chart.series),
-        "series": [_series(one, colours[one.label]) for one in chart.series],
-    }
+        "series": [_series(one, colours[one.label], one.label in hiding) for one in chart.series],
+    } | ({"covers": list(covered.items())} if (covered := coinciding(chart)) else {})
 
 
 def axes_of(series: Sequence[Series]) -> list[str]:
@@ -67,13 +118,13 @@ def axes_of(series: Sequence[Series]) -> list[str]:
     return list(dict.fromkeys(name for one in series for name in one.x))
 
 
-def _series(series: Series, colour: str | int) -> dict[str, Any]:
+def _series(series: Series, colour: str | int, hides: bool) -> dict[str, Any]:
     y = np.asarray(series.y)
     kept = thin(y.size)
     found: dict[str, Any] = {
         "label": series.label,
         "kind": series.kind,
-        **_paint(colour),
+        **_paint(colour, hides),
         "x": {name: numbers(np.asarray(values)[kept]) for name, values in series.x.items()},
         "y": numbers(y[kept]),
     }
@@ -82,54 +133,68 @@ def _series(series: Series, colour: str | int) -> dict[str, Any]:
     return found | ({"note": series.note} if series.note else {})
 
 
-def _paint(colour: str | int) -> dict[str, Any]:
+def _paint(colour: str | int, hides: bool) -> dict[str, Any]:
     if isinstance(colour, str):
-        return {"colour": colour, "dash": ""}
+        return {"colour": colour, "dash": OVERLAY if hides else ""}
     count = len(_DASHES)
     dash = _DASHES[colour] if colour < count else _MORE_DASHES[(colour // count - 1) % len(_MORE_DASHES)]
-    return {"colour": colour % len(COLOURS), "dash": dash}
+    return {"colour": colour % len(COLOURS), "dash": OVERLAY if hides and not dash else dash}
 
 
-def _walks(walks: Walks, colours: Colours) -> dict[str, Any]:
+def _walks(walks: Walks, colours: Colours, hiding: Collection[str]) -> dict[str, Any]:
     importance = np.asarray(walks.importance)
     paths = {label: np.asarray(path)[: MOST_STEPS + 1] for label, path in walks.paths.items()}
     nodes = _shown(walks, importance.size, paths)
     where = np.full(importance.size, -1)
     where[nodes] = np.arange(nodes.size)
-    places = place(walks.graph, list(walks.heavy), importance)
-    pairs = where[places.pairs]
-    pairs = pairs[(pairs >= 0).all(axis=1)] if pairs.size else pairs
-    spots = places.positions[nodes]
+    places = views(walks.graph, list(walks.heavy), importance)
+    first, *others = (_view(one, nodes, where, importance.size) for one in places)
+    true = [number for number, one in enumerate(places) if one.true and nodes.size == importance.size]
     return {
         "nodes": nodes.size,
         "names": _names(walks.graph, nodes, importance.size),
         "named": walks.graph is not None and walks.graph.node_names is not None,
-        "x": pack(np.rint(32767 * spots[:, 0]), "i2"),
-        "y": pack(np.rint(32767 * spots[:, 1]), "i2"),
-        "spacing": _spacing(spots),
-        "height": 1 if places.circle else _height(spots),
-        "circle": places.circle,
-        "edges": pack_indices(pairs.ravel(), nodes.size),
+        **first,
+        "others": [one | {"edges": None} if one["edges"] == first["edges"] else one for one in others],
+        "drawing": true[-1] if true else None,
+        "graph": "" if walks.graph is None else f"{walks.graph.n:,} nodes, {walks.graph.edges:,} edges",
         "heavy": where[np.asarray(walks.heavy, dtype=np.int64)].tolist(),
         "importance": pack(importance[nodes], "f4"),
         "designs": [
             {
                 "label": label,
-                **_paint(colours[label]),
+                **_paint(colours[label], label in hiding),
                 "visits": pack(_shares(walks.visits.get(label), importance.size)[nodes], "f4"),
                 "heavyShare": _heavy_share(walks, label),
                 "path": pack_indices(where[paths[label]], nodes.size) if label in paths else None,
             }
             for label in dict.fromkeys([*walks.visits, *walks.paths])
         ],
-        "words": _words(places.words, importance.size),
+        "note": walks.note,
         "length": max((np.asarray(path).size - 1 for path in walks.paths.values()), default=0),
         "steps": max((path.size - 1 for path in paths.values()), default=0),
     }
 
 
+def _view(places: Places, nodes: Integers, where: Integers, n: int) -> dict[str, Any]:
+    """One way to place the nodes."""
+    pairs = where[places.pairs]
+    pairs = pairs[(pairs >= 0).all(axis=1)] if pairs.size else pairs
+    spots = places.positions[nodes]
+    return {
+        "view": places.name,
+        "x": pack(np.rint(32767 * spots[:, 0]), "i2"),
+        "y": pack(np.rint(32767 * spots[:, 1]), "i2"),
+        "spacing": _spacing(spots),
+        "height": 1 if places.circle else _height(spots),
+        "circle": places.circle,
+        "edges": pack_indices(pairs.ravel(), nodes.size),
+        "words": _words(places.words, n),
+    }
+
+
 def _names(graph: Graph | None, nodes: Integers, n: int) -> list[str] | list[int] | None:
-    """What nodes are called: by name, or by number where that is not their place in the list."""
+    """The names of the nodes, or their numbers if only some nodes are shown."""
     if graph is not None and graph.node_names is not None:
         return [short(graph.node_name(int(node)), _LONGEST) for node in nodes]
     return None if nodes.size == n else [int(node) for node in nodes]
@@ -138,11 +203,11 @@ def _names(graph: Graph | None, nodes: Integers, n: int) -> list[str] | list[int
 def _words(words: str, n: int) -> str:
     if n <= MOST_NODES:
         return words
-    return f"{words} Of {n:,} nodes those on a shown path, the most visited and some between them are shown.".strip()
+    return f"{words} Of {n:,} nodes, those on a shown path, the most visited and some others are shown.".strip()
 
 
 def _shown(walks: Walks, n: int, paths: dict[str, Integers]) -> Integers:
-    """All nodes, or of a large graph the heavy ones, those on a path, the most visited, and others evenly between."""
+    """All nodes; of a large graph the heavy ones, those on a path, the most visited, and others at even intervals."""
     if n <= MOST_NODES:
         return np.arange(n)
     total = np.sum([_shares(one, n) for one in walks.visits.values()], axis=0)
@@ -166,13 +231,13 @@ def _heavy_share(walks: Walks, label: str) -> float | None:
 
 
 def _height(spots: Floats) -> float:
-    """The height of a picture that is 1 wide."""
+    """The height of a picture of width 1."""
     width, height = np.ptp(spots, axis=0)
     return float(f"{max(height / max(width, 1e-9), 0.2):.4g}")
 
 
 def _spacing(spots: Floats) -> float:
-    """How far apart near neighbours are: most dots of that width do not overlap."""
+    """The distance between near neighbours: most dots of that width do not overlap."""
     from scipy.spatial import cKDTree
 
     if len(spots) < 2:

@@ -1,29 +1,43 @@
-// Graphs on canvases: nodes, edges, heavy nodes ringed; shared by the map of visits and the walks.
+// Graphs on canvases, with heavy nodes ringed: shared by the map of visits, the drawing of the graph and the walks.
 
-const INWARD = 0.56; // how far a bar may go from a circle towards its middle
-const MOST_NAMED = 60; // nodes; of more only the heavy ones are named in the picture
+const INWARD = 0.56; // the longest bar, from a circle towards its middle
+const MOST_NAMED = 60; // nodes; in a larger graph only the heavy ones are named
 const LONGEST_NAME = 18;
 const NAME_SIZE = 11; // pixels, and the width of a letter of that size:
 const LETTER = 6;
 
+// All views of the walks of a section: the same data, with the nodes in different places.
 function readWalks(packed) {
   const scale = 1 / 32767;
-  return {
+  const shared = {
     ...packed,
-    x: Float32Array.from(unpack(packed.x, Int16Array), (value) => value * scale),
-    y: Float32Array.from(unpack(packed.y, Int16Array), (value) => value * scale),
-    edges: unpackIndices(packed.edges),
     importance: unpack(packed.importance, Float32Array),
     isHeavy: new Set(packed.heavy),
-    designs: packed.designs.map((one) => ({ ...one, visits: unpack(one.visits, Float32Array), path: one.path && unpackIndices(one.path) })),
+    designs: packed.designs.map((one, place) => ({ ...one, marker: place % MARKERS.length, kind: "mean", visits: unpack(one.visits, Float32Array), path: one.path && unpackIndices(one.path) })),
   };
+  return [packed, ...packed.others].map((one) => ({
+    ...shared,
+    ...one,
+    importance: shared.importance,
+    designs: shared.designs,
+    x: Float32Array.from(unpack(one.x, Int16Array), (value) => value * scale),
+    y: Float32Array.from(unpack(one.y, Int16Array), (value) => value * scale),
+    edges: unpackIndices(one.edges ?? packed.edges),
+  }));
 }
 
-// Fit a canvas to its width; what comes back knows where each node is, in pixels.
+// Buttons for the views, if there are several.
+function chooseView(views, change) {
+  if (views.length < 2) return [];
+  const group = choice("View of the graph", views.map((one, place) => [place, one.view]), 0, (place) => change(views[place]));
+  return [element("div", { class: "controls" }, element("span", { class: "pair" }, "view ", group))];
+}
+
+// Fit a canvas to its width; returns the pixel positions of all nodes.
 function fit(canvas, walks) {
   const width = Math.max(canvas.clientWidth, 60);
   const plain = Math.max(9, width * 0.045);
-  const outside = walks.circle && hasRoomForNames(walks); // on a circle bars take the inside
+  const outside = walks.circle && hasRoomForNames(walks); // bars occupy the inside of a circle
   const pad = outside ? Math.max(plain, Math.min(width * 0.3, 14 + LETTER * longestName(walks))) : plain;
   const rise = outside ? 2.2 * NAME_SIZE : plain;
   const height = Math.round((width - 2 * pad) * Math.min(walks.height, 1.4) + 2 * rise);
@@ -122,7 +136,7 @@ function longestName(walks) {
   return Math.min(LONGEST_NAME, walks.names.reduce((most, name) => Math.max(most, name.length), 0));
 }
 
-// Where names stand: beside their nodes, the heavy ones first. One that has no room is left out, and read by pointing.
+// The positions of names: beside their nodes, the heavy ones first. A name without room is left out.
 function placeNames(view) {
   const { pen, walks } = view;
   const every = hasRoomForNames(walks);
@@ -149,7 +163,7 @@ function drawNames(view) {
   pen.lineJoin = "round";
   pen.lineWidth = 3;
   view.names ??= placeNames(view);
-  pen.strokeStyle = variable("--paper"); // what lies behind a name is no part of its letters
+  pen.strokeStyle = variable("--paper"); // a halo, so that names are readable on top of edges
   pen.fillStyle = variable("--ink");
   for (const [name, x, y] of view.names) {
     pen.strokeText(name, x, y);
@@ -161,7 +175,7 @@ function boxAround(x, y, wide, high) {
   return [x - wide, y - high, x + wide, y + high];
 }
 
-// The first place beside a node that is inside the picture and free: from the right on, or outside of a circle.
+// The first free position beside a node and inside the picture, beginning on the right, or outside of a circle.
 function roomFor(view, node, width, taken) {
   const { walks } = view;
   const [x, y, half, tall] = [view.px[node], view.py[node], width / 2 + 1, NAME_SIZE / 2 + 1];

@@ -1,8 +1,8 @@
-// Axes: where a value is, which value is at a place, and which values get a tick.
+// Axes: the position of a value, the value at a position, and the values that get a tick.
 
-const BELOW_FIRST = 0.3; // decades that a log axis gives to what lies between 0 and its first value
+const BELOW_FIRST = 0.3; // decades of a log axis between 0 and its first value
 
-// `first`: a log axis that begins at 0 is linear up to there.
+// `first`: the value up to which a log axis that begins at 0 is linear.
 function makeScale({ low, high, from, to, log = false, first = null }) {
   const forward = !log ? (v) => v
     : first === null ? (v) => Math.log10(v)
@@ -21,12 +21,23 @@ function makeScale({ low, high, from, to, log = false, first = null }) {
   };
 }
 
-// Multiples of 1, 2 or 5, at most so many.
+// Multiples of 1, 2 or 5 times a power of ten: as many as fit, and at least three.
 function even(low, high, most) {
-  const rough = (high - low) / Math.max(most - 1, 1);
-  if (!(rough > 0)) return [low];
-  const size = 10 ** Math.floor(Math.log10(rough));
-  const step = size * [1, 2, 5, 10].find((factor) => factor * size >= rough * 0.999);
+  const span = high - low;
+  if (!(span > 1e-9 * Math.abs(high))) return [low];
+  let found = [];
+  for (let power = Math.floor(Math.log10(span)) + 1; found.length < most && power > -320; power--) {
+    for (const factor of [5, 2, 1]) {
+      const finer = multiples(factor * tenTo(power), low, high);
+      if (finer.length > most && found.length > 2) return found;
+      found = finer;
+      if (found.length > most) return found; // too many is better than two
+    }
+  }
+  return found;
+}
+
+function multiples(step, low, high) {
   const found = [];
   for (let count = Math.ceil(low / step - 1e-9); count * step <= high + 1e-9 * step; count++) {
     found.push(Number((count * step).toPrecision(12)));
@@ -34,7 +45,7 @@ function even(low, high, most) {
   return found;
 }
 
-// Powers of ten; with 2 and 5 between where those are too few, and even numbers where these are too.
+// Powers of ten, with other multiples between if they are few; evenly spaced numbers if the range is narrow.
 function powers(low, high, most) {
   const lowest = Math.ceil(Math.log10(low) - 1e-9);
   const highest = Math.floor(Math.log10(high) + 1e-9);
@@ -42,15 +53,17 @@ function powers(low, high, most) {
   const tens = [];
   for (let power = lowest; power <= highest; power += stride) tens.push(tenTo(power));
   if (tens.length > 2) return tens;
-  const more = [];
-  for (let power = lowest - 1; power <= highest; power++) {
-    for (const factor of [1, 2, 5]) {
-      const value = Number((factor * tenTo(power)).toPrecision(3));
-      if (value >= low * 0.999 && value <= high * 1.001) more.push(value);
+  for (const factors of [[1, 2, 5], [1, 3]]) {
+    const more = [];
+    for (let power = lowest - 1; power <= highest; power++) {
+      for (const factor of factors) {
+        const value = Number((factor * tenTo(power)).toPrecision(3));
+        if (value >= low * 0.999 && value <= high * 1.001) more.push(value);
+      }
     }
+    if (more.length > 2 && more.length <= Math.max(most, 4) + 1) return more;
   }
-  if (more.length > 2) return more.length <= most ? more : tens.length > 1 ? tens : more.filter((_, place) => place % 2 === 0);
-  return even(low, high, Math.min(most, 4));
+  return tens.length > 1 && high / low > 30 ? tens : even(low, high, Math.min(most, 4));
 }
 
 function fromZero(first, high, most) {
@@ -70,5 +83,5 @@ function between(low, high) {
 }
 
 function tenTo(power) {
-  return Number(`1e${power}`); // 10 ** -3 is not 0.001 everywhere
+  return Number(`1e${power}`); // 10 ** -3 is not exactly 0.001 in every browser
 }

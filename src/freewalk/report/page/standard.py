@@ -13,7 +13,9 @@ from freewalk.errors import RecordError
 from freewalk.graphs import Graph
 from freewalk.record import Record
 from freewalk.report.nodes import graph_of, heavy_of, paths_of, visits_of
+from freewalk.report.page.conclusion import lead_of
 from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
+from freewalk.report.page.payload import MOST_STEPS
 from freewalk.report.reading import (
     UPDATES,
     USUAL,
@@ -38,9 +40,10 @@ Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 _check = Checks(RecordError)
 _BANDS = {
     "quantiles": " Band: from the 10 % to the 90 % quantile of the walks.",
-    "confidence": " Band: the 95 % confidence interval of the mean.",
+    "confidence": " Band: 95 % confidence interval of the mean.",
     "none": "",
 }
+_FIRST = "The first stored walk of each design."
 
 
 def section_of(
@@ -62,30 +65,30 @@ def section_of(
     Parameters
     ----------
     record
-        Of one run, or several side by side; for the animation with paths, `learn(..., paths=5)`.
+        The record of one run, or of several side by side. The animation needs paths: `learn(..., paths=5)`.
     graph
-        The graph it ran on; None: the graph of the record, and where it has none nodes are shown and edges are not.
+        The graph it ran on; None: the graph of the record. Without a graph, nodes are drawn without edges.
     exact
-        Exact curves by (design, step), or by step for a record of one design: the measure that is shown and, for other
-        axes than updates, what they count, such as "messages".
+        Exact curves by (design, step), or by step for a record of one design: the measure that is shown and, for axes
+        other than updates, their counts, such as "messages".
     published
         Published curves by design: updates and values, or updates, messages and values. A name that is not in the
-        record is a curve of its own.
+        record becomes a separate curve.
     verdicts
         The rows of the table of claims.
     title, text
         The heading, by default the name of the record, and the paragraphs below it.
     details
-        Where the numbers come from; None: graph, problem, seeds and versions, as the record tells them.
+        The origin of the numbers; None: graph, problem, seeds and versions, from the record.
     band
-        Around the mean: "quantiles" of the walks, from 10 % to 90 %, the 95 % "confidence" interval of the mean, or
-        "none".
+        The band around the mean: "quantiles" (10 % to 90 % of the walks), "confidence" (the 95 % confidence interval of
+        the mean) or "none".
     measure
         The variable to show; None: the primary measure of the record.
     axes
-        What it can be drawn against, and what the table counts until the goal: "updates", or variables by walk and step
-        that never decrease. None: updates, messages, and whatever else the record counts up from 0. Curves that have
-        none of them are left out.
+        The horizontal axes to choose from, which the table counts up to the goal: "updates", or variables by walk and
+        step that never decrease. None: updates, messages, and all other counts of the record that begin at 0. Curves
+        that have none of them are left out.
 
     Returns
     -------
@@ -95,7 +98,7 @@ def section_of(
     Raises
     ------
     RecordError
-        If nothing was learned, there is no such measure or axis, or the graph or the exact curves are not those of the
+        If nothing was learned, the measure or an axis does not exist, or the graph or the exact curves do not match the
         record.
     """
     if graph is not None:
@@ -117,16 +120,20 @@ def section_of(
         x_log=is_spread(parts, shown, against),
         y_log=log,
         lines={} if shown.optimum is None or (log and shown.optimum <= 0) else {"optimum": shown.optimum},
-        note=f"Line: mean over {count}.{_BANDS[band]}" if count != "1 walk" else "One walk.",
+        note=f"Line: mean over {count}.{_BANDS[band]}" if count != "1 walk" else "A single walk.",
     )
     return Section(
         title=title if title is not None else str(record.data.attrs.get("name", record.label)),
-        text=[*text, *(["The run was interrupted: what there is of it is shown."] if record.partial else [])],
+        text=[
+            *text,
+            *(["The run was interrupted; this page shows the part that was completed."] if record.partial else []),
+        ],
         charts=[chart],
         verdicts=verdicts,
         walks=_walks(record, parts, graph_of(record, graph)),
         tables=[Table(*tabulated(record, measure=measure, axes=list(against)))],
         details=details if details is not None else _details(record),
+        lead=lead_of(record, graph, measure=measure, axes=list(against)),
     )
 
 
@@ -168,7 +175,7 @@ def _exact_one(label: str, one: xarray.Dataset, name: str, axes: Mapping[str, st
     values = _curve(f"exact.{name}", one[name].values)
     if not kept:
         return None
-    # Side by side, curves of different lengths are filled up with NaN.
+    # Side by side, shorter curves are padded with NaN.
     known = np.logical_and.reduce([np.isfinite(counts) for counts in kept.values()])
     return Series(label, {words: counts[known] for words, counts in kept.items()}, values[known], kind="exact")
 
@@ -191,21 +198,43 @@ def _curve(name: str, values: ArrayLike, remedy: str = "") -> Floats:
 
 
 def _walks(record: Record, parts: dict[str, xarray.Dataset], graph: Graph | None) -> Walks:
-    paths = {}
-    for label, part in parts.items():
-        if "path" in part and part.sizes["kept"]:
-            for path in paths_of(part)[:1]:
-                length = int(np.isfinite(path).cumprod().sum())  # an interrupted one is filled up with NaN
-                if length:
-                    paths[label] = path[:length].astype(np.int64)
+    heavy = heavy_of(record)
+    kept = {label: _kept(part) for label, part in parts.items()}
+    paths = {label: ones[_telling(ones, heavy)] for label, ones in kept.items() if ones}
+    chosen = any(_telling(ones, heavy) for ones in kept.values() if ones)
+    note = "The first stored walk of each design that visits a heavy node." if chosen else _FIRST
     first = next(iter(parts.values()))
     importance = first.smoothness.values if "smoothness" in first else np.ones(record.data.sizes["node"])
     visits = {label: visits_of(part) for label, part in parts.items()}
-    return Walks(graph, heavy_of(record), importance, paths, visits)
+    return Walks(graph, heavy, importance, paths, visits, note)
+
+
+def _kept(part: xarray.Dataset) -> list[NDArray[np.int64]]:
+    """The stored paths of a design."""
+    if "path" not in part or not part.sizes["kept"]:
+        return []
+    lengths = [(path, int(np.isfinite(path).cumprod().sum())) for path in paths_of(part)]  # NaN after an interruption
+    return [path[:length].astype(np.int64) for path, length in lengths if length]
+
+
+def _telling(paths: Sequence[NDArray[np.int64]], heavy: list[int]) -> int:
+    """Which path to animate: the first that visits a heavy node within the animation, or else the first."""
+    return next((place for place, path in enumerate(paths) if meets(path, heavy)), 0)
+
+
+def meets(path: ArrayLike, heavy: Sequence[int]) -> bool:
+    """Whether a path visits a heavy node within the updates that the animation shows.
+
+    Examples
+    --------
+    >>> meets([3, 2, 1, 0], [0]), meets([3, 2, 1], [0])
+    (True, False)
+    """
+    return bool(np.isin(np.asarray(path)[: MOST_STEPS + 1], list(heavy)).any())
 
 
 def _details(record: Record) -> dict[str, str]:
-    """What the record tells about its making, where all designs agree."""
+    """What the record says about its origin, if all designs agree."""
     sources = list(record.provenance.get("parts", {"": record.provenance}).values())
     found = {}
     for name in ("graph", "problem", "seed", "steps", "walks", "runtime", "precision", "versions", "platform"):

@@ -1,4 +1,4 @@
-// What all parts of the page need: elements, numbers in words, packed arrays, colours.
+// Shared helpers: elements, numbers as text, packed arrays, colours.
 
 const NAMESPACE = document.getElementById("freewalk-probe").namespaceURI;
 
@@ -25,7 +25,7 @@ function toggle(children, pressed, change, attributes = {}) {
   return button;
 }
 
-// Buttons of which exactly one is on.
+// Buttons of which exactly one is pressed.
 function choice(name, options, current, change) {
   const group = element("div", { class: "group", role: "group", "aria-label": name });
   const buttons = options.map(([value, words]) =>
@@ -53,7 +53,7 @@ function paint(colour) {
   return typeof colour === "number" ? `var(--c${colour})` : colour;
 }
 
-// A canvas does not know variables: it gets what they are now, in light, in dark or on paper.
+// A canvas cannot use CSS variables, so it gets their present values: light, dark or print.
 function variable(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -64,7 +64,7 @@ function solid(colour) {
 
 const redraws = [];
 
-// Draw now, whenever the element gets another width, and whenever the colours change.
+// Draw now, and again whenever the width of the element or the colours change.
 function keepDrawn(host, draw) {
   let width = 0;
   redraws.push(draw);
@@ -83,7 +83,7 @@ for (const query of ["(prefers-color-scheme: dark)", "print"]) {
 
 const SUPERSCRIPTS = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
-// A number for people: 40,000, 0.0134, 2 × 10⁻⁵.
+// A number as text: 40,000, 0.0134, 2 × 10⁻⁵.
 function words(value, digits = 4) {
   const size = Math.abs(value);
   if (size && (size < 1e-4 || size >= 1e9)) {
@@ -95,12 +95,12 @@ function words(value, digits = 4) {
   return value.toLocaleString("en-US", wanted);
 }
 
-// The same for programs.
+// A number for an attribute.
 function short(value) {
   return Number(value.toPrecision(6));
 }
 
-// The same in the room below a tick.
+// A number as text, short enough for a tick.
 function tickWords(value) {
   if (Math.abs(value) >= 1e6 && Math.abs(value) < 1e9) return `${words(value / 1e6)} M`;
   return words(value);

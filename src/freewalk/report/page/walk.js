@@ -1,23 +1,27 @@
-// Walks that move: one panel per design, one clock for all.
+// Animated walks: one panel per design, one clock for all.
 
 const MOST_PANELS = 4;
-const SPEEDS = [5, 20, 100, 400, 2000]; // updates a second
+const SPEEDS = [5, 20, 100, 400, 2000]; // updates per second
 const TRAIL = 30; // updates
-const SHORT_TRAIL = 8; // where every move goes across the picture
-const WHOLE = 20; // seconds that all updates should take at the first speed
+const SHORT_TRAIL = 8; // if moves go across the picture
+const WHOLE = 20; // seconds for all updates at the initial speed
+const PAUSE = 500; // milliseconds between pictures for readers who prefer reduced motion
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-function makeWalk(figure, walks) {
+function makeWalk(figure, views) {
+  const [walks] = views;
   const mount = figure.querySelector(".mount");
   const designs = walks.designs.filter((one) => one.path);
   const steps = walks.steps;
-  // At the end, so that the first picture shows the difference; to play from there is to play from the start.
-  const state = { time: steps, playing: false, speed: firstSpeed(steps), last: 0, chosen: telling(designs), panels: [] };
+  const state = { time: 0, playing: false, speed: firstSpeed(steps), last: 0, drawn: 0, chosen: telling(designs), panels: [] };
   const panels = element("div", { class: `panels moving${hasRoomForNames(walks) ? " named" : ""}` });
   const clock = element("output", { class: "clock" });
-  const slider = element("input", { type: "range", min: 0, max: steps, step: 1, "aria-label": "Update" });
+  const slider = element("input", { type: "range", min: 0, max: steps, step: 1, "aria-label": "Number of updates" });
   const play = element("button", { type: "button", class: "play", "data-action": "play" });
   const parts = { figure, walks, designs, state, panels, clock, slider, play, steps };
 
+  const text = element("div");
+  const explain = () => text.replaceChildren(caption(parts.walks, remarks(parts.walks, steps)));
   const go = (time) => { state.time = Math.max(0, Math.min(steps, time)); show(parts); };
   play.addEventListener("click", () => {
     state.playing = !state.playing;
@@ -35,27 +39,28 @@ function makeWalk(figure, walks) {
   const speed = element("select", { "aria-label": "Speed" }, ...SPEEDS.map((value) => element("option", { value, ...(value === state.speed ? { selected: "" } : {}) }, `${words(value)} updates/s`)));
   speed.addEventListener("change", () => { state.speed = Number(speed.value); });
   mount.append(
+    ...chooseView(views, (chosen) => { parts.walks = chosen; figure.dataset.view = chosen.view; lay(parts); explain(); }),
     chooser(parts),
     element("div", { class: "transport" }, play,
       button("restart", "Restart", "Back to the start", () => go(0)),
       button("back", "−1", "One update back", () => go(Math.floor(state.time) - 1)),
-      button("forward", "+1", "One update on", () => go(Math.floor(state.time) + 1)), speed),
-    element("div", { class: "time" }, slider, clock), panels,
-    caption(walks, remarks(walks, steps)));
+      button("forward", "+1", "One update forward", () => go(Math.floor(state.time) + 1)), speed),
+    element("div", { class: "time" }, slider, clock), panels, text);
+  explain();
   keepDrawn(panels, () => lay(parts));
 }
 
 function remarks(walks, steps) {
-  const part = walks.length > steps ? ` The first ${words(steps)} of ${words(walks.length)} updates.` : "";
-  const shade = walks.circle ? "The more often a node was visited so far, the longer its bar, on a log scale." : "The more often a node was visited so far, the darker it is.";
-  return `The first walk of each design; the dot is where it is, with a fading trail.${part} ${shade}`;
+  const part = walks.length > steps ? ` The animation shows ${words(steps)} of ${words(walks.length)} updates.` : "";
+  const shade = walks.circle ? "The more visits a node has had, the longer its bar (log scale)." : "The more visits a node has had, the stronger its colour.";
+  return `${walks.note || "One walk of each design."} The large dot is its present node, with a fading trail.${part} ${shade}`;
 }
 
 function firstSpeed(steps) {
   return SPEEDS.find((speed) => steps / speed <= WHOLE) || SPEEDS[SPEEDS.length - 1];
 }
 
-// Up to four designs; one that takes the same path as another shows nothing new.
+// Up to four designs; one with the same path as another shows nothing new.
 function telling(designs) {
   const seen = new Set();
   const found = designs.filter((one) => {
@@ -71,7 +76,7 @@ function chooser(parts) {
   if (designs.length < 2) return box;
   const group = element("div", { class: "designs", role: "group", "aria-label": `Walks shown, up to ${MOST_PANELS}` });
   const buttons = designs.map((design) => toggle([swatch("mean", design), design.label], state.chosen.includes(design), (on) => {
-    if (!on && state.chosen.length === 1) return; // something has to be seen
+    if (!on && state.chosen.length === 1) return; // at least one stays
     if (on && state.chosen.length === MOST_PANELS) state.chosen.shift();
     const wanted = on ? [...state.chosen, design] : state.chosen.filter((one) => one !== design);
     state.chosen = designs.filter((one) => wanted.includes(one));
@@ -83,7 +88,7 @@ function chooser(parts) {
   return box;
 }
 
-// Make a panel for each chosen design; what does not move is drawn once, on a canvas that is never shown.
+// Make a panel for each chosen design; the static parts are drawn once, on a hidden canvas.
 function lay(parts) {
   const { state, panels, walks } = parts;
   panels.dataset.columns = columns(state.chosen.length, walks);
@@ -125,11 +130,14 @@ function advance(panel, walks, goal) {
 function tick(parts, now) {
   const { state, steps } = parts;
   if (!state.playing) return;
-  const passed = state.last ? Math.min(now - state.last, 100) : 0; // a tab that slept does not leap
+  const passed = state.last ? Math.min(now - state.last, 100) : 0; // no leap after the tab was in the background
   state.last = now;
   state.time = Math.min(steps, state.time + (passed / 1000) * state.speed);
   if (state.time >= steps) state.playing = false;
-  show(parts);
+  if (!state.playing || !calm.matches || now - state.drawn >= PAUSE) {
+    state.drawn = now;
+    show(parts);
+  }
   if (state.playing) requestAnimationFrame((next) => tick(parts, next));
 }
 

@@ -1,4 +1,4 @@
-"""A page as one file: markup, style, scripts and numbers together, and nothing to fetch."""
+"""A page as one file: markup, style, scripts and data together, with nothing to fetch."""
 
 import base64
 import hashlib
@@ -19,20 +19,30 @@ from freewalk.report.page.model import Page
 from freewalk.report.page.payload import payload
 
 _check = Checks(RecordError)
-_SCRIPTS = ("tools.js", "scales.js", "chart.js", "cursor.js", "places.js", "visits.js", "walk.js", "page.js")
+_SCRIPTS = (
+    "tools.js",
+    "scales.js",
+    "chart.js",
+    "cursor.js",
+    "places.js",
+    "visits.js",
+    "graph.js",
+    "walk.js",
+    "page.js",
+)
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     """Write a page to one HTML file that needs no network.
 
-    The same page gives the same bytes. The file is complete or absent: it is written beside its place first.
+    The same page gives the same bytes. The file is complete or absent: it is written under a temporary name first.
 
     Parameters
     ----------
     page
-        What it shows.
+        The content.
     path
-        The file, `.html` or `.htm`; an existing one is replaced.
+        The file, ending in `.html` or `.htm`; an existing one is replaced.
 
     Returns
     -------
@@ -42,7 +52,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     RecordError
-        If the file cannot be a page by its suffix or cannot be written, or this is no page.
+        If the name does not end in `.html` or `.htm`, the file cannot be written, or `page` is not a `Page`.
     """
     target = _check.path("write_page", "path", path)
     _check.instance("write_page", "page", page, Page, "a Page, such as Page(title, [section])")
@@ -60,7 +70,7 @@ def render(page: Page) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     palette = "".join(f"--c{number}:{colour};" for number, colour in enumerate(COLOURS))
     parts = {
-        # Only this script runs, and nothing is fetched: whatever a label holds, the browser itself sees to it.
+        # The browser runs only this script and fetches nothing, whatever a label contains.
         "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         "title": escape(page.title),
         "style": f":root{{{palette}}}\n{_asset('page.css')}",
@@ -75,4 +85,4 @@ def render(page: Page) -> str:
 @cache
 def _asset(name: str) -> str:
     text = resources.files("freewalk.report.page").joinpath(name).read_text(encoding="utf-8")
-    return text.replace("\r\n", "\n")  # the digest is that of the text as the browser reads it
+    return text.replace("\r\n", "\n")  # browsers normalise line ends before they compute the digest
