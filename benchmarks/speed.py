@@ -1,4 +1,4 @@
-"""Updates per second of freewalk beside what else there is, in one run: python benchmarks/speed.py [--quick] [--out DIR]
+"""Updates per second of freewalk and of others, in one run: python benchmarks/speed.py [--quick] [--out DIR]
 
 MHLJ (.1, .5, 3), n = 1000, d = 10, unless a row says otherwise. Machines are noisy: contestants take turns, each figure
 is the best of several, and ratios within one run are what to compare. Everyone must end at the loss that all reach, or

@@ -93,8 +93,9 @@ def init(
         console.print(f"and {rest} more", highlight=False)
     security = "plain connections" if made.table.plain else f"certificates; the authority's key is in {folder}/operator"
     run = made.table.run
+    tokens = "1 token" if run.tokens == 1 else f"{run.tokens} tokens"
     words = [
-        f"{made.table.label}: {len(made.nodes)} nodes, {run.tokens} {'token' if run.tokens == 1 else 'tokens'} of {run.steps:,} updates, {security}",
+        f"{made.table.label}: {len(made.nodes)} nodes, {tokens} of {run.steps:,} updates, {security}",
         f"next  {shlex.join(['freewalk', 'network', 'up', str(folder)])}",
     ]
     console.print("\n".join(words), markup=False, highlight=False, soft_wrap=True)
