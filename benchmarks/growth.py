@@ -1,10 +1,11 @@
 """How the cost of an update grows: python benchmarks/growth.py [--quick] [--only CURVE] [--out DIR]
 
 Nanoseconds per update per core against nodes, coordinates, degree, walks, samples per node, threads and checkpoints,
-each beside the least that a simple model of the machine allows (`limit_of`, from what `limits.py` measures in the same run).
-By the public API, MHLJ (.1, .5, 3), ten checkpoints, one thread, unless a point says otherwise. All points take turns
-and each figure is the best of several. What is done once a run (to lay out the data, to compile) does not count: time
-runs from an early call of `progress` to the last one. Writes growth.json; docs/images/performance.py draws it.
+each beside the least that a simple model of the machine allows (`limit_of`, from what `limits.py` measures in the same
+run). Measured through the public API: MHLJ (.1, .5, 3), ten checkpoints, one thread, unless a point says otherwise. All
+points take turns and each figure is the best of several. What is done once per run (laying out the data, compiling)
+does not count: time runs from an early call of `progress` to the last one. Writes growth.json, which
+docs/images/performance.py draws.
 """
 
 import argparse
