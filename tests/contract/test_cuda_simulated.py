@@ -52,7 +52,7 @@ def test_without_a_card_it_says_so(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(cuda, "current_context", refuse)
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
-    with pytest.raises(FreewalkError, match=r"no graphics card can be used here; .* numba says: no driver$"):
+    with pytest.raises(FreewalkError, match=r"no GPU can be used here; .* numba says: no driver$"):
         fw.walk(kernel, steps=3, runtime="cuda")
 
 

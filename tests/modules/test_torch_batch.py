@@ -178,7 +178,7 @@ def test_where_a_batch_cannot_be_a_warning_and_the_record_say_why(case):
     with pytest.warns(LoopWarning) as caught:
         record = fw.learn(objective, KERNEL, fw.SGD(0.01), **run)
     assert why in str(caught[0].message)
-    assert "say so with runtime=fw.runtimes.Torch(vectorize=False)" in str(caught[0].message)
+    assert "use runtime=fw.runtimes.Torch(vectorize=False)" in str(caught[0].message)
     assert caught[0].filename == __file__  # whose call it was
     assert record.provenance["learned"].startswith(f"4 rows, one after the other: {why}")
     with pytest.raises(FreewalkError, match=f"cannot be run in one batch, as vectorize=True asks: {why}"):

@@ -141,7 +141,7 @@ def test_a_warning_is_one_line_and_code_needs_consent(tmp_path, monkeypatch):
     spec = SPEC.replace("softmax", "singly:Net").replace("digits", "wine").replace("steps = 600", "steps = 50")
     (tmp_path / "spec.toml").write_text(spec)
     assert call("run", "spec.toml", "--out", "run").exit_code == 0
-    warned = [words for words in said if words.startswith("warning: torch: Net runs one row after the other")]
+    warned = [words for words in said if words.startswith("warning: torch: Net runs one row at a time")]
     assert len(warned) == 1
     assert "vectorize = false" in warned[0]
     said.clear()

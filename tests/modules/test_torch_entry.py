@@ -30,7 +30,7 @@ BAD_DATA = {
     "no data at all": ([None, None], r"no node has data"),
     "too few": (DATA[:-1], r"7 datasets for 8 nodes"),
     "lengths": (with_node(3, (X, Y[:-1])), r"datasets\[3\] has inputs of shape .* expected the same length"),
-    "shapes": (with_node(3, (X[:, :4], Y)), r"one of the inputs of node 0 is float32 of shape \(6,\), and of node 3"),
+    "shapes": (with_node(3, (X[:, :4], Y)), r"one of the inputs of node 0 is float32 of shape \(6,\), but of node 3"),
     "types": (with_node(3, (X.double(), Y)), r"of node 3 float64"),
     "targets of another type": (with_node(3, (X, Y.float())), r"one of the targets of node 0 is int64"),
     "NaN": (with_node(4, (torch.where(X > 2, torch.nan, X), Y)), r"inputs \d of node 4 hold NaN or infinity"),
@@ -89,7 +89,7 @@ def test_modules_that_cannot_travel(make, words):
 def test_whole_numbers_that_a_row_cannot_hold():
     module = Fourier(torch.int64)
     module.waves += 2**24 + 1
-    with pytest.raises(ProblemError, match=r"buffer waves holds whole numbers that float32 cannot hold"):
+    with pytest.raises(ProblemError, match=r"buffer waves holds integers that cannot be sent as float32"):
         fw.learn(objective_of(module), KERNEL, fw.SGD(0.1), steps=2)
 
 
@@ -130,7 +130,7 @@ BAD_FITS = {
     "NaN": (lambda: objective_of(nn.Linear(6, 3), loss=lambda o, t: o.sum() * torch.nan), r"model at node 0 is nan"),
     "metric": (lambda: objective_of(nn.Linear(6, 3), metrics={"mine": fails}), r"a measure.*no metric"),
     "one sample": (lambda: objective_of(normed()), r"at node \d, from 1 sample,.*more than 1 value per channel"),
-    "leaks": (lambda: objective_of(Leaking(False)), r"mean changes while Leaking learns and would not travel"),
+    "leaks": (lambda: objective_of(Leaking(False)), r"mean changes while Leaking learns but would not be sent"),
     "leaks frozen": (lambda: objective_of(Leaking(True)), r"mean changes while Leaking learns"),
 }  # fmt: skip
 
@@ -225,7 +225,7 @@ def test_rules_of_a_users_own(vectorize):
 def test_devices_that_are_not_there():
     objective = objective_of(perceptron())
     for device in ("cuda:99", "gpu", "cpu:x"):
-        with pytest.raises(FreewalkError, match="a device that is there"):
+        with pytest.raises(FreewalkError, match="an available device"):
             fw.learn(objective, KERNEL, fw.SGD(0.1), steps=2, runtime=fw.runtimes.Torch(device))
     with pytest.raises(FreewalkError, match="vectorize"):
         fw.runtimes.Torch(vectorize="yes")

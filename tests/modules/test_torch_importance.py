@@ -150,7 +150,7 @@ class Broken(nn.Module):
 
 
 def test_what_cannot_be_estimated_says_so():
-    with pytest.raises(ProblemError, match=r"smoothness at node 0 is nan.*importance= one number per node"):
+    with pytest.raises(ProblemError, match=r"smoothness at node 0 is nan.*one number per node as importance="):
         print(TorchObjective(Broken(float("nan")), "cross_entropy", classes()).smoothness)
     with pytest.raises(ProblemError, match=r"gradient at node 0 is 0.0, expected finite numbers that are not all 0"):
         print(TorchObjective(Broken(0.0), "cross_entropy", classes(), importance="gradient").smoothness)

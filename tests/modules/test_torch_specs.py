@@ -147,7 +147,7 @@ def test_modules_and_data_of_the_user(folder):
         ({"rule": '{ kind = "Optimizer", factory = "Adem" }'}, r"rule: Optimizer: factory = 'Adem', .*'Adam'"),
         ({"rule": '{ kind = "Optimizer", factory = "Adam", options = 3 }'}, r"options = 3, expected a table"),
         ({"model": '{ kind = "mine_of_torch:Nett" }'}, r"no function or class 'Nett', .*Module; did you mean 'Net'"),
-        ({"model": '{ kind = "mine_of_torch:wrong" }'}, r"mine_of_torch:wrong makes a int, expected a torch.nn.Module"),
+        ({"model": '{ kind = "mine_of_torch:wrong" }'}, r"torch:wrong returns a int, expected a torch.nn.Module"),
         ({"model": '{ kind = "mine_of_torch:fails", width = 1 }'}, r"RuntimeError: no luck, .*mine_of_torch.py, line"),
         ({"data": '{ kind = "mine_of_torch:wrong" }'}, r"wrong returns a int, expected a fw.data.Dataset"),
     ],

@@ -1,6 +1,6 @@
-"""What compiled code is handed, and hands on within itself: groups of arrays and numbers.
+"""The groups of arrays and numbers that compiled code receives and passes on.
 
-Compiled modules import this file, and are named by its text.
+Compiled modules import this file; its text is part of their names.
 """
 
 from pathlib import Path
@@ -8,44 +8,44 @@ from typing import Any, NamedTuple
 
 from freewalk.rules.rule import Visit as Visit
 
-SOURCE = Path(__file__).read_bytes()  # as it is imported: compiled code is named by it
+SOURCE = Path(__file__).read_bytes()  # as imported: part of the name of compiled code
 
 
-# What is walked.
+# For walking.
 
 
 class Network(NamedTuple):
-    """The graph and the moves; the probabilities of the moves travel apart, since they may change with the step."""
+    """The graph and the moves; the probabilities of the moves are separate, since they may change with the step."""
 
-    spans: Any  # the graph, by node: its first edge (upper half) and how many it has
+    spans: Any  # the graph, by node: its first edge (upper half) and its number of edges
     tails: Any  # by edge: where it leads
-    limits: Any  # by edge: the largest word 0 that takes it by the first move, if that is a near one
-    moves: Any  # by move: its hops, and where its ratio, first matrix and distribution are (-1: nowhere)
+    limits: Any  # by edge: the largest word 0 that takes it in the first move, if that is a near move
+    moves: Any  # by move: its hops, and the indices of its ratio, first matrix and distribution (-1: none)
     ratios: Any
-    row_indptr: Any  # by matrix and node; matrices lie one behind the other
+    row_indptr: Any  # by matrix and node; matrices are contiguous
     row_indices: Any
     row_ends: Any  # one row, searched like `law_ends`
     law_ends: Any
 
 
 class Route(NamedTuple):
-    """How the walks move from a step on, and when to write the counts down."""
+    """How the walks move from a given step, and when to record the counts."""
 
     seed: Any
     first: Any  # the number of the token in row 0
     tokens: Any  # rows of each walk
     start: Any
-    ends: Any  # where the intervals of the moves end: one row, or one per step
-    near: Any  # by row: words 0 below this make a `near_move`
-    free: Any  # by row: from this word 0 on, such a hop is always accepted
-    far: Any  # by row: words 0 from this on may need words 2 and 3
+    ends: Any  # the ends of the intervals of the moves: one row, or one per step
+    near: Any  # by row: words 0 below this lead to a `near_move`
+    free: Any  # by row: from this word 0, such a hop is always accepted
+    far: Any  # by row: from this word 0, words 2 and 3 may be needed
     marks: Any
     messages: Any  # by walk and mark
     probes: Any
 
 
 class Walkers(NamedTuple):
-    """Where the tokens are and what they have counted, each by row."""
+    """The positions and counts of the tokens, by row."""
 
     nodes: Any
     messages: Any
@@ -56,7 +56,7 @@ class Walkers(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What the draws of one step depend on."""
+    """The key of the draws of one step."""
 
     seed: Any
     walk: Any
@@ -72,7 +72,7 @@ class Draws(NamedTuple):
     third: Any
 
 
-# What is learned.
+# For learning.
 
 
 class Data(NamedTuple):
@@ -81,10 +81,10 @@ class Data(NamedTuple):
     features: Any
     targets: Any
     offsets: Any  # by node: its first sample
-    alone: Any  # whether every node has one sample, its own number
+    alone: Any  # whether every node has one sample, with the number of the node
     sample_weights: Any
     weights: Any
-    factors: Any  # by node: that of its loss; empty where all of them are 1
+    factors: Any  # by node: the factor of its loss; empty if all are 1
     ridge: Any
     optimum: Any
     curvature: Any  # a quadratic loss: its second derivative, else empty
@@ -93,7 +93,7 @@ class Data(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """How the walks learn from a step on, and when to measure."""
+    """How the walks learn from a given step, and when to measure."""
 
     seed: Any
     first: Any  # the number of the token in row 0
@@ -101,10 +101,10 @@ class Lesson(NamedTuple):
     start: Any
     rates: Any  # the step sizes: one, or one per step
     numbers: Any  # the rule's own parameters
-    counted_from: Any  # the step at which the rule began
+    counted_from: Any  # the step at which the rule started
     local_steps: Any
     sampled: Any
-    nodes: Any  # how many there are
+    nodes: Any  # their number
     marks: Any
     fit: Any  # by walk and mark: the loss without the ridge term
     penalty: Any  # the ridge term
@@ -117,8 +117,8 @@ class Vectors(NamedTuple):
 
     models: Any  # by row
     carried: Any  # by vector and row
-    stored: Any  # one row for each row (or walk, where tokens share it), node and vector, in this order
-    seen: Any  # by row and node, one behind the other: the visits, where the rule asks for them
+    stored: Any  # one row for each row (or walk, if tokens share it), node and vector, in this order
+    seen: Any  # by row and node, contiguous: the visits, if the rule needs them
 
 
 class Mixing(NamedTuple):
@@ -132,21 +132,21 @@ class Mixing(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where one update happens."""
+    """The location of one update."""
 
     row: Any  # of the model
     cell: Any  # of this token and node, in `seen`
-    memory: Any  # the first row of what is stored for this token at this node
+    memory: Any  # the first row of the storage of this token at this node
     walk: Any
     node: Any
     now: Any  # the step
 
 
-# Pieces of work on a processor.
+# Pieces of work on a CPU.
 
 
 class Stretch(NamedTuple):
-    """The rows first..last-1 from step `start` to `stop`; `mark` is the number of the first mark to write down."""
+    """The rows first..last-1 from step `start` to `stop`; `mark` is the number of the first mark to record."""
 
     first: Any
     last: Any
@@ -156,7 +156,7 @@ class Stretch(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Rows that take turns: `count` steps from `now` on, found in the path from (row, column) on."""
+    """Interleaved rows: `count` steps from `now`, found in the path from (row, column)."""
 
     base: Any
     lanes: Any
@@ -167,7 +167,7 @@ class Block(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Room for the words of a block: one of each per step and lane, and the few that a longer move needs."""
+    """Buffers for the words of a block: one of each per step and lane, and the few that longer moves need."""
 
     decisions: Any
     firsts: Any
@@ -178,7 +178,7 @@ class Words(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Room for what is computed from the models of a block."""
+    """Buffers for what is computed from the models of a block."""
 
     gradient: Any
     pulls: Any  # by lane
@@ -186,12 +186,12 @@ class Sums(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Room for what is computed from all tokens of a walk."""
+    """Buffers for what is computed from all tokens of a walk."""
 
     mixed: Any  # by token and coordinate
     mean: Any  # one row
     total: Any  # by coordinate
-    leaders: Any  # by token: the first one that stands on the same node
-    counts: Any  # by token that is first: how many stand there
+    leaders: Any  # by token: the first token on the same node
+    counts: Any  # by first token: the number of tokens on that node
     turns: Any  # by node: when a token was last found there
     heads: Any  # by node: the first token that was

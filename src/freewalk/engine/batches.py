@@ -1,8 +1,8 @@
-"""Which samples a visit learns from: minibatches, drawn for many visits at once.
+"""The samples that a visit learns from: minibatches, drawn for many visits at once.
 
-A batch of b out of m samples takes the words local · b + k of the use `BATCH`, k = 0..b−1, at local step `local`. They
-are drawn without replacement by Floyd's algorithm: for j = m − b, …, m − 1 take pick(word, j + 1), or j itself where
-that was taken already.
+A batch of b out of m samples uses the words local · b + k of the stream `BATCH`, k = 0..b−1, at local step `local`.
+They are drawn without replacement by Floyd's algorithm: for j = m − b, …, m − 1 take pick(word, j + 1), or j itself if
+that was already taken.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 
 def draw_batch(seed: Any, row: Any, step: Any, local: int, size: int, chosen: Ints) -> None:
-    """Fill `chosen` with different numbers below `size`, which is at least its length.
+    """Fill `chosen` with distinct numbers below `size`, which is at least its length.
 
     Examples
     --------
@@ -44,8 +44,8 @@ def draw_batches(
 ) -> None:
     """Fill `numbers` (steps × rows × local steps × batch) with samples of the nodes of a path, and `counts`.
 
-    A node with fewer samples than a batch gives all of them; what is left of the batch is its first sample. With
-    `single`, batches are of one sample each, that of the stream `SAMPLE`, as for a rule that is `sampled`.
+    A node with fewer samples than a batch contributes all of them; the rest of the batch is its first sample. With
+    `single`, batches have one sample each, from the stream `SAMPLE`, as for a `sampled` rule.
     """
     steps, rows, locals_, batch = numbers.shape
     for t in range(steps):

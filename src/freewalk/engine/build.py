@@ -1,4 +1,4 @@
-"""Prepare what compiled code reads: the two halves, the samples of an objective, what happens from a step on."""
+"""Prepare the inputs of compiled code: the two halves, the samples of an objective, routes and lessons."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,20 +20,20 @@ from freewalk.phases import Passage
 from freewalk.rules import Rule
 
 _LINE, _CACHE = 64, 2**26  # bytes
-_UNROLLED = 32  # up to so many coordinates, their number is compiled in
+_UNROLLED = 32  # up to this many coordinates, their number is compiled in
 _CALLS = ("draw_block", "walk_block", "learn_block", "measure_block", "measure_tokens", "mix_rows", "word")
 
 Compiled = Callable[..., None]
 
 
 def walker() -> Compiled:
-    """The walking half for a processor, the same for every kernel."""
+    """The walking half for a CPU, the same for every kernel."""
     functions = {"walk_stretch": cpu.walk_stretch, "choose": native.choose}
     return compile_functions(functions, "walk_stretch", calls=_CALLS)
 
 
 def learner(objective: Predictor, rule: Rule, tokens: int = 1) -> Compiled:
-    """The learning half for a processor, of walks with one token or with several."""
+    """The learning half for a CPU, for walks with one or several tokens."""
     entry = cpu.learn_stretch if tokens == 1 else cpu.learn_tokens
     functions = {
         entry.__name__: entry,
@@ -50,12 +50,12 @@ def learner(objective: Predictor, rule: Rule, tokens: int = 1) -> Compiled:
 
 
 def reported(rule: Rule) -> int:
-    """Which of the carried vectors is the model to report; -1 is the model itself."""
+    """The index of the carried vector to report as the model; -1 for the model itself."""
     return -1 if rule.reports == "x" else rule.carries.index(rule.reports)
 
 
 def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
-    """What an objective and a rule put in place of the functions and numbers of `step`."""
+    """The functions and numbers of an objective and a rule that replace those of `step`."""
     _try(f"value of {type(objective).__name__}", type(objective).value)
     _try(f"slope of {type(objective).__name__}", type(objective).slope)
     functions = {
@@ -77,9 +77,9 @@ def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
 
 
 def _try(who: str, function: Callable[..., Any]) -> None:
-    """Call a function of a prediction and a target in plain Python: what is wrong there is told better than by numba.
+    """Call a function of a prediction and a target in plain Python, whose errors are clearer than numba's.
 
-    The update of a rule was called when it entered (`rules.rule.checked`).
+    The update of a rule was already called when it was checked (`rules.rule.checked`).
     """
     prediction, target = 0.5, 1.0
     try:
@@ -118,7 +118,7 @@ def samples(
     return arrays.Data(
         features=_fixed(aligned(objective.features.astype(precision, copy=False))),
         targets=_fixed(objective.targets.astype(precision, copy=False)),
-        offsets=_fixed(np.empty(0, dtype=np.int64) if alone else objective.offsets),  # where nobody reads it
+        offsets=_fixed(np.empty(0, dtype=np.int64) if alone else objective.offsets),  # never read
         alone=alone,
         sample_weights=_fixed(np.empty(0) if curvature.size else objective.sample_weights),
         weights=_fixed(weights),
@@ -132,22 +132,22 @@ def samples(
 
 
 def _factors(objective: Predictor) -> NDArray[np.float64]:
-    """The factors of the nodes' losses; none where all of them are 1. Where there are relays some are not."""
+    """The factors of the nodes' losses; empty if all are 1, which is not the case if there are relays."""
     factors = objective.node_weights
     return np.empty(0) if all((factors[part] == 1.0).all() for part in blocks(factors.size)) else factors
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only: numba compiles anew for an array that may be written, so all of them must be alike."""
+    """The array, read-only: numba compiles separately for writable arrays, so all must be alike."""
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
 
 
 def aligned(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, or a copy whose rows lie one behind the other and begin where a line of the cache does.
+    """The array, or a contiguous copy whose rows are aligned to cache lines.
 
-    A row that fills lines then touches no others. What no cache can hold is not copied for that.
+    A row then touches as few cache lines as possible. Arrays larger than any cache are not copied.
     """
     if array.flags.c_contiguous and (array.ctypes.data % _LINE == 0 or array.nbytes > _CACHE):
         return array
@@ -159,16 +159,16 @@ def aligned(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def route(passage: Passage, network: arrays.Network, seed: int, first: int, tokens: int = 1) -> arrays.Route:
-    """How to move along a passage: thresholds made on the host, one row per step only where they change.
+    """How to move along a passage: thresholds computed on the host, one row per step only if they change.
 
-    `first` is the number of the first token. There is no room for counts yet.
+    `first` is the number of the first token. Buffers for counts are not allocated yet.
     """
     kernel, start = passage.phase.kernel, passage.start
     times = np.arange(start, max(passage.until, start + 1) if kernel.fade is not None else start + 1)
     ends = rng.ends(kernel.probabilities(times))
     starts = np.hstack([np.zeros((ends.shape[0], 1), dtype=np.uint64), ends])
     plain = (network.moves[1:, HOPS] == 1) & (network.moves[1:, PLAIN] == 1)
-    # How many of the first moves are a single uniform hop.
+    # The number of initial moves that are a single uniform hop.
     nearby = 1 + int(np.argmin(np.append(plain, False))) if begins_near(kernel) else 0
     longer = np.flatnonzero(network.moves[:, HOPS] > 1)
     far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
@@ -178,9 +178,9 @@ def route(passage: Passage, network: arrays.Network, seed: int, first: int, toke
 
 
 def lesson(passage: Passage, seed: int, first: int, precision: str, tokens: int = 1) -> arrays.Lesson:
-    """How to learn along a passage: step sizes made on the host, one per step only where they change.
+    """How to learn along a passage: step sizes computed on the host, one per step only if they change.
 
-    `first` is the number of the first token. There is no room for measures yet.
+    `first` is the number of the first token. Buffers for measures are not allocated yet.
     """
     rule, start, none = passage.phase.rule, passage.start, np.empty((0, 0))
     if rule is None:
@@ -206,7 +206,7 @@ def lesson(passage: Passage, seed: int, first: int, precision: str, tokens: int 
 
 
 def mixing(exchange: Exchange | None, weights: Any, precision: str) -> arrays.Mixing:
-    """How tokens mix: by means of all or of those on one node, by constant weights, or not at all."""
+    """How tokens mix: by averaging all or those on one node, by constant weights, or not at all."""
     none = np.empty(0, dtype=np.uint64)
     if exchange is None:
         return arrays.Mixing(NOT, 1, none, none, np.empty(0, dtype=precision))

@@ -1,8 +1,8 @@
-"""Many walks on a processor, in two halves: one writes the nodes that are visited, the other learns at them.
+"""Many walks on a CPU, in two halves: one writes the visited nodes, the other learns at them.
 
-The path never depends on the model. So the walking half knows no objective and the learning half no graph; each is
-compiled by itself, and handed stretches of walks × steps. Inside a stretch, blocks of walks take turns step by step:
-while one waits for memory or for a sum, the others compute.
+The path never depends on the model, so the walking half is independent of the objective and the learning half of the
+graph. Each is compiled separately and processes stretches of walks × steps. Within a stretch, the walks of a block are
+interleaved step by step: while one waits for memory or for a sum, the others compute.
 """
 
 from typing import Any
@@ -28,22 +28,22 @@ from freewalk.engine.step import (
 )
 from freewalk.rng import LOW, MOVE, word_pair
 
-DIM = 0  # the number of coordinates where it is small and compiled in (`build.learner`), else 0
-SPLIT = False  # whether a slope takes so long that those of all lanes are computed together; compiled in as well
-REPORTED = -1  # which carried vector is the model to report; -1 is the model itself; compiled in too
+DIM = 0  # the number of coordinates if it is small and compiled in (`build.learner`), else 0
+SPLIT = False  # whether a slope is so slow that those of all lanes are computed together; compiled in too
+REPORTED = -1  # the carried vector to report as the model; -1: the model itself; compiled in too
 SHARED = False  # whether the tokens of a walk share what is stored at the nodes; compiled in too
-LANES = 16  # walks that take turns
-BLOCK = 128  # steps whose words are drawn ahead
-AHEAD = 4  # so many steps ahead data are prefetched
+LANES = 16  # interleaved walks
+BLOCK = 128  # steps whose words are drawn in advance
+AHEAD = 4  # steps ahead for which data are prefetched
 
 
 def words() -> Words:
-    """Room for the words of a block."""
+    """Buffers for the words of a block."""
     return Words(*(np.empty(BLOCK * LANES + 1, dtype=np.uint64) for _ in range(6)))
 
 
 def sums(dim: int, precision: str) -> Sums:
-    """Room for what is computed from models of `dim` coordinates."""
+    """Buffers for what is computed from models of `dim` coordinates."""
     return Sums(
         gradient=np.empty(dim, dtype=precision), pulls=np.empty(LANES, dtype=precision), differences=np.empty((1, dim))
     )
@@ -76,7 +76,7 @@ def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, s
 
 
 def draw_block(route: Any, room: Any, block: Any) -> None:
-    """Words 0 and 1 of every step and lane, which nearly every step needs, and words 2 and 3 of those that may."""
+    """Words 0 and 1 of every step and lane, which nearly every step needs, and words 2 and 3 of steps that may."""
     seed, lanes, first, decisions = route.seed, block.lanes, route.first + block.base, room.decisions
     if lanes == LANES:  # one long loop fills vector registers best
         for index in range(block.count * LANES):
@@ -89,7 +89,7 @@ def draw_block(route: Any, room: Any, block: Any) -> None:
     found = np.uint64(0)
     for t in range(block.count):
         least = far[min(block.now + t - route.start, far.size - 1)]
-        for lane in range(lanes):  # no branch: what does not count is overwritten
+        for lane in range(lanes):  # no branch: invalid entries are overwritten
             steps[found] = np.uint64(block.now + t)
             walks[found] = np.uint64(first + lane)
             found += np.uint64(decisions[t * lanes + lane] >= least)
@@ -101,7 +101,7 @@ def draw_block(route: Any, room: Any, block: Any) -> None:
 
 def draw_pair(room: Any, seed: Any, walk: int, now: int, index: int) -> None:
     """Words 0 and 1 of one step of one walk."""
-    # Told that the number of the walk has 32 bits, the compiler multiplies by those alone.
+    # If the compiler knows that the walk number has 32 bits, it uses a narrower multiplication.
     even, odd = word_pair(seed, MOVE, np.uint64(walk) & LOW, np.uint64(now), np.uint64(0))
     room.decisions[index] = even
     room.firsts[index] = odd
@@ -121,7 +121,7 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
         far = route.far[time]
         for lane in range(lanes):
             walk = np.uint64(base + lane)
-            if lanes > 1:  # a walk alone goes on from where it is, without a detour through memory
+            if lanes > 1:  # a single walk continues from a register, without going through memory
                 node = np.uint32(nodes[walk])
             path[np.uint64(row + t), np.uint64(column + lane)] = node
             visits[np.uint64(0) if together else walk, node] += 1
@@ -182,7 +182,7 @@ def learn_block(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, bloc
         ahead = min(t + AHEAD, block.count - 1)
         later = np.uint64(block.row + ahead)
         for lane in range(block.lanes):
-            if data.alone:  # where the walk will be is known already
+            if data.alone:  # the next nodes are already known
                 coming = np.uint64(path[later, np.uint64(block.column + lane)])
                 fetch(data.features, coming)
                 fetch(data.targets, coming)
@@ -193,7 +193,7 @@ def learn_block(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, bloc
 
 
 def place_of(lesson: Any, path: Any, block: Any, t: int, lane: int) -> Any:
-    """Where a walk learns at the t-th step of a block."""
+    """The place of a walk at the t-th step of a block."""
     row = np.uint64(block.base + lane)
     node = np.uint64(path[np.uint64(block.row + t), np.uint64(block.column + lane)])
     cell = np.uint64(0)
@@ -208,7 +208,7 @@ def place_of(lesson: Any, path: Any, block: Any, t: int, lane: int) -> Any:
 def learn_together(
     data: Any, lesson: Any, vectors: Any, room: Any, path: Any, block: Any, t: int, rate: Any, dim: int
 ) -> None:
-    """One step of all lanes, in three passes: a slope that calls the mathematical library waits for no other.
+    """One step of all lanes, in three passes, so that slopes that call the math library do not wait for each other.
 
     Every node has one sample, so all factors are 1.
     """
@@ -229,7 +229,7 @@ def learn_together(
 
 
 def measure_block(data: Any, lesson: Any, vectors: Any, room: Any, base: int, lanes: int, mark: int) -> None:
-    """Losses and distances of the models that are reported."""
+    """Losses and distances of the reported models."""
     dim = DIM if DIM > 0 else data.features.shape[1]
     for walk in range(base, base + lanes):
         reported = vectors.models if REPORTED < 0 else vectors.carried[REPORTED]
@@ -239,13 +239,13 @@ def measure_block(data: Any, lesson: Any, vectors: Any, room: Any, base: int, la
         lesson.distance[walk, mark] = distance
 
 
-# Several tokens: the learner goes through time with all tokens of a walk before it takes the next walk.
+# Several tokens: the learner processes all steps of all tokens of a walk before the next walk.
 
 
 def learn_tokens(
     data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, gathered: Any, path: Any, stretch: Any
 ) -> None:
-    """Learn along a walked stretch of whole walks, mix their tokens where it is due, and measure at the marks in it."""
+    """Learn along a walked stretch of whole walks, mix their tokens when due, and measure at its marks."""
     turn = 0
     for base in range(stretch.first, stretch.last, lesson.tokens):
         now = stretch.start
@@ -261,7 +261,7 @@ def learn_tokens(
                 end = min(end, lesson.marks[mark])
             if mixing.how != NOT:
                 end = min(end, (now // mixing.every + 1) * mixing.every)
-            if SHARED:  # what one token leaves at a node, the next one finds there in the same step
+            if SHARED:  # in the same step, a token finds what an earlier one has stored at the node
                 end = now + 1
             for first in range(base, base + lesson.tokens, LANES):
                 lanes = min(LANES, base + lesson.tokens - first)

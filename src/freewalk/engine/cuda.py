@@ -1,8 +1,8 @@
-"""Many walks on a graphics card: one thread per walk while its model fits into registers, else one warp per walk.
+"""Many walks on a GPU: one thread per walk if its model fits into registers, else one warp per walk.
 
-One kernel moves all walks from one step to another, a second one measures them. Both are a loop around the scalar
-functions of `step.py`. Where a warp shares a walk, each of its threads holds every 32nd coordinate, all of them walk
-the same way, and the first one writes down what was counted.
+One kernel advances all walks, a second one measures them. Both are loops around the scalar functions of `step.py`. If a
+warp shares a walk, each of its threads holds every 32nd coordinate, all threads make the same moves, and the first one
+records the counts.
 """
 
 from typing import Any
@@ -20,9 +20,9 @@ DIM = 1  # coordinates that a thread holds
 COORDINATES = 1  # of the whole model
 CARRIES = 0  # carried vectors
 STORES = 0  # stored vectors
-KEPT, HELD = 1, 1  # the same, but at least 1: an array has to have a row
-COUNTS_VISITS = False  # whether the rule asks how often the walk has been at a node
-REPORTED = -1  # which carried vector is the model to report; -1 is the model itself
+KEPT, HELD = 1, 1  # the same, but at least 1, because an array needs a row
+COUNTS_VISITS = False  # whether the rule needs the visits of the walk to a node
+REPORTED = -1  # the carried vector to report as the model; -1: the model itself
 STRIDE = 1  # from one row of features to the next
 BYTES = 8  # of a number of the model
 
@@ -31,12 +31,12 @@ FULL = 0xFFFFFFFF
 
 
 def coordinate_in_warp(j: int) -> Any:
-    """Takes the place of `coordinate`."""
+    """Replaces `coordinate` at build time."""
     return j * WARP + cuda.threadIdx.x % WARP
 
 
 def words_by_halves(seed: Any, stream: Any, walk: Any, step: Any, block: Any) -> Any:
-    """`rng.word_pair` by arithmetic on 32 bits, as cards have it."""
+    """`rng.word_pair` in 32-bit arithmetic, which is native on GPUs."""
     c0 = np.uint32((stream << STREAM) | block)
     c1 = np.uint32(walk)
     c2 = np.uint32(step & LOW)
@@ -56,28 +56,28 @@ def words_by_halves(seed: Any, stream: Any, walk: Any, step: Any, block: Any) ->
 
 
 def read_flat(features: Any, sample: Any, j: int) -> Any:
-    """Takes the place of `read`: rows lie one behind the other in an array of one dimension."""
+    """Replaces `read` at build time: rows are contiguous in a one-dimensional array."""
     return features[np.uint32(sample) * np.uint32(STRIDE) + np.uint32(j)]
 
 
 def read_in_warp(features: Any, sample: Any, j: int) -> Any:
-    """Takes the place of `read`: zero beyond the last coordinate."""
+    """Replaces `read` at build time: zero beyond the last coordinate."""
     return (
         features[np.int64(sample) * STRIDE + coordinate(j)] if coordinate(j) < COORDINATES else features.dtype.type(0.0)
     )
 
 
 def predict_in_warp(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
-    """Takes the place of `predict`."""
+    """Replaces `predict` at build time."""
     products = models.dtype.type(0.0)
     for j in range(dim):
-        if coordinate(j) < COORDINATES:  # what a rule makes of the coordinates that do not exist must not count
+        if coordinate(j) < COORDINATES:  # ignore what a rule computes for padding coordinates
             products += read(features, sample, j) * models[walk, j]
     return total(products)
 
 
 def total_in_warp(number: Any) -> Any:
-    """Takes the place of `total`: every thread gets the same sum, to the last bit."""
+    """Replaces `total` at build time: every thread gets the same sum, to the last bit."""
     number += cuda.shfl_xor_sync(FULL, number, 16)
     number += cuda.shfl_xor_sync(FULL, number, 8)
     number += cuda.shfl_xor_sync(FULL, number, 4)
@@ -87,7 +87,7 @@ def total_in_warp(number: Any) -> Any:
 
 
 def total_in_block(number: Any) -> Any:
-    """Takes the place of `total` in numba's simulator, which knows no shuffles: a block of one warp there."""
+    """Replaces `total` in numba's simulator, which has no shuffles; a block is one warp there."""
     room = cuda.shared.array(WARP, np.float64)
     room[cuda.threadIdx.x] = number
     cuda.syncthreads()
@@ -99,11 +99,11 @@ def total_in_block(number: Any) -> Any:
 
 
 def learn_nothing(data: Any, lesson: Any, vectors: Any, room: Any, at: Any, rate: Any, dim: int) -> None:
-    """Takes the place of `learn_visit` where a walk does not learn."""
+    """Replaces `learn_visit` if a walk does not learn."""
 
 
 def counted_after(vectors: Any, at: Any) -> Any:
-    """Takes the place of `counted`: threads that share a walk all read the count before one of them writes it."""
+    """Replaces `counted`: threads that share a walk all read the count before one of them writes it."""
     visits = 0
     if COUNTS_VISITS:
         visits = vectors.seen[at.cell] + 1
@@ -111,31 +111,31 @@ def counted_after(vectors: Any, at: Any) -> Any:
 
 
 def together() -> None:
-    """Wait for all that share a walk; nobody does."""
+    """Wait for all threads that share a walk; here there is only one."""
 
 
 def together_in_warp() -> None:
-    """Takes the place of `together`."""
+    """Replaces `together` at build time."""
     cuda.syncwarp()
 
 
 def together_in_block() -> None:
-    """Takes the place of `together` in numba's simulator."""
+    """Replaces `together` in numba's simulator."""
     cuda.syncthreads()
 
 
 def measure_nothing(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: int) -> Any:
-    """Takes the place of `measure` where a walk does not learn."""
+    """Replaces `measure` if a walk does not learn."""
     return 0.0, 0.0, 0.0
 
 
 def stage(network: Any, data: Any, walkers: Any) -> Any:
-    """Network and data as every step reads them, and room to count visits in."""
+    """Network and data as every step reads them, and an array to count visits in."""
     return network, data, walkers.visits[0]
 
 
 def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
-    """Takes the place of `stage` where all of it fits into the memory that a block shares: copies of it there."""
+    """Replaces `stage` if everything fits into shared memory: returns copies there."""
     nodes, edges = network.spans.size, network.tails.size
     words = cuda.shared.array(0, network.spans.dtype)
     doubles = cuda.shared.array(0, data.weights.dtype)
@@ -193,11 +193,11 @@ def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
 
 
 def unstage(walkers: Any, counts: Any) -> None:
-    """What is left to do with the counts: nothing, they were counted where they belong."""
+    """Finish the counts: nothing to do, since they were counted in place."""
 
 
 def unstage_counts(walkers: Any, counts: Any) -> None:
-    """Takes the place of `unstage`: add the visits of a block to those of all."""
+    """Replaces `unstage`: adds the visits of a block to the total."""
     cuda.syncthreads()
     if walkers.visits.shape[0] != walkers.nodes.size:
         for index in range(cuda.threadIdx.x, counts.size, cuda.blockDim.x):
@@ -227,8 +227,8 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
         decision, first = np.uint64(0), np.uint64(0)
         sent, probed = np.int64(0), np.int64(0)
         # A round is one pair of words, and nearly always one step. A move that needs a second pair waits for the next
-        # round, while the other threads go on to their next step: drawing it at once would hold up all of them. The
-        # conditions are arithmetic, not branches, so that the threads of a warp stay together.
+        # round, while the other threads continue with their next step: drawing it at once would delay all of them. The
+        # conditions are arithmetic, not branches, so that the threads of a warp do not diverge.
         waits = np.uint64(0)
         now = np.int64(span[0])
         while now < span[1]:
@@ -275,7 +275,7 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
                 vectors.models[row, coordinate(j)] = x[0, j]
                 for index in range(CARRIES):
                     vectors.carried[index, row, coordinate(j)] = kept[index, 0, j]
-        together()  # all that share the walk have read where it began
+        together()  # all threads that share the walk have read where it started
         if leads:
             walkers.nodes[row] = node
             walkers.messages[row] += sent
@@ -308,7 +308,7 @@ def count_visit(walkers: Any, counts: Any, row: int, node: Any) -> None:
 
 
 def measure_all(data: Any, lesson: Any, walkers: Any, vectors: Any, differences: Any, counts: Any, mark: int) -> None:
-    """Write down what there is to know about every walk at a mark."""
+    """Record the counts and measures of every walk at a mark."""
     row = cuda.grid(1) // SHARE
     if row >= walkers.nodes.size:
         return

@@ -1,4 +1,4 @@
-"""Prepare what a graphics card runs: the kernels of a phase, and how many threads share a walk."""
+"""Prepare what a GPU runs: the kernels of a phase, and the number of threads that share a walk."""
 
 import math
 from collections.abc import Callable
@@ -16,28 +16,28 @@ from freewalk.phases import Phase
 
 _CALLS = ("far_move", "word")
 _LARGEST = 256  # bytes of a model that a thread can hold; a larger one is shared by a warp
-# By bytes of a model up to which it holds: registers a thread may have, and threads in a block.
+# By maximum bytes of a model: registers per thread, and threads per block.
 _SIZES = ((48, 64, 512), (160, 128, 512), (math.inf, 255, 256))
 
-_WRITTEN_OUT = 64  # loops over so many coordinates
+_WRITTEN_OUT = 64  # loops over up to this many coordinates are unrolled
 
 
 class Launch(NamedTuple):
-    """A phase made ready: its kernels, the arrays they read, and how to launch them."""
+    """A prepared phase: its kernels, the arrays they read, and how to launch them."""
 
     advance: Any
     measure: Any
     network: arrays.Network
     data: arrays.Data | None
     share: int  # threads that share a walk
-    threads: int  # in a block
-    shared: int  # bytes that the threads of a block share
+    threads: int  # per block
+    shared: int  # bytes of shared memory per block
 
 
 def launch(
     objective: Predictor | None, phase: Phase, optimum: NDArray[np.float64], precision: str, shared: int
 ) -> Launch:
-    """Make a phase ready for a card that has so many bytes to be shared by the threads of a block."""
+    """Prepare a phase for a GPU with this much shared memory per block."""
     kernel, rule = phase.kernel, phase.rule
     network = flattened(kernel)
     if objective is None or rule is None:
@@ -70,17 +70,17 @@ def launch(
             "total": cuda.total_in_block if simulated else cuda.total_in_warp,
             "together": cuda.together_in_block if simulated else cuda.together_in_warp,
         }
-        data = data._replace(curvature=np.empty((0, 0)))  # samples are many and can be shared, unlike its rows
+        data = data._replace(curvature=np.empty((0, 0)))  # samples can be read from shared memory, unlike its rows
     needed = 0
     if share == 1 and data.features.nbytes <= shared:
-        odd = objective.dim | 1  # rows an odd number of places apart lie in different banks of shared memory
+        odd = objective.dim | 1  # an odd row stride avoids bank conflicts in shared memory
         padded = data._replace(features=_padded(data.features, odd), curvature=_padded(data.curvature, odd))
         if _bytes_read_per_step(network, padded) <= shared:
             data, needed = padded, _bytes_read_per_step(network, padded)
             functions |= {"STRIDE": odd, "stage": cuda.stage_in_shared, "unstage": cuda.unstage_counts}
     held = functions["DIM"] * data.features.itemsize * (1 + len(rule.carries) + len(rule.stores))
     registers, threads = next(sizes for limit, *sizes in _SIZES if held <= limit)
-    if not needed:  # what waits for memory gains nothing from more threads, and loses by registers that spill
+    if not needed:  # memory-bound code gains nothing from more threads, and loses by register spills
         registers, threads = max(registers, 128), 256
     data = data._replace(features=data.features.reshape(-1), curvature=data.curvature.reshape(-1))
     advance, measure = (_kernel(entry, functions, registers) for entry in (cuda.advance, cuda.measure_all))
@@ -88,7 +88,7 @@ def launch(
 
 
 def _padded(rows: NDArray[Any], width: int) -> NDArray[Any]:
-    """Rows with zeros behind them; none if there are none."""
+    """Rows padded with zeros."""
     return np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) if rows.size else rows
 
 
@@ -100,7 +100,7 @@ def _bytes_read_per_step(network: arrays.Network, data: arrays.Data) -> int:
 
 def _kernel(entry: Callable[..., None], functions: dict[str, Any], registers: int) -> Any:
     target = compiling.SIMULATOR if config.ENABLE_CUDASIM else compiling.cuda_target(registers)
-    # Written out, the coordinates of a model are numbered variables, which live in registers.
+    # When unrolled, the coordinates of a model are numbered variables, which stay in registers.
     held = functions.get("DIM", 1)
     vectors = {name: functions.get(name, 0) for name in ("CARRIES", "STORES")}
     unroll = {"ROUNDS": rng.ROUNDS, **vectors} | ({"DIM": held, "dim": held} if held <= _WRITTEN_OUT else {})

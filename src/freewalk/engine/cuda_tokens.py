@@ -1,4 +1,4 @@
-"""What concerns all tokens of a walk, on a graphics card: one thread per walk and coordinate goes through them."""
+"""Operations on all tokens of a walk, on a GPU: one thread per walk and coordinate loops over them."""
 
 from functools import cache
 from typing import Any
@@ -23,7 +23,7 @@ def kernels() -> dict[str, Any]:
 
 
 def average(rows: Any, tokens: int) -> None:
-    """All tokens of a walk become their mean."""
+    """Replace all tokens of a walk by their mean."""
     thread = cuda.grid(1)
     dim = rows.shape[1]
     if thread >= rows.shape[0] // tokens * dim:
@@ -57,7 +57,7 @@ def gather(rows: Any, tokens: int, means: Any, squares: Any) -> None:
 
 
 def total(walkers: Any, tokens: int, squares: Any, counts: Any, spread: Any, mark: int) -> None:
-    """What a walk has sent, and how far its tokens are from their mean."""
+    """The messages of a walk, and the distance of its tokens from their mean."""
     walk = cuda.grid(1)
     if walk >= counts.shape[1]:
         return

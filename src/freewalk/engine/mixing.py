@@ -1,6 +1,6 @@
-"""How the tokens of a walk mix on a processor: the model and whatever they carry become weighted means.
+"""Mixing of the tokens of a walk on a CPU: models and what they carry become weighted means.
 
-`path` is here where the tokens of the walk stand, `base` the row of the first of them.
+Here `path` holds the nodes of the tokens of the walk, and `base` is the row of the first one.
 """
 
 from typing import Any
@@ -9,12 +9,12 @@ import numpy as np
 
 from freewalk.engine.arrays import Gathered
 
-NOT, ALL, NODE, WEIGHTS = 0, 1, 2, 3  # whose means they become
-DIM = 0  # the number of coordinates where it is small and compiled in, else 0
+NOT, ALL, NODE, WEIGHTS = 0, 1, 2, 3  # over which tokens means are taken
+DIM = 0  # the number of coordinates if it is small and compiled in, else 0
 
 
 def gathered(tokens: int, dim: int, nodes: int, precision: str) -> Gathered:
-    """Room for tokens that can meet on so many nodes."""
+    """Buffers for tokens that can meet on this many nodes."""
     return Gathered(
         mixed=np.empty((tokens, dim), dtype=precision),
         mean=np.empty((1, dim), dtype=precision),
@@ -27,7 +27,7 @@ def gathered(tokens: int, dim: int, nodes: int, precision: str) -> Gathered:
 
 
 def mix(vectors: Any, mixing: Any, gathered: Any, path: Any, base: int, tokens: int, turn: int) -> None:
-    """Mix the models of a walk and all that is carried with them."""
+    """Mix the models of a walk and everything that is carried with them."""
     if mixing.how == NODE and not find_meetings(gathered, path, tokens, turn):
         return
     mix_rows(vectors.models, mixing, gathered, base, tokens)
@@ -63,7 +63,7 @@ def mean_of(rows: Any, gathered: Any, base: int, tokens: int) -> None:
 
 
 def find_meetings(gathered: Any, path: Any, tokens: int, turn: int) -> bool:
-    """Find the tokens that stand on one node; whether there are any. `turn` is a number that was not used before."""
+    """Find tokens on the same node; returns whether there are any. `turn` is a number not used before."""
     met = False
     for token in range(tokens):
         node = path[token]
@@ -81,14 +81,14 @@ def find_meetings(gathered: Any, path: Any, tokens: int, turn: int) -> bool:
 
 
 def mean_by_node(rows: Any, gathered: Any, base: int, tokens: int) -> None:
-    """Means over the tokens on one node; those that are alone stay as they are, to the last bit."""
+    """Means over the tokens on one node; single tokens stay unchanged, to the last bit."""
     dim = DIM if DIM > 0 else rows.shape[1]
     leaders, counts = gathered.leaders, gathered.counts
     for token in range(tokens):
         if leaders[token] != token:
             for j in range(dim):
                 rows[base + leaders[token], j] += rows[base + token, j]
-    for token in range(tokens):  # a leader comes before those that it leads
+    for token in range(tokens):  # a leader comes before its followers
         head = leaders[token]
         if head != token:
             for j in range(dim):
@@ -99,7 +99,7 @@ def mean_by_node(rows: Any, gathered: Any, base: int, tokens: int) -> None:
 
 
 def weigh(rows: Any, mixing: Any, gathered: Any, base: int, tokens: int) -> None:
-    """Weighted means over the tokens that have a weight. Unsigned places cannot be negative, which vectorizes."""
+    """Weighted means over the tokens that have a weight. Unsigned indices, never negative, help vectorizing."""
     dim = DIM if DIM > 0 else rows.shape[1]
     mixed, indptr, indices, weights = gathered.mixed, mixing.indptr, mixing.indices, mixing.weights
     first = np.uint64(base)

@@ -58,10 +58,10 @@ def flattened(kernel: Kernel) -> Network:
 
 
 def _spans(kernel: Kernel) -> NDArray[np.uint64]:
-    """By node: its first edge, in the upper half, and how many it has."""
+    """For each node, its first edge (in the upper half) and its number of edges."""
     indptr = kernel.graph.indptr
     spans = np.empty(kernel.graph.n, dtype=np.uint64)
-    for part in blocks(kernel.graph.n):  # in pieces: a large graph has no room for all that this takes
+    for part in blocks(kernel.graph.n):  # in pieces, to limit the memory for a large graph
         firsts = indptr[part.start : part.stop + 1].astype(np.uint64)
         spans[part] = (firsts[:-1] << rng.HALF) | np.diff(firsts)
     return spans
@@ -75,14 +75,14 @@ def _stacked(ratios: list[NDArray[np.float64]], n: int) -> NDArray[np.float64]:
 
 
 def begins_near(kernel: Kernel) -> bool:
-    """Whether its first move is one uniform hop whose limits stay as they are, so that `step.near_move` can make it."""
+    """Whether its first move is one uniform hop with constant limits, so that `step.near_move` can make it."""
     move = kernel.moves[0]
     fades = kernel.fade is not None and move.ratio is not None
     return move.hops == 1 and move.rows is None and move.law is None and not fades
 
 
 def _limits(kernel: Kernel) -> NDArray[np.uint64]:
-    """The largest word 0 that takes each edge by the first move; zeros where that is no near one."""
+    """The largest word 0 that takes each edge in the first move; zeros if that is not a near move."""
     graph, move = kernel.graph, kernel.moves[0]
     if not begins_near(kernel):
         return np.zeros(graph.indices.size, dtype=np.uint64)
@@ -93,7 +93,7 @@ def _limits(kernel: Kernel) -> NDArray[np.uint64]:
         return np.zeros(graph.indices.size, dtype=np.uint64)
     ratio = np.asarray(move.ratio, dtype=np.float64)
     limits = np.empty(graph.indices.size, dtype=np.uint64)
-    for first in range(0, graph.n, _NODES):  # in pieces: a large graph has no room for all that this takes
+    for first in range(0, graph.n, _NODES):  # in pieces, to limit the memory for a large graph
         last = min(first + _NODES, graph.n)
         edges = slice(graph.indptr[first], graph.indptr[last])
         starts = np.repeat(ratio[first:last], np.diff(graph.indptr[first : last + 1]))

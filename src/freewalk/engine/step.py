@@ -1,8 +1,8 @@
 """One step of one walk, written once as scalar functions: a move, a prediction, an update.
 
-Nothing here runs as it stands: `freewalk.compiling` gathers these functions, an objective's `slope` and `value` and a
-rule's `update` into compiled modules. All words are unsigned 64-bit integers, and numba turns a signed and an
-unsigned integer into a float: hence the conversions.
+Nothing here runs as written: `freewalk.compiling` combines these functions, an objective's `slope` and `value` and a
+rule's `update` into compiled modules. All words are unsigned 64-bit integers; numba converts mixed signed and unsigned
+integers to floats, hence the explicit conversions.
 """
 
 from typing import Any
@@ -15,9 +15,9 @@ from freewalk.engine.network import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
 # These are compiled in (`build.functions_of`).
 RIDGE = True  # whether the objective has a ridge term
-FACTORS = True  # whether the losses of the nodes have factors other than 1, as they do where there are relays
-STORES = 0  # vectors that stay at each node
-COUNTS_VISITS = False  # whether the rule asks how often the walk has been at a node
+FACTORS = True  # whether the losses of the nodes have factors other than 1, as with relays
+STORES = 0  # vectors stored at each node
+COUNTS_VISITS = False  # whether the rule needs the visits of the walk to a node
 MOVE = rng.MOVE
 SAMPLE = rng.SAMPLE
 HALF = rng.HALF
@@ -27,7 +27,7 @@ pick = rng.pick
 word = rng.word
 
 
-# What an objective and a rule put in place of these (`build.functions_of`).
+# Replaced by the functions of an objective and a rule at build time (`build.functions_of`).
 
 
 def slope(prediction: float, target: float) -> float:
@@ -46,30 +46,30 @@ def update(visit: Any, numbers: Any, x: float, gradient: float) -> Any:
 
 
 def apply(visit: Any, numbers: Any, vectors: Any, at: Any, j: int, gradient: Any) -> None:
-    """Update one coordinate of all vectors; written for the vectors of the rule (`build._apply_of`)."""
+    """Update one coordinate of all vectors; generated for the vectors of the rule (`build._apply_of`)."""
     vectors.models[at.row, j] = update(visit, numbers, vectors.models[at.row, j], gradient)
 
 
 def numbers_of(values: Any) -> Any:
-    """The rule's own parameters by their names; written for those of the rule (`build._numbers_of`)."""
+    """The rule's own parameters by name; generated for the rule (`build._numbers_of`)."""
     return values
 
 
 def evaluated(vectors: Any, at: Any) -> Any:
-    """The vector at which the gradient is taken, as an array and its row; one of the next two for some rules."""
+    """The vector at which the gradient is taken, as an array and a row; some rules use one of the next two instead."""
     return vectors.models, at.row
 
 
-EVALUATED = 0  # which of the carried or stored vectors it is, where it is one
+EVALUATED = 0  # the index of that carried or stored vector
 
 
 def evaluated_carried(vectors: Any, at: Any) -> Any:
-    """Takes the place of `evaluated`."""
+    """Replaces `evaluated` at build time."""
     return vectors.carried[EVALUATED], at.row
 
 
 def evaluated_stored(vectors: Any, at: Any) -> Any:
-    """Takes the place of `evaluated`."""
+    """Replaces `evaluated` at build time."""
     return vectors.stored, at.memory + np.uint64(EVALUATED)
 
 
@@ -77,7 +77,7 @@ def evaluated_stored(vectors: Any, at: Any) -> Any:
 
 
 def search(ends: Any, row: int, first: int, last: int, draw: Any) -> int:
-    """The outcome in first..last-1 of a row whose interval of words holds the draw."""
+    """The outcome in first..last-1 of a row whose interval of words contains the draw."""
     last -= 1
     while first < last:
         middle = (first + last) >> 1
@@ -89,21 +89,21 @@ def search(ends: Any, row: int, first: int, last: int, draw: Any) -> int:
 
 
 def choose(condition: Any, yes: Any, no: Any) -> Any:
-    """One of two numbers. On a processor a compiler intrinsic takes this place, which never becomes a branch."""
+    """One of two numbers. On a CPU, replaced at build time by an intrinsic that never becomes a branch."""
     return yes if condition else no
 
 
 def edge_drawn(network: Any, node: Any, draw: Any) -> Any:
-    """An edge of the node, uniformly. A span holds the first edge and the number of edges: one load."""
+    """A uniformly drawn edge of the node. A span holds the first edge and the number of edges, in one load."""
     span = network.spans[node]
     return (span >> HALF) + pick(draw, span & LOW)
 
 
 def near_move(network: Any, free: Any, node: Any, decision: Any, first: Any) -> Any:
-    """One uniform hop, the move that is made nearly always, and whether its end is taken.
+    """One uniform hop, by far the most frequent move, and whether it is accepted.
 
-    `limits` holds the largest word that accepts an edge: a comparison of integers instead of `accepts`. Words from
-    `free` on belong to hops that nothing refuses.
+    `limits` holds the largest word that accepts an edge: an integer comparison instead of `accepts`. Words from `free`
+    on belong to hops that are always accepted.
     """
     edge = edge_drawn(network, node, first)
     taken = (decision <= network.limits[edge]) | (decision >= free)
@@ -111,10 +111,10 @@ def near_move(network: Any, free: Any, node: Any, decision: Any, first: Any) -> 
 
 
 def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any) -> Any:
-    """Any move from a node: where it ends, the models sent and the probes sent on the way.
+    """Any move from a node: its end, the models sent and the probes sent.
 
-    The decision chooses between the moves (whose intervals end at `ends[time]`) and on the acceptance; the other words
-    make the hops. Hops beyond the third draw their own words.
+    The decision word chooses the move (whose intervals end at `ends[time]`) and its acceptance; the other words choose
+    the hops. Hops beyond the third draw their own words.
     """
     decision, tails, moves = draws.decision, network.tails, network.moves
     move = 0
@@ -151,8 +151,8 @@ def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any
         return end, sent, 0
     for index in range(hops):
         end = tails[edge_drawn(network, end, word_of_hop(key, draws, index))]
-    # A single hop is decided at its start, which knows its neighbours' ratios. A longer one sends a probe along the
-    # way and its answer back, and only then the model.
+    # A single hop is accepted or rejected at its start, which knows its neighbours' ratios. A longer one first sends a
+    # probe along its path, waits for the answer, and only then sends the model.
     left = int(end != node)
     probes = 0
     if hops > 1:
@@ -164,7 +164,7 @@ def far_move(network: Any, ends: Any, time: Any, key: Any, node: Any, draws: Any
 
 
 def word_of_hop(key: Any, draws: Any, index: int) -> Any:
-    """The word of a hop: one of those at hand, or drawn for it."""
+    """The word of a hop: one of those already drawn, or a new one."""
     if index == 0:
         return draws.first
     if index == 1:
@@ -174,31 +174,31 @@ def word_of_hop(key: Any, draws: Any, index: int) -> Any:
     return word(key.seed, MOVE, key.walk, key.now, np.uint64(index + 1))
 
 
-# The learning half. Several threads can share a walk, each with some coordinates of its model (`cuda.py`): `coordinate`
-# and `total` are what they replace.
+# The learning half. Several threads can share a walk, each with some coordinates of its model; `cuda.py` then replaces
+# `coordinate` and `total`.
 
 
 def coordinate(j: int) -> int:
-    """Which coordinate of the whole model number j is here."""
+    """The coordinate of the whole model that is number j here."""
     return j
 
 
 def total(number: Any) -> Any:
-    """The sum over all that share a walk."""
+    """The sum over all threads that share a walk."""
     return number
 
 
 def read(features: Any, sample: Any, j: int) -> Any:
-    """A feature. On a processor an intrinsic takes this place that promises the compiler that features never change."""
+    """A feature. On a CPU, replaced at build time by an intrinsic that marks features as constant."""
     return features[sample, j]
 
 
 def fetch(array: Any, row: Any) -> None:
-    """Say that a row will be read soon. On a processor an intrinsic takes this place."""
+    """Prefetch a row. On a CPU, replaced at build time by an intrinsic."""
 
 
 def predict(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any:
-    """aᵀx. On a processor an intrinsic takes this place that sums in vector registers, in an order of its own."""
+    """aᵀx. On a CPU, replaced at build time by an intrinsic that sums in vector registers, in its own order."""
     products = models.dtype.type(0.0)
     for j in range(dim):
         products += read(features, sample, j) * models[walk, j]
@@ -206,7 +206,7 @@ def predict(features: Any, sample: Any, models: Any, walk: Any, dim: int) -> Any
 
 
 def learn_visit(data: Any, lesson: Any, vectors: Any, room: Any, at: Any, rate: Any, dim: int) -> None:
-    """The local steps of one visit; `room` is room for a gradient."""
+    """The local steps of one visit; `room` is a buffer for a gradient."""
     number = vectors.models.dtype.type
     numbers = numbers_of(lesson.numbers)
     visits = counted(vectors, at)
@@ -231,7 +231,7 @@ def learn_visit(data: Any, lesson: Any, vectors: Any, room: Any, at: Any, rate: 
 
 
 def counted(vectors: Any, at: Any) -> Any:
-    """The visits of the walk to the node, this one counted; 0 where the rule does not ask."""
+    """The visits of the walk to the node, including this one; 0 if the rule does not need them."""
     visits = 0
     if COUNTS_VISITS:
         vectors.seen[at.cell] += 1
@@ -240,7 +240,7 @@ def counted(vectors: Any, at: Any) -> Any:
 
 
 def factor_of(data: Any, vectors: Any, at: Any) -> Any:
-    """How much the loss of the node counts."""
+    """The factor of the loss of the node."""
     factor = vectors.models.dtype.type(1.0)
     if FACTORS:
         factor = vectors.models.dtype.type(data.factors[at.node])
@@ -296,10 +296,10 @@ def learn_from_all(
 
 
 def learn_at_relay(visit: Any, numbers: Any, vectors: Any, at: Any, dim: int) -> None:
-    """A step at a node without data: it has no gradient, and the model stays as it is.
+    """A step at a node without data: it has no gradient, and the model stays unchanged.
 
-    What a rule carries sees a rate of 0. A rule that stores vectors at the nodes counts on all of them to take part:
-    for it a relay is a node whose loss is 0.
+    Carried vectors are updated with a step size of 0. A rule that stores vectors at the nodes relies on all of them
+    taking part: for it, a relay is a node whose loss is 0.
     """
     zero = vectors.models.dtype.type(0.0)
     if STORES > 0:
@@ -316,7 +316,7 @@ def learn_at_relay(visit: Any, numbers: Any, vectors: Any, at: Any, dim: int) ->
 def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: int) -> Any:
     """The loss of a model without its ridge term, the ridge term, and its squared distance from the optimum.
 
-    `differences` has a row of room for what separates the model from the optimum.
+    `differences` has a row for the difference between the model and the optimum.
     """
     squared = 0.0
     distance = 0.0
@@ -337,7 +337,7 @@ def measure(data: Any, models: Any, walk: Any, differences: Any, row: Any, dim: 
 
 
 def quadratic_loss(data: Any, differences: Any, row: Any, dim: int) -> Any:
-    """A loss from its value and derivatives at the optimum, which are the whole of it: d² numbers, not n·d."""
+    """A quadratic loss from its value and derivatives at the optimum, which determine it: d² numbers, not n·d."""
     loss = data.least
     for i in range(data.pull.size):
         loss += (data.pull[i] + 0.5 * predict(data.curvature, i, differences, row, dim)) * differences[row, i]

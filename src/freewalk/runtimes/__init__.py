@@ -1,4 +1,4 @@
-"""Where walks run: one file per runtime, all of them visiting the same nodes."""
+"""Where walks run: one file per runtime; all runtimes visit the same nodes."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ __all__ = ["CPU", "CUDA", "Ray", "Reference", "Torch"]
 
 
 def runtime_for(runtime: str | Runtime | None, objective: Objective | None, phases: Sequence[Phase]) -> Runtime:
-    """The runtime that was asked for or, where none was, the one that suits what is run."""
+    """The requested runtime or, if none was, a suitable one."""
     if runtime is not None:
         return runtime_named(runtime)
     if objective is None:
@@ -30,7 +30,7 @@ def runtime_for(runtime: str | Runtime | None, objective: Objective | None, phas
 
 
 def runtime_named(runtime: str | Runtime) -> Runtime:
-    """A runtime by its name in lower case, or as it is.
+    """A runtime by its lower-case name; a runtime object is returned unchanged.
 
     Examples
     --------

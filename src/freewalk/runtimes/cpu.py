@@ -1,4 +1,4 @@
-"""The walks on all cores, compiled."""
+"""Compiled walks on all cores."""
 
 import os
 from collections.abc import Callable
@@ -35,17 +35,17 @@ _check = Checks(FreewalkError)
 
 @dataclass(frozen=True)
 class CPU(Runtime):
-    """Compiled walks, in blocks over threads.
+    """Compiled walks on the CPU, divided among threads.
 
     Parameters
     ----------
     threads
-        How many threads, up to 1024; None takes $FREEWALK_THREADS, else all cores.
+        The number of threads, up to 1024. Default: $FREEWALK_THREADS if set, else all cores.
 
     Raises
     ------
     FreewalkError
-        If that is no such number.
+        If `threads` is not such a number.
     """
 
     threads: int | None = None
@@ -57,7 +57,7 @@ class CPU(Runtime):
             _check.whole("CPU", "threads", self.threads, 1, _MOST_THREADS, remedy="None takes all cores")
 
     def engine(self, job: Job) -> HalvesEngine:
-        """Make a job ready; an objective must give a slope."""
+        """Prepare a job; its objective must have a slope."""
         objective = predictor("cpu", job)
         given = os.environ.get("FREEWALK_THREADS") or "0"
         if not given.isdecimal() or len(given) > 4 or int(given) > _MOST_THREADS:
@@ -69,7 +69,7 @@ class CPU(Runtime):
 
 
 def predictor(who: str, job: Job) -> Predictor | None:
-    """What a compiled runtime can learn, or nothing.
+    """The objective of a job if compiled code can learn it; None if the job does not learn.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def predictor(who: str, job: Job) -> Predictor | None:
     check_runs_on((phase.rule for phase in job.phases), who)
     if not isinstance(objective, Predictor):
         raise FreewalkError(
-            f"{who}: {type(objective).__name__} gives a gradient but no slope, so it cannot be compiled; "
+            f"{who}: {type(objective).__name__} has a gradient but no slope, so it cannot be compiled; "
             f"pass runtime={objective.runtime!r}"
         )
     for phase in job.phases:
@@ -95,10 +95,10 @@ def predictor(who: str, job: Job) -> Predictor | None:
 
 
 def measured_in_python(objective: Predictor) -> list[str]:
-    """The measures of an objective that do not follow from what compiled code sums up."""
+    """The measures of an objective that cannot be derived from the sums of compiled code."""
     none, kind = np.empty((0, 0)), type(objective)
     measures, sums = (next(one for one in kind.__mro__ if name in vars(one)) for name in ("measure", "measures_of"))
-    if measures is not sums and issubclass(measures, sums):  # a class that says anew how to measure means all of it
+    if measures is not sums and issubclass(measures, sums):  # a class that overrides how to measure overrides all of it
         return list(objective.measures)
     return [name for name in objective.measures if name not in objective.measures_of(none, none)]
 
@@ -111,7 +111,7 @@ class CPUWalker(Walker):
         self.__setstate__((job, threads, [flattened(kernel) for kernel in kernels.values()]))
 
     def __getstate__(self) -> tuple[Job, int, list[arrays.Network]]:
-        """What does not depend on the process: whoever is sent it maps the networks instead of making them."""
+        """The state independent of the process; receivers map the networks instead of rebuilding them."""
         return self.job, self.threads, list(self.networks.values())
 
     def __setstate__(self, state: tuple[Job, int, list[arrays.Network]]) -> None:
@@ -121,10 +121,10 @@ class CPUWalker(Walker):
         self.run = build.walker()
         kernels = dict.fromkeys(id(phase.kernel) for phase in self.job.phases)
         self.networks = dict(zip(kernels, networks, strict=True))
-        self.apart: tuple[State, list[NDArray[np.int64]]] | None = None  # visits that threads count apart
+        self.apart: tuple[State, list[NDArray[np.int64]]] | None = None  # visits counted separately by each thread
 
     def along(self, state: State, passage: Passage) -> Course:
-        """Get ready to walk a passage."""
+        """Prepare to walk a passage."""
         from freewalk.engine import build
 
         if is_parked(passage.phase.kernel):
@@ -136,14 +136,14 @@ class CPUWalker(Walker):
         return Walking(self.run, network, route._replace(messages=messages, probes=probes), state, rows)
 
     def settle(self, state: State) -> None:
-        """Add up the visits that threads have counted apart."""
+        """Add up the visits that threads have counted separately."""
         if self.apart is not None and self.apart[0] is state:
             for visits in self.apart[1]:
                 add_counts(state.visits[0], visits[0])
             self.apart = None
 
     def _visits(self, state: State) -> list[NDArray[np.int64]]:
-        """Counts of visits for each thread, the first being those of the state; the others stay until it is settled."""
+        """Visit counts for each thread; the first are those of the state, the others are kept until it is settled."""
         if self.apart is None or self.apart[0] is not state:
             if self.apart is not None:
                 self.settle(self.apart[0])
@@ -152,7 +152,7 @@ class CPUWalker(Walker):
 
 
 class Walking(Course):
-    """A passage that is walked."""
+    """The walk along a passage."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Walking(Course):
     ) -> None:
         self.run, self.network, self.route = run, network, route
         self.measures = {"messages": route.messages, "probes": route.probes}
-        self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # what one thread uses at a time
+        self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # buffers of threads
         for visits in rows:
             counts = (state.nodes, state.messages, state.probes, visits, state.path_of, state.paths)
             self.free.put((arrays.Walkers(*counts), cpu.words()))
@@ -179,7 +179,7 @@ class Walking(Course):
 
 
 class Parking(Course):
-    """A passage of tokens that never leave their nodes: nothing is drawn, and all counts are known before."""
+    """A passage of tokens that never leave their nodes: nothing is drawn, and all counts are known in advance."""
 
     def __init__(self, state: State, passage: Passage) -> None:
         self.nodes = state.nodes
@@ -197,7 +197,7 @@ class Parking(Course):
 
 
 class CPULearner(Learner):
-    """The learning half: samples laid out, and the code that learns from them, by phase."""
+    """The learning half: the layout of the samples, and the code that learns from them, by phase."""
 
     def __init__(self, job: Job, objective: Predictor) -> None:
         from freewalk.engine import build
@@ -207,7 +207,7 @@ class CPULearner(Learner):
         self.__setstate__((job, objective, data))
 
     def __getstate__(self) -> tuple[Job, Predictor, list[arrays.Data]]:
-        """What does not depend on the process, as for a walker."""
+        """The state independent of the process, as for a walker."""
         return self.job, self.objective, [data for _, data in self.ready.values()]
 
     def __setstate__(self, state: tuple[Job, Predictor, list[arrays.Data]]) -> None:
@@ -222,12 +222,12 @@ class CPULearner(Learner):
         }
 
     def along(self, state: State, passage: Passage) -> "Learning":
-        """Get ready to learn along a passage."""
+        """Prepare to learn along a passage."""
         return Learning(self, state, passage)
 
 
 class Learning(Course):
-    """A passage that is learned along."""
+    """Learning along a passage."""
 
     def __init__(self, learner: CPULearner, state: State, passage: Passage) -> None:
         from freewalk.engine import build
@@ -253,7 +253,7 @@ class Learning(Course):
             self.learn = self._with_tokens(run, data)
 
     def _with_tokens(self, run: "Compiled", data: arrays.Data) -> "Callable[..., None]":
-        """The compiled code for several tokens, called as that for one."""
+        """The compiled code for several tokens, called like that for one."""
         state = self.state
 
         def learn(lesson: Any, vectors: Any, room: Any, path: Any, stretch: Any) -> None:
@@ -265,7 +265,7 @@ class Learning(Course):
 
     @property
     def measures(self) -> dict[str, NDArray[Any]]:  # type: ignore[override]
-        """The measures of the objective, the distance from its optimum, and what concerns several tokens."""
+        """The measures of the objective, the distance from its optimum, and those for several tokens."""
         lesson = self.lesson
         with np.errstate(all="ignore"):  # a walk may have diverged
             compiled = self.objective.measures_of(lesson.fit, lesson.penalty)
@@ -275,7 +275,7 @@ class Learning(Course):
         return found if self.mixer is None else found | {"exchanged": self.mixer.exchanged}
 
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
-        """Learn along a stretch; measures and exchanges that only Python knows make it stop where they are due."""
+        """Learn along a stretch, stopping for measures and exchanges that are not compiled."""
         from numba.core.errors import NumbaError
 
         room = cpu.sums(self.state.dim, self.job.precision)
@@ -308,7 +308,7 @@ class Learning(Course):
             now = stop
 
     def _measure(self, here: arrays.Stretch) -> None:
-        """What only Python knows, at a mark."""
+        """The measures that are not compiled, at a mark."""
         tokens, models = self.state.tokens, self.state.reported(self.phase.rule)
         for walk in range(here.first // tokens, here.last // tokens):
             if self.own:

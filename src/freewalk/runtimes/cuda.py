@@ -1,4 +1,4 @@
-"""The walks on a graphics card, compiled from the same functions as on the processor."""
+"""Walks on an NVIDIA GPU, compiled from the same functions as on the CPU."""
 
 import importlib
 import importlib.util
@@ -20,28 +20,28 @@ from freewalk.runtimes.exchanging import Mixer
 from freewalk.runtimes.runtime import Engine, Runtime, not_compiled
 from freewalk.runtimes.state import Job, Measures, State
 
-_SHARED_UNASKED = 48 * 1024  # bytes that the threads of a block may share without asking
+_SHARED_UNASKED = 48 * 1024  # bytes of shared memory per block available by default
 _REMOVED = "row_stack"
-_THREADS = 128  # of a block that works on all tokens of a walk
-_SHARE_OF_MEMORY = 0.8  # what walks may take of the memory that is free
+_THREADS = 128  # threads of a block that works on all tokens of a walk
+_SHARE_OF_MEMORY = 0.8  # fraction of the free memory that walks may use
 
 
 @dataclass(frozen=True)
 class CUDA(Runtime):
-    """Compiled walks on a graphics card of NVIDIA: one thread per walk, or one warp where models are large.
+    """Compiled walks on an NVIDIA GPU: one thread per walk, or one warp per walk for large models.
 
-    Needs a card and the package numba-cuda: pip install 'freewalk[cuda]'. The walks stay on the card while they run,
-    and only what is measured comes back. Walks that do not fit into its memory together run one part after the other.
+    Needs a GPU and the package numba-cuda: pip install 'freewalk[cuda]'. The walks stay on the GPU while they run; only
+    measurements are copied back. Walks that do not fit into its memory at once run in several parts.
 
     Parameters
     ----------
     walks_at_once
-        How many walks are on the card at a time; None is as many as fit.
+        The number of walks on the GPU at a time. Default: as many as fit.
 
     Raises
     ------
     FreewalkError
-        If that number is below 1.
+        If it is below 1.
     """
 
     walks_at_once: int | None = None
@@ -56,24 +56,24 @@ class CUDA(Runtime):
         return 1
 
     def engine(self, job: Job) -> "CUDAEngine":
-        """Make a job ready; an objective must give a slope."""
+        """Prepare a job; its objective must have a slope."""
         objective = predictor("cuda", job)
         own = [] if objective is None else measured_in_python(objective)
         if own:
             raise FreewalkError(
-                f"cuda: {type(objective).__name__} measures {', '.join(own)} in Python, which a card cannot do; pass "
+                f"cuda: {type(objective).__name__} measures {', '.join(own)} in Python, which a GPU cannot do; pass "
                 "runtime='cpu'"
             )
         for phase in job.phases:
             if phase.exchange is not None and phase.exchange.means != "all":
                 raise FreewalkError(
-                    f"cuda: {type(phase.exchange).__name__} is no exchange for a card, expected none or "
+                    f"cuda: {type(phase.exchange).__name__} is not available on a GPU, expected none or "
                     "fw.exchanges.Average; pass runtime='cpu'"
                 )
             if job.tokens > 1 and phase.rule is not None and phase.rule.shared:
                 raise FreewalkError(
                     f"cuda: {type(phase.rule).__name__} shares what is stored at a node between tokens, in the order "
-                    "of their numbers, which a card does not keep; pass runtime='cpu'"
+                    "of their numbers, which a GPU does not keep; pass runtime='cpu'"
                 )
         return CUDAEngine(job, objective, cuda_module(), self.walks_at_once)
 
@@ -82,10 +82,10 @@ def cuda_module() -> ModuleType:
     """numba.cuda, or an error that says what is missing."""
     from numba.core import config
 
-    remedy = "pass runtime='cpu', or pip install 'freewalk[cuda]' on a machine with a card"
+    remedy = "pass runtime='cpu', or pip install 'freewalk[cuda]' on a machine with an NVIDIA GPU"
     if not config.ENABLE_CUDASIM and importlib.util.find_spec("numba_cuda") is None:
         raise FreewalkError(f"cuda: the package numba-cuda is not installed; {remedy}")
-    # numba-cuda 0.30 registers np.row_stack, which numpy 2.5 has removed: lend it the name while it is imported.
+    # numba-cuda 0.30 registers np.row_stack, which numpy 2.5 has removed: define it during the import.
     lent = not hasattr(np, _REMOVED)
     if lent:
         setattr(np, _REMOVED, np.vstack)
@@ -99,15 +99,15 @@ def cuda_module() -> ModuleType:
             delattr(np, _REMOVED)
     try:
         cuda.current_context()
-    except Exception as error:  # a driver that is missing, too old or broken, each with an error of its own
+    except Exception as error:  # a driver that is missing, too old or broken, each with its own error
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise FreewalkError(f"cuda: no graphics card can be used here; {remedy}. numba says: {said}") from error
+        raise FreewalkError(f"cuda: no GPU can be used here; {remedy}. numba says: {said}") from error
     module: ModuleType = cuda
     return module
 
 
 def _ask_for_shared_memory(kernel: Any, launch: Any) -> None:
-    """Let a kernel have the shared memory with which it is launched: more than 48 kB must be asked for."""
+    """Request the shared memory with which a kernel is launched; more than 48 kB must be requested explicitly."""
     from cuda.bindings import driver
     from numba import cuda
 
@@ -115,12 +115,12 @@ def _ask_for_shared_memory(kernel: Any, launch: Any) -> None:
     function = kernel._codelibrary.get_cufunc()
     (status,) = driver.cuKernelSetAttribute(attribute, launch.sharedmem, function.handle, cuda.get_current_device().id)
     if status != driver.CUresult.CUDA_SUCCESS:
-        raise FreewalkError(f"cuda: the card refuses {launch.sharedmem} bytes of shared memory per block: {status}")
+        raise FreewalkError(f"cuda: the GPU refuses {launch.sharedmem} bytes of shared memory per block: {status}")
 
 
 @dataclass
 class _Walks:
-    """The walks of a state on the card."""
+    """The walks of a state on the GPU."""
 
     walkers: Any
     vectors: Any
@@ -128,7 +128,7 @@ class _Walks:
 
 
 class CUDAEngine(Engine):
-    """A job on a graphics card: its kernels compiled, its samples and networks on the card."""
+    """A job on a GPU: its kernels compiled, its samples and networks in GPU memory."""
 
     def __init__(self, job: Job, objective: Predictor | None, cuda: ModuleType, walks_at_once: int | None) -> None:
         from numba.core import config
@@ -145,10 +145,10 @@ class CUDAEngine(Engine):
             made = cuda_build.launch(objective, phase, job.optimum, job.precision, self._most_shared())
             data = made.data if made.data is None else self._upload(made.data)
             self.launches[id(phase)] = made, self._upload(made.network), data
-        self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the card
+        self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the GPU
 
     def settle(self, state: State) -> None:
-        """Bring the walks back from the card."""
+        """Copy the walks back from the GPU."""
         if self.resident is not None and self.resident[0] is state:
             self._bring_back(state, self.resident[1])
             self.resident = None
@@ -159,7 +159,7 @@ class CUDAEngine(Engine):
             if self.resident is None or self.resident[0] is not state:
                 self.resident = state, self._on_card(state)
             return self._advance(state, passage, self.resident[1])
-        self.settle(state)  # it may have been small enough before: other programs need memory too
+        self.settle(state)  # it may have fitted before: other programs use memory too
         parts, measured = [state.part(*walks) for walks in ranges], []
         for part in parts:
             here = self._on_card(part)
@@ -169,13 +169,13 @@ class CUDAEngine(Engine):
         return {name: np.concatenate([measures[name] for measures in measured]) for name in measured[0]}
 
     def _advance(self, state: State, passage: Passage, here: _Walks) -> Measures:
-        """Move walks that are on the card along a passage, and measure them at its marks."""
+        """Move walks on the GPU along a passage, and measure them at its marks."""
         from freewalk.engine import build
 
         launch, network, data = self.launches[id(passage.phase)]
         learns = launch.data is not None
         bare = passage._replace(marks=passage.marks[:0])
-        if not learns:  # code that does not learn is handed a lesson all the same
+        if not learns:  # code that does not learn still takes a lesson
             bare = bare._replace(phase=Phase(None, passage.phase.kernel, SGD(step=1.0)))
         route = self._upload(build.route(bare, launch.network, self.job.seed, state.first, state.tokens))
         lesson = self._upload(build.lesson(bare, self.job.seed, state.first, self.job.precision, state.tokens))
@@ -184,7 +184,7 @@ class CUDAEngine(Engine):
         size = passage.marks.size, state.walks
         found = {name: self.cuda.device_array(size) for name in ("fit", "penalty", "distance")}
         try:
-            with warnings.catch_warnings():  # few walks are no mistake
+            with warnings.catch_warnings():  # few walks are not a mistake
                 warnings.filterwarnings("ignore", message=".*under-utilization")
                 given = network, route, here, data if learns else (0,), lesson._replace(**found)
                 counts, spread = self._launch(launch, *given, passage)
@@ -193,7 +193,7 @@ class CUDAEngine(Engine):
                 raise
             raise not_compiled("cuda", self.job, passage.phase, error) from error
         if not passage.marks.size:
-            self.cuda.synchronize()  # who waits for this chunk, and measures how long it took, must not go on before
+            self.cuda.synchronize()  # the caller measures how long this chunk took
             return {}
         messages, probes = counts.copy_to_host()
         measures: Measures = {"messages": messages.T, "probes": probes.T}
@@ -208,8 +208,8 @@ class CUDAEngine(Engine):
     def _launch(
         self, launch: Any, network: Any, route: Any, here: _Walks, data: Any, lesson: Any, passage: Passage
     ) -> Any:
-        """Launch the kernels, from mark to mark; what was counted at the marks, on the card, and the consensus."""
-        threads = launch.share if self.simulated else launch.threads  # a simulated block has as few as can be
+        """Launch the kernels from mark to mark; returns the counts at the marks, on the GPU, and the consensus."""
+        threads = launch.share if self.simulated else launch.threads  # a simulated block has as few as possible
         rows = here.walkers.nodes.size
         grid = -(-rows * launch.share // threads), threads
         advance = launch.advance[(*grid, 0, launch.shared)]
@@ -233,31 +233,31 @@ class CUDAEngine(Engine):
         return counts, together.spread
 
     def _most_shared(self) -> int:
-        """How many bytes the threads of a block can share."""
+        """The maximum shared memory of a block, in bytes."""
         if self.simulated:
             return _SHARED_UNASKED
         return int(self.cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
 
     def _ranges(self, state: State, marks: int) -> list[tuple[int, int]]:
-        """The walks in parts that fit into the memory of the card."""
+        """The walks in parts that fit into the memory of the GPU."""
         arrays = [state.models, state.carried, state.stored, state.seen, state.paths]
         arrays += [] if state.visits_are_summed else [state.visits]
         row = sum(array.nbytes for array in arrays) // state.rows + 8 * (2 * state.dim + 4)
         walk = row * state.tokens + 8 * 6 * max(marks, 1)
         free = self.cuda.current_context().get_memory_info().free
         if self.resident is not None and self.resident[0] is state:
-            free = free + state.walks * walk  # what it takes now
+            free = free + state.walks * walk  # what it uses now
         fit = state.walks if free == float("inf") else int(_SHARE_OF_MEMORY * free / walk)
         width = min(self.walks_at_once or state.walks, max(fit, 1), state.walks)
         return [(first, min(first + width, state.walks)) for first in range(0, state.walks, width)]
 
     def _on_card(self, state: State) -> _Walks:
-        """The walks of a state on the card."""
+        """The walks of a state on the GPU."""
         from freewalk.engine import arrays
 
-        # An array without elements cannot be sent, so the least there can be stands in for it.
+        # An empty array cannot be sent, so a minimal one replaces it.
         some = {name: getattr(state, name) for name in ("carried", "seen", "paths")}
-        some["models"] = state.models if state.models.size else np.zeros((state.rows, 1))  # read, where nothing learns
+        some["models"] = state.models if state.models.size else np.zeros((state.rows, 1))  # read even if nothing learns
         some["stored"] = state.stored.reshape(-1, max(state.dim, 1))
         ones = {name: array if array.size else np.zeros((1,) * array.ndim, array.dtype) for name, array in some.items()}
         visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits
@@ -283,13 +283,13 @@ class CUDAEngine(Engine):
                 array[:] = getattr(vectors, name).copy_to_host().reshape(array.shape)
 
     def _upload(self, group: Any) -> Any:
-        """A group of arrays, on the card."""
+        """A group of arrays, on the GPU."""
         parts = (self.cuda.to_device(np.ascontiguousarray(p)) if isinstance(p, np.ndarray) else p for p in group)
         return type(group)(*parts)
 
 
 class Together:
-    """What concerns all tokens of a walk: their exchanges, and the mean model and the sums that are measured."""
+    """Operations on all tokens of a walk: exchanges, and the mean model and sums for measures."""
 
     def __init__(self, cuda: ModuleType, passage: Passage, here: _Walks, tokens: int) -> None:
         from freewalk.engine import cuda_tokens
@@ -315,14 +315,14 @@ class Together:
         return list(range((now // every + 1) * every, stop + 1, every)) if every else []
 
     def exchange(self) -> None:
-        """All tokens of a walk become their mean, and so does whatever they carry."""
+        """Replace all tokens of a walk, and what they carry, by their mean."""
         models, carried = self.here.vectors.models, self.here.vectors.carried
-        count = carried.shape[0] if carried.shape[1] == models.shape[0] else 0  # else it stands in for nothing
+        count = carried.shape[0] if carried.shape[1] == models.shape[0] else 0  # else it is a placeholder
         for rows in (models, *(carried[index] for index in range(count))):
             self._launch("average", rows.shape[1], rows, self.tokens)
 
     def measured(self, number: int) -> tuple[Any, Any]:
-        """What is measured in place of walkers and vectors: sums and means over the tokens of each walk."""
+        """What is measured instead of walkers and vectors: sums and means over the tokens of each walk."""
         walkers, vectors = self.here.walkers, self.here.vectors
         if self.tokens == 1:
             return walkers, vectors

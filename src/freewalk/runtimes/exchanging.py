@@ -1,4 +1,4 @@
-"""The exchanges of a run: what one does to a state, and how compiled code is told to do it."""
+"""The exchanges of a run: their effect on a state, and their form for compiled code."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,9 +16,9 @@ from freewalk.runtimes.state import Job, State
 def mixtures(
     exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
 ) -> Iterator[tuple[slice, Any]]:
-    """By walk of a stretch: the rows of its tokens, which stand on these nodes after update number `step`, and weights.
+    """For each walk of a stretch, the rows of its tokens (on these nodes after update number `step`) and weights.
 
-    Weights that are None stand for the mean of all. Walks whose tokens do not mix are left out; what the others send is
+    Weights None mean the average of all. Walks whose tokens do not mix are left out; the messages of the others are
     counted.
     """
     tokens = state.tokens
@@ -26,7 +26,7 @@ def mixtures(
         rows = slice(walk * tokens, (walk + 1) * tokens)
         at = nodes[rows.start - stretch.first : rows.stop - stretch.first]
         gathering = gathering_of(job.seed, state.first // tokens + walk, step, at, job.kernel.graph)
-        everyone = exchange.means == "all"  # whose weights would be as many as there are pairs of tokens
+        everyone = exchange.means == "all"  # explicit weights would need one number per pair of tokens
         weights = None if everyone else weights_of(exchange, gathering)
         if weights is not None or everyone:
             yield rows, weights
@@ -36,7 +36,7 @@ def mixtures(
 def exchange_by(
     exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
 ) -> None:
-    """Mix the tokens of each walk of a stretch, which stand on these nodes after update number `step`."""
+    """Mix the tokens of each walk of a stretch, which are on these nodes after update number `step`."""
     for rows, weights in mixtures(exchange, job, state, stretch, step, nodes):
         for vectors in (state.models, *state.carried):
             own = vectors[rows].astype(np.float64)
@@ -44,21 +44,21 @@ def exchange_by(
                 vectors[rows] = own.mean(axis=0) if weights is None else weights @ own
 
 
-#: What compiled code is told, and how many messages one exchange sends, by phase and nodes of the tokens.
+#: The form for compiled code and the messages of one exchange, by phase and nodes of the tokens.
 Kept = dict[tuple[int, bytes], tuple[Mixing, int]]
 
 
 class Mixer:
-    """The exchanges of a passage: in compiled code, where means or constant weights are all there is to it.
+    """The exchanges of a passage: in compiled code if they are means or have constant weights.
 
     Attributes
     ----------
     compiled
-        Whether compiled code makes them; else `exchange_by` has to be called where one is due.
+        Whether compiled code performs them; if not, `exchange_by` must be called when one is due.
     mixing
-        What compiled code is told; it is made once for each phase, and kept.
+        The form for compiled code, built once per phase.
     exchanged
-        By walk and mark: the messages of exchanges so far.
+        The messages of exchanges so far, by walk and mark.
     """
 
     def __init__(self, job: Job, state: State, passage: Passage, exchange: Exchange, kept: Kept) -> None:
@@ -72,7 +72,7 @@ class Mixer:
             key = (
                 id(passage.phase),
                 b"" if exchange.means else first.tobytes(),
-            )  # means are the same wherever tokens are
+            )  # means do not depend on where tokens are
             if key not in kept:
                 kept[key] = _constant(exchange, job, passage, first)
             self.mixing, sent = kept[key]
@@ -81,7 +81,7 @@ class Mixer:
 
 
 def _constant(exchange: Exchange, job: Job, passage: Passage, nodes: NDArray[np.int32]) -> tuple[Mixing, int]:
-    """What an exchange does and sends each time, for tokens on these nodes."""
+    """The effect and the messages of an exchange, for tokens on these nodes."""
     from freewalk.engine import build
 
     gathering = gathering_of(job.seed, 0, exchange.every, nodes, passage.phase.kernel.graph)

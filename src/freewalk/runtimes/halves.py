@@ -1,6 +1,6 @@
-"""Engines made of two halves: a walker goes ahead and writes its path, a learner follows and learns along it.
+"""Engines made of two halves: a walker writes its path, and a learner follows and learns along it.
 
-The path never depends on the model. So whatever walks can be put together with whatever learns.
+The path never depends on the model, so any walker can be combined with any learner.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from freewalk.phases import Passage
 from freewalk.runtimes.runtime import Engine
 from freewalk.runtimes.state import Job, Measures, State
 
-_TASKS_PER_THREAD = 4  # smaller tasks even out cores that are not equally free
-_STRETCH = 2**16  # nodes that are walked before they are learned at: they stay in the cache
+_TASKS_PER_THREAD = 4  # smaller tasks balance unequally loaded cores
+_STRETCH = 2**16  # nodes walked before learning at them, so that they stay in the cache
 _NARROW, _WIDEST = 2**6, 2**12  # rows in a stretch
 
 Path = NDArray[np.int32]
 
 
 class Course(ABC):
-    """What a walker or a learner does along one passage; threads may do several stretches of it at once."""
+    """The work of a walker or a learner along one passage; threads may do several stretches at once."""
 
-    measures: Measures  #: By name, walks × marks: complete when all stretches are done. Tokens are summed up.
+    measures: Measures  #: Walks × marks, by name, summed over tokens; complete when all stretches are done.
 
     @abstractmethod
     def do(self, stretch: Stretch, path: Path) -> None:
@@ -38,38 +38,38 @@ class Course(ABC):
 
 
 class Walker(ABC):
-    """One half of an engine: it advances tokens, and writes their path and counters. It knows no objective."""
+    """One half of an engine: it advances tokens and writes their path and counters, independent of the objective."""
 
-    threads: int = 1  #: How many threads walk at once.
+    threads: int = 1  #: The number of threads that walk at the same time.
 
     @abstractmethod
     def along(self, state: State, passage: Passage) -> Course:
-        """Get ready to walk a passage."""
+        """Prepare to walk a passage."""
 
     def settle(self, state: State) -> None:  # noqa: B027
         """Bring the counters of a state up to date."""
 
 
 class Learner(ABC):
-    """The other half: it learns along a path, and measures at the marks. It knows no graph."""
+    """The other half: it learns along a path and measures at the marks, independent of the graph."""
 
-    together: bool = False  #: Whether it is to be handed all rows at once.
+    together: bool = False  #: Whether it takes all rows at once.
 
     @abstractmethod
     def along(self, state: State, passage: Passage) -> Course:
-        """Get ready to learn along a passage."""
+        """Prepare to learn along a passage."""
 
     def settle(self, state: State) -> None:  # noqa: B027
         """Bring the models of a state up to date."""
 
     @property
     def story(self) -> dict[str, str]:
-        """What a record says about how it learned."""
+        """What a record stores about how it learned."""
         return {}
 
 
 class HalvesEngine(Engine):
-    """A walker and, where there is something to learn, a learner; ranges of walks are shared out among threads."""
+    """A walker and, if there is something to learn, a learner; ranges of walks are divided among threads."""
 
     def __init__(self, job: Job, walker: Walker, learner: Learner | None, threads: int) -> None:
         self.job = job
@@ -78,7 +78,7 @@ class HalvesEngine(Engine):
         self.threads = threads
 
     def use(self, cores: int) -> None:
-        """Use so many threads."""
+        """Use this many threads."""
         self.threads = self.walker.threads = cores
 
     def settle(self, state: State) -> None:
@@ -89,7 +89,7 @@ class HalvesEngine(Engine):
 
     @property
     def story(self) -> dict[str, str]:
-        """What the learner says."""
+        """The story of the learner."""
         return {} if self.learner is None else self.learner.story
 
     def _run(self, state: State, passage: Passage) -> Measures:
@@ -100,7 +100,7 @@ class HalvesEngine(Engine):
             ranges = _ranges(state.rows, passage.until - passage.start, self.threads, state.tokens)
         tasks = [_Task(walking, learning, passage, *walks) for walks in ranges]
         if len(tasks) == 1 and self.threads > 1 and learning is not None:
-            with ThreadPoolExecutor(1) as ahead:  # a walk does not wait for what is learned: it goes ahead
+            with ThreadPoolExecutor(1) as ahead:  # a walk does not depend on learning, so it runs ahead
                 tasks[0].go(ahead)
         elif len(tasks) == 1:
             tasks[0].go()
@@ -121,7 +121,7 @@ class _Task:
     last: int
 
     def stretches(self) -> Iterator[Stretch]:
-        """Stretches of so many steps that their path stays in the cache; at least one, which may have no step."""
+        """Stretches whose path stays in the cache; at least one, which may have no step."""
         start, until, marks = self.passage.start, self.passage.until, self.passage.marks
         length = max(1, _STRETCH // (self.last - self.first))
         for now in range(start, max(until, start + 1), length):
@@ -129,7 +129,7 @@ class _Task:
             yield Stretch(self.first, self.last, now, min(now + length, until), mark)
 
     def go(self, ahead: Executor | None = None) -> None:
-        """Walk and learn; with somebody to walk ahead, the next stretch is walked while this one is learned."""
+        """Walk and learn; with an executor, the next stretch is walked while learning from this one."""
         length = max(1, min(_STRETCH // (self.last - self.first), self.passage.until - self.passage.start))
         paths = [np.empty((length, self.last - self.first), dtype=np.int32) for _ in range(1 if ahead is None else 2)]
         if ahead is None or self.learning is None:
@@ -148,10 +148,10 @@ class _Task:
 
 
 def _ranges(rows: int, steps: int, threads: int, tokens: int = 1) -> list[tuple[int, int]]:
-    """The rows in ranges of whole blocks: narrow, since what belongs to a row should stay in the cache for long.
+    """The rows in ranges of whole blocks: narrow, so that the data of a row stay in the cache.
 
-    But not so narrow that a few steps make a stretch of next to nothing, and enough of them for all threads. Tokens of
-    one walk stay together.
+    Ranges are wide enough that stretches of few steps are not tiny, and numerous enough for all threads. Tokens of one
+    walk stay together.
     """
     unit = LANES if tokens == 1 else tokens
     width = max(_NARROW, min(_WIDEST, _STRETCH // max(steps, 1)))

@@ -1,4 +1,4 @@
-"""The walks on a cluster: parts of a state are sent to the workers of Ray, and joined again."""
+"""Walks on a cluster: parts of a state are sent to Ray workers and joined again."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ if TYPE_CHECKING:
     from freewalk.runtimes.ray_worker import Sent
 
 _check = Checks(FreewalkError)
-_PACE, _LONGEST = 1.0, 30.0  # seconds between two states that come back
-_SHARE = 20  # what is not work takes at most 1 / so much of the time
+_PACE, _LONGEST = 1.0, 30.0  # seconds between states that are sent back
+_SHARE = 20  # overhead takes at most this fraction (1 / 20) of the time
 _MOST = 10**6
-_ROOM = 3  # copies of the job that a new object store has room for: a later one may come before an earlier one has gone
+_ROOM = 3  # copies of the job that a new object store can hold: a new one may arrive before an old one is released
 
 
 @dataclass(frozen=True)
 class Ray(Runtime):
-    """The same walks on a cluster, divided among the workers of Ray: pip install "freewalk[ray]".
+    """The same walks on a Ray cluster, divided among its workers: pip install "freewalk[ray]".
 
-    Nodes, messages and visits are those of any runtime, and floats have the same bytes as those of `inner`, for any
-    number of tasks and of machines with the same kind of processor. Graph, tables and data are stored once per machine,
-    and mapped by its workers. About once a second the walks come back to this process, so that a worker or a machine
-    that dies costs no more than what was done since: Ray does it again elsewhere.
+    Nodes, messages and visits are those of any runtime, and floats are bit-identical to those of `inner`, for any
+    number of tasks and of machines with the same kind of processor. Graph, tables and data are stored once per machine
+    and mapped by its workers. About once per second, the walks are sent back to this process, so that only the work
+    since then is lost if a worker or a machine dies; Ray repeats it elsewhere.
 
     Parameters
     ----------
     inner
-        What runs on the workers: "cpu", "cuda", "torch" or "reference", or a runtime such as
-        `fw.runtimes.Torch(device="cuda")`. None: the one that suits the objective.
+        The runtime on the workers: "cpu", "cuda", "torch" or "reference", or an object such as
+        `fw.runtimes.Torch(device="cuda")`. Default: one that suits the objective.
     tasks
-        Into how many parts the walks are divided. None: one for each machine (or card, or core, if `inner` uses only
-        one); more than that evens out machines that are not equally fast.
+        The number of parts into which the walks are divided. Default: one per machine (or GPU, or core, if `inner` uses
+        only one); more parts balance machines of different speeds.
     address
-        Of a cluster, as "host:port", or "auto" for the one that this machine belongs to. None: the one that this
-        process has joined, or that $RAY_ADDRESS names, else one is started on this machine for as long as the process
-        lives.
+        The address of a cluster as "host:port", or "auto" for the one that this machine belongs to. Default: the one
+        that this process has joined or that $RAY_ADDRESS names; otherwise one is started on this machine for the
+        lifetime of the process.
     cpus
-        The cores of each task, which are the threads of "cpu". None: all of the smallest machine for "cpu", else 1.
+        The cores per task, which are the threads of "cpu". Default: all of the smallest machine for "cpu", else 1.
     gpus
-        The cards of each task. None: 1 where `inner` is on one, else 0.
+        The GPUs per task. Default: 1 if `inner` uses one, else 0.
     interval
-        The seconds after which walks come back: what a death may cost, and what Ctrl-C may have to wait. None: 1, or
-        up to 30 where sending them would take more than a twentieth of the time. At least half of the time is spent on
+        The seconds after which walks are sent back: the work that can be lost, and the delay of Ctrl-C. Default: 1, or
+        up to 30 if sending them would take more than a twentieth of the time. At least half of the time is spent on
         work.
 
     Raises
     ------
     FreewalkError
-        If these are none.
+        If a parameter is not valid.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Ray(Runtime):
             _check.text("Ray", "address", self.address)
 
     def engine(self, job: Job) -> RayEngine:
-        """Join the cluster, and make a job ready on it."""
+        """Join the cluster and prepare a job on it."""
         from freewalk.ray.connecting import ray_module
         from freewalk.runtimes import runtime_for
 
@@ -124,16 +124,16 @@ class RayEngine(Engine):
         self.kit = self.ray.put(pack(replace(kit, cores=cpus)))
         self.task = self.ray.remote(work).options(**task_options(cpus, cards))
         self.told: dict[str, str] = {}
-        self.beside = 0.0  # seconds of the last interval in which nobody worked: to send, to receive, to wait
+        self.beside = 0.0  # overhead of the last interval in seconds: sending, receiving, waiting
 
     @property
     def pace(self) -> float:  # type: ignore[override]
-        """Seldom enough that sending states does not matter, often enough that little is lost."""
+        """The interval: long enough that sending states does not matter, short enough that little is lost."""
         return pace_of(self.beside, self.runtime.interval)
 
     @property
     def story(self) -> dict[str, str]:
-        """Where it ran, and what the engines say."""
+        """Where it ran, and the story of the engines."""
         counts = {"machine": len(self.machines), "task": self.slots}
         machines, tasks = (f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
         return {"cluster": f"{machines}, {tasks} at a time", **self.told}
@@ -179,7 +179,7 @@ class RayEngine(Engine):
 
 
 def pace_of(beside: float, interval: float | None = None) -> float:
-    """How long an interval should be of which so many seconds are no work; one that was asked for is, if it can.
+    """The length of an interval with this many seconds of overhead; a requested interval is used if possible.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def pace_of(beside: float, interval: float | None = None) -> float:
 
 
 def divided(walks: int, tasks: int) -> list[tuple[int, int]]:
-    """Walks in ranges as equal as whole blocks allow; a task has one at least.
+    """The walks in ranges as equal as whole blocks allow, at least one walk each.
 
     Examples
     --------
@@ -206,5 +206,5 @@ def divided(walks: int, tasks: int) -> list[tuple[int, int]]:
 
 
 def _cores(machines: list[Machine], inner: Runtime, cards: float) -> int:
-    """The cores of a task: all of the smallest machine where they can be used, so that tasks are few and fat."""
+    """The cores of a task: all of the smallest machine if they can be used, so that tasks are few and large."""
     return max(1, min((one.cpus for one in machines if one.cpus), default=1)) if inner.threaded and not cards else 1

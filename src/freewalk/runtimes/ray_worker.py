@@ -1,6 +1,6 @@
-"""What a worker does: map a job once, advance walks that it is sent, and send them back.
+"""The work of a Ray worker: map a job once, advance the walks it receives, and send them back.
 
-A state travels light: without the visits, which the worker counts from 0, and with the present step of its paths alone.
+A state is sent without its visits, which the worker counts from 0, and with only the current step of its paths.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from freewalk.runtimes.runtime import Engine, Runtime, side_by_side
 from freewalk.runtimes.state import Job, Measures, State
 
 STAGE = 2**20  # steps at a time: bounds arrays with one number per step
-_engines: dict[Any, Engine] = {}  # of the last job: what a worker has mapped stays in the object store
+_engines: dict[Any, Engine] = {}  # of the last job only: what a worker has mapped stays in the object store
 
 
 class Order(NamedTuple):
@@ -31,19 +31,19 @@ class Order(NamedTuple):
 
 @dataclass
 class Sent:
-    """What comes back: walks, what they counted meanwhile, what was measured, and what else there is to say."""
+    """What is sent back: walks, their counts since they were sent, measures, and the story."""
 
     state: State
-    visits: NDArray[np.integer] | tuple[NDArray[np.int64], NDArray[np.int64]]  # or where there are some, and how many
+    visits: NDArray[np.integer] | tuple[NDArray[np.int64], NDArray[np.int64]]  # or the nonzero positions and counts
     measures: Measures
     story: dict[str, str]
     warned: list[Warning]
-    seconds: float  # that the worker has spent on it
+    seconds: float  # of work
 
 
 @dataclass(frozen=True)
 class Kit:
-    """A job for a worker: with the engine, where that can be sent, else with the runtime that makes it there."""
+    """A job for a worker: with the engine if it can be sent, else with the runtime that builds it there."""
 
     job: Job
     made: Engine | Runtime
@@ -58,12 +58,12 @@ class Kit:
 
 
 def light(state: State, until: int) -> State:
-    """A state that looks at everything but the visits and, of the paths, at the steps up to `until` alone."""
+    """A view of a state without the visits, and with paths only up to the step `until`."""
     return replace(state, visits=state.visits[:, :0], paths=state.paths[:, state.step : until + 1])
 
 
 def take(state: State, given: State, results: list[Sent]) -> None:
-    """Make a state what parts of it have become, given the light one that they are parts of."""
+    """Update a state from the results of its parts, given the light state that was divided."""
     given.join([result.state for result in results])
     for field in fields(State):
         if field.name not in ("visits", "paths", "path_of"):
@@ -79,7 +79,7 @@ def take(state: State, given: State, results: list[Sent]) -> None:
 
 
 def work(wrapped: list[Any], part: State, order: Order) -> Sent:
-    """Advance walks, or measure them where they stand; the job is a reference in a list, so that it is fetched once."""
+    """Advance walks, or only measure them; the job is a reference in a list, so that it is fetched once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         engine = _engine(wrapped[0])
@@ -116,7 +116,7 @@ def _advance(engine: Engine, state: State, order: Order) -> Measures:
 
 
 def _whole(part: State, job: Job, order: Order) -> State:
-    """A state in memory that may be written to."""
+    """A writable state in memory."""
     own = {field.name: getattr(part, field.name) for field in fields(State)}
     own = {name: np.array(value) if isinstance(value, np.ndarray) else value for name, value in own.items()}
     own["visits"] = np.zeros((part.visits.shape[0], job.kernel.graph.n), dtype=np.int64)
@@ -127,7 +127,7 @@ def _whole(part: State, job: Job, order: Order) -> State:
 
 
 def _counts(visits: NDArray[np.int64]) -> Any:
-    """Counts in the narrowest type that holds them or, where most are 0, those that are not."""
+    """Counts in the narrowest type that holds them or, if most are 0, in sparse form."""
     flat = visits.reshape(-1)
     cells = np.flatnonzero(flat)
     if 4 * cells.size < flat.size:

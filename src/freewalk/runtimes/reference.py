@@ -28,13 +28,13 @@ from freewalk.runtimes.visiting import Occasion, by_coordinate, numbers_of, visi
 
 @dataclass(frozen=True, repr=False)
 class Reference(Runtime):
-    """One walk after the other, one step after the other, in Python and NumPy; any objective that has a gradient.
+    """One walk and one step at a time, in Python and NumPy, for any objective that has a gradient.
 
     Parameters
     ----------
     departures
-        Moves that end elsewhere than they should, (walk, step, node) each, as a network of real peers records them
-        where a neighbour could not be reached: with them a run of peers is repeated.
+        Moves that ended elsewhere than drawn, as (walk, step, node). A network of real peers records them when a
+        neighbour cannot be reached; with them, its run can be repeated.
 
     Examples
     --------
@@ -53,14 +53,14 @@ class Reference(Runtime):
         values = self.departures if np.size(self.departures) else np.zeros((0, 3), dtype=np.int64)
         remedy = "give (walk, step, node) for each"
         rows = Checks(FreewalkError).integers("Reference", "departures", values, (None, 3), low=0, remedy=remedy)
-        object.__setattr__(self, "departures", tuple(map(tuple, rows.tolist())))  # a record from a file has lists
+        object.__setattr__(self, "departures", tuple(map(tuple, rows.tolist())))  # a record from a file contains lists
 
     def __repr__(self) -> str:
-        """What differs from the usual."""
+        """The departures, if there are any."""
         return f"Reference({f'departures={self.departures}' if self.departures else ''})"
 
     def engine(self, job: Job) -> HalvesEngine:
-        """Make a job ready; this runtime runs them all, but for what only another one knows."""
+        """Prepare a job; this runtime runs everything except modules with changing buffers or random numbers."""
         if job.objective is not None:
             check_runs_on((phase.rule for phase in job.phases), "reference")
             if job.objective.trained < job.dim:
@@ -90,12 +90,12 @@ class ReferenceWalker(Walker):
     departures: Mapping[tuple[int, int], int]
 
     def along(self, state: State, passage: Passage) -> "Walking":
-        """Get ready to walk a passage."""
+        """Prepare to walk a passage."""
         return Walking(self, state, passage)
 
 
 class Walking(Course):
-    """A passage that is walked."""
+    """The walk along a passage."""
 
     def __init__(self, walker: ReferenceWalker, state: State, passage: Passage) -> None:
         self.walker, self.state, self.passage = walker, state, passage
@@ -123,7 +123,7 @@ class Walking(Course):
                     column[walks, mark] = state.summed(getattr(state, name))[walks]
 
     def _move(self, kernel: Kernel, ends: NDArray[np.uint64], walk: int, now: int, node: int) -> tuple[int, int, int]:
-        """One move, or what became of it."""
+        """One move, or its recorded departure."""
         if (walk, now) in self.walker.departures:
             end = self.walker.departures[walk, now]
             return end, int(end != node), 0
@@ -171,20 +171,20 @@ def _hop(kernel: Kernel, move: Move, hop: int, node: int, draw: np.uint64) -> in
 
 @dataclass(frozen=True)
 class ReferenceLearner(Learner):
-    """An objective's gradients, handed to a rule's update."""
+    """The gradients of an objective, passed to the update of a rule."""
 
     job: Job
     objective: Objective
 
     def along(self, state: State, passage: Passage) -> "Learning":
-        """Get ready to learn along a passage."""
+        """Prepare to learn along a passage."""
         if passage.phase.rule is None:
             raise ValueError("a passage without a rule cannot be learned along")
         return Learning(self.job, self.objective, passage.phase.rule, state, passage)
 
 
 class Learning(Course):
-    """A passage that is learned along."""
+    """Learning along a passage."""
 
     def __init__(self, job: Job, objective: Objective, rule: Rule, state: State, passage: Passage) -> None:
         self.job, self.objective, self.rule, self.state, self.passage = job, objective, rule, state, passage
@@ -198,7 +198,7 @@ class Learning(Course):
         """Learn along a stretch."""
         for now in range(stretch.start, stretch.stop + 1):
             for mark in np.flatnonzero(self.passage.marks == now):
-                if mark >= stretch.mark:  # the others were measured at the end of the stretch before
+                if mark >= stretch.mark:  # earlier marks were measured at the end of the previous stretch
                     self._measure(stretch, int(mark))
             if now < stretch.stop:
                 nodes = path[now - stretch.start]
@@ -237,7 +237,7 @@ class Learning(Course):
         visit(self.rule, self.numbers, share, self._vectors(row, node), occasion, by_coordinate)
 
     def _vectors(self, row: int, node: int) -> dict[str, NDArray[Any]]:
-        """The model and the vectors of the rule, by name; writing into them changes the state."""
+        """Views of the model and the vectors of the rule, by name."""
         keeper = row // self.state.tokens if self.rule.shared else row
         carried = {name: self.state.carried[index, row] for index, name in enumerate(self.rule.carries)}
         stored = {name: self.state.stored[keeper, node, index] for index, name in enumerate(self.rule.stores)}

@@ -1,4 +1,4 @@
-"""What a runtime is: something that moves a state of many walks forward."""
+"""The interface of a runtime, which advances a state of many walks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,19 +13,17 @@ from freewalk.runtimes.state import Job, Measures, State
 
 
 class Engine(ABC):
-    """A job made ready on a runtime: it moves states forward."""
+    """A job prepared on a runtime: it advances states."""
 
     job: Job
-    pace: float = (
-        0.15  #: Seconds that a call of `advance` should take: how long Ctrl-C and a progress bar may have to wait.
-    )
+    pace: float = 0.15  #: Seconds that a call of `advance` should take: the delay of Ctrl-C and of progress bars.
     stages: int = (
-        1  #: How many times as many steps as others it may be asked to take at once, since it divides them itself.
+        1  #: How many times as many steps as other engines it may take per call, since it divides them itself.
     )
-    whole: bool = False  #: Whether a state is as it was where `advance` fails.
+    whole: bool = False  #: Whether a state is unchanged if `advance` fails.
 
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
-        """Move a state forward in place.
+        """Advance a state in place.
 
         Parameters
         ----------
@@ -39,8 +37,8 @@ class Engine(ABC):
         Returns
         -------
         Measures
-            What the job measures (`Job.measured`), each walks × marks; nothing where there are no marks. Counts are
-            summed over the tokens of a walk, and losses are those of their mean model.
+            What the job measures (`Job.measured`), each walks × marks; empty if there are no marks. Counts are summed
+            over the tokens of a walk, and losses are those of their mean model.
         """
         parts = []
         while state.step < until:
@@ -69,44 +67,44 @@ class Engine(ABC):
 
     @abstractmethod
     def _run(self, state: State, passage: Passage) -> Measures:
-        """Move the walks of a state along a passage, which may have no step, and measure them at its marks.
+        """Advance the walks of a state along a passage, which may have no step, and measure them at its marks.
 
-        Messages of exchanges are counted apart, as "exchanged", where there is an exchange.
+        Messages of exchanges, if any, are counted separately, as "exchanged".
         """
 
     @property
     def story(self) -> dict[str, str]:
-        """What a record says about how this engine worked, where there is something to say."""
+        """What a record stores about how this engine worked; may be empty."""
         return {}
 
     def use(self, cores: int) -> None:  # noqa: B027 (most engines use one)
-        """Use so many cores."""
+        """Use this many cores."""
 
     def settle(self, state: State) -> None:  # noqa: B027 (most engines have nothing to do)
-        """Bring a state up to date; until then `advance` may keep its walks elsewhere, all but `state.step`."""
+        """Bring a state up to date; before that, `advance` may keep everything but `state.step` elsewhere."""
 
 
 def side_by_side(parts: Sequence[Measures]) -> Measures:
-    """Measures at some marks and at later ones as one."""
+    """Concatenate measures at consecutive marks."""
     if len(parts) <= 1:
         return dict(parts[0]) if parts else {}
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
 
 
 class Runtime(ABC):
-    """A place where walks run. Every runtime visits the same nodes; `reference` is the truth."""
+    """A place where walks run. All runtimes visit the same nodes; `reference` defines the correct result."""
 
-    portable: ClassVar[bool] = False  #: Whether its engines can be pickled: made once, then mapped by many processes.
+    portable: ClassVar[bool] = False  #: Whether its engines can be pickled: built once, then mapped by many processes.
     threaded: ClassVar[bool] = False  #: Whether its engines can use several cores.
 
     @property
     def cards(self) -> int:
-        """How many graphics cards it needs."""
+        """The number of GPUs it needs."""
         return 0
 
     @abstractmethod
     def engine(self, job: Job) -> Engine:
-        """Make a job ready.
+        """Prepare a job.
 
         Raises
         ------
@@ -116,7 +114,7 @@ class Runtime(ABC):
 
 
 def not_compiled(where: str, job: Job, phase: Phase, error: Exception) -> FreewalkError:
-    """What to say where a function of an objective or a rule cannot be compiled."""
+    """The error if a function of an objective or a rule cannot be compiled."""
     names = f"value and slope of {type(job.objective).__name__} or update of {type(phase.rule).__name__}"
     said = [line.strip() for line in str(error).splitlines() if line.strip()]
     return FreewalkError(

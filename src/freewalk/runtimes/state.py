@@ -1,4 +1,4 @@
-"""What is run, and where everything is: `Job` and `State`."""
+"""What is run, `Job`, and its current state, `State`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES, begun
 
 _check = Checks(RecordError)
-_VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
+_VISITS_BY_WALK = 4_000_000  # with more counts than this, visits are summed over the walks
 
 Measures = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """All that determines a run, except how long it is."""
+    """Everything that determines a run, except its length."""
 
     objective: Objective | None
     phases: tuple[Phase, ...]
     seed: int
     precision: str = "float64"
-    tokens: int = 1  # models that are under way at the same time within one walk
+    tokens: int = 1  # models that walk at the same time within one walk
 
     formerly: ClassVar = {"problem": "objective"}
 
@@ -46,12 +46,12 @@ class Job:
 
     @property
     def dim(self) -> int:
-        """The size of a model; 0 where nothing is learned."""
+        """The size of a model; 0 if nothing is learned."""
         return 0 if self.objective is None else self.objective.dim
 
     @property
     def measured(self) -> dict[str, str]:
-        """What its engines measure, and the types of the arrays."""
+        """The measures of its engines, and the types of the arrays."""
         counts = dict.fromkeys(("messages", "probes"), "int64")
         if self.objective is None:
             return counts
@@ -60,12 +60,12 @@ class Job:
 
     @cached_property
     def optimum(self) -> NDArray[np.float64]:
-        """The optimum from which distances are measured; NaN where the objective has none."""
+        """The optimum from which distances are measured; NaN if the objective has none."""
         return np.zeros(0) if self.objective is None else entering.optimum(self.objective)
 
     @cached_property
     def optimal(self) -> dict[str, float]:
-        """The values of the measures at the optimum, by which figures and tables measure; computed once."""
+        """The values of the measures at the optimum, for figures and tables; computed once."""
         if self.objective is None or np.isnan(self.optimum).any():
             return {}
         values = measured(self.objective, self.optimum)
@@ -73,19 +73,19 @@ class Job:
 
     @cached_property
     def zero_loss(self) -> float:
-        """The loss of the zero model; NaN where it has none."""
+        """The loss of the zero model; NaN if it has none."""
         try:
             with np.errstate(all="ignore"):
                 return np.nan if self.objective is None else float(self.objective.zero_loss())
-        except Exception:  # an objective of the user's that has no value there must not cost the run
+        except Exception:  # a user's objective that fails there must not end the run
             return np.nan
 
     def updates_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many updates the tokens of a walk have made together by these steps."""
+        """The number of updates of all tokens of a walk up to these steps."""
         return updates_at(self.phases, steps, self.tokens)
 
     def rule_at(self, step: int) -> Rule | None:
-        """The rule of the update that led to a step, or of the first one."""
+        """The rule of the update that led to a step; at step 0, that of the first update."""
         return phase_at(self.phases, max(step - 1, 0)).phase.rule
 
     def rule_of(self, state: State) -> Rule | None:
@@ -103,12 +103,12 @@ class Job:
         return (self.dim + rule.sent(self.objective)) * np.dtype(self.precision).itemsize
 
     def checked(self, steps: int) -> Job:
-        """The same job, of which everything is known to fit together; it may come from a file.
+        """The same job, checked for consistency; it may come from a file.
 
         Raises
         ------
         FreewalkError
-            If something does not fit, or it cannot run so many steps.
+            If something does not fit, or it cannot run this many steps.
         """
         objective = None if self.objective is None else entering.objective("record", self.objective)
         phases = entering.phases(self.phases, None, objective, "record")
@@ -121,7 +121,7 @@ class Job:
 
 @dataclass(eq=False)
 class State:
-    """Where every token is, what it carries, what it has left at the nodes and what it has counted.
+    """The position of every token, what it carries, what is stored at the nodes, and all counts.
 
     A row is a token; those of walk number w are the rows w · tokens to (w + 1) · tokens − 1.
     """
@@ -132,14 +132,14 @@ class State:
     carried: NDArray[np.floating[Any]]  # vectors × rows × dim
     messages: NDArray[np.int64]
     probes: NDArray[np.int64]
-    visits: NDArray[np.int64]  # rows × nodes, or 1 × nodes: summed over them
-    path_of: NDArray[np.int64]  # by row: that of its path in `paths`, or -1
+    visits: NDArray[np.int64]  # rows × nodes, or 1 × nodes if summed over rows
+    path_of: NDArray[np.int64]  # for each row, the index of its path in `paths`, or -1
     paths: NDArray[np.int32]
     stored: NDArray[np.floating[Any]] = None  # type: ignore[assignment]  # rows (walks, if shared) × nodes × vectors × dim
     seen: NDArray[np.int64] = None  # type: ignore[assignment]  # rows × nodes, where the rule counts visits
     surplus: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: bytes to add, since earlier rules sent other messages
     exchanged: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: messages sent in exchanges
-    entered: int = -1  # the step at which the vectors of the rule began
+    entered: int = -1  # the step at which the vectors of the rule were initialized
     first: int = 0  # the number of the first row
     tokens: int = 1  # rows of each walk
 
@@ -162,7 +162,7 @@ class State:
         steps: int = 0,
         path_of: NDArray[np.int64] | None = None,
     ) -> State:
-        """The first state of a job: where the tokens start and their first models; `path_of` says who keeps a path."""
+        """The initial state of a job: initial nodes and models; `path_of` says which rows keep a path."""
         rows, n = nodes.size, job.kernel.graph.n
         path_of = np.full(rows, -1, dtype=np.int64) if path_of is None else path_of
         kept = path_of >= 0
@@ -183,7 +183,7 @@ class State:
         return state
 
     def enter(self, job: Job) -> None:
-        """Begin the vectors of the rule of the next update, if that is a new one."""
+        """Initialize the vectors of the rule of the next update, if it is a new rule."""
         phase, _, began = phase_at(job.phases, self.step)
         rule = phase.rule
         if self.entered == began:
@@ -200,22 +200,22 @@ class State:
         self.stored = np.zeros((keepers, n if rule.stores else 0, len(rule.stores), self.dim), dtype=kind)
         for index, name in enumerate(rule.stores):
             self.stored[:, :, index] = vectors[name][::share, None]
-            # Where tokens share it, it begins at a node as that of the token which stands there.
+            # If tokens share it, its initial value at a node is that of the token that is there.
             self.stored[np.arange(self.rows) // share, self.nodes, index] = vectors[name]
         self.seen = np.zeros((self.rows, n if rule.counts_visits else 0), dtype=np.int64)
 
     @property
     def rows(self) -> int:
-        """How many tokens there are in all."""
+        """The total number of tokens."""
         return int(self.nodes.size)
 
     @property
     def walks(self) -> int:
-        """How many walks there are."""
+        """The number of walks."""
         return self.rows // self.tokens
 
     def summed(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What is known by row, summed over the tokens of each walk."""
+        """Values by row, summed over the tokens of each walk."""
         return values if self.tokens == 1 else values.reshape(-1, self.tokens, *values.shape[1:]).sum(axis=1)
 
     @property
@@ -225,17 +225,17 @@ class State:
 
     @property
     def visits_are_summed(self) -> bool:
-        """Whether visits are counted over all rows together."""
+        """Whether visits are summed over all rows."""
         return bool(self.visits.shape[0] != self.rows)
 
     def reported(self, rule: Rule | None) -> NDArray[np.floating[Any]]:
-        """By row: the models to report, or what their rule reports instead."""
+        """The models to report, or what their rule reports instead, by row."""
         return self.models if rule is None or rule.reports == "x" else self.carried[rule.carries.index(rule.reports)]
 
     def bytes_sent(self, job: Job, messages: NDArray[np.int64], probes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bytes of so many messages and probes of each walk (walks × marks), in all."""
+        """The total bytes of these messages and probes of each walk (walks × marks)."""
         size = job.message_bytes(job.rule_of(self))
-        sent = np.asarray(messages * size)  # in the order of the messages: those that lie mark by mark stay so
+        sent = np.asarray(messages * size)  # keeps the memory order of the messages
         if probes.any():
             sent += probes * PROBE_BYTES
         if self.surplus.any():
@@ -243,9 +243,9 @@ class State:
         return sent
 
     def part(self, first: int, last: int) -> State:
-        """The walks first..last-1 of this state as a state of their own, which shares their arrays until it moves.
+        """The walks first..last-1 as a separate state, which shares their arrays until it advances.
 
-        Visits that are summed over all walks begin at 0 in it, and paths are copies: `join` puts both together.
+        Visits summed over all walks start at 0 in it, and paths are copies: `join` combines both.
         """
         rows, walks = slice(first * self.tokens, last * self.tokens), slice(first, last)
         path_of, kept = self.path_of[rows].copy(), self.path_of[rows] >= 0
@@ -259,7 +259,7 @@ class State:
         return replace(self, first=self.first + first * self.tokens, **values)
 
     def join(self, parts: Sequence[State]) -> None:
-        """Become what parts of this state have become, which together hold all of its walks, in any order."""
+        """Update this state from its parts, which together hold all of its walks, in any order."""
         parts = sorted(parts, key=lambda part: part.first)
         for part in parts:
             rows, kept = slice(part.first - self.first, part.first - self.first + part.rows), part.path_of >= 0
@@ -275,12 +275,12 @@ class State:
         self.step, self.entered = parts[0].step, parts[0].entered
 
     def checked(self, job: Job, steps: int) -> State:
-        """A copy in arrays of exactly the types, shapes and ranges that engines trust.
+        """A copy with exactly the types, shapes and ranges that engines rely on.
 
         Raises
         ------
         RecordError
-            If one of them is something else; it may come from a file.
+            If an array is not valid; it may come from a file.
         """
         n, dim = job.kernel.graph.n, job.dim
         step = _check.whole("record", "step", self.step, 0, steps)
@@ -293,7 +293,7 @@ class State:
             raise _check.fail("record", "entered", entered, "the step at which a rule began")
         rule = None if job.objective is None else phase_at(job.phases, entered).phase.rule
         hops = max(move.hops for phase in job.phases for move in phase.kernel.moves)
-        most = min(step * max(hops, 1), 2**62)  # models that a walk can have sent by now
+        most = min(step * max(hops, 1), 2**62)  # the most models that a walk can have sent by now
         path_of = _exactly("path_of", self.path_of, "int64", (rows,), -1, rows - 1)
         kept = np.sort(path_of[path_of >= 0])
         if not np.array_equal(kept, np.arange(kept.size)):
@@ -332,7 +332,7 @@ _BY_WALK = ("surplus", "exchanged")
 def _exactly(
     name: str, values: Any, kind: str, shape: tuple[int, ...], low: int | None = None, high: int | None = None
 ) -> NDArray[Any]:
-    """A copy of an array that has this type, up to the order of bytes, and shape; and, if given, this range."""
+    """A copy of an array that must have this type (up to byte order), this shape and, if given, this range."""
     fits = isinstance(values, np.ndarray) and values.dtype.newbyteorder("=") == kind and values.shape == shape
     if not fits:
         raise _check.fail("record", name, values, f"an array of {kind} of shape {shape}")

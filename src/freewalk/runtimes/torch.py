@@ -1,4 +1,4 @@
-"""The walk compiled, the learning in PyTorch: any module, on a processor or a graphics card."""
+"""Compiled walks that learn in PyTorch: any module, on a CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Torch(Runtime):
     Parameters
     ----------
     device
-        Where models live: "cpu", "cuda", "cuda:1", or another device of torch.
+        The device of the models: "cpu", "cuda", "cuda:1", or any other PyTorch device.
     vectorize
-        Whether the gradients of all rows are computed in one batch. None: where the module allows it and there are more
-        than a few rows; where it does not, a `LoopWarning` says why. False: never, without a warning. True: always, or
-        an error says why not.
+        Whether to compute the gradients of all rows in one batch. Default: if the module allows it and there are more
+        than a few rows; if it does not, a `LoopWarning` says why. False: never, without a warning. True: always; if
+        that is impossible, an error says why.
 
     Raises
     ------
     FreewalkError
-        If these are none.
+        If a parameter is not valid.
     """
 
     device: str = "cpu"
@@ -48,11 +48,11 @@ class Torch(Runtime):
 
     @property
     def cards(self) -> int:
-        """One, if models live there."""
+        """One if the models are on a GPU."""
         return int(self.device.startswith("cuda"))
 
     def engine(self, job: Job) -> HalvesEngine:
-        """Make a job ready; the objective must have a torch module."""
+        """Prepare a job; its objective must have a PyTorch module."""
         walker = CPUWalker(job, 1)
         return HalvesEngine(job, walker, None if job.objective is None else self._learner(job), threads=1)
 
@@ -67,21 +67,19 @@ class Torch(Runtime):
         if not isinstance(job.objective, TorchObjective):
             raise FreewalkError(
                 f"torch: {type(job.objective).__name__} has no torch module, expected a freewalk.torch.TorchObjective; "
-                "leave `runtime` out, and the one that suits it is taken"
+                "leave out `runtime` to use a suitable one"
             )
         try:
             device = torch.device(self.device)
             torch.empty(1, device=device)
         except (RuntimeError, AssertionError) as error:
             said = " ".join(str(error).split())[:120]
-            raise _check.fail(
-                "Torch", "device", self.device, f'a device that is there, such as "cpu" ({said})'
-            ) from error
+            raise _check.fail("Torch", "device", self.device, f'an available device, such as "cpu" ({said})') from error
         for rule in (phase.rule for phase in job.phases if phase.rule is not None):
             if rule.proximal:
                 raise FreewalkError(
                     f"torch: {type(rule).__name__} solves a problem at each node, which a module does not offer; "
-                    "take a rule that uses gradients"
+                    "use a rule that uses gradients"
                 )
             if rule.runs_on is None:
                 _try_on_tensors(rule)
@@ -91,7 +89,7 @@ class Torch(Runtime):
 
 
 def _try_on_tensors(rule: Rule) -> None:
-    """Call a rule's function on tensors: what is plain arithmetic for numbers alone must not fail at the first step."""
+    """Try a rule's function on tensors, so that arithmetic that only works on numbers fails before the run."""
     import torch
 
     vectors = [torch.full((2,), 0.5) for _ in ("x", *rule.carries, *rule.stores)]
@@ -102,5 +100,5 @@ def _try_on_tensors(rule: Rule) -> None:
     except Exception as error:
         raise FreewalkError(
             f"torch: update of {type(rule).__name__} fails on tensors ({type(error).__name__}: {error}), expected "
-            "arithmetic that is right for numbers and tensors alike; x**0.5 in place of math.sqrt(x), for example"
+            "arithmetic that works on numbers and tensors alike, for example x**0.5 instead of math.sqrt(x)"
         ) from error

@@ -1,4 +1,4 @@
-"""The learning half in PyTorch: it follows a path, measures at the marks and makes exchanges."""
+"""The learning half in PyTorch: it follows a path, measures at the marks and performs exchanges."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from freewalk.torch.gradients import Batched, Looped, batched, in_full_precision
 from freewalk.torch.layout import TYPES
 from freewalk.torch.objective import TorchObjective
 
-_WORTH_A_BATCH = 3  # so many rows are as quick one after the other
-_DRAWN = 2**20  # samples whose numbers are drawn ahead
+_WORTH_A_BATCH = 3  # up to this many rows, a loop is as fast
+_DRAWN = 2**20  # samples whose numbers are drawn in advance
 
 
 @dataclass(eq=False)
 class Held:
-    """The vectors of a state as tensors: its own arrays on a processor, copies elsewhere."""
+    """The vectors of a state as tensors: its own arrays on a CPU, copies on other devices."""
 
     state: State
     entered: int
@@ -63,7 +63,7 @@ class Held:
 
 
 class TorchLearner(Learner):
-    """The learning half: a module, and what computes its gradients and measures."""
+    """The learning half: a module, its gradients and its measures."""
 
     together = True
 
@@ -77,7 +77,7 @@ class TorchLearner(Learner):
         self.how = ""
 
     def along(self, state: State, passage: Passage) -> Learning:
-        """Get ready to learn along a passage."""
+        """Prepare to learn along a passage."""
         if self.held is None or not self.held.is_of(state):
             if self.held is not None and self.held.state is not state:
                 self.held.write()
@@ -89,7 +89,7 @@ class TorchLearner(Learner):
         return Learning(self, state, passage, self.held, passage.phase.rule)
 
     def _decide(self, state: State, row: torch.Tensor) -> None:
-        """Whether gradients are computed in one batch."""
+        """Decide whether gradients are computed in one batch."""
         rows = f"{state.rows:,} row{'s' * (state.rows != 1)}"
         if self.vectorize is False or (self.vectorize is None and state.rows <= _WORTH_A_BATCH):
             why = "so few are as quick" if self.vectorize is None else "as asked for"
@@ -107,8 +107,8 @@ class TorchLearner(Learner):
             raise FreewalkError(f"torch: {name} cannot be run in one batch, as vectorize=True asks: {found}")
         self.how = f"{rows}, one after the other: {found}"
         warnings.warn(
-            f"torch: {name} runs one row after the other, not all {state.rows:,} in one batch: {found}; if that is "
-            'fine, say so with runtime=fw.runtimes.Torch(vectorize=False), in a spec { kind = "Torch", vectorize = '
+            f"torch: {name} runs one row at a time, not all {state.rows:,} in one batch: {found}; to silence this "
+            'warning, use runtime=fw.runtimes.Torch(vectorize=False), in a spec { kind = "Torch", vectorize = '
             "false }",
             LoopWarning,
             stacklevel=entering.outside(),
@@ -127,7 +127,7 @@ class TorchLearner(Learner):
 
 
 class Learning(Course):
-    """A passage that is learned along."""
+    """Learning along a passage."""
 
     def __init__(self, learner: TorchLearner, state: State, passage: Passage, held: Held, rule: Rule) -> None:
         self.learner, self.job, self.objective = learner, learner.job, learner.objective
@@ -140,8 +140,8 @@ class Learning(Course):
             self.measures["exchanged"] = np.repeat(state.exchanged[:, None], passage.marks.size, axis=1)
 
     def do(self, stretch: Stretch, path: Path) -> None:
-        """Learn along a stretch; what is drawn for its visits is drawn ahead, in blocks of steps."""
-        with self.learner.looped.undisturbed():  # what is random in a module is drawn from seeds of ours
+        """Learn along a stretch; the draws for its visits are made in advance, in blocks of steps."""
+        with self.learner.looped.undisturbed():  # random modules draw from our seeds
             each = (stretch.last - stretch.first) * self.rule.local_steps * max(1, self.alone.batch)
             length, marks = max(1, _DRAWN // each), self.passage.marks
             for start in range(stretch.start, max(stretch.stop, stretch.start + 1), length):
@@ -154,7 +154,7 @@ class Learning(Course):
         exchange = self.passage.phase.exchange
         for now in range(block.start, block.stop + 1):
             for mark in np.flatnonzero(self.passage.marks == now):
-                if mark >= block.mark:  # the others were measured at the end of the block before
+                if mark >= block.mark:  # earlier marks were measured at the end of the previous block
                     self._measure(block, int(mark))
             if now < block.stop:
                 self._visit(block, draws, now)
@@ -173,7 +173,7 @@ class Learning(Course):
             self.alone.visit(draws, now, visits)
 
     def _in_turn(self, nodes: NDArray[np.int64]) -> bool:
-        """Whether rows have to take turns: tokens that share what is stored meet, or an optimizer forgets its state."""
+        """Whether rows must be processed in turn: tokens with shared storage meet, or an optimizer resets its state."""
         rule, tokens = self.rule, self.state.tokens
         if self.alone.stepper is not None and rule.local_steps > 1 and not (rule.carries or rule.stores):
             return True
@@ -192,7 +192,7 @@ class Learning(Course):
             apart = ((own - mean[:, None])[..., :trained].double() ** 2).sum(dim=2).mean(dim=1)
             self.measures["consensus"][walks, mark] = apart.cpu().numpy()
             rows = mean
-        self.learner.looped.generator.manual_seed(0)  # a dataset may draw too
+        self.learner.looped.generator.manual_seed(0)  # a dataset may draw random numbers too
         for name, values in self.learner.evaluation.of_rows(rows, self.learner.batch).items():
             self.measures[name][walks, mark] = values
         if "exchanged" in self.measures:
@@ -213,7 +213,7 @@ class Learning(Course):
 
 
 def reported_by(rule: Rule | None, held: Held, trained: int) -> torch.Tensor:
-    """By row: the models that a rule reports, with the buffers that belong to them."""
+    """The models that a rule reports, with their buffers, by row."""
     if rule is None or rule.reports == "x":
         return held.models
     reported = held.carried[list(rule.carries).index(rule.reports)]

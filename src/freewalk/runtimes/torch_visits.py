@@ -1,4 +1,4 @@
-"""Visits of rows to nodes in PyTorch: one after the other, or all of a step in one batch."""
+"""Visits of rows to nodes in PyTorch: one at a time, or all of a step in one batch."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from freewalk.torch.optimizer import Optimizer, Stepper
 if TYPE_CHECKING:
     from freewalk.runtimes.torch_learner import Held
 
-_FLAT = 2**16  # numbers of a gradient up to which its parts are put together: larger ones stay where they are
-_BLOCK = 2**18  # numbers that are updated at a time, so that what is in between stays small
-_VIEWS = 100_000  # tensors that are views of rows, kept because making them takes time
+_FLAT = 2**16  # gradients up to this size are concatenated; larger ones stay in parts
+_BLOCK = 2**18  # elements updated at a time, so that intermediate results stay small
+_VIEWS = 100_000  # views of rows that are kept, because creating them takes time
 
 
 class Draws:
-    """What is known before some steps are made: nodes, samples, and a seed for what else is random.
+    """What is known before some steps: nodes, samples, and seeds for other randomness.
 
     Attributes
     ----------
@@ -37,8 +37,8 @@ class Draws:
     nodes
         By step and row.
     numbers, counts
-        By step, row and local step: the numbers of the samples of a minibatch, and how many of them count; empty where
-        all samples of a node are taken.
+        By step, row and local step: the numbers of the samples of a minibatch, and how many of them count; empty if
+        all samples of a node are used.
     seeds
         By step, row and local step.
     """
@@ -58,11 +58,11 @@ class Draws:
         if alone.batch:
             single = bool(alone.rule.sampled)
             batches.compiled()(seed, first, block.start, path, objective.offsets, single, self.numbers, self.counts)
-            np.minimum(self.numbers, objective.count - 1, out=self.numbers)  # at a relay behind all nodes with data
+            np.minimum(self.numbers, objective.count - 1, out=self.numbers)  # for relays after the last node with data
         self.tensors: tuple[torch.Tensor, ...] | None = None
 
     def on(self, together: Together) -> tuple[torch.Tensor, ...]:
-        """By step and row, on a device: the nodes, the weights of their gradients, samples and their weights."""
+        """The nodes, the weights of their gradients, samples and their weights, by step and row, on a device."""
         if self.tensors is None:
             like, alone = together.alone.held.models, together.alone
             nodes = torch.as_tensor(self.nodes, device=like.device)
@@ -76,7 +76,7 @@ class Draws:
 
 
 class Alone:
-    """Visits one after the other."""
+    """Visits, one at a time."""
 
     def __init__(self, looped: Looped, held: Held, job: Job, passage: Passage, rule: Rule) -> None:
         self.looped, self.held, self.job, self.passage, self.rule = looped, held, job, passage, rule
@@ -87,7 +87,7 @@ class Alone:
         self.rates: list[float] = rule.rates(steps).tolist()
         names: Any = type(rule.numbers)
         self.numbers = names(*(float(np.dtype(job.precision).type(value)) for value in rule.numbers))
-        #: How many samples are drawn for an update; 0: all of them are taken.
+        #: The number of samples drawn for an update; 0: all samples are used.
         self.batch = 1 if rule.sampled else min(objective.batch or 0, int(objective.sizes.max()))
         self.stepper = Stepper(rule, looped.worker.parameters) if isinstance(rule, Optimizer) else None
         self.relays = frozenset(objective.relays)
@@ -112,9 +112,9 @@ class Alone:
             if node not in self.relays:
                 scale = float(self.objective.node_weights[node])
                 self._apply(visit, row, own, self._gradient(draws, place, row, node, local, scale))
-            elif rule.stores:  # a relay, which counts as a node whose loss is 0
+            elif rule.stores:  # a relay counts as a node whose loss is 0
                 self._apply(visit, row, own, None)
-            elif rule.carries:  # a relay, which leaves the model as it is
+            elif rule.carries:  # a relay leaves the model unchanged
                 self._apply(visit._replace(rate=0.0), row, own, None, keep=True)
 
     def rate(self, now: int) -> float:
@@ -122,7 +122,7 @@ class Alone:
         return self.rates[now - self.passage.start]
 
     def count(self, now: int, local: int) -> int:
-        """The number of updates since the rule began."""
+        """The number of updates since the rule started."""
         return (now - self.passage.began) * self.rule.local_steps + local
 
     def stored(self, row: int, node: int) -> torch.Tensor | None:
@@ -142,7 +142,7 @@ class Alone:
     def _gradient(
         self, draws: Draws, place: tuple[int, int], row: int, node: int, local: int, scale: float
     ) -> tuple[torch.Tensor, ...]:
-        """By parameter: the gradient of a row at one node."""
+        """The gradient of a row at one node, by parameter."""
         views, rule, layout = self.views(row), self.rule, self.objective.layout
         if rule.evaluates != "x":
             carried, own = list(rule.carries), self.stored(row, node)
@@ -159,7 +159,7 @@ class Alone:
         return self.looped.gradient(views, numbers, scale, draws.seeds[place[0]][place[1]][local])
 
     def _optimize(self, draws: Draws, place: tuple[int, int], row: int, node: int, rate: float, weight: float) -> None:
-        """The local steps of a torch optimizer, on the row itself."""
+        """The local steps of a PyTorch optimizer, on the row itself."""
         stepper: Any = self.stepper
         vectors = self.state_of(row, node)
         stepper.load(vectors)
@@ -171,11 +171,11 @@ class Alone:
         stepper.save(vectors)
 
     def state_of(self, row: int, node: int) -> torch.Tensor | None:
-        """Where the state of an optimizer lies: with the row, at the node, or nowhere."""
+        """The storage of an optimizer's state: with the row, at the node, or none."""
         return self.held.carried[:, row] if self.rule.carries else self.stored(row, node)
 
     def _apply(self, visit: Visit, row: int, own: Any, parts: Any, keep: bool = False) -> None:
-        """Update a row by the rule's function; without parts the gradient is 0, and `keep` leaves the model."""
+        """Update a row by the rule's function; without parts the gradient is 0; `keep` leaves the model unchanged."""
         trained = self.objective.trained
         vectors = [self.held.models[row, :trained], *(vector[row, :trained] for vector in self.held.carried)]
         vectors += [] if own is None else [vector[:trained] for vector in own]
@@ -184,7 +184,7 @@ class Alone:
                 self.update(visit, vectors, torch.zeros_like(vectors[0]), keep)
             elif trained <= _FLAT:
                 self.update(visit, vectors, torch.cat([part.reshape(-1) for part in parts]), keep)
-            else:  # part by part and block by block: no more than one gradient is in memory beside the model
+            else:  # part by part and block by block: at most one gradient is in memory besides the model
                 start = 0
                 for part in parts:
                     flat = part.reshape(-1)
@@ -195,7 +195,7 @@ class Alone:
                     start += flat.numel()
 
     def update(self, visit: Visit, vectors: list[torch.Tensor], gradient: torch.Tensor, keep: Any) -> None:
-        """Write what the rule's function makes of some vectors; `keep` leaves the model, or some rows of it."""
+        """Apply the rule's function to vectors in place; `keep` leaves the model, or some of its rows, as is."""
         result = self.rule.update(visit, self.numbers, vectors[0], gradient, *vectors[1:])
         values = list(result) if len(vectors) > 1 else [result]
         swapped = [any(value is other for other in vectors) for value in values]
@@ -228,7 +228,7 @@ class Together:
         keepers = torch.arange(block.first, block.last, device=at.device)
         keepers = keepers // held.state.tokens if rule.shared else keepers
         rate: Any = alone.rate(now)
-        keep: Any = False  # or the rows that a relay leaves as they are
+        keep: Any = False  # or the rows that a relay leaves unchanged
         if self.relays is not None and not rule.stores:
             keep = self.relays[at][:, None]
             rate = rate * (~keep).to(weight.dtype)
@@ -255,7 +255,7 @@ class Together:
                     held.stored[keepers, at, index, :trained] = vector
 
     def _optimize(self, draws: Draws, place: int, gradient: torch.Tensor, rate: float) -> None:
-        """One step of a torch optimizer for each row, whose gradients are there already."""
+        """One step of a PyTorch optimizer for each row, with gradients already computed."""
         alone, layout, stepper = self.alone, self.alone.objective.layout, self.alone.stepper
         if stepper is None:
             return

@@ -1,4 +1,4 @@
-"""One visit of a token to a node, in Python and NumPy: as `reference` makes it, and a peer on its own data."""
+"""One visit of a token to a node, in Python and NumPy, for the runtime `reference` and for peers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Occasion(NamedTuple):
     Attributes
     ----------
     seed, walk, step
-        The key of the draws.
+        The key of the random draws.
     rate
         The step size γ.
     began
@@ -34,7 +34,7 @@ class Occasion(NamedTuple):
     weight
         1 / (n · target) of the node.
     visits
-        The visits of this token to this node, this one counted; 0 unless the rule asks for them.
+        The visits of this token to this node, including this one; 0 unless the rule needs them.
     """
 
     seed: int
@@ -57,11 +57,11 @@ def visit(rule: Rule, numbers: Any, share: Share, vectors: Vectors, occasion: Oc
     numbers
         Its parameters, `numbers_of(rule, precision)`.
     share
-        What the node knows of the objective.
+        The node's share of the objective.
     vectors
         The model "x", what is carried and what is stored, by name and in this order.
     occasion
-        When it is.
+        The occasion of the visit.
     apply
         How the rule's function is called: `by_coordinate`, or `at_once`.
     """
@@ -74,9 +74,9 @@ def visit(rule: Rule, numbers: Any, share: Share, vectors: Vectors, occasion: Oc
         if not relay or rule.proximal:
             gradient = _gradient(rule, numbers, now, share, vectors, occasion, local)
             apply(rule, numbers, now, every, gradient, relay)
-        elif rule.stores:  # it counts as a node whose loss is 0
+        elif rule.stores:  # a relay counts as a node whose loss is 0
             apply(rule, numbers, now, every, np.zeros(every[0].size), relay)
-        else:  # it leaves the model as it is
+        else:  # a relay leaves the model unchanged
             model = every[0].copy()
             apply(rule, numbers, now._replace(rate=0.0), every, np.zeros(every[0].size), relay)
             every[0][...] = model
@@ -91,7 +91,7 @@ def numbers_of(rule: Rule, precision: str) -> Any:
 def _gradient(
     rule: Rule, numbers: Any, now: Visit, share: Share, vectors: Vectors, occasion: Occasion, local: int
 ) -> NDArray[np.float64]:
-    """What the rule asks of the node: a gradient, or the solution of its own problem near a point."""
+    """What the rule requests from the node: a gradient, or the solution of its local problem near a point."""
     with np.errstate(all="ignore"):
         if rule.proximal:
             point, penalty = rule.point(now, numbers, *vectors.values())
@@ -101,13 +101,13 @@ def _gradient(
             key = (occasion.seed, rng.SAMPLE, occasion.walk, occasion.step, local)
             draw = rng.word(*(np.uint64(number) for number in key))
             return share.gradient(at, int(rng.pick(draw, np.uint64(share.samples))))
-        if share.objective.batch is None:  # only what samples needs an objective that can
+        if share.objective.batch is None:  # only sampling rules need an objective with samples
             return share.gradient(at)
         return share.gradient(at, _batch(share, occasion, local))
 
 
 def _batch(share: Share, occasion: Occasion, local: int) -> NDArray[np.int64]:
-    """The samples of a minibatch: all of the node where it has no more."""
+    """The samples of a minibatch; all samples if the node has no more."""
     size = share.samples
     chosen = np.arange(min(size, share.objective.batch or size))
     if chosen.size < size:
@@ -125,7 +125,7 @@ def by_coordinate(
         try:
             with np.errstate(all="ignore"):
                 result = rule.update(now, numbers, x, float(gradient[j]), *others)
-        except ArithmeticError:  # plain Python raises where compiled code goes on with what is not finite
+        except ArithmeticError:  # Python raises where compiled code continues with values that are not finite
             lost = others if relay else [np.nan] * len(others)
             result = (np.nan, *lost) if others else np.nan
         for vector, number in zip(vectors, result if len(vectors) > 1 else (result,), strict=True):
@@ -135,7 +135,7 @@ def by_coordinate(
 def at_once(
     rule: Rule, numbers: Any, now: Visit, vectors: list[NDArray[Any]], gradient: NDArray[Any], relay: bool
 ) -> None:
-    """Update whole vectors: what a rule's function gives is the same, but for a rounding."""
+    """Update whole vectors; the result is the same except for rounding."""
     with np.errstate(all="ignore"):
         result = rule.update(now, numbers, vectors[0], gradient, *vectors[1:])
     values = [np.array(value) for value in (result if len(vectors) > 1 else (result,))]

@@ -1,4 +1,4 @@
-"""Real models: any `torch.nn.Module`, any loss, any optimizer, on data that are spread over the nodes.
+"""PyTorch models: any `torch.nn.Module`, loss and optimizer, on data distributed over the nodes.
 
 Needs the extra `torch`: pip install "freewalk[torch]". Nothing else in freewalk imports PyTorch.
 """

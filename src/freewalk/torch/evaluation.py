@@ -1,4 +1,4 @@
-"""What is measured of a model: its loss over the nodes, and its loss and metrics on a test set."""
+"""Measures of a model: its loss over the nodes, and its loss and metrics on a test set."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 512  # samples in one call of the module
 _ROWS = 64  # rows in one call of the module
-_SUBSET = 17  # the purpose of the draws that choose a subset
+_SUBSET = 17  # the purpose of the random draws that choose a subset
 
 
 def chosen(sizes: NDArray[np.int64], most: int) -> list[NDArray[np.int64]]:
-    """By node: the numbers of the samples that are measured, all or a fixed subset of about `most` in all.
+    """For each node, the numbers of the samples to measure: all, or a fixed subset of about `most` in total.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def chosen(sizes: NDArray[np.int64], most: int) -> list[NDArray[np.int64]]:
 
 
 class Evaluation:
-    """Measures rows of models, in one batch where the module allows it."""
+    """Measures rows of models, in one batch if the module allows it."""
 
     def __init__(self, objective: TorchObjective, dtype: torch.dtype, device: torch.device) -> None:
         self.objective, self.device = objective, device
@@ -62,7 +62,7 @@ class Evaluation:
 
     @contextmanager
     def released(self) -> Iterator[Evaluation]:
-        """For one use: the model is not kept."""
+        """For a single use: the model is released afterwards."""
         try:
             yield self
         finally:
@@ -82,7 +82,7 @@ class Evaluation:
             return found | {n: _value(metric, outputs, targets, well) for n, metric in objective.metrics.items()}
 
     def losses(self, row: torch.Tensor) -> NDArray[np.float64]:
-        """The loss of one model by node, on the samples that are measured; 0 at a relay."""
+        """The loss of one model at each node, on the measured samples; 0 at a relay."""
         with torch.no_grad():
             self.worker.point(self.objective.layout.views(row))
             outputs, targets = self._outputs(self.samples, self.numbers)
@@ -114,9 +114,9 @@ class Evaluation:
         return {name: np.concatenate([part[name] for part in parts]) for name in self.objective.measures}
 
     def why_not(self, row: torch.Tensor, batch: Batched) -> str | None:
-        """Why the losses of all nodes cannot be computed in one batch; None where they can.
+        """Why the losses of all nodes cannot be computed in one batch; None if they can.
 
-        Gradients are tried at a few nodes only, and those may all be of one kind, such as one class.
+        Gradients are tried only at a few nodes, which may all be alike, for example of one class.
         """
         try:
             found = self._of_some(row[None], batch)["loss"][0]
@@ -161,7 +161,7 @@ class Evaluation:
 
 
 def _value(metric: Metric, outputs: Any, targets: Any, well: bool) -> float:
-    """A metric of one model; where its loss is not finite, one that objects to that is NaN: the model has diverged."""
+    """A metric of one model; NaN if the metric fails because the model has diverged (its loss is not finite)."""
     try:
         return float(metric(outputs, targets))
     except Exception:

@@ -16,7 +16,7 @@ check = Checks(ProblemError)
 
 
 def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The share of samples whose largest output is that of their class; of one output, whether its sign is right.
+    """The fraction of samples whose largest output is that of their class; for one output, whose sign is right.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def checked_loss(who: str, loss: Any) -> Loss:
-    """A function of outputs and targets, or the one of that name in `torch.nn.functional`."""
+    """A function of outputs and targets, given directly or by its name in `torch.nn.functional`."""
     if isinstance(loss, str):
         known = [
             name for name in vars(torch.nn.functional) if name.endswith(("_loss", "cross_entropy", "_with_logits"))
@@ -38,17 +38,17 @@ def checked_loss(who: str, loss: Any) -> Loss:
         found: Loss = getattr(torch.nn.functional, loss)
         return found
     if not callable(loss):
-        raise check.fail(who, "loss", loss, "a function loss(outputs, targets), or the name of one of torch")
+        raise check.fail(who, "loss", loss, "a function loss(outputs, targets), or the name of a PyTorch function")
     return loss  # type: ignore[no-any-return]
 
 
 def name_of(loss: Any) -> str:
-    """What a loss is called, the same in every process: a module with its options, a function by its name."""
+    """The name of a loss, the same in every process: a module with its options, or a function name."""
     return repr(loss) if isinstance(loss, torch.nn.Module) else getattr(loss, "__qualname__", type(loss).__qualname__)
 
 
 def checked_metrics(who: str, metrics: Mapping[str, Metric] | None, targets: Any) -> dict[str, Metric]:
-    """Metrics by name; None: the accuracy where targets are classes."""
+    """Metrics by name; None: accuracy, if the targets are classes."""
     if metrics is None:
         whole = isinstance(targets, torch.Tensor) and not (targets.is_floating_point() or targets.is_complex())
         classes = whole and targets.ndim == 1

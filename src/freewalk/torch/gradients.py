@@ -1,4 +1,4 @@
-"""Gradients of a module: of one row after the other, or of many rows in one batch."""
+"""Gradients of a module: one row at a time, or many rows in one batch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from freewalk.torch.samples import Samples
 if TYPE_CHECKING:
     from freewalk.torch.objective import TorchObjective
 
-SAME = 1e-3  # relative difference of gradients or losses that are the same but for rounding
+SAME = 1e-3  # relative difference up to which gradients or losses are equal except for rounding
 NO_MEAN = "its loss at a node is not the mean of the losses of single samples"
-_PROBED = 4  # nodes on which a batch is compared with a loop
+_PROBED = 4  # nodes at which a batch is compared with a loop
 
 
 class Looped:
-    """The gradient of one row at one node: whatever the module is and the dataset gives."""
+    """The gradient of one row at one node, for any module and dataset."""
 
     def __init__(self, objective: TorchObjective, dtype: torch.dtype, device: torch.device) -> None:
         self.objective = objective
@@ -37,7 +37,7 @@ class Looped:
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """Leave torch's own generator as it was, whatever is drawn from seeds meanwhile."""
+        """Restore torch's own generator at the end of the block."""
         state = self.generator.get_state()
         try:
             yield
@@ -47,9 +47,9 @@ class Looped:
     def gradient(
         self, views: Sequence[torch.Tensor], numbers: Sequence[int] | torch.Tensor, scale: float, seed: int
     ) -> tuple[torch.Tensor, ...]:
-        """By parameter: the gradient of `scale` times the loss of some samples; what is random is drawn from a seed.
+        """The gradient of `scale` times the loss of some samples, by parameter; randomness comes from a seed.
 
-        `views` are those of the parameters and buffers; buffers that change are changed in place.
+        `views` are views of the parameters and buffers; buffers are changed in place.
         """
         self.worker.point(views)
         self.generator.manual_seed(seed)
@@ -66,10 +66,10 @@ class Looped:
 
 
 class Batched:
-    """The gradients of many rows, each at a node of its own, in one call.
+    """The gradients of many rows, each at its own node, in one call.
 
-    The function is traced once for each shape, so that a call costs what its operations do. Nodes with fewer samples
-    than others are filled up with samples of weight 0.
+    The function is traced once per shape, so that a call has no Python overhead. Nodes with fewer samples than others
+    are padded with samples of weight 0.
     """
 
     def __init__(self, looped: Looped) -> None:
@@ -80,7 +80,7 @@ class Batched:
         self.traced: dict[Any, Callable[..., torch.Tensor]] = {}
 
     def gradients(self, rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """Rows × trained: the gradients of Σ weights · losses of the samples with these numbers (rows × samples)."""
+        """The gradients (rows × trained) of Σ weights · losses over the samples with these numbers (rows × samples)."""
         key = tuple(rows.shape), tuple(numbers.shape)
         if key not in self.traced:
             self.traced[key] = _captured(_traced(self._gradients, rows, numbers, weights), rows, numbers, weights)
@@ -115,23 +115,23 @@ class Batched:
 def _traced(
     function: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor], *arguments: torch.Tensor
 ) -> Callable[..., torch.Tensor]:
-    """The operations of a function on tensors of these shapes; the function itself where they cannot be had."""
+    """A function traced for tensors of these shapes; the function itself if it cannot be traced."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     def plain(rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        return function(rows, numbers, weights)  # the tracer counts the arguments of a method wrongly
+        return function(rows, numbers, weights)  # the tracer miscounts the arguments of a method
 
     try:
         graph = make_fx(plain)(*arguments)
         graph.graph.eliminate_dead_code()
         graph.recompile()
         return graph  # type: ignore[no-any-return]
-    except Exception:  # it is traced for speed alone
+    except Exception:  # tracing is for speed only
         return function
 
 
 def _captured(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> Callable[..., torch.Tensor]:
-    """On a CUDA device, a function as one graph of kernels, launched at once; elsewhere the function itself.
+    """On a CUDA device, a function captured as one CUDA graph; on other devices, the function itself.
 
     The result is overwritten by the next call.
     """
@@ -141,14 +141,14 @@ def _captured(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -
     try:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # libraries choose their kernels, and allocate, before anything is captured
+        with torch.cuda.stream(stream):  # libraries choose kernels and allocate memory before the capture
             for _ in range(3):
                 function(*places)
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             result = function(*places)
-    except Exception:  # it is captured for speed alone
+    except Exception:  # capturing is for speed only
         torch.cuda.synchronize()
         return function
 
@@ -163,7 +163,7 @@ def _captured(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -
 
 @contextmanager
 def in_full_precision(device: torch.device) -> Iterator[None]:
-    """Compute without the shortened numbers that convolutions use on some cards: for comparisons."""
+    """Disable the reduced precision (TF32) that convolutions use on some GPUs, for comparisons."""
     if device.type != "cuda":
         yield
         return
@@ -172,12 +172,12 @@ def in_full_precision(device: torch.device) -> Iterator[None]:
 
 
 def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
-    """What computes gradients in one batch, or why that cannot be: it is tried on a few nodes.
+    """An object that computes gradients in one batch, or the reason why it cannot; tried at a few nodes.
 
     Parameters
     ----------
     looped
-        What computes the same one after the other.
+        Computes the same gradients one at a time.
     row
         A model to try it with.
     """
@@ -211,7 +211,7 @@ def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
 
 
 def why_not(error: Exception) -> str:
-    """What an error says about a module that cannot be run in one batch."""
+    """The reason in an error why a module cannot run in one batch."""
     words = " ".join(str(error).split())
     if "randomness" in words:
         return "it draws random numbers while it learns, as dropout does"
@@ -219,7 +219,7 @@ def why_not(error: Exception) -> str:
 
 
 def _unequal(sizes: NDArray[np.int64]) -> list[int]:
-    """A few nodes with data whose sizes differ, where they do."""
+    """A few nodes with data, of different sizes if possible."""
     owning = np.flatnonzero(sizes)
     order = owning[np.argsort(sizes[owning], kind="stable")]
     return [int(node) for node in order[np.unique(np.linspace(0, order.size - 1, _PROBED).astype(int))]]
@@ -230,22 +230,22 @@ def _numbers(objective: TorchObjective, node: int) -> torch.Tensor:
 
 
 class Full:
-    """All samples of nodes, as rows of one length, on a device."""
+    """All samples of nodes, as rows of equal length, on a device."""
 
     def __init__(self, objective: TorchObjective, like: torch.Tensor) -> None:
         self.sizes, self.most = objective.sizes, int(objective.sizes.max())
         device = like.device
         self.counts = torch.as_tensor(objective.sizes.copy(), device=device)[:, None]
-        first = np.minimum(objective.offsets[:-1], objective.count - 1)  # of a relay behind all nodes with data
+        first = np.minimum(objective.offsets[:-1], objective.count - 1)  # for relays after the last node with data
         self.first = torch.as_tensor(first, device=device)[:, None]
         shares = objective.node_weights / np.maximum(objective.sizes, 1)
         self.shares = torch.as_tensor(shares, dtype=like.dtype, device=device)[:, None]
         self.places = torch.arange(self.most, device=device)[None]
 
     def of(self, nodes: NDArray[np.int64], at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The samples of some nodes, and their weights in the loss of the node; 0 where rows are filled up.
+        """The samples of some nodes, and their weights in the loss of the node; 0 for padding.
 
-        Lengths are powers of two, or the most samples that a node has: a function is traced for each of them.
+        Lengths are powers of two, or the size of the largest node, because a function is traced for each length.
         """
         longest = int(self.sizes[nodes].max())
         places = self.places[:, : min(1 << max(longest - 1, 0).bit_length(), self.most)]

@@ -1,4 +1,4 @@
-"""How important nodes are, estimated at a model: where no closed form says so."""
+"""The importance of nodes, estimated at a model, for objectives without a closed form."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from freewalk.torch.objective import TorchObjective
 
 KINDS = ("smoothness", "gradient", "size")
-_PER_PRODUCT = 2  # gradients that a product with the Hessian costs: one forwards, one backwards through it
+_PER_PRODUCT = 2  # gradients that a Hessian-vector product costs: one forward, one backward through it
 _SEED = 11
-_ROUNDING = 1e-6  # of the largest eigenvalue: what is left of a vector is none
+_ROUNDING = 1e-6  # relative to the largest eigenvalue: a shorter remainder is rounding
 check = Checks(ProblemError)
 
 
 @dataclass(frozen=True)
 class Importance:
-    """One number per node, how it was found, and what that cost.
+    """The importance of each node, how it was estimated, and the cost.
 
     Attributes
     ----------
     kind
         "smoothness", "gradient", "size" or "given".
     values
-        By node, all positive; a relay has the smallest of the others.
+        One positive number per node; a relay has the smallest value of the others.
     gradients
-        How many gradients of single nodes it took; a product with a Hessian counts as two.
+        The number of single-node gradients it took; a Hessian-vector product counts as two.
     """
 
     kind: str
@@ -53,17 +53,17 @@ def estimate(
     Parameters
     ----------
     objective
-        Whose nodes.
+        The objective.
     kind
         "smoothness": the largest absolute eigenvalue of the Hessian of f_v, by Lanczos iteration; "gradient": ‖∇f_v‖;
         "size": the number of samples.
     row
         The model.
     tolerance
-        The Lanczos iteration stops where an eigenvalue is known to be within this share of what it has found; that is
-        usually far nearer, and nearly always the largest one.
+        The Lanczos iteration stops when an eigenvalue is guaranteed to be within this relative distance of the
+        estimate, which is usually much closer, and nearly always is the largest one.
     most
-        The most steps of it for each node.
+        The maximum number of Lanczos steps per node.
 
     Raises
     ------
@@ -78,8 +78,8 @@ def estimate(
         values = objective.sizes.astype(np.float64)
     else:
         looped = Looped(objective, row.dtype, torch.device("cpu"))
-        looped.worker.module.eval()  # dropout and batches would make it noisy
-        # Attention has faster kernels, which cannot be differentiated twice.
+        looped.worker.module.eval()  # dropout and batch norm would make it noisy
+        # The faster attention kernels cannot be differentiated twice.
         with looped.undisturbed(), sdpa_kernel(SDPBackend.MATH):
             for node in owning:
                 try:
@@ -91,24 +91,24 @@ def estimate(
                 except Exception as error:
                     said = " ".join(str(error).split())[:200]
                     raise ProblemError(
-                        f"estimate: {kind} at node {node} cannot be computed ({type(error).__name__}: {said}); look at "
-                        'the module and the data, or take importance="size" or one number per node'
+                        f"estimate: {kind} at node {node} cannot be computed ({type(error).__name__}: {said}); check "
+                        'the module and the data, or use importance="size" or one number per node'
                     ) from error
                 cost += spent
     found = values[owning]
     if not np.isfinite(found).all() or not (found > 0).any():
         bad = int(owning[int(np.argmin(np.isfinite(found)))])
         raise ProblemError(
-            f"estimate: {kind} at node {bad} is {values[bad]}, expected finite numbers that are not all 0; give "
-            "importance= one number per node, or estimate it at another model"
+            f"estimate: {kind} at node {bad} is {values[bad]}, expected finite numbers that are not all 0; pass "
+            "one number per node as importance=, or estimate it at another model"
         )
     smallest = found[found > 0].min()
-    values[values <= 0] = smallest  # a node without data, or one where the model is perfect: never left out altogether
+    values[values <= 0] = smallest  # a node without data or with zero loss is never left out altogether
     return Importance(kind, read_only(values), cost)
 
 
 def _loss_at(looped: Looped, row: torch.Tensor, node: int) -> torch.Tensor:
-    """f_v as a tensor that can be differentiated by the worker's parameters."""
+    """f_v as a tensor that can be differentiated with respect to the worker's parameters."""
     objective = looped.objective
     looped.worker.point(objective.layout.views(row))
     first, last = int(objective.offsets[node]), int(objective.offsets[node + 1])
@@ -124,7 +124,7 @@ def _gradient_norm(looped: Looped, row: torch.Tensor, node: int) -> float:
 
 
 def _curvature(looped: Looped, row: torch.Tensor, node: int, tolerance: float, most: int) -> tuple[float, int]:
-    """The largest absolute eigenvalue of the Hessian at a node, and how many gradients it took."""
+    """The largest absolute eigenvalue of the Hessian at a node, and the number of gradients it took."""
     parameters = looped.worker.parameters
     loss = _loss_at(looped, row, node)
     slopes = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True, materialize_grads=True)
@@ -151,7 +151,7 @@ def _curvature(looped: Looped, row: torch.Tensor, node: int, tolerance: float, m
         norm = beside[-1] if beside else 0.0
         rest = [new - along * one - norm * other for new, one, other in zip(product, vector, last, strict=True)]
         norm = _norm(rest)
-        # An eigenvalue is no further away than this; of the vectors seen so far, the last has the least part in it.
+        # An eigenvalue is within this bound: the component of its vector along the last Lanczos vector.
         if norm * abs(float(vectors[-1, place])) <= max(tolerance, _ROUNDING) * now:
             break
         last, vector = vector, [part / norm for part in rest]

@@ -1,4 +1,4 @@
-"""A module as one row of numbers: where each of its parameters and buffers lies in it."""
+"""A module as one row of numbers: the positions of its parameters and buffers."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ TYPES = {"float64": torch.float64, "float32": torch.float32}
 
 @dataclass(frozen=True)
 class Layout:
-    """The order of what travels: the parameters that are trained, then the buffers.
+    """The order of what is sent: the trained parameters, then the buffers.
 
-    Parameters with `requires_grad=False` and buffers that are not in the state_dict are the same everywhere, so they do
-    not travel. Buffers of whole numbers, such as the count of batches in a batch norm, travel as real ones.
+    Parameters with `requires_grad=False` and buffers that are not in the state_dict are the same everywhere and are not
+    sent. Integer buffers, such as the batch count of a batch norm, are sent as floats.
     """
 
     parameters: tuple[str, ...]
     buffers: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
-    whole: tuple[str, ...]  # those of the buffers that hold whole numbers
+    whole: tuple[str, ...]  # the integer buffers
 
     @classmethod
     def of(cls, who: str, module: Any) -> Layout:
@@ -39,14 +39,14 @@ class Layout:
         Raises
         ------
         ProblemError
-            If it is none, or has nothing to train.
+            If it is not a module, or has no trainable parameter.
         """
         check.instance(who, "module", module, torch.nn.Module, "a torch.nn.Module")
         trained = {name: part for name, part in module.named_parameters() if part.requires_grad}
         everything = (*module.named_parameters(), *module.named_buffers())
         lazy = [name for name, part in everything if torch.nn.parameter.is_lazy(part)]
         if lazy:
-            raise ProblemError(f"{who}: {lazy[0]} has no shape yet, expected a module that has seen an input; call it")
+            raise ProblemError(f"{who}: {lazy[0]} has no shape yet, expected an initialized module; call it once")
         if not trained:
             raise ProblemError(f"{who}: {type(module).__name__} has no parameter to train")
         kept = module.state_dict(keep_vars=True)
@@ -67,26 +67,26 @@ class Layout:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What travels, by name."""
+        """The names of the parameters and buffers that are sent."""
         return self.parameters + self.buffers
 
     @cached_property
     def ends(self) -> list[int]:
-        """Where each of them ends in a row."""
+        """The end of each of them in a row."""
         return [int(end) for end in np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in self.shapes])]
 
     @property
     def trained(self) -> int:
-        """How many numbers are trained: the first of a row."""
+        """The number of trained parameters, which come first in a row."""
         return self.ends[len(self.parameters) - 1]
 
     @property
     def size(self) -> int:
-        """How many numbers travel."""
+        """The length of a row."""
         return self.ends[-1]
 
     def views(self, rows: torch.Tensor, count: int | None = None) -> list[torch.Tensor]:
-        """The first `count` tensors (all, if None) that lie in a row, or in each of some rows; nothing is copied."""
+        """Views of the first `count` tensors (default: all) of a row, or of each of several rows."""
         ends, before = self.ends[:count], rows.shape[:-1]
         starts = [0, *ends[:-1]]
         return [
@@ -107,13 +107,13 @@ class Layout:
                 values.reshape(-1).double(), torch.as_tensor(row[start:end]).double()
             ):
                 raise ProblemError(
-                    f"model: the buffer {name} holds whole numbers that {dtype} cannot hold, as which it travels; "
-                    "register it with persistent=False if it never changes, or take a module.double()"
+                    f"model: the buffer {name} holds integers that cannot be sent as {dtype}; register it with "
+                    "persistent=False if it never changes, or use module.double()"
                 )
         return row
 
     def named(self, row: NDArray[np.floating[Any]]) -> dict[str, NDArray[Any]]:
-        """The arrays that lie in a row, by name; those of real numbers are views."""
+        """The arrays of a row, by name; those of floats are views."""
         parts = {}
         for name, start, end, shape in zip(self.names, [0, *self.ends[:-1]], self.ends, self.shapes, strict=True):
             values = row[start:end].reshape(shape)
@@ -122,12 +122,12 @@ class Layout:
 
 
 class Worker:
-    """A copy of a module whose parameters and buffers are views of whatever row it works on."""
+    """A copy of a module whose parameters and buffers are views of the row that it works on."""
 
     def __init__(self, module: Any, layout: Layout, dtype: torch.dtype, device: torch.device) -> None:
         self.layout, self.dtype, self.device = layout, dtype, device
         travelling = set(layout.names)
-        memo: dict[int, Any] = {}  # what travels is not copied: it will be pointed to
+        memo: dict[int, Any] = {}  # parameters and buffers that are sent are not copied: they will be views
         for name, part in module.named_parameters():
             if name in travelling:
                 memo[id(part)] = torch.nn.Parameter(torch.empty(0, dtype=dtype, device=device))
@@ -145,7 +145,7 @@ class Worker:
         found = dict(self.module.named_parameters())
         self.parameters = [found[name] for name in layout.parameters]
         places = {id(part): layout.buffers.index(name) for name, part in module.named_buffers() if name in travelling}
-        self._buffers: list[list[tuple[Any, str]]] = [[] for _ in layout.buffers]  # several where modules share one
+        self._buffers: list[list[tuple[Any, str]]] = [[] for _ in layout.buffers]  # several if modules share one
         for name, part in module.named_buffers(remove_duplicate=False):
             if id(part) in places:
                 path, _, key = name.rpartition(".")
@@ -164,7 +164,7 @@ class Worker:
         for parameter, view in zip(self.parameters, views, strict=False):
             parameter.data = view
         if self._buffers:
-            # Detached: where a module computes one with a gradient, the row must not get into its graph.
+            # Detached: if a module computes a buffer with a gradient, the row must not become part of its graph.
             self._pointed = [view.detach() for view in views[len(self.parameters) :]]
             for place, own in self._whole.items():
                 self._pointed[place] = own.copy_(self._pointed[place].round())
@@ -173,7 +173,7 @@ class Worker:
                     owner._buffers[key] = view
 
     def leave(self, views: Sequence[torch.Tensor]) -> None:
-        """Write what is no view back to the row."""
+        """Write tensors that are no longer views back to the row."""
         rest = views[len(self.parameters) :]
         for place, owners in enumerate(self._buffers):
             view = self._pointed[place]
@@ -182,7 +182,7 @@ class Worker:
                 rest[place].copy_(values.detach())
 
     def release(self) -> None:
-        """Work on nothing: whoever keeps a worker need not keep its last model."""
+        """Release the current row, so that keeping a worker does not keep its last model."""
         for parameter in self.parameters:
             parameter.data = torch.empty(0, dtype=self.dtype, device=self.device)
         for owners in self._buffers:
@@ -191,7 +191,7 @@ class Worker:
         self._pointed = []
 
     def changed(self, module: Any) -> str | None:
-        """The name of something that does not travel and is not as in the module; None where all of it is."""
+        """The name of a tensor that is not sent and differs from the module's; None if there is none."""
         travelling = set(self.layout.names)
         here: dict[str, Any] = dict((*self.module.named_parameters(), *self.module.named_buffers()))
         for name, part in (*module.named_parameters(), *module.named_buffers()):
@@ -209,7 +209,7 @@ class Worker:
 
 
 def redrawn(module: Any, layout: Layout, model: NDArray[np.floating[Any]], seed: int) -> NDArray[np.floating[Any]]:
-    """A model in which the parameters of a module are drawn by its layers, from a seed; the rest is as it was."""
+    """A model whose parameters are redrawn by the layers of a module, from a seed; the rest is unchanged."""
     row = torch.as_tensor(model)
     worker, views = Worker(module, layout, row.dtype, torch.device("cpu")), layout.views(row)
     worker.point(views)
@@ -223,6 +223,6 @@ def redrawn(module: Any, layout: Layout, model: NDArray[np.floating[Any]], seed:
 
 
 def reset_of(part: Any) -> Callable[[], None] | None:
-    """What draws the parameters of a layer, if it has something."""
+    """The function that draws the parameters of a layer, if it has one."""
     found = (getattr(part, name, None) for name in ("reset_parameters", "_reset_parameters"))
     return next((reset for reset in found if callable(reset)), None)

@@ -1,4 +1,4 @@
-"""Small modules to begin with: what studies and specs name."""
+"""Small modules for studies and specs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def softmax(inputs: int, outputs: int, seed: int = 0) -> nn.Module:
 
 
 def perceptron(inputs: int, outputs: int, hidden: Sequence[int] = (32,), seed: int = 0) -> nn.Module:
-    """A multilayer perceptron with hidden layers of these widths, each followed by a rectifier.
+    """A multilayer perceptron with hidden layers of these widths, each followed by a ReLU.
 
     Examples
     --------
@@ -48,9 +48,9 @@ def perceptron(inputs: int, outputs: int, hidden: Sequence[int] = (32,), seed: i
 def convolutional(
     shape: Sequence[int], outputs: int, channels: Sequence[int] = (8, 16), dropout: float = 0.0, seed: int = 0
 ) -> nn.Module:
-    """A convolutional network for pictures of a shape (channels, height, width): 3 × 3 filters, halved after each.
+    """A convolutional network for images of shape (channels, height, width): 3 × 3 filters, each followed by pooling.
 
-    Inputs may be flat: they are given their shape.
+    Inputs may be flat: they are reshaped.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def _sizes(who: str, inputs: int, outputs: int) -> tuple[int, int]:
 
 
 class seeded:
-    """Draw parameters from a seed, and leave torch's own generator as it was."""
+    """Draw parameters from a seed, and restore torch's own generator."""
 
     def __init__(self, seed: int) -> None:
         self.seed, self.fork = check.seed("model", seed), torch.random.fork_rng(devices=[])

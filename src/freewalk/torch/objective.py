@@ -1,4 +1,4 @@
-"""Any module, any loss and one dataset per node, as what a walk minimises."""
+"""An objective made of any PyTorch module, any loss and one dataset per node."""
 
 from __future__ import annotations
 
@@ -32,55 +32,55 @@ _CPU = torch.device("cpu")
 
 
 class TorchObjective(Objective):
-    """f(x) = (1/n) Σ_v c_v · loss(module(inputs of v), targets of v), where x are the parameters of a torch module.
+    """f(x) = (1/n) Σ_v c_v · loss(module(inputs of v), targets of v), where x are the parameters of a PyTorch module.
 
-    The module and the datasets stay as they are: walks work on copies of the parameters. What travels are the
-    parameters that are trained (`requires_grad`) and the buffers of the state_dict, such as the statistics of a batch
-    norm: a visit changes them by the node's own data, exchanges average them, and messages include them.
+    The module and the datasets are not modified: walks work on copies of the parameters. A model consists of the
+    trained parameters (`requires_grad`) and the buffers of the state_dict, such as the statistics of a batch norm:
+    visits update them from the node's own data, exchanges average them, and messages contain them.
 
     Parameters
     ----------
     module
-        Any `torch.nn.Module`. First models are its parameters as they are, for every walk and every design, unless
+        Any `torch.nn.Module`. Its current parameters are the initial model of every walk and every design, unless
         `redraw` is set.
     loss
-        A function loss(outputs, targets) → a scalar tensor, usually a mean over samples: a function or module of torch,
-        one of your own, or the name of one in `torch.nn.functional`, such as "cross_entropy".
+        A function loss(outputs, targets) that returns a scalar tensor, usually a mean over samples: a function or
+        module of PyTorch, your own function, or the name of one in `torch.nn.functional`, such as "cross_entropy".
     datasets
         One dataset per node: a pair (inputs, targets) of arrays or tensors, a `TensorDataset`, a `freewalk.data`
-        dataset, or any dataset of pairs that has a length, whose samples are then fetched when they are needed. None,
-        or one without samples, is a node without data, which must be named in `relays`.
+        dataset, or any dataset of pairs with a length, whose samples are fetched when needed. None or an empty dataset
+        means a node without data, which must be listed in `relays`.
     test
-        A dataset on which to measure `test_loss` and the metrics; without it metrics are those of the nodes' samples.
+        A dataset on which to measure `test_loss` and the metrics; without it, metrics use the samples of the nodes.
     metrics
-        Functions metric(outputs, targets) → a number, by name. None: "accuracy" where targets are classes, that is,
-        whole numbers.
+        Functions metric(outputs, targets) that return a number, by name. Default: "accuracy" if the targets are
+        classes, that is, integers.
     batch
-        How many samples of a node a gradient is taken from, drawn without replacement for each visit; None: all.
+        The number of samples per gradient, drawn without replacement at each visit. Default: all samples of the node.
     importance
-        What `smoothness` is, and hence by what designs visit nodes: "smoothness" (the largest curvature of f_v, by
-        Lanczos iteration), "gradient" (the norm of ∇f_v), "size" (its number of samples), all at the first model, or
-        one number per node. Estimated when it is first asked for; `importance.gradients` counts what that cost.
+        The values of `smoothness`, which designs use as importance: "smoothness" (the largest curvature of f_v, by
+        Lanczos iteration), "gradient" (the norm of ∇f_v) or "size" (the number of samples), at the initial model, or
+        one number per node. Estimated on first use; `importance.gradients` counts the cost.
     weight_by, relays, graph
-        As for `Predictor`: whether nodes or samples count the same, the nodes without data, and the graph or the names
-        of its nodes.
+        As for `Predictor`: whether nodes or samples have equal weight, the nodes without data, and the graph or the
+        names of its nodes.
     measure_on
-        The most samples on which the loss, and on which the test measures are computed: of more, a fixed subset of
-        about so many, in proportion at every node. `measured_on` says how many.
+        The maximum number of samples on which the loss is computed, and the same for the test measures. If there are
+        more, a fixed subset of about this size is used, in proportion at every node; see `measured_on`.
     redraw
-        Draw a first model for each walk by the layers' own `reset_parameters`, from the seed of the run and the number
+        Draw an initial model for each walk with the layers' `reset_parameters`, from the seed of the run and the number
         of the walk.
     rising
-        Those of your own metrics for which higher is better; "accuracy" always is.
+        Your own metrics for which higher is better; "accuracy" is always included.
     primary
-        The measure that reports show; None: the first metric, else the loss.
+        The measure that reports show. Default: the first metric, else the loss.
     heavy
-        The nodes known to be heavy, if any.
+        The heavy nodes, if known.
 
     Raises
     ------
     ProblemError
-        If something does not fit together; the message names the node.
+        If the parts do not fit together; the message names the node.
 
     Examples
     --------
@@ -150,8 +150,8 @@ class TorchObjective(Objective):
         self.precision = "float64" if torch.float64 in kinds else "float32"
         if self.redraw and not any(map(reset_of, module.modules())):
             raise ProblemError(
-                f"{who}: redraw=True, and no layer of {type(module).__name__} has a method reset_parameters; give it "
-                "one, or pass first models as initial="
+                f"{who}: redraw=True, but no layer of {type(module).__name__} has a method reset_parameters; add "
+                "one, or pass initial models as initial="
             )
         self._importance = self._checked_importance(who, importance)
         self._cast: dict[tuple[torch.dtype, torch.device], Samples] = {}
@@ -164,7 +164,7 @@ class TorchObjective(Objective):
         return Importance("given", read_only(values), 0)
 
     def __repr__(self) -> str:
-        """A line on the module and its data."""
+        """A summary of the module and its data."""
         buffers = self.layout.size - self.layout.trained
         parts = [type(self.module).__name__, f"n={self.n}", f"parameters={self.layout.trained}"]
         parts += [f"buffers={buffers}"] * bool(buffers) + [f"samples={self.count}"]
@@ -174,7 +174,7 @@ class TorchObjective(Objective):
         )
         return f"TorchObjective({', '.join(parts)})"
 
-    # What it is made of.
+    # Its parts.
 
     @property
     def n(self) -> int:
@@ -183,17 +183,17 @@ class TorchObjective(Objective):
 
     @property
     def dim(self) -> int:
-        """How many numbers travel: the parameters that are trained, then the buffers."""
+        """The size of a model: the trained parameters, then the buffers."""
         return self.layout.size
 
     @property
     def trained(self) -> int:
-        """How many of them are parameters."""
+        """The number of trained parameters."""
         return self.layout.trained
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """How many samples each node has."""
+        """The number of samples of each node."""
         return self._samples.sizes
 
     @property
@@ -203,11 +203,11 @@ class TorchObjective(Objective):
 
     @property
     def count(self) -> int:
-        """How many samples there are in all."""
+        """The total number of samples."""
         return self._samples.count
 
     def samples(self, node: int) -> int:
-        """Return how many samples a node has; 0 at a relay."""
+        """Return the number of samples of a node; 0 at a relay."""
         return int(self.sizes[node])
 
     def one_sample(self) -> tuple[Any, Any]:
@@ -215,7 +215,7 @@ class TorchObjective(Objective):
         return self._samples.fetch(torch.arange(1))
 
     def samples_on(self, dtype: torch.dtype, device: torch.device) -> Samples:
-        """The samples on a device, in a type; they are moved once."""
+        """The samples on a device, in a type; moved only once."""
         key = dtype, device
         if key not in self._cast:
             self._cast[key] = self._samples.to(dtype, device)
@@ -223,7 +223,7 @@ class TorchObjective(Objective):
 
     @cached_property
     def node_weights(self) -> NDArray[np.float64]:
-        """c_v, by node: how much each counts; they add up to n, and are 0 at relays."""
+        """The weights c_v of the nodes; they add up to n and are 0 at relays."""
         if self.weight_by == "sample":
             return read_only(self.n * self.sizes / self.count)
         owning = self.sizes > 0
@@ -231,25 +231,25 @@ class TorchObjective(Objective):
 
     @cached_property
     def measured_samples(self) -> list[NDArray[np.int64]]:
-        """By node: the samples on which the loss is measured."""
+        """The samples of each node on which the loss is measured."""
         return chosen(self.sizes, self.measure_on)
 
     @cached_property
     def test_numbers(self) -> torch.Tensor:
-        """The samples of the test set on which is measured."""
+        """The samples of the test set on which models are measured."""
         sizes = np.zeros(1, dtype=np.int64) if self.test is None else self.test.sizes
         return torch.as_tensor(chosen(sizes, self.measure_on)[0])
 
     @property
     def measured_on(self) -> dict[str, str]:
-        """By measure: on how many of how many samples it is computed."""
+        """For each measure, the number of samples used and available."""
         own = f"{sum(map(len, self.measured_samples)):,} of {self.count:,} samples of the nodes"
         other = own if self.test is None else f"{len(self.test_numbers):,} of {self.test.count:,} samples of a test set"
         return {name: own if name == "loss" else other for name in self.measures}
 
     @property
     def fingerprint(self) -> str:
-        """What a run that is resumed must have in common with the one that began: a SHA-256 of structure and data."""
+        """The SHA-256 of structure and data, which must match when a run is resumed."""
         parts = [repr(self), repr(self.layout), self._samples.digest(), repr(self.measures), str(self.measure_on)]
         parts += ["" if self.test is None else self.test.digest(), name_of(self.loss_function)]
         parts += [re.sub(r" at 0x[0-9a-f]+", "", repr(self.module))]
@@ -258,9 +258,9 @@ class TorchObjective(Objective):
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def story(self) -> dict[str, Any]:
-        """Return on how many samples is measured, what the importance is and cost, and the version of torch."""
+        """Return the numbers of measured samples, the importance and its cost, and the version of PyTorch."""
         found: dict[str, Any] = {"measured_on": self.measured_on, "torch": torch.__version__}
-        if isinstance(self._importance, Importance):  # else nobody has asked for it
+        if isinstance(self._importance, Importance):  # else it was never needed
             found["importance"] = {"kind": self._importance.kind, "gradients": self._importance.gradients}
         return found
 
@@ -268,25 +268,25 @@ class TorchObjective(Objective):
 
     @property
     def importance(self) -> Importance:
-        """The importance of the nodes at the first model, how it was found, and what that cost."""
+        """The importance of the nodes at the initial model, how it was estimated, and the cost."""
         if isinstance(self._importance, str):
             self._importance = self.estimate(self._importance)
         return self._importance
 
     @property
     def smoothness(self) -> NDArray[np.float64]:
-        """What designs visit nodes by: the constants L_v, or whatever `importance` says."""
+        """The importance that designs use: the constants L_v, or what `importance` specifies."""
         return self.importance.values
 
     @property
     def known_smoothness(self) -> NDArray[np.float64] | None:
-        """`smoothness`, if it was estimated already or given."""
+        """`smoothness`, if it was given or already estimated."""
         return self._importance.values if isinstance(self._importance, Importance) else None
 
     def estimate(self, kind: str, model: ArrayLike | None = None, **options: Any) -> Importance:
-        """Estimate the importance of all nodes at a model; None: the first one.
+        """Estimate the importance of all nodes at a model. Default: the initial model.
 
-        Between the phases of a run this gives the importance for the next kernel, which then stays as it is.
+        Between the phases of a run, this gives the importance for the next kernel, which then does not change.
         """
         check.choice("estimate", "kind", kind, KINDS)
         row = self._row(self.first_model() if model is None else model)
@@ -299,18 +299,18 @@ class TorchObjective(Objective):
         return self.layout.flat(dict(self.module.state_dict(keep_vars=True)), self.precision)
 
     def initial(self, walks: int, seed: int) -> NDArray[np.floating[Any]]:
-        """Return the first models: the module's own parameters or, with `redraw`, drawn for each walk."""
+        """Return the initial models: the module's own parameters or, with `redraw`, drawn for each walk."""
         if not self.redraw:
             return self.first_model()
         words = [rng.words_of_use(seed, rng.INITIAL, walk, 0, 1)[0] >> np.uint64(1) for walk in range(walks)]
         return np.stack([redrawn(self.module, self.layout, self.first_model(), int(word)) for word in words])
 
     def named(self, model: ArrayLike) -> dict[str, NDArray[Any]]:
-        """The parameters and buffers of a model as arrays, by the names that they have in the state_dict."""
+        """The parameters and buffers of a model as arrays, by their names in the state_dict."""
         return self.layout.named(self._row(model).numpy())
 
     def state_dict(self, model: ArrayLike) -> dict[str, torch.Tensor]:
-        """The whole state_dict of the module for a model, also with what does not travel."""
+        """The complete state_dict of the module for a model, including what is not sent."""
         own = {n: part.detach().clone() if _is_tensor(part) else part for n, part in self.module.state_dict().items()}
         tied = {
             name: part for name, part in self.module.state_dict(keep_vars=True).items() if name not in self.layout.names
@@ -329,12 +329,12 @@ class TorchObjective(Objective):
         return module.eval()
 
     def save_model(self, model: ArrayLike, path: str | Path) -> Path:
-        """Write a model to a file: named arrays as safetensors, or where it ends in .pt a state_dict of torch."""
+        """Write a model to a file: named arrays as .safetensors, or a PyTorch state_dict as .pt or .pth."""
         from freewalk.torch.saving import save_state
 
         return save_state(self.state_dict(model), path)
 
-    # What an objective offers.
+    # The interface of an objective.
 
     @cached_property
     def _evaluations(self) -> dict[torch.dtype, Evaluation]:
@@ -346,7 +346,7 @@ class TorchObjective(Objective):
         return self._evaluations[dtype]
 
     def _row(self, x: ArrayLike) -> torch.Tensor:
-        """A model as a tensor, of the type that it has."""
+        """A model as a tensor of the same type."""
         array = np.asarray(x)
         kind = array.dtype if array.dtype in (np.dtype("float32"), np.dtype("float64")) else np.dtype("float64")
         if array.shape != (self.dim,):
@@ -366,7 +366,7 @@ class TorchObjective(Objective):
             return evaluation.of_row(row)
 
     def on(self, features: ArrayLike, targets: ArrayLike) -> TorchObjective:
-        """Return the same module and loss on other samples, which belong to one node; they are given its shapes."""
+        """Return the same module and loss on other samples, which belong to one node and are reshaped to fit."""
         pair = [torch.as_tensor(np.array(part)) for part in (features, targets)]
         for place, own in enumerate(self._samples.tensors or ()):
             if pair[place][:1].numel() == own[:1].numel():
@@ -383,21 +383,21 @@ class TorchObjective(Objective):
         )
 
     def loss(self, x: ArrayLike) -> float:
-        """Return f(x) on the samples that are measured."""
+        """Return f(x) on the measured samples."""
         return float(self.losses(x).mean())
 
     def losses(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return f_v(x) by node, on the samples that are measured."""
+        """Return f_v(x) for each node, on the measured samples."""
         row = self._row(x)
         with self._evaluation(row.dtype).released() as evaluation:
             return evaluation.losses(row)
 
     def zero_loss(self) -> float:
-        """Return NaN: nothing is known of the model whose parameters are all zero."""
+        """Return NaN: the model whose parameters are all zero has no special meaning."""
         return float("nan")
 
     def gradient(self, node: int, x: ArrayLike, sample: int | NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Return ∇f_v(x), with zeros for the buffers; of some samples alone where they are given by number."""
+        """Return ∇f_v(x), with zeros for the buffers; if samples are given by number, for these only."""
         row = self._row(x)
         first = int(self.offsets[node])
         places = np.arange(self.samples(node)) if sample is None else np.atleast_1d(np.asarray(sample))
@@ -410,7 +410,7 @@ class TorchObjective(Objective):
         return result
 
     def local(self, node: int) -> Share:
-        """Return the share of one node: an objective with its samples alone."""
+        """Return the share of one node: an objective with its samples only."""
         samples = self._samples
         numbers = torch.arange(int(self.offsets[node]), int(self.offsets[node + 1]))
         if not len(numbers):
@@ -426,7 +426,7 @@ class TorchObjective(Objective):
         return Share(alone, node, 0, float(self.node_weights[node]))
 
     def admit(self, model: NDArray[np.floating[Any]]) -> None:
-        """Refuse a module, a loss or metrics that do not fit the data: they are tried on a first model.
+        """Reject a module, a loss or metrics that do not fit the data, by trying them on an initial model.
 
         Raises
         ------
@@ -436,12 +436,12 @@ class TorchObjective(Objective):
         trying.learn_and_measure(self, self._row(model))
 
     def admit_single(self, precision: str) -> None:
-        """Refuse a module that cannot learn from one sample, as rules do that are `sampled`."""
+        """Reject a module that cannot learn from a single sample, as `sampled` rules require."""
         trying.learn_from_one(self, self._row(self.first_model().astype(precision)))
 
     @cached_property
     def random(self) -> bool:  # type: ignore[override]
-        """Whether the module draws random numbers while it learns."""
+        """Whether the module draws random numbers during training."""
         return trying.is_random(self, self._row(self.first_model()))
 
 

@@ -1,4 +1,4 @@
-"""Any optimizer of torch as a rule: the learner calls it, and its state travels, stays at the nodes or is forgotten."""
+"""Any PyTorch optimizer as a rule: its state travels with the model, stays at the nodes or is reset."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from freewalk.objectives import Objective
 from freewalk.rules.rule import Rule, check, check_options
 from freewalk.schedules import Schedule
 
-OTHERS = "others"  # the vectors of what has not the shape of a parameter: counts of steps
+OTHERS = "others"  # vectors for state that does not have the shape of a parameter, such as step counts
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one tensor of the state of an optimizer lies: in which vector, from where to where, in which shape."""
+    """The location of one tensor of an optimizer's state: its vector, its range there, and its shape."""
 
     parameter: int
     key: str
@@ -30,41 +30,41 @@ class Slot:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Its number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
     def end(self) -> int:
-        """Behind its last number."""
+        """One past its last element."""
         return self.start + self.size
 
 
 @dataclass(frozen=True)
 class Optimizer(Rule):
-    """A step of a torch optimizer at each visit, with the gradient of the node times its weight.
+    """One step of a PyTorch optimizer per visit, with the gradient of the node times its weight.
 
     Parameters
     ----------
     factory
-        The name of a class in `torch.optim`, such as "Adam", or a function that makes an optimizer from a list of
+        The name of a class in `torch.optim`, such as "Adam", or a function that creates an optimizer from a list of
         parameters, such as `functools.partial(torch.optim.Adam, lr=1e-3)`.
     options
-        What the factory takes beside the parameters, such as {"lr": 1e-3}.
+        Its options, such as {"lr": 1e-3}.
     state
-        What becomes of momenta, squares and the like. "travels": they go with the model, and are counted in its bytes.
-        "stays": each node keeps those of each token. "resets": each visit begins without.
+        What happens to the optimizer's state, such as momenta. "travels": it is sent with the model and counted in its
+        bytes. "stays": each node keeps a state for each token. "resets": each visit starts without one.
     step
-        By what learning rates are multiplied: a number or a schedule.
+        A factor for all learning rates: a number or a schedule.
     weighted
-        Whether gradients are multiplied by the weights 1 / (n · target_v) of the kernel. An optimizer that normalises
-        gradients, such as Adam, undoes part of that.
+        Whether gradients are multiplied by the weights 1 / (n · target_v) of the kernel. Optimizers that normalise
+        gradients, such as Adam, partly undo that.
     local_steps
-        Steps at a node before the model moves on.
+        The number of steps at a node before the model moves on.
 
     Notes
     -----
-    It runs on the runtime `torch` only. A record can be resumed from a file if the factory is a name; else pass the
-    rule to `fw.resume` again.
+    It needs the runtime `torch`. A record can be resumed from a file if the factory is a name; otherwise pass the rule
+    to `fw.resume` again.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Optimizer(Rule):
         Raises
         ------
         FreewalkError
-            If the factory fails, or makes something else.
+            If the factory fails, or returns something else.
         """
         maker = getattr(torch.optim, self.factory) if isinstance(self.factory, str) else self.factory
         try:
@@ -113,7 +113,7 @@ class Optimizer(Rule):
 
     @property
     def stored(self) -> bool:  # type: ignore[override]
-        """Whether a record can hold it: where the factory is a name."""
+        """Whether a record can store it: if the factory is a name."""
         return isinstance(self.factory, str)
 
     @property
@@ -123,33 +123,33 @@ class Optimizer(Rule):
 
     @property
     def carries(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The vectors of its state, where they travel."""
+        """The vectors of its state, if they travel."""
         return self.vectors if self.state == "travels" else ()
 
     @property
     def stores(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The vectors of its state, where they stay."""
+        """The vectors of its state, if they stay."""
         return self.vectors if self.state == "stays" else ()
 
     @property
     def update(self) -> Callable[..., Any]:
-        """None of its own: the learner calls the optimizer."""
+        """Not available: the learner calls the optimizer."""
         raise NotImplementedError("an Optimizer has no update: the runtime 'torch' calls it")
 
     def sent(self, objective: Objective) -> int:
-        """How many numbers travel with the model: those of its state, and whether there is one."""
+        """The number of floats sent with the model: the state, and a flag for its presence."""
         if self.state != "travels" or not self.slots:
             return 0
         return 1 + sum(slot.size for slot in self.slots)
 
     def fitted(self, objective: Objective, kernel: Kernel) -> Optimizer:
-        """The rule that knows which vectors the state of its optimizer has: one step is tried."""
+        """The rule with the layout of its optimizer's state, found by trying one step."""
         from freewalk.torch.objective import TorchObjective
 
         if not isinstance(objective, TorchObjective):
             raise FreewalkError(
                 f"Optimizer: {type(objective).__name__} has no torch module, expected a freewalk.torch.TorchObjective; "
-                "take one of fw.rules"
+                "use one of fw.rules"
             )
         if self.state == "resets":
             return self
@@ -166,7 +166,7 @@ class Optimizer(Rule):
                 f"Optimizer: {self.factory} fails in a step: {type(error).__name__}: {error}"
             ) from error
         starts = [0, *layout.ends]
-        # The first number of the others: whether there is a state. A very small model needs several such vectors.
+        # The first element of the others tells whether there is a state. A very small model needs several such vectors.
         slots, others, name, count = list[Slot](), 1, OTHERS, 1
         for place, parameter in enumerate(parameters):
             for key, value in optimizer.state.get(parameter, {}).items():
@@ -175,7 +175,7 @@ class Optimizer(Rule):
                 if not isinstance(value, (torch.Tensor, int, float)):
                     raise FreewalkError(
                         f"Optimizer: {self.factory} keeps a {type(value).__name__} {key!r}, expected tensors and "
-                        'numbers; take state="resets"'
+                        'numbers; use state="resets"'
                     )
                 shape = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
                 if shape == shapes[place]:
@@ -184,7 +184,7 @@ class Optimizer(Rule):
                 size = int(np.prod(shape, dtype=np.int64))
                 if size > objective.dim:
                     raise FreewalkError(
-                        f"Optimizer: {self.factory} keeps {size:,} numbers in {key!r}, more than the model has; take "
+                        f"Optimizer: {self.factory} keeps {size:,} numbers in {key!r}, more than the model has; use "
                         'state="resets"'
                     )
                 if others + size > objective.dim:
@@ -200,7 +200,7 @@ def _is_optimizer(kind: Any) -> bool:
 
 
 class Stepper:
-    """One optimizer, whose state is put into place for each row that it works on."""
+    """One optimizer, whose state is loaded for each row that it works on."""
 
     def __init__(self, rule: Optimizer, parameters: list[Any]) -> None:
         self.rule, self.parameters = rule, parameters
@@ -219,7 +219,7 @@ class Stepper:
             parameter.grad = None
 
     def load(self, vectors: torch.Tensor | None) -> None:
-        """Take up the state that lies in these vectors (vectors × dim); None, or one that is not there: begin anew."""
+        """Load the state from these vectors (vectors × dim); if None or without a state, start afresh."""
         self.optimizer.state.clear()
         if vectors is None or not self.rule.slots or float(vectors[self.places[OTHERS], 0]) == 0.0:
             return
@@ -228,7 +228,7 @@ class Stepper:
             self.optimizer.state[self.parameters[slot.parameter]][slot.key] = view
 
     def save(self, vectors: torch.Tensor | None) -> None:
-        """Write the state into these vectors, as far as it is not there already."""
+        """Write the state to these vectors, except what is already there."""
         if vectors is None or not self.rule.slots:
             return
         for slot in self.rule.slots:

@@ -1,4 +1,4 @@
-"""The samples of all nodes: as tensors side by side where that can be, else fetched one by one."""
+"""The samples of all nodes: as contiguous tensors if possible, else fetched one by one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _PAIR = "a pair (inputs, targets) of arrays, a TensorDataset, or another dataset
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Samples of one node after the other.
+    """The samples of all nodes, node by node.
 
     Attributes
     ----------
     offsets
         The samples of node v are those with the numbers offsets[v] to offsets[v + 1] − 1.
     tensors
-        Inputs and targets of all samples; None where a dataset gives them one by one.
+        Inputs and targets of all samples; None if a dataset provides them one by one.
     fetch
-        Inputs and targets of the samples with some numbers.
+        Returns the inputs and targets of the samples with given numbers.
     """
 
     offsets: NDArray[np.int64]
@@ -38,23 +38,23 @@ class Samples:
 
     @property
     def count(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return int(self.offsets[-1])
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many samples each node has."""
+        """The number of samples of each node."""
         return np.diff(self.offsets)
 
     def to(self, dtype: torch.dtype, device: torch.device) -> Samples:
-        """The same samples on a device; real numbers have this type."""
+        """The same samples on a device; floats have this type."""
         if self.tensors is None:
             fetch = self.fetch
             return Samples(self.offsets, None, lambda numbers: _moved(fetch(numbers), dtype, device))
         return of_tensors(self.offsets, *_moved(self.tensors, dtype, device))
 
     def digest(self) -> str:
-        """The SHA-256 of the samples, or of their number alone where a dataset gives them one by one."""
+        """The SHA-256 of the samples, or only of their number if a dataset provides them one by one."""
         state = hashlib.sha256(self.offsets.tobytes())
         for tensor in self.tensors or ():
             state.update(digest_of(tensor).encode())
@@ -62,14 +62,14 @@ class Samples:
 
 
 def digest_of(tensor: torch.Tensor) -> str:
-    """The SHA-256 of a tensor, of whatever type."""
+    """The SHA-256 of a tensor of any type."""
     state = hashlib.sha256(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
     state.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     return state.hexdigest()
 
 
 class Some:
-    """Some of the samples that datasets give one by one, as a dataset."""
+    """A subset of the samples that datasets provide one by one, as a dataset."""
 
     def __init__(self, samples: Samples, numbers: torch.Tensor) -> None:
         self.samples, self.numbers = samples, numbers
@@ -109,12 +109,12 @@ def _moved(values: Any, dtype: torch.dtype, device: torch.device) -> Any:
 
 
 def gathered(who: str, datasets: Sequence[Any]) -> Samples:
-    """The samples of one dataset per node; None, or a dataset without samples, is a node without data.
+    """The samples of one dataset per node; None or an empty dataset means a node without data.
 
     Raises
     ------
     ProblemError
-        If one is no dataset, its inputs and targets differ in length, or nodes do not fit together.
+        If one is not a dataset, its inputs and targets differ in length, or nodes do not match.
     """
     pairs = [_pair(who, f"datasets[{node}]", dataset) for node, dataset in enumerate(datasets)]
     sizes = [0 if pair is None else len(pair[1]) if isinstance(pair, tuple) else len(pair) for pair in pairs]
@@ -129,7 +129,7 @@ def gathered(who: str, datasets: Sequence[Any]) -> Samples:
         if len(kinds) > 1:
             (one, first), (other, second) = list(kinds.items())[:2]
             raise ProblemError(
-                f"{who}: one of the {name} of node {first} is {_words(one)}, and of node {second} {_words(other)}, "
+                f"{who}: one of the {name} of node {first} is {_words(one)}, but of node {second} {_words(other)}, "
                 "expected the same at every node"
             )
     if not owning:
@@ -150,7 +150,7 @@ def _words(kind: tuple[tuple[int, ...], torch.dtype]) -> str:
 
 
 def _pair(who: str, name: str, dataset: Any) -> Any:
-    """Inputs and targets as tensors; a dataset of items stays what it is; None where there is nothing."""
+    """Inputs and targets as tensors; a dataset of items unchanged; None if there are no samples."""
     from torch.utils.data import Subset, TensorDataset
 
     if dataset is None:
@@ -163,7 +163,7 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
     if hasattr(dataset, "features") and hasattr(dataset, "targets"):
         return _pair(who, name, (dataset.features, dataset.targets))
     two = isinstance(dataset, (tuple, list)) and len(dataset) == 2
-    if two and (isinstance(dataset, tuple) or not isinstance(dataset[0], (tuple, list))):  # a list may hold two samples
+    if two and (isinstance(dataset, tuple) or not isinstance(dataset[0], (tuple, list))):  # or two samples
         try:
             inputs, targets = (_tensor(part) for part in dataset)
         except (TypeError, ValueError, RuntimeError) as error:
@@ -187,7 +187,7 @@ def _tensor(values: Any) -> torch.Tensor:
     if isinstance(values, torch.Tensor):
         tensor = values.detach()
     else:
-        array = np.asarray(values)  # torch warns of one that cannot be written to
+        array = np.asarray(values)  # torch warns about read-only arrays
         tensor = torch.as_tensor(array if array.flags.writeable else array.copy())
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         return tensor
@@ -195,7 +195,7 @@ def _tensor(values: Any) -> torch.Tensor:
 
 
 def _one_by_one(offsets: NDArray[np.int64], datasets: list[Any]) -> Samples:
-    """Samples that datasets give one by one: each is fetched when it is needed."""
+    """Samples that datasets provide one by one, fetched when needed."""
     from torch.utils.data import default_collate
 
     def item(number: int) -> Any:

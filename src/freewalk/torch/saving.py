@@ -1,4 +1,4 @@
-"""Models in files: safetensors, which any framework reads and no code hides in, or a state_dict of torch."""
+"""Models in files: safetensors, which any framework reads and which cannot contain code, or a PyTorch state_dict."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _SUFFIXES = (".safetensors", ".pt", ".pth")
 
 
 def save_state(state: Mapping[str, torch.Tensor], path: Any, metadata: Mapping[str, str] | None = None) -> Path:
-    """Write named tensors to a file, which is complete or absent.
+    """Write named tensors to a file atomically.
 
     Parameters
     ----------
     state
         A state_dict.
     path
-        Ends in .safetensors, which is added where there is no suffix, or in .pt or .pth.
+        The file: .safetensors (added if there is no suffix), .pt or .pth.
     metadata
-        Texts to keep beside them; safetensors only.
+        Texts to store with them; safetensors only.
 
     Raises
     ------
     RecordError
-        If the suffix is another one.
+        If the suffix is not one of these.
     """
     target = check.path("save_model", "path", path)
     target = target if target.suffix else target.with_suffix(".safetensors")
@@ -51,12 +51,12 @@ def save_state(state: Mapping[str, torch.Tensor], path: Any, metadata: Mapping[s
 
 
 def load_state(path: Any) -> dict[str, torch.Tensor]:
-    """Read what `save_state` wrote, or another state_dict; nothing in the file is executed.
+    """Read a file written by `save_state`, or another state_dict; nothing in the file is executed.
 
     Raises
     ------
     RecordError
-        If there is no such file, or it is something else.
+        If there is no such file, or it is not a state_dict.
     """
     source = check.path("load_model", "path", path)
     try:

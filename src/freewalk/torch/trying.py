@@ -1,4 +1,4 @@
-"""A module, its loss and its metrics are tried on their data before a run: what does not fit is named."""
+"""Try a module, its loss and its metrics on their data before a run, with errors that name the misfit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def learn_and_measure(objective: TorchObjective, row: torch.Tensor) -> None:
     Raises
     ------
     ProblemError
-        If one fails, the loss is not finite, or something changes that would not travel.
+        If one fails, the loss is not finite, or a tensor changes that would not be sent.
     """
     looped = Looped(objective, row.dtype, _CPU)
     with looped.undisturbed():
@@ -33,8 +33,8 @@ def learn_and_measure(objective: TorchObjective, row: torch.Tensor) -> None:
         _measure(objective, row.numpy())
     if name := looped.worker.changed(objective.module):
         raise ProblemError(
-            f"TorchObjective: {name} changes while {type(objective.module).__name__} learns and would not travel, "
-            "since it is no parameter that is trained and no buffer of the state_dict; register it as a buffer with "
+            f"TorchObjective: {name} changes while {type(objective.module).__name__} learns but would not be sent, "
+            "since it is neither a trained parameter nor a buffer of the state_dict; register it as a buffer with "
             "persistent=True"
         )
 
@@ -53,7 +53,7 @@ def learn_from_one(objective: TorchObjective, row: torch.Tensor) -> None:
 
 
 def is_random(objective: TorchObjective, row: torch.Tensor) -> bool:
-    """Whether two seeds give two gradients."""
+    """Whether two seeds give different gradients."""
     looped, node = Looped(objective, row.dtype, _CPU), _extremes(objective.sizes)[1]
     numbers = torch.arange(int(objective.offsets[node]), int(objective.offsets[node + 1]))
     with looped.undisturbed():
@@ -79,7 +79,7 @@ def _measure(objective: TorchObjective, model: NDArray[np.floating[Any]]) -> Non
         bad = int(np.argmin(np.isfinite(losses)))
         raise ProblemError(
             f"TorchObjective: the loss of the first model at node {bad} is {losses[bad]}, expected a finite number; "
-            "look at its data, or scale them"
+            "check its data, or scale them"
         )
     try:
         objective.measure(model)
@@ -88,7 +88,7 @@ def _measure(objective: TorchObjective, model: NDArray[np.floating[Any]]) -> Non
 
 
 def _misfit(objective: TorchObjective, what: str, error: Exception) -> ProblemError:
-    """What to say where a module fails on its data: what was computed, and what a sample is."""
+    """The error if a module fails on its data: what was computed, and the shape of a sample."""
     said = " ".join(str(error).split())[:200]
     parts = [part for part in objective.one_sample() if isinstance(part, torch.Tensor)]
     shapes = [f"{str(part.dtype).removeprefix('torch.')} {tuple(part.shape[1:])}" for part in parts]
@@ -100,6 +100,6 @@ def _misfit(objective: TorchObjective, what: str, error: Exception) -> ProblemEr
 
 
 def _extremes(sizes: NDArray[np.int64]) -> tuple[int, int]:
-    """The nodes with the fewest and the most samples, of those that have some."""
+    """The nodes with the fewest and the most samples, among those with data."""
     owning = np.flatnonzero(sizes)
     return int(owning[np.argmin(sizes[owning])]), int(owning[np.argmax(sizes[owning])])
