@@ -175,7 +175,7 @@ def parts_table(rows: Rows) -> str:
                 f"{hardware:.2f}",
             ]
         )
-    head = ["ns per update", *names, "limit", "measured", "fraction", "memory and arithmetic"]
+    head = ["ns per update", *names, "lower bound", "measured", "fraction", "memory and arithmetic"]
     return table(head, body)
 
 
