@@ -162,7 +162,7 @@ ATTACKS = {
     "steps a list": (value(run_of, "steps", [1]), r"steps = \[1\], expected a whole number from 1"),
     "seconds not a number": (value(run_of, "seconds", float("nan")), "seconds = nan, expected a finite number >= 0"),
     "interruptions below 0": (value(run_of, "interruptions", -1), "interruptions = -1, expected a whole number >= 0"),
-    "started a number": (value(run_of, "started", 5), "started = 5, expected a text"),
+    "started a number": (value(run_of, "started", 5), "started = 5, expected a string"),
     "runtime a number": (value(run_of, "runtime", 5), "runtime = 5, expected a runtime"),
     "threads without end": (
         value(run_of, "runtime", {"type": "CPU", "fields": {"threads": 10**30}}),
@@ -244,7 +244,7 @@ def test_a_tree_that_names_an_array_many_times_is_refused_before_it_fills_the_me
         header["continuation"] = [{"array": "large"}] * 10**5
 
     record = fw.load(forged(repeat))
-    with pytest.raises(RecordError, match=r"what it takes to go on would take 800.0 GB"):
+    with pytest.raises(RecordError, match=r"the state to resume would take 800.0 GB"):
         fw.resume(record)
 
 
@@ -375,7 +375,7 @@ TEXTS = {
     "a coordinate of nothing": (text(coords=["nothing"]), "not a record"),
     "attrs a list": (text(attrs=[]), "attrs = .., expected a mapping"),
     "partial 2": (lambda h, a: h["attrs"].update(partial=2), "partial = 2, expected a whole number from 0 to 1"),
-    "label a list": (lambda h, a: h["attrs"].update(label=[1]), r"label = \[1\], expected a text"),
+    "label a list": (lambda h, a: h["attrs"].update(label=[1]), r"label = \[1\], expected a string"),
     "heavy beyond": (lambda h, a: h["attrs"].update(heavy=[5]), "heavy holds 5, expected whole numbers from 0 to 4"),
     "optimum a text": (lambda h, a: h["attrs"].update(optimal_loss="x"), "optimal_loss = 'x', expected a number"),
     "provenance a number": (text(provenance=3), "provenance = 3, expected a dict"),

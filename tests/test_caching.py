@@ -268,7 +268,7 @@ def test_a_folder_that_others_can_write_is_not_used(kept, evil, temporary, bits)
     (warning,) = caught
     assert str(warning.message) == (
         f"cache: {kept.parent} can be written by others (mode {bits:o}); set FREEWALK_CACHE to a folder of your own, "
-        f"or, if it is for this alone, run: chmod 700 {kept.parent}; compiled code is kept in {temporary / FIRST} "
+        f"or, if it is only used for this, run: chmod 700 {kept.parent}; compiled code is kept in {temporary / FIRST} "
         "instead"
     )
     assert not evil.exists()

@@ -120,7 +120,7 @@ def test_a_record_that_a_function_keeps_is_not_resumed_from_a_state_that_has_mov
     first = kept[0]
     assert first.partial
     assert first.data.step.size < kept[-1].data.step.size
-    with pytest.raises(RecordError, match="the run went on; load the file of a checkpoint"):
+    with pytest.raises(RecordError, match="the run continued; load the checkpoint file"):
         fw.resume(first)
 
 
@@ -196,7 +196,7 @@ def test_a_disk_that_is_full_is_told_once_and_stops_nothing(tmp_path, monkeypatc
     assert not record.partial
     assert len(told) == 1
     assert issubclass(told[0].category, fw.errors.FreewalkWarning)
-    assert "no checkpoint was written, and the run goes on without: " in str(told[0].message)
+    assert "no checkpoint was written, and the run continues without: " in str(told[0].message)
     assert "No space left on device" in str(told[0].message)
     assert list(tmp_path.iterdir()) == []
 

@@ -80,7 +80,7 @@ def test_choices_guess_what_was_meant():
 @pytest.mark.parametrize("value", [None, 5, "", "  ", "a\0b", b"a", ["a"], "\ud800"], ids=ascii)
 def test_a_text_can_be_shown_and_written(value):
     assert check.text("Kernel", "label", "MHLJ → uniform") == "MHLJ → uniform"
-    with pytest.raises(GraphError, match=r"Kernel: label = .*, expected a text"):
+    with pytest.raises(GraphError, match=r"Kernel: label = .*, expected a string"):
         check.text("Kernel", "label", value)
 
 

@@ -121,7 +121,7 @@ CASES = {
     # Initial models
     "initial of another size": (
         learn(initial=np.zeros(3)),
-        r"^learn: initial has shape \(3,\), expected \(2,\) or, with a model for each walk, \(1, 2\)$",
+        r"^learn: initial has shape \(3,\), expected \(2,\) or, with one model per walk, \(1, 2\)$",
     ),
     "initial for other walks": (
         learn(initial=np.zeros((3, 2)), walks=2),
@@ -132,7 +132,7 @@ CASES = {
     "initial infinite": (learn(initial=[INF, 0.0]), r"^learn: initial\[0\] = inf, expected a finite number$"),
     "initial beyond float32": (
         learn(initial=[-1e300, 0], precision="float32"),
-        r"^learn: initial holds numbers up to 1e\+300 in size, expected at most the 3\.4e\+38 of float32; take",
+        r"^learn: initial holds numbers up to 1e\+300 in size, expected at most the 3\.4e\+38 of float32; use",
     ),
     "initial text": (learn(initial="zero"), r"^learn: initial = 'zero', expected an array of real numbers$"),
     "initial of unequal rows": (
@@ -198,9 +198,9 @@ CASES = {
     "rule twice": (learn(kernel=[fw.Phase(None, KERNEL, RULE)]), r"^learn: got a list of phases and a rule"),
     "phases not growing": (
         phases(5, 5, None),
-        r"^learn: phases end at \[5, 5, None\], expected growing whole numbers; only the last may be None$",
+        r"^learn: phases end at \[5, 5, None\], expected increasing whole numbers; only the last may be None$",
     ),
-    "phases falling": (phases(20, 15), r"^learn: phases end at \[20, 15\], expected growing whole numbers"),
+    "phases falling": (phases(20, 15), r"^learn: phases end at \[20, 15\], expected increasing whole numbers"),
     "phases from 0": (phases(0, None), r"^learn: phases\[0\]\.until = 0, expected a whole number >= 1; only the last"),
     "phases without an end inside": (
         phases(5, None, None),
@@ -212,7 +212,7 @@ CASES = {
     "phases that end early": (phases(3, 8), r"^phases: the last ends at step 8, before the 10 steps of the run"),
     "phases on two graphs": (
         learn(kernel=[fw.Phase(2, KERNEL, RULE), fw.Phase(None, OTHER, RULE)], rule=None),
-        r"^learn: the kernels of its phases live on different graphs, expected one graph$",
+        r"^learn: the kernels of its phases are on different graphs, expected one graph$",
     ),
     # Rules and schedules
     "step 0": (lambda: fw.SGD(0), r"^SGD: step = 0, expected a finite number > 0; or a schedule such as Inverse\("),

@@ -292,7 +292,7 @@ def test_a_folder_or_a_file_in_the_way_of_a_record(record, tmp_path):
 def test_what_no_file_can_hold_is_named(tmp_path):
     record = learn()
     record.data["own"] = ("walk", np.array([{}, None, 3], dtype=object))
-    with pytest.raises(RecordError, match=r"save: data/own is an array of object, expected numbers, texts or times"):
+    with pytest.raises(RecordError, match=r"save: data/own is an array of object, expected numbers, strings or times"):
         record.save(tmp_path / "run")
     record = learn()
     record.data.attrs["own"] = [object()]
@@ -309,6 +309,16 @@ def test_a_record_of_something_else_is_refused(arguments, name):
     with pytest.raises(RecordError, match=rf"Record: {name} = 5, expected"):
         fw.Record(*arguments)
     assert repr(fw.Record(xarray.Dataset())) == "Record(record: ; see .data and .provenance)"
+
+
+def test_a_record_says_in_one_line_how_many_walks_diverged():
+    graph = fw.graphs.ring(5)
+    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=2, seed=1)
+    kernel = fw.designs.Metropolis().kernel(graph, label="uniform")
+    good, bad = (fw.learn(problem, kernel, fw.SGD(step), steps=500, every=250, walks=2) for step in (0.01, 100.0))
+    assert "diverged" not in repr(good)
+    assert repr(bad) == "Record(uniform: 2 walks, 500 steps, 2 diverged; see .data and .provenance)"
+    assert "2 diverged" in repr(fw.concat([good, bad], ["good", "bad"]))
 
 
 @pytest.mark.parametrize(
@@ -413,9 +423,9 @@ def test_one_partial_record_makes_all_of_them_partial():
         (lambda: [learn(), learn()], ["a"], r"concat: got the names \['a'\] for 2 records, expected one for each"),
         (lambda: [learn(), learn(walks=4)], ["a", "b"], r"concat: the records have \[3, 4\] walks.*pass pad=True"),
         (lambda: [learn(), other()], ["a", "b"], r"concat: the records have \[10, 12\] nodes.*compare them by"),
-        (lambda: [learn(), learn()], ["a", 5], r"concat: label = 5, expected a text"),
-        (lambda: [learn(), learn()], ["a", ""], r"concat: label = '', expected a text"),
-        (lambda: [learn(), learn()], "ab", r"concat: labels = 'ab', expected a list of texts"),
+        (lambda: [learn(), learn()], ["a", 5], r"concat: label = 5, expected a string"),
+        (lambda: [learn(), learn()], ["a", ""], r"concat: label = '', expected a string"),
+        (lambda: [learn(), learn()], "ab", r"concat: labels = 'ab', expected a list of strings"),
         (lambda: [fw.concat([learn()])], ["a"], r"concat: the records have different variables"),
         (lambda: [learn(), 3], ["a", "b"], r"concat: got something of type int, expected a list of records"),
         (learn, None, r"concat: got something of type Record, expected a list of records"),

@@ -567,7 +567,7 @@ def test_an_objective_with_a_gradient_only_runs_on_the_reference():
 def test_a_phase_that_would_never_run_is_an_error():
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(4))
     phases = [fw.Phase(10, kernel), fw.Phase(None, kernel)]
-    with pytest.raises(fw.FreewalkError, match=r"phases: one begins at step 10, and the run ends at 10"):
+    with pytest.raises(fw.FreewalkError, match=r"phases: one begins at step 10, but the run ends at 10"):
         fw.walk(phases, steps=10)
     assert fw.walk(phases, steps=11).data.messages[0, -1] == 11
 
@@ -614,7 +614,7 @@ def test_measures_keep_the_order_in_which_they_came():
     ("changes", "message"),
     [
         ({"walks": 10**12}, r"run: the models of 1,000,000,000,000 walks would take .* TB, .*; run fewer at a time"),
-        ({"steps": 10**15}, r"run: measuring 1 walks 1,000,000,000,000,001 times would take .*; let `every` be larger"),
+        ({"steps": 10**15}, r"run: measuring 1 walks 1,000,000,000,000,001 times would take .*; increase `every`"),
         ({"steps": 10**12, "every": 10**9, "paths": 1}, r"run: 1 paths of 1,000,000,000,000 steps .*; keep fewer"),
         ({"steps": np.uint64(2**63 + 5)}, r"run: steps = .*, expected a whole number >= 1 \(and below 2\^63\)"),
         ({"steps": 10**30}, r"run: steps = 10+, expected a whole number >= 1 \(and below 2\^63\)"),
@@ -753,7 +753,7 @@ TURNED = fw.graphs.from_edges([("Kiel", "Bonn"), ("Bonn", "Ulm"), ("Ulm", "Hof")
 def test_a_problem_for_other_names_is_refused():
     problem = fw.objectives.LeastSquares(np.eye(4), np.ones(4), CITIES, graph=NAMED)
     fw.learn(problem, fw.designs.Metropolis().kernel(NAMED), fw.SGD(0.1), steps=2, runtime="reference")
-    with pytest.raises(fw.FreewalkError, match=r"learn: node 0 is 'Kiel' to the objective and 'Hof' to the graph"):
+    with pytest.raises(fw.FreewalkError, match=r"learn: node 0 is 'Kiel' in the objective and 'Hof' in the graph"):
         fw.learn(problem, fw.designs.Metropolis().kernel(TURNED), fw.SGD(0.1), steps=2, runtime="reference")
 
 

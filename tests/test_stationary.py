@@ -255,7 +255,7 @@ def test_an_iteration_that_fails_is_eliminated_where_that_is_possible(monkeypatc
     monkeypatch.setattr(stationary, "_ROUNDS", 1)
     assert laws.stationary(kernel) == pytest.approx(law, rel=1e-10)
     monkeypatch.setattr(laws, "DENSE", 10)
-    with pytest.raises(AnalysisError, match=r"^stationary: MHLJ.*: after 1 corrections its stationary law still"):
+    with pytest.raises(AnalysisError, match=r"^stationary: MHLJ.*: after 1 corrections its stationary distr"):
         laws.stationary(kernel)
 
 

@@ -170,7 +170,7 @@ def test_records_of_different_tokens_side_by_side():
         ({"kernel": PARKED, "exchange": Gossip()}, "Gossip: 4 tokens start on .* of 12 nodes, expected one on each"),
         ({"tokens": "nodes", "start": 3}, 'start = 3, expected None; leave it out: with tokens="nodes"'),
         ({"start": [1, 2, 3]}, "start has shape"),
-        ({"initial": np.zeros((1, 4, 2))}, r"expected \(3,\).*for each token, \(1, 4, 3\)"),
+        ({"initial": np.zeros((1, 4, 2))}, r"expected \(3,\).*per token, \(1, 4, 3\)"),
         ({"tokens": 10**8}, "models of 1 × 100,000,000 tokens|models of 1 walks × 100,000,000 tokens"),
         ({"tokens": 2**32}, "the models of 1 walks × 4,294,967,296 tokens would take"),
         ({"exchange": Next(share=2.0), "paths": 5}, "paths"),
@@ -202,7 +202,7 @@ def test_a_matrix_that_does_not_fit(matrix, message):
 
 
 def test_an_exchange_where_nothing_is_learned():
-    with pytest.raises(fw.FreewalkError, match=r"walk: phases\[0\].exchange = Meet\(every=1\), and nothing is learned"):
+    with pytest.raises(fw.FreewalkError, match=r"walk: phases\[0\].exchange = Meet\(every=1\), but nothing is learned"):
         fw.walk([fw.Phase(None, WALK, None, Meet())], steps=10, tokens=4)
     with pytest.raises(fw.FreewalkError, match="rule"):
         fw.learn(PROBLEM, [fw.Phase(None, WALK, None, Meet())], steps=10, tokens=4)

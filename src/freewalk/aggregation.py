@@ -1,8 +1,9 @@
-"""Approximate solutions of the balance of flows of a large Markov chain, by aggregation on many levels.
+"""Approximate solutions of the balance of flows of a large Markov chain, by multilevel aggregation.
 
-A chain with law ν has balanced flows: with x near ν and F[i, j] = x[i] P[i, j] for i ≠ j, the factors y of ν = x · y
-solve (diag(F 1) − Fᵀ) y = 0. Nodes that exchange much have nearly the same y, so they are put together, again and
-again, until few are left; what the coarse levels cannot see is local, and Jacobi sweeps on each level remove it.
+A chain with stationary distribution ν has balanced flows: with x near ν and F[i, j] = x[i] P[i, j] for i ≠ j, the
+factors y of ν = x · y solve (diag(F 1) − Fᵀ) y = 0. Nodes that exchange much have nearly the same y, so they are
+merged, again and again, until few are left; errors that the coarse levels cannot represent are local, and Jacobi sweeps
+on each level remove them.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_COARSEST = 90  # solved at once, with a dense inverse; small enough for one thread
+_COARSEST = 90  # solved directly, with a dense inverse; small enough for one thread
 _DAMPING = 0.8  # of a Jacobi sweep
 _OVERSHOOT = 1.3  # a correction that is constant on each aggregate is too small; Stüben 2001, section 9
 
 
 class _Level(NamedTuple):
-    """The flows between the nodes of a level, and to which of `size` nodes of the next level each belongs."""
+    """The flows between the nodes of a level, and the node of the next level (of `size`) to which each belongs."""
 
     inflow: "csr_array"
     out: Floats
@@ -41,9 +42,9 @@ class Hierarchy:
     Parameters
     ----------
     flows
-        F[i, j], what goes from node i to node j ≠ i in one step. Each node has some.
+        F[i, j], the flow from node i to node j ≠ i in one step. Each node has some.
     mass
-        The law x to which the flows belong.
+        The distribution x to which the flows belong.
 
     References
     ----------
@@ -55,7 +56,7 @@ class Hierarchy:
         from scipy.sparse import csr_array
 
         self._levels: list[_Level] = []
-        # Aggregates are made of random weights so that equal flows do not all point the same way; any draws will do.
+        # Aggregates use random weights so that equal flows do not all point in the same direction; any draws will do.
         draws = rng.generator(0)
         while flows.shape[0] > _COARSEST or not self._levels:
             inflow, out = csr_array(flows.T), np.asarray(flows.sum(axis=1), dtype=np.float64).ravel()
@@ -63,8 +64,8 @@ class Hierarchy:
             self._levels.append(_Level(inflow, out, parts, count))
             flows, mass = _merge(flows, parts, count), _sums(parts, mass, count)
         dense = flows.toarray()
-        # The equations are singular, as they should. The rank-one term picks the correction that leaves the mass as it
-        # is; any other would add a multiple of the law, and a large one would drown the correction.
+        # The equations are singular, as expected. The rank-one term selects the correction that preserves the mass; any
+        # other would add a multiple of the distribution, and a large one would swamp the correction.
         equations = np.diag(dense.sum(axis=1)) - dense.T
         self._shares = mass / mass.sum()
         shift = np.outer(self._shares, self._shares) * (np.trace(equations) or 1.0)
@@ -76,20 +77,20 @@ class Hierarchy:
             ) from None
 
     def balance(self, y: Floats) -> Floats:
-        """(diag(F 1) − Fᵀ) y: what leaves each node less what arrives, if x · y is the law."""
+        """(diag(F 1) − Fᵀ) y: outflow minus inflow of each node, for the distribution x · y."""
         return -self._levels[0].residual(np.zeros_like(y), y)
 
     def cycle(self, right: Floats, depth: int = 0) -> Floats:
         """An approximate y with (diag(F 1) − Fᵀ) y = right, for a right side that adds up to 0."""
         if depth == len(self._levels):
-            # What rounding has left of a sum that should be 0 would come back as a large multiple of the law.
+            # A sum that should be 0 but for rounding would come back as a large multiple of the distribution.
             return np.asarray(self._inverse @ (right - self._shares * right.sum()))
         level = self._levels[depth]
         y = _DAMPING * right / level.out
         coarse = _sums(level.parts, level.residual(right, y), level.size)
         correction = self.cycle(coarse, depth + 1)
         below = self._levels[depth + 1] if depth + 1 < len(self._levels) else None
-        # Twice, where two visits cost less than one here; long edges do not merge, and keep the next level costly.
+        # Twice if two visits cost less than one here; long edges do not merge, and keep the next level costly.
         if below is not None and 3 * below.inflow.nnz <= level.inflow.nnz:
             correction += self.cycle(below.residual(coarse, correction), depth + 1)
         y += _OVERSHOOT * correction[level.parts]
@@ -97,7 +98,7 @@ class Hierarchy:
 
 
 def _aggregates(strength: "csr_array", draws: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
-    """Join each node to the neighbour with which it exchanges most; what hangs together is a part."""
+    """Join each node to the neighbour with which it exchanges most; connected nodes form a part."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -115,7 +116,7 @@ def _sums(parts: NDArray[np.int32], values: Floats, count: int) -> Floats:
 
 
 def _merge(flows: "csr_array", parts: NDArray[np.int32], count: int) -> "csr_array":
-    """The flows between parts; what stays within one is dropped."""
+    """The flows between parts; flows within a part are dropped."""
     from scipy.sparse import coo_array, csr_array
 
     rows = np.repeat(parts, np.diff(flows.indptr))

@@ -1,4 +1,4 @@
-"""Trees of dataclasses, arrays and plain values as JSON and named arrays, and back; no pickles."""
+"""Convert trees of dataclasses, arrays and plain values to JSON and named arrays, and back; no pickles."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,21 +16,21 @@ from freewalk.mapping import Mapped, Source, is_mapped, reopened, with_checksum
 
 
 class AbsentFile(RecordError):
-    """A file to which a record refers is missing, truncated or changed."""
+    """A file to which a record refers is missing, truncated or modified."""
 
 
 _check = Checks(RecordError)
 _absent = Checks(AbsentFile)
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-# Keys by which a tree says that a mapping stands for something.
+# Keys that mark a mapping in a tree as a placeholder for something else.
 _MARKS = ("array", "csr", "texts", "given", "type", "mapped", "repeated")
-_MANY = 1000  # so many texts are stored as an array
-_TEXT_BYTES = 64  # that Python takes for a short text, at least
+_MANY = 1000  # this many strings are stored as an array
+_TEXT_BYTES = 64  # minimum memory that Python takes for a short string
 
 
 @dataclass
 class Packed:
-    """A tree as a JSON value that names arrays, the arrays, and what was stored elsewhere."""
+    """A tree as a JSON value that names arrays, the arrays, and objects stored elsewhere."""
 
     tree: Any
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -38,12 +38,12 @@ class Packed:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can hold: arrays as lists, numbers of numpy as those of Python.
+    """A value that JSON can hold: arrays as lists, numpy numbers as Python numbers.
 
     Raises
     ------
     RecordError
-        If there is none.
+        If it cannot be converted.
 
     Examples
     --------
@@ -62,19 +62,19 @@ def plain(value: Any) -> Any:
 
 
 def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
-    """Take a tree apart; an array that occurs several times is stored once, one that lies in a file by its place.
+    """Serialize a tree; an array that occurs several times is stored once, a mapped array by its location in the file.
 
     Parameters
     ----------
     value
         The tree.
     given
-        Objects that are stored elsewhere, by name: where one occurs, its name stands for it.
+        Objects that are stored elsewhere, by name: each is replaced by its name.
 
     Raises
     ------
     RecordError
-        If it holds something that is neither plain, an array, a sparse matrix nor a dataclass of such.
+        If it contains anything other than plain values, arrays, sparse matrices and dataclasses of these.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two trees would be stored alike; False where one of them cannot be stored.
+    """Whether two trees would be stored alike; False if one of them cannot be stored.
 
     Examples
     --------
@@ -137,19 +137,19 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _joined(items: "list[Any] | tuple[Any, ...]") -> NDArray[np.uint8] | None:
-    """Many texts as one array of bytes; None where there are few, or something else is among them."""
+    """Many strings as one array of bytes; None if there are few, or if there are other values among them."""
     if len(items) < _MANY or not all(isinstance(item, str) and "\0" not in item for item in items):
         return None
     return np.frombuffer("\0".join(items).encode(errors="surrogatepass"), dtype=np.uint8)
 
 
 def _split(joined: NDArray[Any]) -> list[str]:
-    _check.room("record", "its texts", _TEXT_BYTES * (1.0 + np.count_nonzero(joined == 0)))
+    _check.room("record", "its strings", _TEXT_BYTES * (1.0 + np.count_nonzero(joined == 0)))
     return joined.tobytes().decode(errors="surrogatepass").split("\0")
 
 
 def name_of(kind: type) -> str:
-    """The name under which a class is stored: a user's own never stands for one of the package of the same name.
+    """The name under which a class is stored: a user's class never replaces one of the package with the same name.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def name_of(kind: type) -> str:
 
 
 def arrays_in(tree: Any) -> Iterator[str]:
-    """The names of the arrays that a tree refers to, each as often as it does; what is no tree names none."""
+    """The names of the arrays that a tree refers to, with repetitions; a value that is not a tree has none."""
     waiting = [tree]
     while waiting:
         item = waiting.pop()
@@ -175,28 +175,28 @@ def arrays_in(tree: Any) -> Iterator[str]:
 
 
 def unpack(packed: Packed, types: Mapping[str, type], files: Sequence[str | os.PathLike[str]] = ()) -> Any:
-    """Put a tree together again. It may come from a file, so nothing about it is taken for granted.
+    """Rebuild a tree. It may come from an untrusted file, so everything is checked.
 
     Parameters
     ----------
     packed
-        What `pack` made.
+        The result of `pack`.
     types
         The dataclasses that may occur, by name: nothing else is ever constructed, and nothing is imported. The
-        attribute `formerly` of a class maps fields in files of earlier versions to those of today, or to None.
+        attribute `formerly` of a class maps fields in files of earlier versions to current fields, or to None.
     files
-        Where files that the tree refers to may be now, if they have moved: they are known by their content.
+        Where files that the tree refers to may be now, if they have moved: they are identified by their content.
 
     Raises
     ------
     RecordError
-        If a class is not among them, or something does not fit together.
+        If a class is not among them, or the tree is inconsistent.
     AbsentFile
         If a file that the tree refers to is missing or has changed.
     """
-    # Whatever takes an array may copy it: a tree that names a large one many times must not fill the memory.
+    # Anything that takes an array may copy it: a tree that names a large one many times must not fill the memory.
     sizes = (packed.arrays[name].nbytes for name in arrays_in(packed.tree) if name in packed.arrays)
-    _check.room("record", "what it takes to go on", sum(sizes))
+    _check.room("record", "the state to resume", sum(sizes))
 
     def array(name: Any) -> NDArray[Any]:
         if not isinstance(name, str) or name not in packed.arrays:
@@ -248,19 +248,19 @@ def unpack(packed: Packed, types: Mapping[str, type], files: Sequence[str | os.P
         raise
     except FreewalkError as error:
         raise RecordError(f"record: {error}") from error
-    except Exception as error:  # classes of the user's, missing fields, trees that are too deep
+    except Exception as error:  # classes of the user, missing fields, trees that are too deep
         raise RecordError(f"record: it does not fit together ({type(error).__name__}: {show(str(error))})") from error
 
 
 def _mapped(said: Any, files: Sequence[str | os.PathLike[str]]) -> Mapped:
-    """An array that lies in a file, where it was or in one of some others; its content is that of the time."""
+    """A mapped array, from its original file or one of the given ones; its content must be unchanged."""
     try:
         dtype = np.dtype(str(said["dtype"]))
         shape = tuple(_check.integers("record", "shape of a mapped array", said["shape"], low=0).tolist())
         offset = _check.whole("record", "offset of a mapped array", said["offset"])
         path, checksum = (_check.text("record", name, said[name]) for name in ("path", "checksum"))
     except (KeyError, TypeError) as error:
-        raise RecordError(f"record: it does not say where an array lies ({show(said)})") from error
+        raise RecordError(f"record: it does not give the location of an array ({show(said)})") from error
     if dtype.kind not in "biuf" or not dtype.isnative:
         raise _check.fail("record", "type of a mapped array", dtype.str, "numbers of this machine")
     source = Source(path, offset, dtype.str, shape, checksum)
@@ -270,7 +270,7 @@ def _mapped(said: Any, files: Sequence[str | os.PathLike[str]]) -> Mapped:
             return reopened(replace(source, path=str(place)), verify=True, check=_absent)
         except AbsentFile as error:
             first = first or error
-    remedy = "if it has moved, fw.resume(record, files=[its path]) takes it from there"
+    remedy = "if it has moved, use fw.resume(record, files=[its path])"
     raise AbsentFile(f"record: {first}; {remedy}") from first
 
 
@@ -282,15 +282,15 @@ def _repeated(value: NDArray[Any], count: Any) -> NDArray[Any]:
 
 
 def _given(packed: Packed, name: Any) -> Any:
-    """What the tree does not hold: it was left out since it is code, or is elsewhere in the record."""
+    """An object that the tree does not contain: it is code, or is elsewhere in the record."""
     if name not in packed.given:
         word = "rule" if str(name).startswith("rule ") else "objective"
-        raise RecordError(f"record: it does not hold the {word}, which is code; pass it: fw.resume(record, {word}=...)")
+        raise RecordError(f"record: it does not contain the {word}, which is code; pass fw.resume(record, {word}=...)")
     return packed.given[name]
 
 
 def _matrix(parts: list[NDArray[Any]], shape: Any) -> Any:
-    """A sparse matrix; scipy trusts its indices, so they are checked first."""
+    """A sparse matrix; scipy does not check its indices, so they are checked first."""
     from scipy.sparse import csr_array
 
     rows, columns = _check.integers("record", "shape of a matrix", shape, (2,), low=0, high=2**31 - 1).tolist()

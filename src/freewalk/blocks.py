@@ -1,4 +1,4 @@
-"""Arrays that are large: gone through block by block, kept without a copy, or held as one number."""
+"""Large arrays: processed block by block, kept without a copy, or stored as one number."""
 
 import mmap
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-BLOCK = 2**20  # numbers that are looked at together
-_SPARSE = 2**14  # counts that are looked at together
-LARGE = 2**22  # above so many nodes, what is the same at all of them is held as one number
+BLOCK = 2**20  # numbers processed together
+_SPARSE = 2**14  # counts processed together
+LARGE = 2**22  # above this number of nodes, a value that is the same at all nodes is stored once
 
 
 def blocks(count: int, width: int = 1, numbers: int = BLOCK) -> Iterator[slice]:
@@ -27,9 +27,9 @@ def blocks(count: int, width: int = 1, numbers: int = BLOCK) -> Iterator[slice]:
 
 
 def is_fixed(values: Any, kind: Any) -> bool:
-    """Whether values are an array of a type, one number behind the other or all the same, that nobody can write to.
+    """Whether values are a read-only array of the given dtype, contiguous or constant.
 
-    Such an array need not be copied: one that owns its memory and is read-only, or lies in a file that is mapped so.
+    Such an array need not be copied: it is read-only and owns its memory, or is mapped read-only from a file.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def is_fixed(values: Any, kind: Any) -> bool:
 
 
 def is_constant(values: NDArray[Any]) -> bool:
-    """Whether an array is one number that is shown many times, as `constant` makes them."""
+    """Whether an array repeats a single number, as arrays made by `constant` do."""
     return values.ndim == 1 and values.strides == (0,)
 
 
 def constant(value: Any, count: int) -> NDArray[Any]:
-    """The same number `count` times, in the memory of one: a read-only array.
+    """A read-only array that repeats a number `count` times but stores it once.
 
     Examples
     --------
@@ -64,13 +64,13 @@ def constant(value: Any, count: int) -> NDArray[Any]:
 
 
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Close an array to changes: what is cached must stay what it was."""
+    """Make an array read-only: cached values must not change."""
     array.flags.writeable = False
     return array
 
 
 def ascends(numbers: NDArray[Any]) -> bool:
-    """Whether no number is less than the one before it.
+    """Whether no number is less than the previous one.
 
     Examples
     --------
@@ -82,12 +82,12 @@ def ascends(numbers: NDArray[Any]) -> bool:
 
 
 def no_counts(like: NDArray[Any]) -> NDArray[Any]:
-    """Zeros of the shape and type of other counts; they take room where they are written to (np.zeros_like writes)."""
+    """Zeros with the shape and type of other counts; memory is used only when written to (np.zeros_like writes)."""
     return np.zeros(like.shape, dtype=like.dtype)
 
 
 def copy_of_counts(counts: NDArray[Any]) -> NDArray[Any]:
-    """A copy of rows of counts, in which those that are zero take no room."""
+    """A copy of rows of counts in which zeros take no memory."""
     copy = no_counts(counts)
     for row, other in zip(copy, counts, strict=True):
         add_counts(row, other)
@@ -95,7 +95,7 @@ def copy_of_counts(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 def add_counts(total: NDArray[Any], counts: NDArray[Any]) -> None:
-    """Add counts to others, and leave alone what stays as it is: memory that was never written to takes no room.
+    """Add counts to others without writing unchanged entries: memory never written to takes no space.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Compiled code on disk: nothing is read that somebody else could have written, and nothing damaged is used.
+"""The on-disk cache of compiled code: it reads only files that nobody else could have written or damaged.
 
-numba's own cache unpickles whatever lies in its folder. This one takes its place and keeps one file per compiled
-function and types of arguments. A file is read only if it belongs to the user, nobody else can write to it, and its
-checksum is right; anything else counts as missing, is compiled again and replaced. A folder that cannot be trusted or
-written leads to another one, with one warning; where there is none, code is compiled and not kept.
+numba's own cache unpickles whatever is in its folder. This one replaces it and keeps one file per compiled function and
+argument types. A file is read only if it belongs to the user, nobody else can write to it, and its checksum is correct;
+any other file counts as missing, is compiled again and replaced. If a folder cannot be trusted or written, another one
+is used, with one warning; if there is none, code is compiled and not kept.
 """
 
 import hashlib
@@ -26,17 +26,17 @@ from freewalk.errors import CacheWarning
 
 _SUFFIX = ".code"
 _DIGEST = 32  # bytes of a checksum
-_FALLBACKS = 3  # names in the temporary folder, should others have taken the first
-_ABANDONED = 3600  # seconds after which a temporary file was left by a process that was killed
+_FALLBACKS = 3  # names in the temporary folder, in case others have taken the first
+_ABANDONED = 3600  # seconds after which a temporary file is assumed to come from a killed process
 
 _unwritable: dict[Path, str] = {}  # folders in which a write failed, and why
 _reported: set[str] = set()
 
 
 def cache_folder() -> Path | None:
-    """Where compiled code is kept: $FREEWALK_CACHE, else the user's cache folder, else a temporary one.
+    """The folder for compiled code: $FREEWALK_CACHE, else the user's cache folder, else a temporary one.
 
-    It is made if need be. None if no folder will do.
+    It is created if necessary. None if no folder is usable.
 
     Examples
     --------
@@ -49,16 +49,17 @@ def cache_folder() -> Path | None:
 
 
 def keep(function: Any, kind: str, module: str) -> None:
-    """Let a function that numba compiles be read from disk, and be kept there once it is compiled.
+    """Let a function that numba compiles be read from disk, and be stored there once compiled.
 
     Parameters
     ----------
     function
-        What numba's decorator made. It is left as it is where numba is told not to compile, or no folder will do.
+        The function returned by numba's decorator. It is left unchanged if compilation is disabled or no folder is
+        usable.
     kind
         The class of numba's cache for such functions, with its module.
     module
-        The name of the module that holds the function; it stands for all that the code depends on.
+        The name of the module that contains the function; it stands for everything the code depends on.
     """
     if hasattr(function, "enable_caching") and cache_folder() is not None:
         place, _, name = kind.rpartition(".")
@@ -66,10 +67,10 @@ def keep(function: Any, kind: str, module: str) -> None:
 
 
 def _kept(kind: Any, module: str) -> Any:
-    """A class of numba's caches, with our files in place of its own."""
+    """A class of numba's caches that uses our files instead of its own."""
 
     class Place:
-        """Where numba would look: it asks, but reads and writes nothing there by itself."""
+        """The location numba asks for; it reads and writes nothing there by itself."""
 
         _py_file = module
 
@@ -83,7 +84,7 @@ def _kept(kind: Any, module: str) -> Any:
             pass
 
     class Kind(kind._impl_class):  # type: ignore[misc]
-        def __init__(self, function: Any) -> None:  # numba's would look for a folder
+        def __init__(self, function: Any) -> None:  # numba's version would look for a folder
             self._locator = Place()
             self._lineno = function.__code__.co_firstlineno
             self._filename_base = module
@@ -107,7 +108,7 @@ def _kept(kind: Any, module: str) -> Any:
 
 
 class _Files:
-    """The files of a module, as numba's cache asks for them."""
+    """The files of a module, with the interface that numba's cache expects."""
 
     def __init__(self, module: str, packages: list[str], dump: Callable[[Any], bytes]) -> None:
         self.module, self.dump = module, dump
@@ -115,7 +116,7 @@ class _Files:
         self.made_by = (sys.version, *versions)
 
     def load(self, key: Any) -> Any:
-        """What was saved under a key, or None."""
+        """The data saved under a key, or None."""
         for folder, _ in _candidates():
             content = _read(folder / self._name(key))
             kept, data = pickle.loads(content) if content is not None else (None, None)
@@ -124,7 +125,7 @@ class _Files:
         return None
 
     def save(self, key: Any, data: Any) -> None:
-        """Save something under a key."""
+        """Save data under a key."""
         content = self.dump((key, data))
         folder, problem = _choose()
         while folder is not None:
@@ -137,14 +138,14 @@ class _Files:
         _report(problem, folder)
 
     def flush(self) -> None:
-        """Forget nothing: what is compiled again takes the place of what was saved."""
+        """Nothing to do: recompiled code replaces the saved file."""
 
     def _name(self, key: Any) -> str:
         return f"{self.module}-{hashlib.sha256(repr((self.made_by, key)).encode()).hexdigest()[:20]}{_SUFFIX}"
 
 
 def _choose() -> tuple[Path | None, str]:
-    """The first folder that will do, and what is wrong with the one that should."""
+    """The first usable folder, and what is wrong with the preferred one."""
     problem = ""
     for folder, automatic in _candidates():
         found = _unwritable.get(folder) or _problem(folder, automatic)
@@ -155,7 +156,7 @@ def _choose() -> tuple[Path | None, str]:
 
 
 def _candidates() -> list[tuple[Path, bool]]:
-    """The folders to try, and whether they are ours alone rather than chosen by the user."""
+    """The folders to try, and whether each is chosen by freewalk and not by the user."""
     chosen, base = os.environ.get("FREEWALK_CACHE"), os.environ.get("XDG_CACHE_HOME")
     folders = []
     with suppress(RuntimeError):  # a user without a home
@@ -170,14 +171,14 @@ def _candidates() -> list[tuple[Path, bool]]:
 
 
 def _problem(folder: Path, automatic: bool) -> str:
-    """Make a folder, if need be; what keeps it from being used, and the remedy."""
+    """Create a folder if necessary; return what prevents its use, and the remedy."""
     try:
         for place in [*reversed(folder.parents), folder]:
             if not place.is_dir():
                 place.mkdir(mode=0o700, exist_ok=True)
         status = os.lstat(folder)
         if automatic and stat.S_ISDIR(status.st_mode) and _is_mine(status) and status.st_mode & 0o022:
-            folder.chmod(0o700)  # made by a careless umask: what others left in it is not read
+            folder.chmod(0o700)  # created with a permissive umask: files that others left in it are not read
         return _distrust(folder)
     except OSError as error:
         return _cannot(folder, "be used", error)
@@ -188,7 +189,7 @@ def _cannot(folder: Path, what: str, error: OSError) -> str:
 
 
 def _distrust(folder: Path) -> str:
-    """How others could change what lies in a folder, and the remedy; nothing if they cannot."""
+    """How others could change files in a folder, and the remedy; empty if they cannot."""
     if not hasattr(os, "geteuid"):
         return ""
     real = Path(os.path.realpath(folder))
@@ -197,15 +198,15 @@ def _distrust(folder: Path) -> str:
     if not _is_trusted(status) or not _is_trusted(os.lstat(folder)):
         return f"cache: {folder} belongs to another user; {another}"
     if status.st_mode & 0o022:
-        remedy = f"{another}, or, if it is for this alone, run: chmod 700 {shlex.quote(str(real))}"
+        remedy = f"{another}, or, if it is only used for this, run: chmod 700 {shlex.quote(str(real))}"
         return f"cache: {folder} can be written by others (mode {stat.S_IMODE(status.st_mode):o}); {remedy}"
     for parent in real.parents:
         status = os.stat(parent)
         if not _is_trusted(status) and status.st_uid != _user_outside():
-            return f"cache: {folder} lies in {parent}, which belongs to another user; {another}"
+            return f"cache: {folder} is in {parent}, which belongs to another user; {another}"
         if status.st_mode & 0o002 and not status.st_mode & stat.S_ISVTX:
             remedy = f"run: chmod o-w {shlex.quote(str(parent))}, or {another}"
-            return f"cache: {folder} can be replaced by others, since everybody can write to {parent}; {remedy}"
+            return f"cache: {folder} can be replaced by others, because everybody can write to {parent}; {remedy}"
     return ""
 
 
@@ -219,7 +220,7 @@ def _is_trusted(status: os.stat_result) -> bool:
 
 @cache
 def _user_outside() -> int | None:
-    """In a container without its own root, who seems to own what belongs to the users outside: `/`, for one."""
+    """In a rootless container, the apparent owner of files that belong to users outside, such as `/`."""
     try:
         shown = int(Path("/proc/sys/kernel/overflowuid").read_text())
         known = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
@@ -236,7 +237,7 @@ def _report(problem: str, folder: Path | None) -> None:
 
 
 def _read(path: Path) -> bytes | None:
-    """The contents of a file of ours; None if it is missing, damaged or may be somebody else's."""
+    """The content of one of our files; None if it is missing, damaged or possibly someone else's."""
     try:
         if _distrust(path.parent):
             return None
@@ -252,19 +253,19 @@ def _read(path: Path) -> bytes | None:
 
 
 def _open(path: str, flags: int) -> int:
-    """Neither follow a link nor wait for somebody to write into a pipe."""
+    """Neither follow a link nor block on a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _digest(path: Path, content: bytes) -> bytes:
-    """With the name, so that a file does not count under that of another."""
+    """The checksum includes the name, so that one file cannot replace another."""
     return hashlib.sha256(path.name.encode() + b"\0" + content).digest()
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file, all or nothing; other processes may read or write it meanwhile."""
+    """Write a file atomically; other processes may read or write it at the same time."""
     prefix = f".{path.name}."
-    handle, temporary = tempfile.mkstemp(".tmp", prefix, path.parent)  # for nobody else to read
+    handle, temporary = tempfile.mkstemp(".tmp", prefix, path.parent)  # readable by nobody else
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(_digest(path, content))

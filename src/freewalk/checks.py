@@ -1,7 +1,7 @@
-"""The one room of checks: what a user gives is refused where it enters, in one form of words.
+"""All input checks in one place: invalid input is rejected where it enters, with messages of one form.
 
-Every message says who objects, what it got, what it expected and, where there is one, the remedy. A package asks for
-its checks once, with the error that it raises: `check = Checks(GraphError)`.
+Every message says who objects, what it got, what it expected and, if there is one, the remedy. A package creates its
+checks once, with the error class that it raises: `check = Checks(GraphError)`.
 """
 
 import difflib
@@ -27,15 +27,15 @@ Thing = TypeVar("Thing")
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LARGEST = 2**63 - 1  # of a whole number
+LARGEST = 2**63 - 1  # the largest whole number
 LAST_SEED = 2**64 - 1
-_LONGEST = 80  # letters of a wrong value that a message shows
+_LONGEST = 80  # characters of a wrong value that a message shows
 _REPR = reprlib.Repr()
 _REPR.maxother = _LONGEST
 
 
 def show(value: Any) -> str:
-    """A value as a message shows it: short, and on one line.
+    """Format a value for a message: short, and on one line.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def show(value: Any) -> str:
         return f"a whole number of {value.bit_length()} bits"
     kind: Any = type(value)
     try:
-        plain = kind.__repr__ is object.__repr__  # which says little but where in memory it lies
+        plain = kind.__repr__ is object.__repr__  # which only shows the memory address
         text = "" if plain else " ".join(_REPR.repr(value).split())
     except Exception:  # an object whose repr fails must not hide what is wrong with it
         text = ""
@@ -57,7 +57,7 @@ def show(value: Any) -> str:
 
 
 def suggestion(given: Any, names: Iterable[str], otherwise: str) -> str:
-    """The end of a message: the name that was probably meant, or else all of them.
+    """The end of a message: the name that was probably meant, or all possible names.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def suggestion(given: Any, names: Iterable[str], otherwise: str) -> str:
 
 
 def takes(function: Any, name: str) -> bool:
-    """Whether a function has a parameter that can be given by this name.
+    """Whether a function has a parameter that can be passed by this name.
 
     Examples
     --------
@@ -82,14 +82,14 @@ def takes(function: Any, name: str) -> bool:
     """
     try:
         found = inspect.signature(function).parameters.get(name)
-    except (TypeError, ValueError):  # no function, or a builtin without a signature
+    except (TypeError, ValueError):  # not a function, or a builtin without a signature
         return False
     return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True)
 class Checks:
-    """Checks that raise one kind of error.
+    """Checks that raise one class of error.
 
     Examples
     --------
@@ -104,15 +104,15 @@ class Checks:
     error: type[FreewalkError]
 
     def fail(self, who: str, name: str, value: Any, expected: str, remedy: str = "") -> FreewalkError:
-        """The error to raise, in the form that all of them have."""
+        """The error to raise, in the common form."""
         end = f"; {remedy}" if remedy else ""
         return self.error(f"{who}: {name} = {show(value)}, expected {expected}{end}")
 
     def whole(self, who: str, name: str, value: Any, low: int = 0, high: int = LARGEST, remedy: str = "") -> int:
-        """A whole number from `low` to `high`; a float is refused even where it is whole."""
+        """A whole number from `low` to `high`; a float is rejected even if it is integral."""
         try:
             number = None if isinstance(value, (bool, np.bool_, np.ndarray)) else operator.index(value)
-        except Exception:  # a TypeError, or what an object with a mind of its own raises
+        except Exception:  # a TypeError, or whatever a foreign object raises
             number = None
         if number is None or not low <= number <= high:
             raise self.fail(who, name, value, f"a whole number {_span(low, high, number)}", remedy)
@@ -150,17 +150,17 @@ class Checks:
         return self.real(who, name, value, 0.0, 1.0, above=0.0 if positive else None, expected=expected, remedy=remedy)
 
     def seed(self, who: str, value: Any) -> int:
-        """A seed: a whole number of 64 bits."""
+        """A seed: a 64-bit whole number."""
         return self.whole(who, "seed", value, 0, LAST_SEED)
 
     def flag(self, who: str, name: str, value: Any) -> bool:
-        """True or False; a text or a number is neither."""
+        """True or False; strings and numbers are rejected."""
         if not isinstance(value, (bool, np.bool_)):
             raise self.fail(who, name, value, "True or False")
         return bool(value)
 
     def choice(self, who: str, name: str, value: Any, choices: Collection[str]) -> str:
-        """One of some names."""
+        """One of the given names."""
         if not isinstance(value, str) or value not in choices:
             known = [repr(one) for one in choices]
             words = " or ".join([", ".join(known[:-1]), known[-1]] if len(known) > 1 else known)
@@ -169,20 +169,20 @@ class Checks:
         return value
 
     def text(self, who: str, name: str, value: Any, remedy: str = "") -> str:
-        """A text that can be shown and written to a file."""
+        """A string that can be printed and written to a file."""
         try:
             fine = isinstance(value, str) and bool(value.strip()) and "\0" not in value and bool(value.encode())
         except UnicodeEncodeError:  # half of a surrogate pair
             fine = False
         if not fine:
-            raise self.fail(who, name, value, "a text", remedy)
+            raise self.fail(who, name, value, "a string", remedy)
         return str(value)
 
     def path(self, who: str, name: str, value: Any) -> Path:
         """The path of a file or folder."""
         try:
             words = os.fspath(value)
-        except Exception:  # a TypeError, or what an object with a mind of its own raises
+        except Exception:  # a TypeError, or whatever a foreign object raises
             words = b""
         if not isinstance(words, str) or not words or "\0" in words:
             raise self.fail(who, name, value, "the path of a file")
@@ -191,7 +191,7 @@ class Checks:
     def function(
         self, who: str, name: str, value: Any, arguments: Sequence[str], optional: Sequence[str] = ()
     ) -> Callable[..., Any] | None:
-        """A function that can be called with these arguments, or None; it may ask for `optional` ones by name."""
+        """A function that accepts these arguments, or None; it may ask for `optional` ones by name."""
         try:
             if value is not None:
                 inspect.signature(value).bind(*arguments, **{one: one for one in optional if takes(value, one)})
@@ -204,7 +204,7 @@ class Checks:
         return found
 
     def instance(self, who: str, name: str, value: Any, kind: type[Thing] | tuple[type, ...], expected: str) -> Thing:
-        """Something of a type, or of one of several."""
+        """An instance of a type, or of one of several."""
         if not isinstance(value, kind):
             raise self.fail(who, name, value, expected)
         found: Thing = value  # type: ignore[assignment]
@@ -213,15 +213,15 @@ class Checks:
     def items(
         self, who: str, name: str, values: Any, expected: str, *, most: int | None = None, remedy: str = ""
     ) -> list[Any]:
-        """What a list or another iterable holds, or the first `most` of it; a text is no list."""
+        """The items of a list or another iterable, or the first `most` of them; a string is not a list."""
         try:
             if isinstance(values, (str, bytes)):
-                raise TypeError("a text")
+                raise TypeError("a string")
             self.room(who, name, 64.0 * operator.length_hint(values))
             return list(islice(values, most))
         except self.error:
             raise
-        except Exception:  # it cannot be iterated over, or fails on the way
+        except Exception:  # it is not iterable, or fails during iteration
             raise self.fail(who, name, values, expected, remedy) from None
 
     def floats(
@@ -237,10 +237,10 @@ class Checks:
         remedy: str = "",
         keep: bool = False,
     ) -> Floats:
-        """Real numbers in a new array of float64; `shape` has None where any size will do.
+        """Real numbers as a new float64 array; None in `shape` allows any size.
 
-        `low` and `positive` bound the values, and NaN and infinities are refused where they must be `finite`. Masked,
-        complex, ragged and textual arrays are always refused. With `keep`, an array that `is_fixed` is not copied.
+        `low` and `positive` bound the values; NaN and infinities are rejected if the values must be `finite`. Masked,
+        complex, ragged and string arrays are always rejected. With `keep`, an array that `is_fixed` is not copied.
         """
         kept = keep and is_fixed(values, np.float64)
         array = values if kept else self._array(who, name, values, "real numbers", remedy)
@@ -280,9 +280,9 @@ class Checks:
         remedy: str = "",
         keep: Any = None,
     ) -> Ints:
-        """Whole numbers from `low` to `high` in a new array of int64; a single one will do where `shape` is None.
+        """Whole numbers from `low` to `high` as a new int64 array; a single number is accepted if `shape` is None.
 
-        An array of the type `keep` that `is_fixed` is not copied.
+        An array of dtype `keep` that `is_fixed` is not copied.
         """
         kept = keep is not None and is_fixed(values, keep)
         alone = f"a whole number {_span(low, high)}" if shape is None else ""
@@ -301,7 +301,7 @@ class Checks:
         return array if kept else np.array(array, dtype=np.int64, order="C")
 
     def room(self, who: str, what: str, size: float, remedy: str = "") -> None:
-        """Refuse what does not fit into the memory of this machine; `size` is in bytes."""
+        """Reject what does not fit into the memory of this machine; `size` is in bytes."""
         if size > memory():
             end = f"; {remedy}" if remedy else ""
             raise self.error(
@@ -310,7 +310,7 @@ class Checks:
             )
 
     def _array(self, who: str, name: str, values: Any, of: str, remedy: str, alone: str = "") -> NDArray[Any]:
-        """Values as an array of numbers of any kind; `alone` says what is expected of one that is no array."""
+        """Values as an array of numbers of any kind; `alone` describes the expected value if it is not an array."""
         end = f"; {remedy}" if remedy else ""
         if np.ma.is_masked(values):
             raise self.error(f"{who}: {name} has masked entries, expected {of} without gaps; drop them{end}")
@@ -319,8 +319,8 @@ class Checks:
         try:
             array = np.asarray(values)
             if array.dtype.kind == "O" and array.size and all(isinstance(one, numbers.Real) for one in array.flat):
-                array = array.astype(np.float64)  # fractions and the like
-        except Exception as error:  # rows of unequal length, or an object with a mind of its own
+                array = array.astype(np.float64)  # fractions and similar objects
+        except Exception as error:  # rows of unequal length, or a foreign object that raises anything
             said = " ".join(str(error).split())[:_LONGEST]
             why = "its rows differ in length" if "inhomogeneous" in str(error) else said or type(error).__name__
             raise self.error(
@@ -329,7 +329,7 @@ class Checks:
         if array.dtype.kind not in "biuf":
             expected = alone if alone and array.ndim == 0 else f"an array of {of}"
             raise self.fail(who, name, values, expected, remedy)
-        self.room(who, name, 8.0 * array.size)  # of the copy; a view may show more numbers than memory holds
+        self.room(who, name, 8.0 * array.size)  # of the copy; a view may have more numbers than fit into memory
         return array
 
     def _shaped(
@@ -348,7 +348,7 @@ class Checks:
 
 
 def _span(low: int, high: int, given: int | None = None) -> str:
-    """The words for a range of whole numbers; that they have 63 bits at most goes without saying unless one has more.
+    """A range of whole numbers in words; the limit of 63 bits is mentioned only if it is exceeded.
 
     Examples
     --------
@@ -363,12 +363,12 @@ def _span(low: int, high: int, given: int | None = None) -> str:
 
 
 def _in_powers(number: int) -> str:
-    """A limit as people know it: 2^64 - 1."""
+    """A limit in the usual notation: 2^64 - 1."""
     return f"2^{number.bit_length()} - 1" if number > 2**20 and not number & (number + 1) else str(number)
 
 
 def memory() -> float:
-    """The memory of this machine, in bytes; infinite where it does not say."""
+    """The memory of this machine in bytes; infinite if unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):
@@ -376,7 +376,7 @@ def memory() -> float:
 
 
 def in_bytes(size: float) -> str:
-    """A size for people.
+    """Format a size for humans.
 
     Examples
     --------

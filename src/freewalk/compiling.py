@@ -1,10 +1,10 @@
-"""From plain Python functions to one compiled module, cached on disk and never stale.
+"""Compile plain Python functions into one module, cached on disk and never stale.
 
-numba caches a function by the file that holds it and does not see that another file changed. So the sources of all
-the functions that take part (the engine's step, an objective's slope, a rule's update) and the constants they use are
-put into one module that is named by the hash of its text, and that module is compiled. Editing any of them gives
-another name, hence another compilation; editing a comment does not. The text is never read from a file: only compiled
-code is kept, by `freewalk.caching`.
+numba caches a function by its file and does not notice changes in other files. So the sources of all functions that
+take part (the engine's step, an objective's slope, a rule's update) and the constants they use are put into one module
+named by the hash of its text, and that module is compiled. Editing any of them gives another name, hence another
+compilation; editing a comment does not. The text is never read from a file: only compiled code is kept, by
+`freewalk.caching`.
 """
 
 import ast
@@ -30,17 +30,17 @@ from freewalk.errors import FreewalkError
 __all__ = ["CPU", "SIMULATOR", "Target", "Written", "cache_folder", "compile_functions", "cuda_target", "module_source"]
 
 _PARSING = threading.Lock()
-# Compiled functions do not allocate, so they need not count references to the arrays they are handed, which would cost
+# Compiled functions do not allocate, so they need not count references to the arrays they receive, which would cost
 # more than most of them do.
 _OPTIONS = "nogil=True, error_model='numpy', _nrt=False"
 
 
 class Written(str):
-    """A function as the text of its definition, for what depends on how many vectors a rule has."""
+    """A function given as the text of its definition, for code that depends on the number of vectors of a rule."""
 
 
 class Target(NamedTuple):
-    """How the functions of a module are decorated, by their part in it, and what the module imports for that."""
+    """How the functions of a module are decorated, depending on their role, and the imports this needs."""
 
     entry: str
     call: str
@@ -52,7 +52,7 @@ class Target(NamedTuple):
 CPU = Target(
     entry=f"@numba.njit(pipeline_class=Vectorizing, {_OPTIONS})",
     call=f"@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, {_OPTIONS})",
-    # Inlined by force: a call inside a loop keeps the compiler from using vector registers.
+    # Always inlined: a call inside a loop prevents the compiler from using vector registers.
     part=f"@numba.njit(inline='always', {_OPTIONS})",
     imports="import numba\nfrom freewalk.native import Vectorizing",
     cache="numba.core.caching.FunctionCache",
@@ -60,7 +60,7 @@ CPU = Target(
 
 
 def cuda_target(registers: int) -> Target:
-    """A graphics card, with so many registers a thread at most."""
+    """A GPU, with at most this many registers per thread."""
     return Target(
         entry=f"@cuda.jit(max_registers={registers})",
         call="@cuda.jit(device=True)",
@@ -70,10 +70,10 @@ def cuda_target(registers: int) -> Target:
     )
 
 
-# numba's simulator of a graphics card runs the functions as they are, but for the kernel.
+# numba's CUDA simulator runs the functions unchanged, except the kernel.
 SIMULATOR = Target(entry="@cuda.jit", call="", part="", imports="from numba import cuda")
 _NATIVE = "freewalk.native"
-_BESIDE = (_NATIVE, "freewalk.engine.arrays")  # what compiled modules use without holding its text
+_BESIDE = (_NATIVE, "freewalk.engine.arrays")  # used by compiled modules without containing their text
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 _MODULES = ("math", "numpy")
 _CUDA = "numba.cuda"
@@ -93,22 +93,22 @@ def compile_functions(
     target: Target = CPU,
     unroll: Mapping[str, int] | None = None,
 ) -> Callable[..., Any]:
-    """Compile functions, and all that they call, as one module.
+    """Compile functions, and everything they call, as one module.
 
     Parameters
     ----------
     functions
-        Functions and numbers by the name under which the engine's functions use them; they take the place of globals
-        of that name. A function may be `Written`: the text of its definition, which uses names in here alone.
+        Functions and numbers by the name under which the engine's functions use them; they replace globals of that
+        name. A function may be `Written`: the text of its definition, which uses only names from here.
     entry
-        Which of them to return, compiled. None of them may allocate an array.
+        The function to return, compiled. None of the functions may allocate an array.
     calls
-        The functions that stay calls; all others are inlined where they are called.
+        The functions that remain calls; all others are inlined.
     target
-        What to compile for.
+        The target to compile for.
     unroll
-        Loops of the engine's functions over range(name) are written out, so many times, for the names in here: arrays
-        that are indexed by numbers alone can live in registers.
+        Loops of the engine's functions over range(name) are unrolled this many times, for the names given here: arrays
+        indexed only by constants can live in registers.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def compile_functions(
     Raises
     ------
     FreewalkError
-        If a function has no source file, or uses something that is neither a number, a module nor such a function.
+        If a function has no source file, or uses anything other than numbers, modules and such functions.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def compile_functions(
         module = _execute(name, text)
         if target.cache:
             keep(getattr(module, entry), target.cache, name)
-        sys.modules[name] = module  # numba looks for it there
+        sys.modules[name] = module  # where numba looks for it
     compiled: Callable[..., Any] = getattr(sys.modules[name], entry)
     return compiled
 
@@ -145,17 +145,17 @@ def module_source(
     target: Target = CPU,
     unroll: Mapping[str, int] | None = None,
 ) -> str:
-    """The text of the module that holds the functions, what they call and the constants they use."""
+    """The text of the module with the functions, what they call and the constants they use."""
     module = _Module(functions, entry, calls, target, unroll or {})
     module.visit(entry, functions[entry])
-    for name, value in functions.items():  # a mistake is one, used or not
+    for name, value in functions.items():  # errors are reported even for unused functions
         if name not in module.visited and not isinstance(value, _NUMBERS) and not _is_code(value):
             module.visit(name, value)
     return module.text()
 
 
 class _Module:
-    """A module in the making: the functions gathered so far, by name, and what they need."""
+    """A module under construction: the functions collected so far, by name, and what they need."""
 
     def __init__(
         self, functions: Mapping[str, Any], entry: str, calls: Sequence[str], target: Target, unroll: Mapping[str, int]
@@ -169,7 +169,7 @@ class _Module:
         self.visited: dict[str, Any] = {}
 
     def visit(self, name: str, function: Any) -> None:
-        """Gather a function and all that it uses."""
+        """Collect a function and everything it uses."""
         if self.visited.setdefault(name, function) is not function:
             raise FreewalkError(f"compile: two different functions are called {name!r}; rename one")
         if name in self.sources:
@@ -181,7 +181,7 @@ class _Module:
                 self.gather(other, self.functions[other], name)
         elif _is_intrinsic(function):
             if function._defn.__module__ != _NATIVE:
-                raise FreewalkError(f"{name}: got an intrinsic of numba's, expected a function made with def")
+                raise FreewalkError(f"{name}: got a numba intrinsic, expected a function made with def")
             self.intrinsics[name] = f"from {function._defn.__module__} import {function._name} as {name}"
         elif not isinstance(function, FunctionType):
             raise FreewalkError(
@@ -196,7 +196,7 @@ class _Module:
         self.sources[name] = ""  # breaks the cycle of a function that calls itself
         ours = (function.__module__ or "").startswith(self.engine)
         for used in sorted(_names(function.__code__)):
-            # A helper of a user's that happens to be called `update` is not replaced: it is an error, by `visit`.
+            # A user's helper that happens to be called `update` is not replaced: `visit` raises an error.
             if used in self.functions and ours:
                 self.gather(used, self.functions[used], function.__qualname__)
             elif used in function.__globals__:
@@ -206,12 +206,12 @@ class _Module:
         target = self.target
         decorator = target.entry if name == self.entry else target.call if name in self.calls else target.part
         text = _definition(name, function, function.__code__)
-        if self.unroll and ours:  # a user's loops mean something else
+        if self.unroll and ours:  # loops of user code may mean something else
             text = _unrolled(text, tuple(self.unroll.items()))
         self.sources[name] = f"{decorator}\n{text}\n"
 
     def gather(self, name: str, value: Any, user: str) -> None:
-        """Gather what a function uses by a name."""
+        """Collect what a function uses by a name."""
         if _is_named_tuple(value):
             self.imports["collections"] = "collections"
             self._define(name, f"collections.namedtuple({name!r}, {value._fields!r})", user)
@@ -269,7 +269,7 @@ def _is_code(value: Any) -> bool:
 
 
 def _is_intrinsic(value: Any) -> bool:
-    """Whether it is numba's kind of function that writes its own code; by name, since numba is slow to import."""
+    """Whether it is a numba intrinsic; checked by name, since numba is slow to import."""
     return type(value).__name__ == "_Intrinsic"
 
 
@@ -278,13 +278,13 @@ def _is_named_tuple(value: Any) -> bool:
 
 
 def _fingerprint_of_modules() -> str:
-    """Of the modules that compiled ones use, as they were imported: their files may have been edited since."""
+    """The fingerprint of modules that compiled ones use, as imported: their files may have been edited since."""
     return hashlib.sha256(b"".join(import_module(name).SOURCE for name in _BESIDE)).hexdigest()[:20]
 
 
 @lru_cache(maxsize=256)
 def _names(code: CodeType) -> set[str]:
-    """The globals that a function reads; the names of attributes are not among them."""
+    """The globals that a function reads, without attribute names."""
     nested = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
     read = {instruction.argval for instruction in dis.get_instructions(code) if instruction.opname == "LOAD_GLOBAL"}
     return read.union(*nested)
@@ -294,7 +294,7 @@ def _names(code: CodeType) -> set[str]:
 def _definition(name: str, function: FunctionType, code: CodeType) -> str:
     """The function under its new name, without decorators, annotations or docstring.
 
-    Its code is named apart, since tools that reload a module give an old function new code.
+    Its code is passed separately, since tools that reload a module give an old function new code.
     """
     if function.__name__ == "<lambda>":
         raise FreewalkError(f"{function.__qualname__}: got a lambda, expected a function made with def")
@@ -307,10 +307,10 @@ def _definition(name: str, function: FunctionType, code: CodeType) -> str:
     found = _definitions("".join(lines)).get((code.co_firstlineno, _fingerprint(code)))
     if found is None:
         raise FreewalkError(
-            f"{function.__qualname__}: its file has changed since it was imported; reload it, or start Python anew"
+            f"{function.__qualname__}: its file has changed since it was imported; reload it, or restart Python"
         )
     documented = ast.get_docstring(found) is not None
-    tree = copy.copy(found)  # what is the same is shared
+    tree = copy.copy(found)  # unchanged parts are shared
     tree.name, tree.decorator_list, tree.returns = name, [], None
     tree.body = (tree.body[1:] or [ast.Pass()]) if documented else tree.body
     tree.args = copy.copy(found.args)
@@ -320,14 +320,14 @@ def _definition(name: str, function: FunctionType, code: CodeType) -> str:
 
 
 def parsed(text: str | bytes) -> ast.Module:
-    """The syntax tree of a source text; one thread at a time: Python 3.11 miscounts where several parse."""
+    """The syntax tree of a source text; one thread at a time, because parallel parsing fails in Python 3.11."""
     with _PARSING:
         return ast.parse(text)
 
 
 @lru_cache(maxsize=32)
 def _definitions(text: str) -> dict[tuple[Any, ...], ast.FunctionDef]:
-    """Every function in a source text, by the line where it begins and its fingerprint."""
+    """Every function in a source text, by its first line and its fingerprint."""
     try:
         tree = parsed(text)
         waiting = [compile(tree, "<source>", "exec", dont_inherit=True)]
@@ -345,7 +345,7 @@ def _definitions(text: str) -> dict[tuple[Any, ...], ast.FunctionDef]:
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
-    """The functions within a statement or a module, those within others among them."""
+    """The functions within a statement or a module, including nested ones."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef):
             yield node
@@ -355,7 +355,7 @@ def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
 
 @lru_cache(maxsize=256)
 def _unrolled(text: str, names_and_counts: tuple[tuple[str, int], ...]) -> str:
-    """A function with its loops over range(name) written out."""
+    """A function with its loops over range(name) unrolled."""
     counts = dict(names_and_counts)
 
     class Loops(ast.NodeTransformer):
@@ -366,7 +366,7 @@ def _unrolled(text: str, names_and_counts: tuple[tuple[str, int], ...]) -> str:
             name = ast.unparse(node.iter).removeprefix("range(").removesuffix(")")
             if ast.unparse(node.iter) != f"range({name})" or name not in counts:
                 return node
-            # A loop of no rounds leaves something all the same: it may be the whole of a function.
+            # A loop without iterations leaves a statement behind: it may be the whole body of a function.
             return [statement for j in range(counts[name]) for statement in _with_number(node, j)] or ast.Pass()
 
     return ast.unparse(Loops().visit(parsed(text)))
@@ -383,7 +383,7 @@ def _with_number(loop: ast.For, number: int) -> list[ast.stmt]:
 
 
 def _fingerprint(code: CodeType) -> tuple[Any, ...]:
-    """What a function computes, without where it stands."""
+    """What a function computes, independent of its position in the file."""
     constants = tuple(_fingerprint(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _KINDS
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
@@ -391,7 +391,7 @@ def _fingerprint(code: CodeType) -> tuple[Any, ...]:
 
 
 def _execute(name: str, text: str) -> ModuleType:
-    """A module from its text; the text is where tracebacks and numba's messages look for it."""
+    """A module from its text; the text is stored where tracebacks and numba's messages look for it."""
     module, file = ModuleType(name), f"<{name}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     exec(compile(text, file, "exec", dont_inherit=True), vars(module))

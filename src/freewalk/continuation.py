@@ -1,4 +1,4 @@
-"""A run under way: what it takes to resume, what was measured so far, and whether there is room for it."""
+"""The state of a running run: what it needs to resume, what it has measured, and its memory."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ from freewalk.rules.rule import PROBE_BYTES
 from freewalk.runtimes import Job, Runtime, State
 
 MOST_STEPS = 2**62  # sums of two such numbers fit into 64 bits
-_MOST_ROWS = 2**32 - 1  # draws number them by 32 bits
+_MOST_ROWS = 2**32 - 1  # draws number them with 32 bits
 _check = Checks(RecordError)
 
 
 @dataclass(eq=False)
 class Continuation:
-    """A run under way: what it takes to resume, and what was measured so far."""
+    """The state of a running run: what it needs to resume, and what it has measured so far."""
 
     job: Job
     state: State
@@ -38,13 +38,13 @@ class Continuation:
     seconds: float = 0.0
     interruptions: int = 0
     measures: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
-    goal: dict[str, float] = field(default_factory=dict)  # levels of measures at which it ends, all of them
-    fingerprint: str = ""  # of an objective that a record does not hold
+    goal: dict[str, float] = field(default_factory=dict)  # target values of measures; the run ends when all are met
+    fingerprint: str = ""  # of an objective that the record does not contain
 
     formerly: ClassVar = {"marks": None}
 
     def outside(self) -> dict[str, Any]:
-        """What a record does not hold, by name: an objective or rules that are code."""
+        """Objects that a record does not contain, by name: an objective or rules that are code."""
         objective, found = self.job.objective, dict[str, Any]()
         if objective is not None and not objective.stored:
             self.fingerprint = self.fingerprint or objective.fingerprint
@@ -61,7 +61,7 @@ class Continuation:
 
     @property
     def reached(self) -> bool:
-        """Whether it stands at a mark at which the means over the walks have reached the goal."""
+        """Whether it is at a mark where the means over the walks have reached the goal."""
         at_mark = self.state.step % self.every == 0 or self.state.step == self.steps
         if not self.goal or not self.measures or not at_mark or self.job.objective is None:
             return False
@@ -70,29 +70,30 @@ class Continuation:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to be done."""
+        """Whether the run is finished."""
         return self.state.step >= self.steps or self.reached
 
     def latest(self, names: Iterable[str] | None = None) -> dict[str, float]:
-        """The means over the walks at the last mark, of all measures or those with these names."""
+        """The means over the walks at the last mark, of all measures or of those with the given names."""
         with np.errstate(all="ignore"):  # a walk may have diverged
-            # Contiguous: the order of a sum, and with it the last bit, must not depend on how a chunk was laid out.
+            # Contiguous: the order of summation, and hence the last bit, must not depend on the memory layout of a
+            # chunk.
             return {
                 name: float(np.ascontiguousarray(self.measures[name][-1][:, -1]).mean())
                 for name in (self.measures if names is None else names)
             }
 
     def handed(self, objective: Objective | None, rules: Sequence[Rule | None]) -> "Continuation":
-        """The same run with what was handed over to resume it, in place of an objective or rules that are code.
+        """The same run with the objective and rules passed to `fw.resume`, in place of those that are code.
 
-        Whatever is handed over has to be what the run began with, also where it is not needed: nothing is ignored.
+        Everything passed must equal what the run began with, even if it is not needed: nothing is ignored.
 
         Parameters
         ----------
         objective
-            The objective, or None: the one that it has.
+            The objective, or None to keep that of the run.
         rules
-            By phase: the rule, or None: the one that it has.
+            The rule of each phase, or None to keep that of the run.
 
         Raises
         ------
@@ -117,7 +118,7 @@ class Continuation:
         return replace(self, job=replace(job, phases=tuple(phases)), fingerprint=fingerprint).checked()
 
     def checked(self) -> "Continuation":
-        """A copy of which everything is known to fit together: engines trust what they are given, files may lie.
+        """A copy in which everything has been checked: engines trust their input, but files may be forged.
 
         Raises
         ------
@@ -140,11 +141,11 @@ class Continuation:
             _check.real("record", "seconds", self.seconds, 0.0),
             _check.whole("record", "interruptions", self.interruptions),
             goal=entering.goal(self.goal or None, job.objective, job.tokens, "record"),
-            fingerprint=_check.instance("record", "fingerprint", self.fingerprint, str, "a text"),
+            fingerprint=_check.instance("record", "fingerprint", self.fingerprint, str, "a string"),
         )
         if self.fingerprint and job.objective is not None and job.objective.fingerprint != self.fingerprint:
             raise RecordError(
-                f"record: it was made with another objective than {job.objective!r}, expected the same module, data "
+                f"record: it was made with an objective other than {job.objective!r}, expected the same module, data "
                 "and measures; pass the one that it began with"
             )
         _check.instance("record", "measures", self.measures, dict, "a mapping")
@@ -159,20 +160,20 @@ class Continuation:
             parts = [_measured(name, part, kind, state.walks) for part in values]
             run.measures[name] = [part for part in parts if part.shape[1]]
             if sum(part.shape[1] for part in run.measures[name]) != count:
-                raise RecordError(f"record: {name} was not measured {count} times, as every and step demand")
+                raise RecordError(f"record: {name} was not measured {count} times, as every and step require")
         if "bytes" in job.measured and "bytes" not in known and run.measures:
             run.measures["bytes"] = [_bytes_of(run)]
         return run
 
 
 def _same_rule(rule: Rule, phase: Phase, objective: Objective | None) -> Rule:
-    """A rule that was handed over, with all filled in that follows from the objective and the kernel."""
+    """A rule passed by the user, with parameters filled in that follow from the objective and the kernel."""
     _check.instance("resume", "rule", rule, Rule, "the rule that it began with; with phases, a list of them")
     own = None if objective is None else phase.rule
     if objective is None or own is None or type(rule) is not type(own):
         raise _refusal("rule", rule, own)
     fitted = rule.fitted(objective, phase.kernel)
-    # A function that was made again is known by its name alone.
+    # A function that was defined again is identified by its name only.
     if not (same(fitted, own) if own.stored else _words(fitted) == _words(own)):
         raise _refusal("rule", rule, own)
     return fitted
@@ -190,7 +191,7 @@ def _refusal(name: str, got: Any, own: Any) -> FreewalkError:
 
 
 def _bytes_of(run: Continuation) -> NDArray[np.int64]:
-    """The bytes sent up to each mark, for a run of an earlier version: as if rules had changed at marks alone."""
+    """The bytes sent up to each mark, for a run of an earlier version: as if rules had changed only at marks."""
     sizes = [run.job.message_bytes(run.job.rule_at(int(mark))) for mark in run.marks]
     messages, probes = (np.concatenate(run.measures[name], axis=1) for name in ("messages", "probes"))
     sent = np.cumsum(np.diff(messages, axis=1, prepend=0) * np.array(sizes), axis=1) + probes * PROBE_BYTES
@@ -204,17 +205,17 @@ def _measured(name: str, values: Any, kind: str, walks: int) -> NDArray[Any]:
     fits = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.newbyteorder("=") == kind
     if not fits or len(values) != walks:
         raise _check.fail("record", name, values, f"an array of {kind} by {walks} walks and checkpoints")
-    return np.array(values, dtype=kind)  # in its own order: those that lie mark by mark stay so
+    return np.array(values, dtype=kind)  # keeps the memory order: arrays stored mark by mark stay so
 
 
 def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> None:
-    """Raise a FreewalkError unless a run fits into the memory, before any of it is made."""
+    """Raise a FreewalkError unless a run fits into memory, before any of it is allocated."""
     check = Checks(FreewalkError)
     count = count_marks(steps, every, steps)
-    columns = len(job.measured) + 1  # one more: they are put together one after the other
+    columns = len(job.measured) + 1  # one more: they are joined one after the other
     model, n, rows = max(job.message_bytes(phase.rule) for phase in job.phases), job.kernel.graph.n, walks * job.tokens
     who = f"{walks:,} walks" if job.tokens == 1 else f"{walks:,} walks × {job.tokens:,} tokens"
-    copies = 1 + (job.tokens > 1)  # exchanges need room to mix
+    copies = 1 + (job.tokens > 1)  # exchanges need memory to mix
     sizes = [rows * (32.0 + copies * model), 8.0 * walks * count * columns, 8.0 * kept * (steps + 1)]
     check.room("run", f"the models of {who}", sizes[0], "run fewer at a time")
     check.whole("run", f"number of {'walks' if job.tokens == 1 else 'walks × tokens'}", rows, 1, _MOST_ROWS)
@@ -229,9 +230,9 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
         size = float(n) * (keepers * stores * job.dim * item + rows * 8 * rule.counts_visits)
         check.room(type(rule).__name__, what, size, "run fewer walks at a time, or take precision='float32'")
         stored.append(size)
-    check.room("run", f"measuring {walks:,} walks {count:,} times", sizes[1], "let `every` be larger")
+    check.room("run", f"measuring {walks:,} walks {count:,} times", sizes[1], "increase `every`")
     check.room("run", f"{kept:,} paths of {steps:,} steps", sizes[2], "keep fewer paths")
-    # Where a rule begins, the vectors of the one before are there too.
+    # When a rule begins, the vectors of the previous one are still in memory.
     most = max(one + other for one, other in pairwise([*stored, 0.0]))
     check.room("run", "models, measurements, paths and what stays at the nodes", sum(sizes) + most, "run fewer walks")
 
@@ -239,11 +240,11 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
 def marks_in(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
     """The steps in (after, until] at which to measure."""
     first = (after // every + 1) * every
-    count = max((until - first) // every + 1, 0)  # np.arange would find it in floating point
+    count = max((until - first) // every + 1, 0)  # np.arange would compute it in floating point
     marks = min(first, until) + every * np.arange(count, dtype=np.int64)
     return np.append(marks, steps) if until == steps and steps % every else marks
 
 
 def count_marks(step: int, every: int, steps: int) -> int:
-    """How many steps there are from 0 to `step` at which to measure."""
+    """The number of measured steps from 0 to `step`."""
     return 1 + step // every + (step == steps and steps % every > 0)

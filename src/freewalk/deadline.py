@@ -1,4 +1,4 @@
-"""A limit on the time that a computation may take: set where it is called, asked for inside its long loops."""
+"""A time limit for a computation: set by the caller, checked inside long loops."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +12,12 @@ _end: ContextVar[float] = ContextVar("end", default=inf)
 
 
 class OutOfTime(FreewalkError):
-    """The time is over; whoever set the limit catches this and goes on without the result."""
+    """The time limit is exceeded; the code that set it catches this and continues without the result."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Give what runs inside so many seconds, or what is left of an outer limit; the end of a block ends its limit.
+    """Limit a block to this many seconds, or to the rest of an outer limit; the limit ends with the block.
 
     Examples
     --------
@@ -36,6 +36,6 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise `OutOfTime` where the time is over."""
+    """Raise `OutOfTime` if the time limit is exceeded."""
     if monotonic() > _end.get():
         raise OutOfTime("the time for this is over")

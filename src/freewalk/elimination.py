@@ -1,14 +1,14 @@
-"""Linear systems of Markov chains, solved without a single subtraction.
+"""Linear systems of Markov chains, solved without subtraction.
 
-A chain enters as its rates: the positive probabilities of going from one node to another. What is on the diagonal
-follows from them and is never read; 1 − P(v, v) would have lost its digits where a walk seldom leaves. Eliminating a
-node k adds rate[i, k] · rate[k, j] / (all that leaves k) to rate[i, j]: sums and products of positive numbers, so that
-every result has nearly all its digits, whatever the orders of magnitude (Grassmann, Taksar, Heyman 1985; for systems
-with absorption Alfa, Xue, Ye 2002). Ordinary elimination computes its pivots by differences, and where walks are
-entrapped nothing is left of them.
+A chain is given by its rates: the positive probabilities of going from one node to another. The diagonal follows from
+them and is never read; 1 − P(v, v) would have lost its digits where a walk seldom leaves. Eliminating a node k adds
+rate[i, k] · rate[k, j] / (total rate out of k) to rate[i, j]: sums and products of positive numbers, so every result
+has nearly all its digits, whatever the orders of magnitude (Grassmann, Taksar, Heyman 1985; for systems with absorption
+Alfa, Xue, Ye 2002). Ordinary elimination computes its pivots as differences, which lose all digits where walks are
+entrapped.
 
-Dense matrices go block by block, so that nearly all work is matrix products. Nodes that can be ordered so that all
-moves are short (rings, paths, narrow grids) take a compiled elimination within a band.
+Dense matrices are processed block by block, so that nearly all work is matrix products. If nodes can be ordered so that
+all moves are short (rings, paths, narrow grids), a compiled banded elimination is used.
 """
 
 from collections.abc import Callable
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_BLOCK = 64  # nodes that are eliminated one by one
-_HUB = 1000  # so many neighbours, and a tenth of all nodes, make a hub
-_LARGE = 1e200  # laws that rise more steeply than floats can hold leave zeros behind, not infinities
+_BLOCK = 64  # nodes eliminated one by one
+_HUB = 1000  # a node with this many neighbours, and a tenth of all nodes, is a hub
+_LARGE = 1e200  # distributions that rise more steeply than floats can hold leave zeros behind, not infinities
 
 
 def absorbed(rates: Floats, absorption: Floats, right: Floats) -> Floats:
-    """X with (diag(absorption + rates 1) − rates) X = right.
+    """Solve (diag(absorption + rates 1) − rates) X = right for X.
 
-    With right = 1 that is the mean time until a walk is absorbed, by the node where it begins.
+    With right = 1 this is the mean time until a walk is absorbed, by start node.
 
     Parameters
     ----------
     rates
         n × n rates between the nodes; the diagonal is not read.
     absorption
-        The rate at which each node absorbs. From every node the walk must be able to get to where it is absorbed.
+        The rate at which each node absorbs. The walk must be able to reach absorption from every node.
     right
         n × k numbers ≥ 0.
 
@@ -90,8 +90,8 @@ def _absorbed_plain(rates: Floats, absorption: Floats, right: Floats) -> Floats:
 def hitting(rates: Floats, costs: Floats) -> Floats:
     """H[i, j], the mean cost until a walk from i first reaches j, where each visit to v costs costs[v].
 
-    Divide and conquer: the walk as it is seen at one half of the nodes alone is a chain too, with the cost of what
-    happens elsewhere added, and has the same H. What the other half has then follows.
+    Divide and conquer: the walk observed only at one half of the nodes is also a chain, with the cost of what happens
+    elsewhere added, and has the same H. The values for the other half then follow.
 
     Examples
     --------
@@ -114,10 +114,10 @@ def hitting(rates: Floats, costs: Floats) -> Floats:
 
 
 def times_between(leaving: "csr_array") -> Floats:
-    """The mean number of steps from every node to every other; infinite where floats end.
+    """The mean number of steps from every node to every other; infinite beyond the range of floats.
 
-    By the nodes that a walk changes to, with the length of its stays as costs: how long it stays must not make rates so
-    small that they lose digits.
+    Computed from the nodes that a walk changes to, with the durations of its stays as costs: long stays must not make
+    rates so small that they lose digits.
     """
     rates = leaving.toarray()
     left = rates.sum(axis=1)
@@ -126,7 +126,7 @@ def times_between(leaving: "csr_array") -> Floats:
 
 
 def dense_law(rates: Floats) -> Floats:
-    """The stationary law of a chain, given its rates; they are overwritten."""
+    """The stationary distribution of a chain, given its rates, which are overwritten."""
     n = len(rates)
     totals = np.ones(n)
     for end in range(n, 0, -_BLOCK):
@@ -137,7 +137,7 @@ def dense_law(rates: Floats) -> Floats:
             share = rates[:last, last] / totals[last]
             rates[:last, begin:last] += share[:, None] * rates[last, begin:last]
             rates[begin:last, :begin] += share[begin:, None] * rates[last, :begin]
-        # The rest of the matrix takes all of the block at once.
+        # The rest of the matrix is updated with the whole block at once.
         shares = rates[:begin, begin:end] / totals[begin:end]
         rates[:begin, :begin] += shares @ rates[begin:end, :begin]
     law = np.ones(n)
@@ -153,14 +153,14 @@ def dense_law(rates: Floats) -> Floats:
 
 
 def _is_full(law: Floats) -> bool:
-    """Whether no part of a law was too small or too large for floats on the way: what comes after it would be lost."""
+    """Whether no part of a distribution under- or overflowed on the way: everything after it would be lost."""
     return bool(np.isfinite(law).all() and law.min() > 0)
 
 
 def _scaled_law(n: int, column: Callable[[int], tuple[int, Floats]], totals: Floats) -> Floats:
-    """The law by nodes that are put back with an exponent each, for laws with valleys that no float can hold.
+    """The distribution, built node by node with one exponent each, for valleys that no float can hold.
 
-    `column` gives the rates to a node from those before it, and the first of these.
+    `column` gives the rates to a node from earlier nodes, and the first of these.
     """
     mantissas, exponents = np.ones(n), np.zeros(n, dtype=np.int64)
     for node in range(1, n):
@@ -178,9 +178,9 @@ def _scaled_law(n: int, column: Callable[[int], tuple[int, Floats]], totals: Flo
 
 
 def narrow_order(leaving: "csr_array") -> tuple[Ints, int]:
-    """The places of the nodes in an order in which moves are short, and how long the longest is.
+    """The positions of the nodes in an order with short moves, and the length of the longest move.
 
-    Where some node has many neighbours no order helps, and finding one takes long: then the nodes stay as they are.
+    If some node has many neighbours no order helps, and finding one takes long: then the nodes keep their order.
     """
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -195,7 +195,7 @@ def narrow_order(leaving: "csr_array") -> tuple[Ints, int]:
 
 
 def narrow_law(leaving: "csr_array", place: Ints, width: int) -> Floats:
-    """The stationary law of a chain whose nodes have such places."""
+    """The stationary distribution of a chain whose nodes have these positions."""
     law = np.ones(place.size)
     band, totals = _eliminate_narrow(leaving, place, width, np.zeros(place.size), np.zeros((place.size, 0)), law)
     law = law / law.sum()
@@ -210,7 +210,7 @@ def narrow_law(leaving: "csr_array", place: Ints, width: int) -> Floats:
 
 
 def narrow_absorbed(leaving: "csr_array", place: Ints, width: int, absorption: Floats, right: Floats) -> Floats:
-    """As `absorbed`, for nodes that have such places."""
+    """As `absorbed`, for nodes with these positions."""
     sorted_absorption, sorted_right = np.empty_like(absorption), np.empty_like(right)
     sorted_absorption[place], sorted_right[place] = absorption, right
     _eliminate_narrow(leaving, place, width, sorted_absorption, sorted_right, np.zeros(0))
@@ -220,7 +220,7 @@ def narrow_absorbed(leaving: "csr_array", place: Ints, width: int, absorption: F
 def _eliminate_narrow(
     leaving: "csr_array", place: Ints, width: int, absorption: Floats, right: Floats, law: Floats
 ) -> tuple[Floats, Floats]:
-    """Eliminate, and return the band and what leaves each node."""
+    """Eliminate; return the band and the total rate out of each node."""
     from freewalk.compiling import compile_functions
 
     band = np.zeros((place.size, 2 * width + 1))
@@ -233,14 +233,14 @@ def _eliminate_narrow(
 
 
 def eliminate_band(band: Floats, width: int, absorption: Floats, right: Floats, totals: Floats, law: Floats) -> None:
-    """Eliminate in place; band[i, width + j − i] is the rate from node i to node j. An empty law is not computed."""
+    """Eliminate in place; band[i, width + j − i] is the rate from node i to node j. An empty `law` is not computed."""
     n, count = right.shape
     for last in range(n - 1, -1, -1):
         first = max(0, last - width)
         total = absorption[last]
         for to in range(first, last):
             total += band[last, width + to - last]
-        if total > 0.0 or last > 0:  # all but the last node of a chain that absorbs nowhere
+        if total > 0.0 or last > 0:  # all but the last node of a chain without absorption
             totals[last] = total
         for column in range(count):
             right[last, column] /= totals[last]

@@ -1,4 +1,4 @@
-"""What enters a run is checked here, before anything is computed."""
+"""Check the arguments of a run before anything is computed."""
 
 import sys
 import warnings
@@ -27,19 +27,19 @@ from freewalk.stationary import stationary_law
 
 check = Checks(FreewalkError)
 PRECISIONS = ("float64", "float32")
-# What a record has by these names already, and what reports call them.
+# Names that a record or a report already uses.
 _TAKEN = {
     *("messages", "probes", "bytes", "distance", "visits", "final", "diverged", "path", "at", "smoothness", "time"),
     *("step", "walk", "node", "node_name", "coordinate", "kept", "design", "walks", "updates", "rounds"),
     *("consensus", "token"),
 }
 _CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
-_SAME = 1e-9  # a rounding
+_SAME = 1e-9  # a rounding error
 _TRIED = 1000  # coordinates on which a rule is tried: a model may have a hundred million
 
 
 def objective(who: str, value: Objective) -> Objective:
-    """An objective whose measures are named."""
+    """Check an objective and the names of its measures."""
     expected = "an objective such as fw.objectives.LeastSquares(...)"
     found = check.instance(who, "objective", value, Objective, expected)
     name = type(found).__name__
@@ -55,12 +55,12 @@ def objective(who: str, value: Objective) -> Objective:
 
 
 def precision(who: str, value: str | None, found: Objective) -> str:
-    """That of the models: the one that was asked for or, where none was, the one that suits the objective."""
+    """The precision of the models: the requested one, or else the default of the objective."""
     return check.choice(who, "precision", found.precision if value is None else value, PRECISIONS)
 
 
 def goal(value: Any, found: Objective | None, tokens: int = 1, who: str = "learn") -> dict[str, float]:
-    """The levels at which a run ends, by measure: those of the objective, `distance`, and `consensus` of tokens."""
+    """The target values of a goal, by measure: those of the objective, `distance`, and `consensus` of tokens."""
     if value is None:
         return {}
     expected = "levels of measures such as {'loss': 0.1}"
@@ -78,7 +78,7 @@ def goal(value: Any, found: Objective | None, tokens: int = 1, who: str = "learn
 
 
 def optimum(found: Objective) -> NDArray[np.float64]:
-    """The optimum from which distances are measured; NaN where the objective has none."""
+    """The optimum from which distances are measured; NaN if the objective has none."""
     try:
         best = found.optimum()
     except (ProblemError, NotImplementedError, np.linalg.LinAlgError):
@@ -97,7 +97,7 @@ def phases(
 ) -> tuple[Phase, ...]:
     """A kernel, a rule and an exchange, or a list of phases, as phases that fit each other and the objective.
 
-    `who` asks for them. Rules have all filled in that follows from the objective and the kernel.
+    `who` is the caller. Parameters of rules that follow from the objective and the kernel are filled in.
     """
     several = not isinstance(kernel, Kernel)
     if isinstance(kernel, Kernel):
@@ -119,9 +119,9 @@ def phases(
         for index, end in enumerate(ends[:-1] if ends[-1] is None else ends)
     ]
     if any(b <= a for a, b in pairwise(given)):
-        raise FreewalkError(f"{who}: phases end at {show(ends)}, expected growing whole numbers; {remedy}")
+        raise FreewalkError(f"{who}: phases end at {show(ends)}, expected increasing whole numbers; {remedy}")
     if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
-        raise FreewalkError(f"{who}: the kernels of its phases live on different graphs, expected one graph")
+        raise FreewalkError(f"{who}: the kernels of its phases are on different graphs, expected one graph")
     expected = f"an update rule such as fw.SGD(step=1e-3){' or None' if objective is None else ''}"
     for index, phase in enumerate(listed):
         name = f"phases[{index}].rule" if several else "rule"
@@ -130,35 +130,35 @@ def phases(
             name = name.replace("rule", "exchange")
             found = check.instance(who, name, phase.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
             if objective is None:
-                raise FreewalkError(f"{who}: {name} = {found!r}, and nothing is learned; an exchange mixes models")
+                raise FreewalkError(f"{who}: {name} = {found!r}, but nothing is learned; an exchange mixes models")
             checked_exchange(found)
     if objective is None:
         return tuple(listed)
     n = listed[0].kernel.graph.n
     if objective.n != n:
         raise FreewalkError(
-            f"{who}: the objective has {objective.n} nodes and the graph {n}; expected the same number (an objective "
-            "has as many nodes as the largest number in `nodes` says: give it graph=, which knows them all)"
+            f"{who}: the objective has {objective.n} nodes and the graph {n}; expected the same number (the largest "
+            "number in `nodes` determines that of an objective: pass graph= to count all nodes)"
         )
     names = listed[0].kernel.graph.node_names
     if objective.node_names is not None and names is not None and objective.node_names != names:
         node = next(v for v in range(n) if objective.node_names[v] != names[v])
         raise FreewalkError(
-            f"{who}: node {node} is {show(objective.node_names[node])} to the objective and {show(names[node])} to the "
+            f"{who}: node {node} is {show(objective.node_names[node])} in the objective and {show(names[node])} in the "
             "graph, expected the same names in the same order; give the objective the graph of the kernel"
         )
     return tuple(replace(phase, rule=_rule(phase, objective)) for phase in listed)
 
 
 def _rule(phase: Phase, objective: Objective) -> Rule | None:
-    """The rule of a phase, known to be right, with all filled in that follows from the objective and the kernel."""
+    """The checked rule of a phase, with parameters filled in that follow from the objective and the kernel."""
     if phase.rule is None:
         return None
     rule = checked(phase.rule.fitted(objective, phase.kernel))
     if objective.batch is not None and objective.batch * rule.local_steps > rng.WORDS:
         raise FreewalkError(
             f"{type(rule).__name__}: {rule.local_steps:,} local steps with minibatches of {objective.batch:,} need "
-            f"more draws than the {rng.WORDS:,} of a visit; take fewer local steps or smaller batches"
+            f"more draws than the {rng.WORDS:,} per visit; use fewer local steps or smaller batches"
         )
     begun(rule, np.zeros((2, min(objective.dim, _TRIED))))
     if rule.proximal:
@@ -167,12 +167,12 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
             point, penalty = rule.point(Visit(0.1, 1.0, 0, objective.n, 1), rule.numbers, *zeros)
         except Exception as error:
             raise FreewalkError(f"{type(rule).__name__}: point() fails: {type(error).__name__}: {error}") from error
-        objective.proximal(0, point, penalty)  # or it says that it has none
+        objective.proximal(0, point, penalty)  # raises if the objective has none
     return rule
 
 
 def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) -> None:
-    """Refuse an exchange that these tokens cannot make; `nodes` is where the tokens of all walks start."""
+    """Reject an exchange that these tokens cannot make; `nodes` are the start nodes of the tokens of all walks."""
     parked = True  # so far
     for phase in listed:
         exchange, stayed = phase.exchange, parked
@@ -182,7 +182,7 @@ def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) 
         who = type(exchange).__name__
         if tokens < 2:
             raise FreewalkError(f"{who}: there is one token, expected at least two that can mix; pass tokens=8")
-        starts = {own.tobytes(): own for own in nodes.reshape(-1, tokens)}  # np.unique is slow where rows are long
+        starts = {own.tobytes(): own for own in nodes.reshape(-1, tokens)}  # np.unique is slow for long rows
         for own in starts.values() if stayed else (None,):
             exchange.admit(phase.kernel, own)
         first = gathering_of(0, 0, exchange.every, nodes[:tokens], phase.kernel.graph)
@@ -192,7 +192,7 @@ def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) 
 
 
 def tokens(value: int | str, graph: Graph) -> int:
-    """How many tokens each walk has."""
+    """The number of tokens per walk."""
     if isinstance(value, str) and value == "nodes":
         return graph.n
     if isinstance(value, str):
@@ -201,9 +201,9 @@ def tokens(value: int | str, graph: Graph) -> int:
 
 
 def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> None:
-    """Refuse a rule that needs every node where the walk from one of these nodes never gets to some.
+    """Reject a rule that needs every node if the walk cannot reach some node from one of these nodes.
 
-    A later phase begins wherever the ones before may have led.
+    A later phase begins wherever the earlier ones may have led.
     """
     starts: NDArray[Any] = np.unique(nodes)
     needing = [index for index, phase in enumerate(listed) if phase.rule is not None and phase.rule.needs_every_node]
@@ -219,8 +219,8 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
             lost = np.flatnonzero(~_reached(matrix, stuck))
             raise FreewalkError(
                 f"{type(phase.rule).__name__}: the walk by {kernel.label} never gets from node {stuck} to "
-                f"{lost.size:,} of {n:,} nodes (node {int(lost[0])} is one), and this rule learns from all of them; "
-                "take a kernel that visits every node, or fw.SGD"
+                f"{lost.size:,} of {n:,} nodes (such as node {int(lost[0])}), but this rule needs all of them; "
+                "use a kernel that visits every node, or fw.SGD"
             )
         if index < needing[-1]:
             led = np.zeros(n, dtype=bool)
@@ -230,7 +230,7 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
 
 
 def _leads_everywhere(kernel: Kernel) -> bool:
-    """Whether one move alone gets everywhere: along any edge, since graphs are connected, or by a law."""
+    """Whether one move alone reaches every node: along any edge, since graphs are connected, or by a draw."""
     probable = [move for move, share in zip(kernel.moves, kernel.probabilities(0)[0], strict=True) if share > 0]
     return any(
         (move.law is None and move.rows is None and move.hops == 1)
@@ -240,16 +240,16 @@ def _leads_everywhere(kernel: Kernel) -> bool:
 
 
 def _stuck(matrix: Any, starts: NDArray[Any]) -> int | None:
-    """One of the starts from which a walk does not get everywhere, or None: two searches, however many there are."""
+    """A start node from which a walk does not reach every node, or None; takes only two searches."""
     first = int(starts[0])
     if not _reached(matrix, first).all():
         return first
-    lost = starts[~_reached(matrix.T.tocsr(), first)[starts]]  # from where it gets to none of what leads everywhere
+    lost = starts[~_reached(matrix.T.tocsr(), first)[starts]]  # from where no node that leads everywhere is reached
     return int(lost[0]) if lost.size else None
 
 
 def _reached(matrix: Any, start: int) -> NDArray[np.bool_]:
-    """By node: whether a walk from the start gets there."""
+    """Per node: whether a walk from the start reaches it."""
     from scipy.sparse.csgraph import breadth_first_order
 
     found = np.zeros(matrix.shape[0], dtype=bool)
@@ -258,7 +258,7 @@ def _reached(matrix: Any, start: int) -> NDArray[np.bool_]:
 
 
 def targets(listed: tuple[Phase, ...]) -> None:
-    """Warn where a walk does not sample its target, and nobody has said so: the weights of its gradients are wrong."""
+    """Warn if a walk is not known to sample its target and does not: its gradient weights are then wrong."""
     weighted = [phase for phase in listed if phase.rule and phase.rule.weighted and not phase.rule.counts_visits]
     for kernel in {id(phase.kernel): phase.kernel for phase in weighted}.values():
         longest = max(move.hops for move in kernel.moves)
@@ -270,12 +270,12 @@ def targets(listed: tuple[Phase, ...]) -> None:
             matrix = kernel.matrix()
             moved = float(np.abs(target @ matrix - target).sum())
             away = float(np.abs(stationary_law(matrix, kernel.label) - target).sum() / 2) if moved > _SAME else 0.0
-        except (KernelError, AnalysisError):  # it has no such distribution: the analysis says why
+        except (KernelError, AnalysisError):  # it has no unique stationary distribution: the analysis says why
             continue
         if away > _SAME:
             warnings.warn(
                 f"{kernel.label}: its target is not its stationary distribution, which is {away:.2g} away in total "
-                "variation, so the weights of its gradients are biased; leave the target out or, if it is meant, "
+                "variation, so its gradient weights are biased; omit the target or, if this is intended, "
                 "declare it with biased=True",
                 TargetWarning,
                 stacklevel=outside(),
@@ -283,7 +283,7 @@ def targets(listed: tuple[Phase, ...]) -> None:
 
 
 def outside() -> int:
-    """How many calls up the code is that does not belong to the package: whom a warning is for."""
+    """The number of stack levels up to the first caller outside the package, for warnings."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "freewalk":
         level, frame = level + 1, frame.f_back
@@ -291,21 +291,21 @@ def outside() -> int:
 
 
 def phases_cover(listed: tuple[Phase, ...], steps: int) -> None:
-    """Every phase has its steps, and the last reaches the end of the run."""
+    """Check that every phase has its steps, and that the last reaches the end of the run."""
     for phase in listed[:-1]:
         if phase.until is not None and phase.until >= steps:
             raise FreewalkError(
-                f"phases: one begins at step {phase.until}, and the run ends at {steps}; leave it out or run longer"
+                f"phases: one begins at step {phase.until}, but the run ends at {steps}; remove it or run longer"
             )
     end = listed[-1].until
     if end is not None and end < steps:
         raise FreewalkError(
-            f"phases: the last ends at step {end}, before the {steps} steps of the run; let its until be None"
+            f"phases: the last ends at step {end}, before the {steps} steps of the run; set its until to None"
         )
 
 
 def schedules(listed: tuple[Phase, ...], steps: int) -> None:
-    """Try whatever changes with the step all along the run: a schedule that turns bad must not cost a run half done."""
+    """Evaluate all schedules over the whole run in advance, so that an invalid value does not end it half-way."""
     grid = np.unique(np.linspace(0, steps - 1, 1000).astype(np.int64))
     for phase in listed:
         phase.kernel.probabilities(grid)
@@ -317,7 +317,7 @@ def schedules(listed: tuple[Phase, ...], steps: int) -> None:
 def models(
     initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str, tokens: int = 1
 ) -> NDArray[Any]:
-    """The first model of each token."""
+    """The initial model of each token."""
     dim = objective.dim
     if tokens > 1:
         return _models_of_tokens(initial, objective, walks, seed, kind, tokens)
@@ -326,22 +326,21 @@ def models(
         return np.zeros((walks, dim), dtype=kind)
     given = objective.initial(walks, seed) if initial is None else initial
     who, name = ("learn", "initial") if initial is not None else (type(objective).__name__, "initial()")
-    # A model may be large: one that has the right type already is copied no more than once.
+    # A model may be large: one that already has the right type is copied at most once.
     plain = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray) and given.dtype == kind
     values: NDArray[Any] = np.asarray(given) if plain else check.floats(who, name, given)
     if values.shape not in ((dim,), (walks, dim)):
         raise FreewalkError(
-            f"{who}: {name} has shape {values.shape}, expected ({dim},) or, with a model for each walk, "
-            f"({walks}, {dim})"
+            f"{who}: {name} has shape {values.shape}, expected ({dim},) or, with one model per walk, ({walks}, {dim})"
         )
     with np.errstate(over="ignore"):
         rounded = np.array(np.broadcast_to(values.astype(kind, copy=False), (walks, dim)), order="C")
     if not (np.isfinite(rounded.min()) and np.isfinite(rounded.max())):
-        check.floats(who, name, values)  # which says where
+        check.floats(who, name, values)  # raises, and names the place
         worst, most = float(np.abs(values).max()), float(np.finfo(kind).max)
         raise FreewalkError(
             f"learn: initial holds numbers up to {worst:.2g} in size, expected at most the {most:.2g} of {kind}; "
-            "take precision='float64'"
+            "use precision='float64'"
         )
     return rounded
 
@@ -349,7 +348,7 @@ def models(
 def _models_of_tokens(
     initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str, tokens: int
 ) -> NDArray[Any]:
-    """The tokens of a walk begin with its model, unless each of them is given one."""
+    """The tokens of a walk start with its model, unless each is given its own."""
     what, size = f"the models of {walks:,} × {tokens:,} tokens", 8.0 * walks * tokens * objective.dim
     check.room("learn", what, size, "run fewer walks or tokens at a time")
     shape = walks, tokens, objective.dim
@@ -359,11 +358,11 @@ def _models_of_tokens(
     try:
         return np.repeat(models(initial, objective, walks, seed, kind), tokens, axis=0)
     except FreewalkError as error:
-        raise FreewalkError(f"{error} (or, with a model for each token, {shape})") from error
+        raise FreewalkError(f"{error} (or, with one model per token, {shape})") from error
 
 
 def importance(value: Any, found: Objective | None, kernel: Kernel) -> ArrayLike:
-    """What `start` finds the heaviest node by; other starts do not ask the objective, which may take long."""
+    """The importance by which `start` finds the heaviest node; not computed otherwise, since it may take long."""
     heaviest = isinstance(value, str) and value == "heaviest"
     return found.smoothness if heaviest and found is not None else kernel.target
 
@@ -371,7 +370,7 @@ def importance(value: Any, found: Objective | None, kernel: Kernel) -> ArrayLike
 def start(
     value: str | ArrayLike | None, seed_: int, walks: int, graph: Graph, importance: ArrayLike, tokens: int | str = 1
 ) -> NDArray[np.int32]:
-    """The first node of each token: "uniform", "heaviest", a node, one per walk or per token; a node may be named."""
+    """The start node of each token: "uniform", "heaviest", a node, one per walk or per token, by number or name."""
     count = graph.n if isinstance(tokens, str) else tokens
     rows = walks * count
     if isinstance(tokens, str):
@@ -399,21 +398,21 @@ def start(
 
 
 def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
-    """Nodes as numbers: given as such, or by their names where the graph has some."""
-    given = value.tolist() if hasattr(value, "tolist") else value  # arrays and columns of a table
+    """Nodes as numbers: given by number, or by name if the graph has names."""
+    given = value.tolist() if hasattr(value, "tolist") else value  # arrays and table columns
     rows = given if isinstance(given, (list, tuple)) else [given]
     words = [word for row in rows for word in (row if isinstance(row, (list, tuple)) else [row])]
     if words and all(isinstance(word, str) for word in words):
         if graph.node_names is None:
             raise check.fail(who, name, value, expected, f"{graph.name} has no names")
         if len({len(row) if isinstance(row, (list, tuple)) else 0 for row in rows}) > 1:
-            raise check.fail(who, name, value, expected, "all rows have one length")
+            raise check.fail(who, name, value, expected, "all rows must have the same length")
         return np.array([graph.node(word) for word in words], dtype=np.int64).reshape(np.shape(given))
     return check.integers(who, name, value, None, low=0, high=graph.n - 1, remedy=f"give {expected}")
 
 
 def paths(value: int | Sequence[int], rows: int, tokens: int = 1) -> NDArray[np.int64]:
-    """By token: the row of its path, or -1."""
+    """Per token: the row of its path, or -1."""
     who = "walks" if tokens == 1 else "tokens"
     remedy = f"give how many {who} keep their path, or a list of them"
     chosen = check.integers("run", "paths", value, None, low=0, remedy=remedy)

@@ -1,4 +1,4 @@
-"""Files that are complete or absent: each is written beside its place and then swapped in."""
+"""Atomic file writes: each file is written to a temporary one, which then replaces it."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from freewalk.errors import RecordError
 
 try:
     import fcntl
-except ImportError:  # not on Windows: temporary files of killed processes then stay
+except ImportError:  # on Windows, where temporary files of killed processes remain
     fcntl = None  # type: ignore[assignment]
 
 _check = Checks(RecordError)
@@ -20,10 +20,10 @@ _check = Checks(RecordError)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Write a file beside its place; it takes that place at the end of the block, or is removed if the block fails.
+    """Write a temporary file that replaces the file at the end of the block, or is removed if the block fails.
 
-    What was there before is kept until then. Folders are made as needed, temporary files that killed processes left
-    beside the same file are removed, and through a symbolic link the file that it names is replaced.
+    The old file is kept until then. Folders are created as needed, temporary files that killed processes left for the
+    same file are removed, and a symbolic link is followed: its target is replaced.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(handle)
         os.replace(temporary, target)
     except OSError as error:
-        raise RecordError(f"{given}: cannot be written ({_reason(error)}); what was there before is kept") from error
+        raise RecordError(f"{given}: cannot be written ({_reason(error)}); the previous file is kept") from error
     finally:
         if handle is not None:
             os.close(handle)
@@ -66,18 +66,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text to a file that is complete or absent, in UTF-8."""
+    """Write text to a file atomically, in UTF-8."""
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode())
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Find out now whether `replacing` will be able to write a file; folders are made, and the file stays as it is.
+    """Check in advance that `replacing` can write a file; folders are created, and the file is left unchanged.
 
     Raises
     ------
     RecordError
-        If it will not.
+        If it cannot.
     """
     _, temporary, handle = _opened(_check.path("files", "path", path))
     if handle is not None:
@@ -87,7 +87,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _opened(given: Path) -> tuple[Path, Path, int | None]:
-    """The file that a path names, and a new one beside it with the handle that locks it."""
+    """The file that a path refers to, and a new one beside it with the handle that locks it."""
     try:
         target = Path(os.path.realpath(given))
         if target.exists() and not target.is_file():
@@ -100,19 +100,19 @@ def _opened(given: Path) -> tuple[Path, Path, int | None]:
 
 
 def _beside(target: Path) -> tuple[Path, int | None]:
-    """A new file beside another, and a handle that keeps it locked: that is how others see that it is in use."""
+    """A new file beside another, and a handle that keeps it locked: the lock shows others that it is in use."""
     for number in count():
         temporary = target.with_name(f".{target.name}.{os.getpid()}-{number}.tmp{target.suffix}")
         try:
             handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             continue
-        if fcntl is None:  # Windows does not move an open file
+        if fcntl is None:  # Windows cannot move an open file
             os.close(handle)
             return temporary, None
         with suppress(OSError):  # a file system without locks: nobody else can lock it either
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with suppress(FileNotFoundError):  # taken for a dead one before it was locked
+        with suppress(FileNotFoundError):  # mistaken for an abandoned one before it was locked
             if os.path.samestat(os.fstat(handle), os.stat(temporary)):
                 return temporary, handle
         os.close(handle)
@@ -120,12 +120,12 @@ def _beside(target: Path) -> tuple[Path, int | None]:
 
 
 def _clean(target: Path) -> None:
-    """Remove what killed processes left: such files are not locked any more."""
+    """Remove files left by killed processes: they are no longer locked."""
     ours = re.compile(rf"\.{re.escape(target.name)}\.\d+-\d+\.tmp{re.escape(target.suffix)}")
     for entry in list(target.parent.iterdir()) if fcntl is not None else []:
         if ours.fullmatch(entry.name) is None:
             continue
-        with suppress(OSError):  # in use, or another user's
+        with suppress(OSError):  # in use, or owned by another user
             handle = os.open(entry, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""scipy's GMRES and BiCGSTAB for linear systems that are known as functions, with a look at the clock.
+"""scipy's GMRES and BiCGSTAB for linear systems given as functions, with a time limit.
 
-Their inner products go to the threads of a BLAS. Where other processes use the same processors, those threads wait for
-each other and make an iteration 10 to 100 times slower. So threadpoolctl keeps it to one thread.
+Their inner products use the threads of a BLAS. If other processes use the same processors, those threads wait for each
+other and make an iteration 10 to 100 times slower, so threadpoolctl limits BLAS to one thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,15 +18,15 @@ from freewalk import deadline
 Floats = NDArray[np.float64]
 Vectors = Callable[[Floats], Floats]
 
-_BASIS = 25  # vectors that GMRES keeps before it starts again
+_BASIS = 25  # vectors that GMRES keeps before it restarts
 _lock, _solves = Lock(), 0
 _limit: Any = None
 
 
 def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
-    """GMRES, for at most so many `rounds` of 25 vectors: x for which apply(x) is nearest to `right`.
+    """GMRES with at most `rounds` rounds of 25 vectors: x for which apply(x) is nearest to `right`.
 
-    What it returns may be far off, or not finite: check it.
+    The result may be inaccurate or not finite: check it.
     """
     from scipy.sparse.linalg import LinearOperator, gmres
 
@@ -39,9 +39,9 @@ def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Flo
 
 
 def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
-    """BiCGSTAB: x for which apply(x) is near to `right`, given a function that is nearly the inverse of `apply`.
+    """BiCGSTAB: x for which apply(x) is near `right`, given an approximate inverse of `apply`.
 
-    It takes few vectors, so that they may be long. What it returns may be far off where it breaks down: check it.
+    It keeps few vectors, so they may be long. The result may be inaccurate after a breakdown: check it.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float,
     shape = (right.size, right.size)
     operator = LinearOperator(shape, matvec=apply, dtype=np.float64)
     nearly = LinearOperator(shape, matvec=inverse, dtype=np.float64)
-    # scipy takes an inner product below 5e-32 for a breakdown, whatever the length of the right side.
+    # scipy treats an inner product below 5e-32 as a breakdown, whatever the length of the right side.
     scale = float(np.linalg.norm(right)) or 1.0
     with _one_thread():
         result, _ = bicgstab(operator, right / scale, rtol=accuracy, maxiter=rounds, M=nearly, callback=_ask)
@@ -67,7 +67,7 @@ def _ask(_: object) -> None:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep BLAS to one thread while any solve is under way, on whatever thread of Python."""
+    """Limit BLAS to one thread during any solve, on any Python thread."""
     global _solves, _limit
     with _lock:
         _solves += 1

@@ -1,4 +1,4 @@
-"""The loop of a run: advance chunk by chunk, measure, stop cleanly when asked to, and make the record."""
+"""The main loop of a run: advance chunk by chunk, measure, stop cleanly on request, and make the record."""
 
 import time
 from collections.abc import Iterator
@@ -20,17 +20,17 @@ _CHUNK_STEPS = 2**20  # bounds arrays with one number per step
 
 
 def run_to_end(run: Continuation, watch: Watch) -> Record:
-    """Advance a run to its end, or to the first Ctrl-C or SIGTERM: whatever there is by then is in the record."""
+    """Advance a run to its end, or to the first Ctrl-C or SIGTERM; the record contains everything up to then."""
     watch.begin()
     clock = time.perf_counter()
-    with held() as stop:  # also while code is compiled and the record is made: nothing is lost, whenever it comes
+    with held() as stop:  # also during compilation and while the record is made: nothing is lost
         engine = run.runtime.engine(run.job)
         if not run.measures:
             _append(run, np.array([0]), engine.measure(run.state))
         _advance(run, engine, watch, stop, clock)
         data = data_of(run)
     run.seconds += time.perf_counter() - clock
-    run.interruptions += bool(stop)  # also in the last chunk: whoever runs more must know
+    run.interruptions += bool(stop)  # also in the last chunk: a caller with more runs must know
     story = story_of(run) | engine.story | ({"interrupted_by": stop.name} if stop else {})
     record = Record(data, story, None if run.over else run, run.job.kernel.graph)
     watch.end(record)
@@ -44,11 +44,11 @@ def _advance(run: Continuation, engine: Engine, watch: Watch, stop: Stop, clock:
         with _rescued(run, engine, watch, clock, engine.whole):
             _proceed(run, engine, min(first + min(int(chunk), most), run.steps))
         length, spent = state.step - first, time.perf_counter() - began
-        # Nobody knows at first how fast a step is, and the first chunk may have to compile: grow step by step.
+        # The speed of a step is unknown at first, and the first chunk may have to compile: grow gradually.
         chunk = max(1.0, length * min(16.0, engine.pace / max(spent, 1e-6)))
         with _rescued(run, engine, watch, clock, whole=True):
             watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
-            if not run.over and not stop:  # what there is at the end is kept by others
+            if not run.over and not stop:  # the final state is saved elsewhere
                 watch.checkpoint(lambda: _checkpoint(run, engine, clock))
     engine.settle(state)
 
@@ -63,7 +63,7 @@ def _proceed(run: Continuation, engine: Engine, until: int) -> None:
         try:
             measures = engine.advance(state, end, marks)
         except Exception:
-            state.step = first  # up to which there are measurements
+            state.step = first  # the last step with measurements
             raise
         _append(run, marks, measures)
         if end == until or run.reached:
@@ -72,15 +72,15 @@ def _proceed(run: Continuation, engine: Engine, until: int) -> None:
 
 @contextmanager
 def _rescued(run: Continuation, engine: Engine, watch: Watch, clock: float, whole: bool) -> Iterator[None]:
-    """Where code of the user's fails, hand over what was measured: as `record` of the error, with a note on it.
+    """If user code fails, attach the measurements so far to the error as `record`, with a note.
 
-    Between two steps the state is `whole`, and the run can be resumed. Where a step fails, walks may be ahead of what
-    was learned: where they are and what they visited is left out.
+    Between two steps the state is `whole`, and the run can be resumed. If a step fails, walks may be ahead of what was
+    learned: their positions and visits are then left out.
     """
     try:
         yield
     except Exception as error:
-        with suppress(Exception):  # what went wrong first is what must be heard of
+        with suppress(Exception):  # the first error is the one to report
             record = _checkpoint(run, engine, clock)
             record.provenance["failed"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             how = "fw.resume completes it" if whole else "it cannot be resumed"
@@ -97,9 +97,9 @@ def _rescued(run: Continuation, engine: Engine, watch: Watch, clock: float, whol
 
 
 def _checkpoint(run: Continuation, engine: Engine, clock: float) -> Record:
-    """A run under way as a partial record: whoever resumes from it was interrupted."""
+    """A running run as a partial record; resuming from it counts as an interruption."""
     engine.settle(run.state)
-    run.outside()  # it keeps the fingerprint, so that this is computed once
+    run.outside()  # computes the fingerprint once and keeps it
     spent = run.seconds + time.perf_counter() - clock
     now = replace(run, seconds=spent, interruptions=run.interruptions + 1)
     return Record(data_of(now), story_of(now) | engine.story, now, run.job.kernel.graph)
@@ -113,7 +113,7 @@ def _append(run: Continuation, marks: NDArray[np.int64], measures: dict[str, NDA
 
 
 def _mark_as_infinite(job: Job, measures: dict[str, NDArray[Any]]) -> None:
-    """Where a walk has diverged write ∞ for NaN: means in xarray skip NaN, and it must not silently leave them."""
+    """Replace NaN by ∞ in diverged walks: means in xarray skip NaN, and such walks must not silently drop out."""
     if job.objective is not None:
         diverged = ~np.isfinite(measures["loss"])
         others = [name for name in ("distance", "consensus") if name in measures]

@@ -1,9 +1,10 @@
-"""Arrays in files that are mapped into memory: read where they lie, shared by all processes of a machine, never copied.
+"""Memory-mapped arrays: read in place, shared by all processes on a machine, never copied.
 
-A file of arrays begins with 24 bytes: a signature, the version of the format, the length and the CRC-32 of a header.
-The header, a JSON text, names the arrays with their types, shapes, places and checksums; each array begins at a
-multiple of 4096 bytes. `writing` makes such a file block by block, `opened` maps its arrays. A `Mapped` array knows
-where it lies: it is pickled as that place, and so is cheap to send to another process of the same machine.
+A file of arrays begins with 24 bytes: a signature, the format version, and the length and CRC-32 of a header. The
+header, a JSON text, lists the arrays with their dtypes, shapes, offsets and checksums; each array begins at a multiple
+of 4096 bytes. `writing` creates such a file block by block, `opened` maps its arrays. A `Mapped` array has a reference
+to its location in the file; it is pickled as that reference, so it is cheap to send to another process on the same
+machine.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError
 from freewalk.files import replacing
 
-SIGNATURE = b"\x8aFWMAP\r\n"  # no text begins so, and a transfer as text damages it
+SIGNATURE = b"\x8aFWMAP\r\n"  # no text begins like this, and a transfer in text mode damages it
 _VERSION = 1
 _PRELUDE = struct.Struct("<8sIIII")
 _LONGEST_HEADER = 2**24  # bytes
 _PAGE = 4096  # arrays begin at multiples of it
-_BLOCK = 2**22  # bytes that are read or written at a time
+_BLOCK = 2**22  # bytes read or written at a time
 _KINDS = "biuf"
 _AGAIN = "copy or save it again"
 _check = Checks(FreewalkError)
@@ -40,18 +41,18 @@ _check = Checks(FreewalkError)
 
 @dataclass(frozen=True)
 class Source:
-    """Where a mapped array lies, and what it held when it was mapped.
+    """The location of a mapped array, and its content when it was mapped.
 
     Attributes
     ----------
     path
         The file.
     offset, dtype, shape
-        The place of the array in the file, its type and its shape.
+        The offset of the array in the file, its dtype and its shape.
     checksum
-        The CRC-32 of its bytes, eight hexadecimal digits; empty if it is not known yet.
+        The CRC-32 of its bytes as eight hexadecimal digits; empty if not known yet.
     stamp
-        Size and time of change of the file; of a file that has the same ones, the content is taken to be the same.
+        Size and modification time of the file; if both are unchanged, the content is assumed to be unchanged.
     """
 
     path: str
@@ -63,14 +64,14 @@ class Source:
 
     @property
     def size(self) -> int:
-        """The bytes of the array."""
+        """The size of the array in bytes."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 class Mapped(np.ndarray):
-    """A read-only array that lies in a file; see `opened` and `adopted`.
+    """A read-only array mapped from a file; see `opened` and `adopted`.
 
-    What is made of it, a part or a sum, is an ordinary array. A pickle of it holds its `source` only.
+    Results computed from it, such as a slice or a sum, are ordinary arrays. A pickle of it contains only its `source`.
     """
 
     source: Source | None = None
@@ -99,7 +100,7 @@ class Mapped(np.ndarray):
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether an array lies in a file and knows where.
+    """Whether an array is mapped from a file with a known location.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def is_mapped(array: Any) -> bool:
 
 
 def adopted(array: Any) -> Any:
-    """The same array as `Mapped` if it is one that numpy has mapped, whole or in part, to be read only; else as it is.
+    """Convert an array that numpy has mapped read-only, whole or in part, to `Mapped`; return others unchanged.
 
     Examples
     --------
@@ -126,13 +127,13 @@ def adopted(array: Any) -> Any:
     root: Any = array
     while isinstance(root.base, np.memmap):
         root = root.base
-    # A part of a memmap says that it begins where the whole does.
+    # A slice of a memmap reports the offset of the whole.
     if not isinstance(root.base, mmap.mmap) or root.filename is None or array.dtype.kind not in _KINDS:
         return array
     offset = root.offset + array.ctypes.data - root.ctypes.data
     try:
         stamp = _stamp(os.stat(root.filename))
-    except OSError:  # it was removed, and is nowhere to be found again
+    except OSError:  # the file was removed and cannot be found again
         return array
     result = array.view(Mapped)
     result.source = Source(os.path.abspath(root.filename), offset, array.dtype.str, array.shape, stamp=stamp)
@@ -145,16 +146,16 @@ def reopened(source: Source, *, verify: bool = False, check: Checks = _check) ->
     Parameters
     ----------
     source
-        Where it lies.
+        Its location.
     verify
-        Whether its checksum is computed in any case; else only where the file is not the one of that time.
+        Whether to always compute its checksum; otherwise only if the file is not the one that was mapped.
     check
-        Makes the error to raise.
+        Creates the error to raise.
 
     Raises
     ------
     FreewalkError
-        If the file is missing, truncated or has other content.
+        If the file is missing, truncated or has different content.
     """
     with _read(source.path, check) as (file, status):
         end = source.offset + source.size
@@ -164,8 +165,8 @@ def reopened(source: Source, *, verify: bool = False, check: Checks = _check) ->
             found = _checksum(file, source) if source.checksum else ""
             if found != source.checksum or (not found and _stamp(status) != source.stamp):
                 raise check.error(
-                    f"{source.path}: was changed since it was mapped, expected the same content; bring that back, or "
-                    "begin anew with what is there now"
+                    f"{source.path}: was changed since it was mapped, expected the same content; restore it, or "
+                    "start a new run with the current file"
                 )
         result = _map(file, source.offset, source.dtype, source.shape)
     result.source = replace(source, stamp=_stamp(status))
@@ -173,7 +174,7 @@ def reopened(source: Source, *, verify: bool = False, check: Checks = _check) ->
 
 
 def with_checksum(array: Mapped, check: Checks = _check) -> Source:
-    """The source of a mapped array, in which the checksum is known; it is computed once.
+    """The source of a mapped array with a known checksum, which is computed once.
 
     Raises
     ------
@@ -182,11 +183,11 @@ def with_checksum(array: Mapped, check: Checks = _check) -> Source:
     """
     source = array.source
     if source is None:
-        raise check.error("mapping: got an array that lies in no file")
+        raise check.error("mapping: got an array that is not in a file")
     if not source.checksum:
         with _read(source.path, check) as (file, status):
             if _stamp(status) != source.stamp:
-                raise check.error(f"{source.path}: was changed since it was mapped, expected it to stay as it was")
+                raise check.error(f"{source.path}: was changed since it was mapped, expected it to stay unchanged")
             array.source = replace(source, checksum=_checksum(file, source))
     return array.source or source
 
@@ -196,7 +197,7 @@ def with_checksum(array: Mapped, check: Checks = _check) -> Source:
 
 @dataclass(frozen=True, eq=False)
 class Sink:
-    """One array of a file that is being written, block after block."""
+    """One array of a file that is being written, block by block."""
 
     name: str
     dtype: np.dtype[Any]
@@ -207,13 +208,13 @@ class Sink:
 
     @property
     def size(self) -> int:
-        """The bytes of the whole array."""
+        """The size of the whole array in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def append(self, block: ArrayLike) -> None:
-        """Write the next rows of the array, or its next numbers."""
+        """Write the next rows or numbers of the array."""
         rows = np.asarray(block)
-        count = max(1, _BLOCK // max(1, rows[:1].nbytes))  # what is converted at a time is small
+        count = max(1, _BLOCK // max(1, rows[:1].nbytes))  # convert only little at a time
         for first in range(0, len(rows), count):
             data = memoryview(np.ascontiguousarray(rows[first : first + count], self.dtype)).cast("B")  # type: ignore[arg-type]
             self.file.seek(self.offset + self.done[0])
@@ -228,18 +229,18 @@ def writing(
     shapes: Mapping[str, tuple[Any, tuple[int, ...]]],
     attributes: Mapping[str, Any],
 ) -> Iterator[dict[str, Sink]]:
-    """Write a file of arrays, block by block; it takes its place when all of it is written.
+    """Write a file of arrays, block by block; it appears under its name once complete.
 
     Parameters
     ----------
     path
-        The file. One that is there is replaced, and processes that have mapped it keep what they see.
+        The file. An existing one is replaced; processes that have mapped it keep seeing the old content.
     kind
-        What the arrays are together, such as "graph".
+        What the arrays represent together, such as "graph".
     shapes
-        The type and the shape of each array.
+        The dtype and the shape of each array.
     attributes
-        What else belongs to them: plain values.
+        Additional plain values.
 
     Yields
     ------
@@ -272,7 +273,7 @@ def writing(
         return json.dumps({"kind": kind, "arrays": arrays, "attributes": attributes}).encode()
 
     nothing = dict.fromkeys(types, 0)
-    end = _PRELUDE.size + len(header(nothing, nothing)) + 20 * len(types)  # places take up to 20 digits
+    end = _PRELUDE.size + len(header(nothing, nothing)) + 20 * len(types)  # offsets take up to 20 digits
     places = {}
     for name, (dtype, shape) in types.items():
         places[name] = -(-end // _PAGE) * _PAGE
@@ -291,7 +292,7 @@ def writing(
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A file of arrays: what it says, and its arrays, mapped."""
+    """A file of arrays: its attributes, and its mapped arrays."""
 
     path: str
     arrays: dict[str, Mapped]
@@ -299,7 +300,7 @@ class Opened:
 
 
 def is_ours(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as those of `writing` do, or is what is left of one; not if it cannot be read."""
+    """Whether a file begins like those of `writing`, or is the rest of one; False if it cannot be read."""
     try:
         with _read(os.fspath(path), _check) as (file, _):
             begin = file.read(len(SIGNATURE))
@@ -316,25 +317,25 @@ def opened(
     check: Checks = _check,
     inspect: Callable[[str, int, NDArray[Any]], None] | None = None,
 ) -> Opened:
-    """Map the arrays of a file that `writing` made.
+    """Map the arrays of a file made by `writing`.
 
     Parameters
     ----------
     path
         The file.
     kind
-        What its arrays are expected to be.
+        What its arrays are expected to represent.
     verify
-        Whether to read all of it and compare the checksums; the header and the size are checked in any case.
+        Whether to read all of it and compare the checksums; the header and the size are always checked.
     check
-        Makes the error to raise.
+        Creates the error to raise.
     inspect
-        Called with the name, the place of the first number and the numbers of each block that is read for `verify`.
+        Called with the name, the index of the first number and the numbers of each block that is read for `verify`.
 
     Raises
     ------
     FreewalkError
-        If the file is missing, truncated, changed, of another version or kind, or not one of these files at all.
+        If the file is missing, truncated, modified, of another version or kind, or not such a file at all.
     """
     where = os.path.abspath(path)
     with _read(where, check) as (file, status):
@@ -343,7 +344,7 @@ def opened(
         for name, source in table.items():
             if verify and _checksum(file, source, inspect and _named(inspect, name)) != source.checksum:
                 raise check.error(
-                    f"{where}: the checksum of {name} is another one than when it was saved, expected "
+                    f"{where}: the checksum of {name} differs from that in the header, expected "
                     f"{source.checksum}: the file was changed; {_AGAIN}"
                 )
             arrays[name] = _map(file, source.offset, source.dtype, source.shape)
@@ -358,10 +359,10 @@ def _named(inspect: Callable[[str, int, NDArray[Any]], None], name: str) -> Call
 def _header(
     path: str, file: IO[bytes], size: int, kind: str, check: Checks
 ) -> tuple[dict[str, Source], dict[str, Any]]:
-    """What the header says, of which everything is known to fit the file."""
+    """The content of the header, checked against the file."""
     prelude = file.read(_PRELUDE.size)
     if not prelude.startswith(SIGNATURE) and not (prelude and SIGNATURE.startswith(prelude)):
-        raise check.error(f"{path}: begins with {show(prelude[:8])}, expected a file that save wrote ({kind})")
+        raise check.error(f"{path}: begins with {show(prelude[:8])}, expected a file written by save ({kind})")
     if len(prelude) < _PRELUDE.size:
         raise _truncated(path, size, f"at least {_PRELUDE.size}", check)
     _, version, length, checksum, _ = _PRELUDE.unpack(prelude)
@@ -371,7 +372,7 @@ def _header(
             "version of freewalk, or read it with the one that wrote it"
         )
     if length > _LONGEST_HEADER:
-        raise check.error(f"{path}: its header has {length:,} bytes, expected up to {_LONGEST_HEADER:,}; {_AGAIN}")
+        raise check.error(f"{path}: its header has {length:,} bytes, expected at most {_LONGEST_HEADER:,}; {_AGAIN}")
     text = file.read(length)
     if len(text) < length:
         raise _truncated(path, size, f"at least {_PRELUDE.size + length:,}", check)
@@ -382,16 +383,14 @@ def _header(
         found, attributes = header["kind"], dict(header["attributes"])
         table = {str(name): _entry(path, entry) for name, entry in header["arrays"].items()}
     except Exception as error:
-        raise check.error(
-            f"{path}: its header does not say what the arrays are ({show(str(error))}); {_AGAIN}"
-        ) from error
+        raise check.error(f"{path}: its header does not describe the arrays ({show(str(error))}); {_AGAIN}") from error
     if found != kind:
         raise check.error(f"{path}: holds {show(found)}, expected {kind!r}; read it with what wrote it")
     for name, source in table.items():
         if not np.dtype(source.dtype).isnative:
             raise check.error(
-                f"{path}: {name} is of type {source.dtype}, whose bytes are in the other order than on this machine; "
-                "expected a file that was saved on a machine like this one"
+                f"{path}: {name} is of type {source.dtype}, whose byte order differs from that of this machine; "
+                "expected a file saved on a machine with the same byte order"
             )
     end = max((source.offset + source.size for source in table.values()), default=0)
     if size < end:
@@ -416,7 +415,7 @@ def _truncated(path: str, size: int, expected: str, check: Checks) -> FreewalkEr
 
 @contextmanager
 def _read(path: str, check: Checks) -> Iterator[tuple[IO[bytes], os.stat_result]]:
-    """A file that is open, and what the system says about it."""
+    """An open file, and its status."""
     try:
         if Path(path).exists() and not Path(path).is_file():
             raise OSError("it is a folder or a device")
@@ -425,8 +424,8 @@ def _read(path: str, check: Checks) -> Iterator[tuple[IO[bytes], os.stat_result]
     except OSError as error:
         reason = error.strerror or str(error)
         raise check.error(
-            f"{path}: cannot be read ({reason}), expected the file that was saved there; bring it back, or say where "
-            "it is now"
+            f"{path}: cannot be read ({reason}), expected the file that was saved there; restore it, or pass its "
+            "new path"
         ) from error
 
 
@@ -435,7 +434,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int]:
 
 
 def _checksum(file: IO[bytes], source: Source, inspect: Callable[[int, NDArray[Any]], None] | None = None) -> str:
-    """The CRC-32 of an array, read block by block: a file that is cut meanwhile ends no process."""
+    """The CRC-32 of an array, read block by block: truncating the file meanwhile does not kill the process."""
     file.seek(source.offset)
     room, item = bytearray(_BLOCK), np.dtype(source.dtype).itemsize
     found, left = 0, source.size

@@ -1,6 +1,6 @@
-"""Named arrays in one .npz file, read with care: the file may be damaged, or made to do harm.
+"""Read and write named arrays in .npz files safely: a file may be damaged or malicious.
 
-Only what is asked for is decompressed, its type and shape are known before that, and nothing is ever unpickled.
+Only requested arrays are decompressed, their types and shapes are known in advance, and nothing is ever unpickled.
 """
 
 import os
@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
 
-_KINDS = "biufcmMUS"  # numbers, times and texts; no objects, no structures
+_KINDS = "biufcmMUS"  # numbers, times and strings; no objects, no structures
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_RATIO = 1032  # no deflated byte gives more
+_RATIO = 1032  # the maximum expansion of a deflated byte
 
 
 def write(target: Path | IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays as np.savez_compressed does, with little effort: its level takes twice as long for 3 % of the size.
+    """Write arrays like np.savez_compressed, at a lower level: the default takes twice as long for 3 % of the size.
 
     Raises
     ------
     RecordError
-        If an array holds objects.
+        If an array contains objects.
     """
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS:
-            raise RecordError(f"save: {name} is an array of {array.dtype}, expected numbers, texts or times; drop it")
+            raise RecordError(f"save: {name} is an array of {array.dtype}, expected numbers, strings or times; drop it")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for name, array in arrays.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as part:
@@ -39,7 +39,7 @@ def write(target: Path | IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 class Reader:
-    """An open file of arrays.
+    """An open archive of arrays.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ class Reader:
         self.file = file
         self.entries = {entry.filename: entry for entry in file.infolist()}
         if len(self.entries) != len(file.infolist()):
-            raise RecordError("it holds two entries of the same name")
+            raise RecordError("it has two entries of the same name")
         self.left = size
 
     def look(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        """The type and the shape of an array, before it is read.
+        """The dtype and shape of an array, before it is read.
 
         Raises
         ------
         RecordError
-            If there is no such array, or none that can be in a record.
+            If there is no such array, or a record cannot contain it.
         """
         with self._opened(name) as (part, entry):
             version = npy.read_magic(part)
@@ -72,7 +72,7 @@ class Reader:
             shape, _, dtype = read(part)
             length = part.tell()
         if dtype.kind not in _KINDS or any(size < 0 for size in shape):
-            raise RecordError(f"{name} is an array of {dtype} of shape {shape}, expected numbers, texts or times")
+            raise RecordError(f"{name} is an array of {dtype} of shape {shape}, expected numbers, strings or times")
         size = dtype.itemsize
         for extent in shape:
             size *= extent
@@ -81,17 +81,17 @@ class Reader:
         return dtype, shape
 
     def read(self, name: str) -> NDArray[Any]:
-        """An array.
+        """Read an array.
 
         Raises
         ------
         RecordError
-            If there is no such array, or none that can be in a record.
+            If there is no such array, or a record cannot contain it.
         """
         self.look(name)
         with self._opened(name) as (part, entry):
             self.left -= entry.compress_size
-            if self.left < 0:  # entries that lie over one another
+            if self.left < 0:  # overlapping entries
                 raise RecordError("its entries are larger than the file")
             array: NDArray[Any] = npy.read_array(part, allow_pickle=False)
             return array
@@ -103,21 +103,21 @@ class Reader:
             raise RecordError(f"it has no array {name!r}")
         encrypted = bool(entry.flag_bits & 1)
         if encrypted or entry.compress_type not in _COMPRESSIONS or entry.file_size > _RATIO * entry.compress_size:
-            raise RecordError(f"{name} is encrypted, or compressed as record.save does not")
+            raise RecordError(f"{name} is encrypted, or not compressed as record.save does it")
         with self.file.open(entry) as part:
             yield part, entry
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[Reader]:
-    """Open a file of arrays.
+    """Open an archive of arrays.
 
     Raises
     ------
     OSError
-        If there is no such file; zipfile has several other errors for what is not an archive.
+        If there is no such file; zipfile raises several other errors for files that are not archives.
     """
     if path.exists() and not path.is_file():
-        raise RecordError("it is not a file")  # a pipe would wait for ever
+        raise RecordError("it is not a file")  # a pipe would block forever
     with open(path, "rb") as stream, zipfile.ZipFile(stream) as file:
         yield Reader(file, os.fstat(stream.fileno()).st_size)

@@ -116,10 +116,12 @@ class Record:
         _check.instance("Record", "graph", self.graph, (Graph, type(None)), "a graph, or None")
 
     def __repr__(self) -> str:
-        """One line: what was run, and how far."""
+        """One line: what was run, how far, and how many walks diverged, if any."""
         sizes = [f"{size} {name}s" for name, size in self.data.sizes.items() if name in ("design", "walk")]
         steps = [f"{self.data.step.values[-1]} steps"] if self.data.sizes.get("step") else []
-        state = ["partial"] if self.partial else []
+        diverged = self.data.get("diverged", np.False_)
+        lost = int(diverged.sum()) if diverged.dtype == bool else 0  # a file may hold anything under this name
+        state = [f"{lost} diverged"] * (lost > 0) + ["partial"] * self.partial
         return f"Record({self.label}: {', '.join([*sizes, *steps, *state])}; see .data and .provenance)"
 
     @property
@@ -330,7 +332,7 @@ def _check_attributes(attrs: Any, sizes: Mapping[str, int]) -> None:
     """Reject attributes that reports could not use."""
     _check.instance("record", "attrs", attrs, dict, "a mapping")
     _check.whole("record", "partial", int(attrs.get("partial", 0)), 0, 1)
-    _check.instance("record", "label", attrs.get("label", ""), str, "a text")
+    _check.instance("record", "label", attrs.get("label", ""), str, "a string")
     _check.integers("record", "heavy", attrs.get("heavy", []), low=0, high=sizes.get("node", 2**31) - 1)
     _check.instance("record", "primary", attrs.get("primary", ""), str, "the name of a measure")
     for name, value in attrs.items():
@@ -417,7 +419,7 @@ def _names_of(records: Sequence[Record], labels: Sequence[str] | None) -> list[s
     if not given:
         raise RecordError("concat: got no record, expected at least one")
     if labels is not None:
-        _check.instance("concat", "labels", labels, (list, tuple), "a list of texts")
+        _check.instance("concat", "labels", labels, (list, tuple), "a list of strings")
         labels = [_check.text("concat", "label", label) for label in labels]
     names = [record.label for record in given] if labels is None else list(labels)
     if len(names) != len(given) or len(set(names)) != len(names):

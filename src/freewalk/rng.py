@@ -1,22 +1,22 @@
-"""The draws: counter-based, so that a step of a walk has its randomness whoever computes it, and when.
+"""Counter-based random draws: a step of a walk has the same randomness wherever and whenever it is computed.
 
-A draw is a pure function of (seed, stream, walk, step, index): Philox4x32-10 (Salmon et al., *Parallel random
-numbers: as easy as 1, 2, 3*, 2011), key = seed, counter = (stream and block, walk, step). Every runtime replays the
-same draws; which word decides what is a public contract and never changes:
+A draw is a pure function of (seed, stream, walk, step, index): Philox4x32-10 (Salmon et al., *Parallel random numbers:
+as easy as 1, 2, 3*, 2011), key = seed, counter = (stream and block, walk, step). Every runtime replays the same draws.
+Which word decides what is a public contract and never changes:
 
 - stream `MOVE`, word 0: which move is made, and whether its end is accepted; word k: the k-th hop;
 - stream `SAMPLE`, word k: the local sample of the k-th local step;
-- stream `START`, word 0 of step 0: the node where the walk starts;
+- stream `START`, word 0 of step 0: the start node of the walk;
 - stream `MORE`: 128 uses, each a stream of its own (`word_of_use`): the first word of the counter has two bits for the
   stream, seven for the use and 23 for the block of two words. `GRAPH`, use 0, draws the edges of preferential graphs
-  (walk 0, step = node), `INITIAL`, use 1, first models, `EXCHANGE`, use 2, what exchanges draw (walk = replica),
-  `BATCH`, use 3, the samples of a minibatch (`engine/batches.py`), `SEED`, use 4, word k: the seed of whatever else
-  is random in the k-th local step, such as dropout, and `SWEEP`, use 5, the values of a sweep (`sweeping/axes.py`).
-  The others are free; none ever gets another meaning.
+  (walk 0, step = node), `INITIAL`, use 1, initial models, `EXCHANGE`, use 2, the draws of exchanges (walk = replica),
+  `BATCH`, use 3, the samples of a minibatch (`engine/batches.py`), `SEED`, use 4, word k: the seed of anything else
+  random in the k-th local step, such as dropout, and `SWEEP`, use 5, the values of a sweep (`sweeping/axes.py`).
+  The others are free; none ever changes its meaning.
 
-The functions on words are plain arithmetic on unsigned 64-bit integers. They take numpy scalars and arrays as they
-are, and numba compiles the same source. A decision compares integers, or at most one correctly rounded product of
-floats, so that no compiler can change it.
+The functions on words are plain arithmetic on unsigned 64-bit integers. They accept numpy scalars and arrays, and numba
+compiles the same source. A decision compares integers, or at most one correctly rounded product of floats, so no
+compiler can change it.
 """
 
 from typing import Any
@@ -44,11 +44,11 @@ MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 WEYL_0 = np.uint64(0x9E3779B9)
 WEYL_1 = np.uint64(0xBB67AE85)
 _TWO_64 = 18446744073709551616.0
-_BELOW_TWO_64 = 18446744073709549568.0  # the largest float that is
+_BELOW_TWO_64 = 18446744073709549568.0  # the largest float below 2^64
 ROUNDS = 10
 LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 
-# On words the types are numpy's or numba's unsigned integers, alone or as arrays: one source serves them all.
+# Words are unsigned integers of numpy or numba, scalars or arrays: one source serves all.
 Word = Any
 
 
@@ -126,16 +126,16 @@ def pick(draw: Word, count: Word) -> Word:
 
 
 def accepts(offset: Word, width: Any, start: Any, end: Any) -> Any:
-    """Whether a draw at `offset` in an interval `width` wide accepts with probability min(1, end / start).
+    """Whether a draw at `offset` in an interval of the given `width` accepts with probability min(1, end / start).
 
-    The quotient, its product with the width and the offset as a float are each rounded once, as IEEE 754 prescribes:
-    the same everywhere. An offset of 0 is always accepted, so that no probability is ever rounded down to nothing.
+    The quotient, its product with the width and the offset as a float are each rounded once, as IEEE 754 prescribes, so
+    the result is the same everywhere. An offset of 0 is always accepted, so no probability is rounded down to zero.
     """
     return np.float64(offset) <= width * (end / start)
 
 
 def largest_accepted(width: float, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """The largest offset that `accepts` takes, by start and end: an integer to compare with in its place.
+    """The largest offset that `accepts` takes, by start and end: an integer to compare with instead.
 
     `accepts` compares the offset as a float, so it also takes offsets above the bound that are rounded down to it.
 
@@ -152,9 +152,9 @@ def largest_accepted(width: float, start: NDArray[np.float64], end: NDArray[np.f
 
 
 def widths(probabilities: ArrayLike) -> NDArray[np.uint64]:
-    """Share the 2^64 - 1 words out in proportion to probabilities along the last axis.
+    """Divide the 2^64 - 1 words in proportion to probabilities along the last axis.
 
-    Each width is exact to the last bit of its probability, however small; the largest takes what rounding leaves, so
+    Each width is exact to the last bit of its probability, however small; the largest takes the rounding remainder, so
     a probability of 1e-18 still owns 18 words.
 
     Examples
@@ -173,23 +173,23 @@ def widths(probabilities: ArrayLike) -> NDArray[np.uint64]:
 
 
 def ends(probabilities: ArrayLike) -> NDArray[np.uint64]:
-    """Where the interval of words of each outcome ends: outcome k is drawn when ends[k-1] <= word < ends[k]."""
+    """The end of each outcome's interval of words: outcome k is drawn if ends[k-1] <= word < ends[k]."""
     return np.cumsum(widths(probabilities), axis=-1, dtype=np.uint64)
 
 
 def check_seed(seed: int) -> np.uint64:
-    """A seed as the key of the draws, or an error that says what a seed is."""
+    """A seed as the key of the draws, or an error that explains what a seed is."""
     return np.uint64(Checks(FreewalkError).seed("draws", seed))
 
 
 def generator(seed: int, purpose: int = 0) -> np.random.Generator:
-    """A numpy generator for graphs and data sets, where no runtime has to replay single draws.
+    """A numpy generator for graphs and data sets, where no runtime needs to replay single draws.
 
     Parameters
     ----------
     seed
         The user's seed.
     purpose
-        Separates the generators that one seed serves.
+        Distinguishes generators with the same seed.
     """
     return np.random.Generator(np.random.Philox(key=np.array([check_seed(seed), purpose], dtype=np.uint64)))

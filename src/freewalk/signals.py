@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while something is under way that must not be cut in two: noted first, acted on later."""
+"""Hold back Ctrl-C and SIGTERM during work that must not be interrupted half-way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass
 class Stop:
-    """The signal that came, if one did."""
+    """The signal that was received, if any."""
 
     signal: signal.Signals | None = None
 
@@ -24,18 +24,18 @@ class Stop:
 
     @property
     def name(self) -> str:
-        """Its name, or an empty text."""
+        """Its name, or an empty string."""
         return "" if self.signal is None else self.signal.name
 
     def act(self) -> None:
-        """Do now what the signal would have done when it came: raise KeyboardInterrupt, or end the process."""
+        """Do now what the signal would have done: raise KeyboardInterrupt, or end the process."""
         if self.signal is not None:
             signal.raise_signal(self.signal)
 
 
 @contextmanager
 def held() -> Iterator[Stop]:
-    """Note the first Ctrl-C or SIGTERM instead of acting on it; a second one acts at once.
+    """Note the first Ctrl-C or SIGTERM instead of acting on it; a second one takes effect immediately.
 
     A SIGTERM that the process ignores stays ignored. Outside the main thread nothing is held, since signals never
     arrive there.
@@ -43,7 +43,7 @@ def held() -> Iterator[Stop]:
     Yields
     ------
     Stop
-        True once a signal has come.
+        True once a signal has been received.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def held() -> Iterator[Stop]:
         before = {number: signal.getsignal(number) for number in _STOPPING}
         if before[signal.SIGTERM] is signal.SIG_IGN:  # on purpose; SIGINT is ignored in any background job of a script
             del before[signal.SIGTERM]
-        before = {number: handler for number, handler in before.items() if handler is not None}  # not Python's
+        before = {number: handler for number, handler in before.items() if handler is not None}  # not set by Python
 
     def restore() -> None:
         for number, handler in before.items():

@@ -1,11 +1,11 @@
-"""The stationary law of a sparse Markov chain: ν with ν P = ν, Σ ν = 1.
+"""The stationary distribution of a sparse Markov chain: ν with ν P = ν, Σ ν = 1.
 
-Only the probabilities of leaving a node enter. The diagonal follows from them, and where a walk seldom leaves,
-1 − P(v, v) would have lost its digits. Three ways, each where it is best:
+Only the probabilities of leaving a node are used. The diagonal follows from them; where a walk seldom leaves,
+1 − P(v, v) would have lost its digits. There are three methods, each used where it is best:
 
-- a law that is in detailed balance with P is the answer and needs only to be checked;
+- a distribution in detailed balance with P is the answer and only needs to be checked;
 - few nodes, or nodes that can be ordered so that all moves are short (rings, paths, narrow grids): elimination without
-  any subtraction, exact in every component (Grassmann, Taksar, Heyman 1985);
+  subtraction, exact in every component (Grassmann, Taksar, Heyman 1985);
 - all others: corrections from the balance of flows by GMRES on a hierarchy of aggregates, checked at the end.
 """
 
@@ -26,32 +26,32 @@ Floats = NDArray[np.float64]
 
 
 class Steps(Protocol):
-    """The steps of a chain as the iterations take them."""
+    """The steps of a chain, as the iterations use them."""
 
     def change(self, measure: Floats) -> Floats:
-        """What one step adds to a measure: x P − x."""
+        """The change of a measure in one step: x P − x."""
         ...
 
     def energy(self, law: Floats, deviations: Floats) -> float:
-        """Σ ν_i P_ij (z_i − z_j)² / 2 for a law ν that is kept, and any z; that is (x − x P) z with x = ν z."""
+        """Σ ν_i P_ij (z_i − z_j)² / 2 for a stationary ν and any z; this equals (x − x P) z with x = ν z."""
         ...
 
     def swept(self, law: Floats) -> Floats:
-        """A better guess at the law."""
+        """A better estimate of the stationary distribution."""
         ...
 
     def solver(self, law: Floats) -> Vectors:
-        """A function that solves c − c P = r for c, nearly, given r with Σ r = 0, and a law near that of the chain."""
+        """A function that nearly solves c − c P = r for c, given r with Σ r = 0 and a near-stationary `law`."""
         ...
 
 
-#: The largest residual ‖ν P − ν‖₁ of a law that is returned.
+#: The largest residual ‖ν P − ν‖₁ of a returned distribution.
 RESIDUAL = 1e-13
 
-_BALANCED = 1e-13  # relative difference of two opposite flows that are equal but for rounding
-#: Nodes up to which a dense elimination takes a fraction of a second, and nothing has to be compiled.
+_BALANCED = 1e-13  # relative difference of two opposite flows that are equal up to rounding
+#: Number of nodes up to which a dense elimination takes a fraction of a second, and nothing has to be compiled.
 PLAIN = 1000
-#: Multiplications that an elimination within a band may take: a few seconds, and at most 2 GB.
+#: Number of multiplications that a banded elimination may take: a few seconds, and at most 2 GB.
 ELIMINATION = 2e9
 _SWEEPS = 25
 _ROUNDS = 12
@@ -61,23 +61,23 @@ _REBUILT = 0.5  # a larger one changes the flows so much that the hierarchy is r
 
 
 def stationary_law(matrix: "csr_array", who: str, guess: Floats | None = None) -> Floats:
-    """The law ν with ν P = ν of an irreducible row-stochastic matrix, reversible or not.
+    """The stationary distribution ν, ν P = ν, of an irreducible row-stochastic matrix, reversible or not.
 
     Parameters
     ----------
     matrix
         The matrix P. Its diagonal is not read.
     who
-        Whose matrix it is, for errors.
+        The owner of the matrix, for error messages.
     guess
-        Positive numbers that may be near the law, such as the target of a design.
+        Positive numbers that may be near the stationary distribution, such as the target of a design.
 
     Raises
     ------
     KernelError
-        If P is reducible: it has no single law.
+        If P is reducible: its stationary distribution is not unique.
     AnalysisError
-        If the iteration for a large chain does not settle with a residual ‖ν P − ν‖₁ of at most 1e-13.
+        If the iteration for a large chain does not converge to a residual ‖ν P − ν‖₁ of at most 1e-13.
 
     References
     ----------
@@ -104,7 +104,7 @@ def stationary_law(matrix: "csr_array", who: str, guess: Floats | None = None) -
 
 
 def leaving_rates(matrix: "csr_array") -> "csr_array":
-    """The positive entries of a matrix off its diagonal, columns sorted."""
+    """The positive off-diagonal entries of a matrix, columns sorted."""
     from scipy.sparse import csr_array
 
     rows = np.repeat(np.arange(matrix.shape[0], dtype=matrix.indices.dtype), np.diff(matrix.indptr))
@@ -116,7 +116,7 @@ def leaving_rates(matrix: "csr_array") -> "csr_array":
 
 
 def check_irreducible(leaving: "csr_array", who: str) -> None:
-    """Raise unless every node can be reached from every other."""
+    """Raise unless every node can be reached from every other node."""
     from scipy.sparse.csgraph import connected_components
 
     count, parts = connected_components(leaving, directed=True, connection="strong")
@@ -129,20 +129,20 @@ def check_irreducible(leaving: "csr_array", who: str) -> None:
     else:
         example = f"it never goes from node 0 to node {int(np.argmax(parts != parts[0]))}"
     raise KernelError(
-        f"{who}: P is reducible ({count} strongly connected parts), so it has no law of its own to settle in: "
+        f"{who}: P is reducible ({count} strongly connected parts), so its stationary distribution is not unique: "
         f"{example}; expected one part. Give every edge a positive probability in both directions"
     )
 
 
 def totals_of(leaving: "csr_array") -> Floats:
-    """The sums of the rows: with what probability each node is left."""
+    """The row sums: the probability of leaving each node."""
     return row_sums(leaving, leaving.data)
 
 
 def row_sums(matrix: "csr_array", values: Floats) -> Floats:
-    """The sums of `values`, one for each entry of a matrix, by row; sums of many terms keep their last digits.
+    """The sums of `values`, one per matrix entry, by row; sums of many terms keep their last digits.
 
-    A product with a sparse matrix adds up term by term, which for a hub of 10⁵ neighbours loses five digits.
+    A product with a sparse matrix adds term by term, which for a hub of 10⁵ neighbours loses five digits.
     """
     filled = np.diff(matrix.indptr) > 0
     result = np.zeros(matrix.shape[0])
@@ -152,7 +152,7 @@ def row_sums(matrix: "csr_array", values: Floats) -> Floats:
 
 
 def flows_of(leaving: "csr_array", law: Floats) -> "csr_array":
-    """What goes from node to node in one step: law[i] P[i, j]."""
+    """The flow from node to node in one step: law[i] P[i, j]."""
     from scipy.sparse import csr_array
 
     data = leaving.data * np.repeat(law, np.diff(leaving.indptr))
@@ -160,18 +160,18 @@ def flows_of(leaving: "csr_array", law: Floats) -> "csr_array":
 
 
 def is_reversible(leaving: "csr_array", law: Floats, tolerance: float = _BALANCED) -> bool:
-    """Whether a law is in detailed balance with a chain: law[i] P[i, j] = law[j] P[j, i], relative to either."""
+    """Whether `law` is in detailed balance with a chain: law[i] P[i, j] = law[j] P[j, i], relative to either."""
     from scipy.sparse import csr_array
 
     flows = flows_of(leaving, law)
-    back = csr_array(flows.T)  # its columns are sorted, as those of `leaving` are
+    back = csr_array(flows.T)  # its columns are sorted, like those of `leaving`
     if not (np.array_equal(flows.indptr, back.indptr) and np.array_equal(flows.indices, back.indices)):
         return False
     return bool((np.abs(flows.data - back.data) <= tolerance * flows.data).all())
 
 
 class Flows:
-    """The steps of a chain, and what a measure lacks to be kept by them, from the rates between its nodes.
+    """The steps of a chain, and the imbalance of a measure, from the rates between its nodes.
 
     Parameters
     ----------
@@ -186,43 +186,43 @@ class Flows:
         self._arriving = csr_array(leaving.T)
 
     def change(self, measure: Floats) -> Floats:
-        """What one step adds to a measure: x P − x."""
+        """The change of a measure in one step: x P − x."""
         arrived = row_sums(self._arriving, self._arriving.data * measure[self._arriving.indices])
         return np.asarray(arrived - measure * self.rates)
 
     def energy(self, law: Floats, deviations: Floats) -> float:
-        """Σ ν_i P_ij (z_i − z_j)² / 2 for a law ν that is kept, and any z; that is (x − x P) z with x = ν z."""
+        """Σ ν_i P_ij (z_i − z_j)² / 2 for a stationary ν and any z; this equals (x − x P) z with x = ν z."""
         counts = np.diff(self.leaving.indptr)
         differences = np.repeat(deviations, counts) - deviations[self.leaving.indices]
         return float(np.repeat(law, counts) @ (self.leaving.data * differences**2) / 2)
 
     def swept(self, law: Floats) -> Floats:
-        """A guess at the law in which nodes that differ much from their neighbours are settled."""
+        """An estimate of the stationary distribution, smoothed at nodes that differ much from their neighbours."""
         for _ in range(_SWEEPS):
             law = 0.3 * law + 0.7 * (self._arriving @ law) / self.rates
         return law
 
     def solver(self, law: Floats) -> Vectors:
-        """A function that solves c − c P = r for c, nearly, given r with Σ r = 0."""
+        """A function that approximately solves c − c P = r for c, given r with Σ r = 0."""
         return balance_solver(self.leaving, law)
 
 
 def settled(steps: Steps, law: Floats, who: str) -> Floats:
-    """Correct a law by what it lacks to be kept, until it no longer changes.
+    """Correct a distribution by its imbalance until it no longer changes.
 
     Parameters
     ----------
     steps
         The steps of the chain.
     law
-        Positive numbers to begin with.
+        Positive start values.
     who
-        Whose law it is, for errors.
+        The owner of the distribution, for error messages.
 
     Raises
     ------
     AnalysisError
-        If it does not settle.
+        If it does not converge.
     """
     law = steps.swept(law)
     law = law / law.sum()
@@ -233,29 +233,29 @@ def settled(steps: Steps, law: Floats, who: str) -> Floats:
         law = np.maximum(law + correction, 0.01 * law)
         law = law / law.sum()
         residual = float(np.abs(steps.change(law)).sum())
-        # Both, since the residual of a walk that hardly moves is small whatever the law.
+        # Both conditions, since the residual of a walk that hardly moves is always small.
         if change <= _CORRECTED and residual <= RESIDUAL:
             return law
         if change > _REBUILT:
             solve = steps.solver(law)
     raise AnalysisError(
-        f"{who}: after {_ROUNDS} corrections its stationary law still changes by {change:.1e} (relative), with a "
-        f"residual of {residual:.1e}; expected {_CORRECTED:.0e} and {RESIDUAL:.0e}. A target nearer to the law is a "
+        f"{who}: after {_ROUNDS} corrections its stationary distribution still changes by {change:.1e} (relative), "
+        f"with a residual of {residual:.1e}; expected {_CORRECTED:.0e} and {RESIDUAL:.0e}. A target nearer to it is a "
         "better start, and a smaller graph is solved without iterating"
     )
 
 
 def balance_solver(leaving: "csr_array", law: Floats, accuracy: float = _ACCURACY) -> Vectors:
-    """A function that solves c − c P = r for c, nearly, given r with Σ r = 0; `law` is near that of the chain.
+    """A function that approximately solves c − c P = r for c, given r with Σ r = 0 and a near-stationary `law`.
 
-    With r = ν P − ν it is what a law ν lacks.
+    With r = ν P − ν the solution is the correction of ν.
     """
     hierarchy = Hierarchy(flows_of(leaving, law), law)
-    # In this norm a node counts for its own share, not for the heaviest node's.
+    # In this norm each node counts by its own weight, not by that of the heaviest node.
     scale = np.sqrt(law * totals_of(leaving))
 
     def cycle(right: Floats) -> Floats:
-        # Factors of the law that add nothing to it: a multiple of the law corrects nothing, and may be huge.
+        # Factors that add nothing to the distribution: a multiple of it corrects nothing, and may be huge.
         factors = hierarchy.cycle(right * scale)
         return np.asarray(factors - law @ factors)
 
@@ -266,7 +266,7 @@ def balance_solver(leaving: "csr_array", law: Floats, accuracy: float = _ACCURAC
 
     def solve(residual: Floats) -> Floats:
         right = residual / scale
-        # There is nothing to be gained below the rounding of the residual itself.
+        # Accuracy below the rounding of the residual itself gains nothing.
         least = rounding / max(float(np.linalg.norm(right)), rounding)
         unknown = minimise(apply, right, max(accuracy, least), rounds=4)
         return law * cycle(unknown)

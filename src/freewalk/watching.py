@@ -1,4 +1,4 @@
-"""Who hears of a run while it is under way: a function that shows progress, and the file that survives a crash."""
+"""Observers of a running run: a progress function, and the checkpoint file that survives a crash."""
 
 import math
 import os
@@ -14,38 +14,38 @@ from freewalk.checks import Checks, takes
 from freewalk.errors import FreewalkError, FreewalkWarning, RecordError
 from freewalk.record import Record, with_suffix
 
-#: The parameter by which a function asks for what was measured last.
+#: The parameter by which a progress function asks for the latest measurements.
 MEASURES = "measures"
 _SHARE = 20  # a run spends at most 1 / (1 + this) of its time on checkpoints
 _check = Checks(FreewalkError)
 
 
 class Measuring(Protocol):
-    """A progress function that also gets the means over the walks at the last mark, by name."""
+    """A progress function that also receives the means over the walks at the last mark, by name."""
 
     def __call__(self, step: int, steps: int, /, *, measures: Mapping[str, float]) -> None:
-        """Show them."""
+        """Show progress and measures."""
 
 
 Progress = Callable[[int, int], None] | Measuring
-#: Called with a partial record, which it may save.
+#: A function called with a partial record, which it may save.
 Keep = Callable[[Record], object]
 
 
 @dataclass
 class Watch:
-    """What `learn` and the like were asked to do while a run is under way; the defaults ask for nothing.
+    """What to do during a run, as requested by the caller; nothing by default.
 
     Attributes
     ----------
     progress
-        Told how far the run is.
+        Called with the progress of the run.
     keep
         Called with a partial record from time to time.
     every
-        The seconds between two such records, at least.
+        The minimum number of seconds between two such records.
     path
-        The file that gets the last record as well, if there is one.
+        The file to which the last record is also written, if any.
     """
 
     progress: Progress | None = None
@@ -60,7 +60,7 @@ class Watch:
     def of(
         who: str, progress: Progress | None, checkpoint: str | os.PathLike[str] | Keep | None, every: float
     ) -> "Watch":
-        """What a caller has asked for, checked."""
+        """Check what a caller has requested."""
         _check.function(who, "progress", progress, ("step", "steps"), (MEASURES,))
         seconds = _check.real(who, "checkpoint_every", every, above=0.0, finite=False, expected="seconds > 0")
         if checkpoint is None:
@@ -71,19 +71,19 @@ class Watch:
         return Watch(progress, lambda record: record.save(path), seconds, path)
 
     def begin(self) -> None:
-        """Start to count the seconds.
+        """Start the clock.
 
         Raises
         ------
         RecordError
-            If there is a file to write to that cannot be written.
+            If there is a file that cannot be written.
         """
         if self.path is not None:
             files.check_writable(self.path)
         self._last = time.perf_counter()
 
     def tell(self, step: int, steps: int, latest: Callable[[], Mapping[str, float]]) -> None:
-        """Tell how far the run is; `latest` gives what was measured, where that is wanted."""
+        """Report progress; `latest` gives the latest measurements, if requested."""
         if self.progress is None:
             return
         if takes(self.progress, MEASURES):
@@ -92,14 +92,14 @@ class Watch:
             self.progress(step, steps)  # type: ignore[call-arg]
 
     def checkpoint(self, make: Callable[[], Record]) -> None:
-        """Keep the record that `make` gives, if it is time; a file that cannot be written is no reason to stop."""
+        """Keep the record returned by `make`, if it is time; a file that cannot be written does not stop the run."""
         began = time.perf_counter()
         if self.keep is None or began - self._last < max(self.every, _SHARE * self._took):
             return
         record = make()
         self._save(record, self.keep)
-        # Whoever still has it must not resume from a state that has moved since.
-        record.continuation, record.provenance["not_resumable"] = None, "the run went on; load the file of a checkpoint"
+        # Code that still holds the record must not resume from a state that has since advanced.
+        record.continuation, record.provenance["not_resumable"] = None, "the run continued; load the checkpoint file"
         self._last = time.perf_counter()
         self._took = self._last - began
 
@@ -113,6 +113,6 @@ class Watch:
             keep(record)
         except RecordError as error:
             if not self._warned:
-                words = f"no checkpoint was written, and the run goes on without: {error}"
+                words = f"no checkpoint was written, and the run continues without: {error}"
                 warnings.warn(words, FreewalkWarning, stacklevel=2)
             self._warned = True

@@ -82,7 +82,7 @@ def test_what_counts_as_a_list_of_edges():
         ([("a", "b"), ("b", 1.5)], None, "a node of edge 1 of the list = 1.5, expected a string or a whole number"),
         ([("a", "b"), ("a", "b", "c")], None, "edge 1 of the list = .*, expected a pair of nodes"),
         (["ab", ("a", "b")], None, "edge 0 of the list = 'ab', expected a pair of nodes"),
-        ([("a", "")], None, "a name of a node = '', expected a text"),
+        ([("a", "")], None, "a name of a node = '', expected a string"),
         ([("a", "b")], 3, "n = 3, expected 2, the number of names"),
         ([("a", "b"), ("c", "d")], None, r"2 components of 2, 2 nodes \(no path from node 'a' to node 'c'\)"),
         ([(0, 1), (1,)], None, "edges cannot be read as an array of whole numbers"),

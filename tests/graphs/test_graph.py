@@ -157,15 +157,15 @@ def test_refused_by_name():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"node_names": 5}, "path: node_names = 5, expected 3 different texts, one per node"),
-        ({"node_names": "xyz"}, "path: node_names = 'xyz', expected 3 different texts"),
+        ({"node_names": 5}, "path: node_names = 5, expected 3 different strings, one per node"),
+        ({"node_names": "xyz"}, "path: node_names = 'xyz', expected 3 different strings"),
         ({"node_names": ["x", "y"]}, "path: node_names has 2 names, 2 of them different, expected 3 different ones"),
         ({"node_names": map(str, itertools.count())}, "path: node_names has more than 3 names"),
         ({"node_names": ["x", "y", "x"]}, "path: node_names has 3 names, 2 of them different"),
-        ({"node_names": ["x", "y", 5]}, "path: a name of a node = 5, expected a text"),
+        ({"node_names": ["x", "y", 5]}, "path: a name of a node = 5, expected a string"),
         ({"positions": [[0, 0], [1, 1]]}, r"path: positions has shape \(2, 2\), expected \(3, 2\)"),
         ({"positions": [[0, 0], [1, 1], [2, np.inf]]}, r"path: positions\[2, 1\] = inf"),
-        ({"name": 5}, "Graph: name = 5, expected a text"),
+        ({"name": 5}, "Graph: name = 5, expected a string"),
     ],
 )
 def test_bad_names_and_positions(options, message):

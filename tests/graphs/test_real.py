@@ -48,7 +48,7 @@ def test_names_that_repeat_get_numbers():
         ("topozoo/Abilen", "did you mean 'topozoo/Abilene'"),
         ("../../etc", r"topologies\(\) lists all \d+"),
         ("topozoo/../topozoo/Abilene", "there is no"),
-        (3, "name = 3, expected a text"),
+        (3, "name = 3, expected a string"),
     ],
 )
 def test_unknown_names(name, message):

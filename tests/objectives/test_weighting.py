@@ -242,7 +242,7 @@ def test_tables_of_pandas_are_read():
         ({"graph": ["Bonn", "Bonn"]}, "graph names 'Bonn' twice, expected different names"),
         ({"graph": "Bonn"}, "graph = 'Bonn', expected a graph, or a list with the names of its nodes in order"),
         ({"graph": [0.5]}, "expected a graph, or a list with the names"),
-        ({"graph": ["a", ""]}, "a name in graph = '', expected a text"),
+        ({"graph": ["a", ""]}, "a name in graph = '', expected a string"),
         ({"graph": 7}, "graph = 7, expected a graph, or a list"),
     ],
     ids=lambda value: ascii(value)[:12],

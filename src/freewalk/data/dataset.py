@@ -78,7 +78,7 @@ class Dataset:
             targets = check.integers(name, "targets", self.targets, count, low=0, high=high, remedy=remedy)
         shape = None if self.shape is None else _shape(name, self.shape, features)
         for field in ("source", "licence"):
-            check.instance(name, field, getattr(self, field), str, "a text")
+            check.instance(name, field, getattr(self, field), str, "a string")
         for array in (features, targets):
             array.flags.writeable = False
         for key, value in (("features", features), ("targets", targets), ("classes", classes), ("shape", shape)):

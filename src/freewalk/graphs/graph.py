@@ -320,7 +320,7 @@ def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
 
 
 def _checked_names(owner: str, given: Any, n: int) -> tuple[str, ...]:
-    items = check.items(owner, "node_names", given, f"{n} different texts, one per node", most=n + 1)
+    items = check.items(owner, "node_names", given, f"{n} different strings, one per node", most=n + 1)
     names = tuple(check.text(owner, "a name of a node", name) for name in items)
     if len(names) != n or len(set(names)) != n:
         some = f"more than {n}" if len(names) > n else str(len(names))
