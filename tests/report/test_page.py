@@ -19,6 +19,8 @@ from freewalk.report.page.conclusion import lead_of
 from freewalk.report.page.encode import MOST_POINTS, thin
 from freewalk.report.page.payload import MOST_NODES, MOST_STEPS, OVERLAY
 from freewalk.report.page.places import MOST_EDGES, place, views
+from freewalk.studies.registry import STUDIES
+from freewalk.studies.task import Curves
 
 HOSTILE = "</script><script>alert('x')</script> & \"quoted\" <!-- \u2028 @@data@@"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -601,3 +603,19 @@ def test_a_page_of_the_size_of_the_demo_is_small(tmp_path: Path) -> None:
         graph, [0, 1], rng.random(1000), paths, {one: rng.integers(1, 99_999, 1000) for one in labels}
     ))  # fmt: skip
     assert write_page(Page("A page", [section]), tmp_path / "page.html").stat().st_size < 500_000
+
+
+def test_the_animation_of_a_study_begins_at_a_heavy_node_if_its_walks_do_not_reach_one(tmp_path: Path) -> None:
+    task = Curves(STUDIES["3"], "stated", tmp_path)
+    kernel = next(iter(task.plan.walks.values()))[0].kernel
+    importance = np.asarray(task.plan.problem.smoothness)
+    heavy = np.argsort(-importance)[:4]
+    away = int(np.argmin(importance))
+    stored = Walks(kernel.graph, heavy, importance, {label: [away] for label in task.plan.walks}, {"a": np.ones(1000)})
+    shown = task._animated(stored)
+    assert list(shown.paths) == list(task.plan.walks)
+    assert {int(path[0]) for path in shown.paths.values()} == {int(importance.argmax())}
+    assert all(len(path) == MOST_STEPS + 1 for path in shown.paths.values())
+    assert f"started at node {importance.argmax()}" in shown.note
+    there = Walks(kernel.graph, heavy, importance, {"a": [away, int(heavy[0])]}, {"a": np.ones(1000)})
+    assert task._animated(there) is there

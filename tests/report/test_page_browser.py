@@ -340,7 +340,7 @@ def test_of_two_curves_that_coincide_both_are_visible(browser, tmp_path: Path) -
     lines = visit.page.locator("figure.chart .stage path.curve")
     dashes = lines.evaluate_all("all => all.map(one => one.getAttribute('stroke-dasharray'))")
     assert dashes == [None, "9 9"]
-    assert "on top coincides with below" in visit.page.locator("figure.chart .covers").inner_text()
+    assert "“on top” coincides with “below”" in visit.page.locator("figure.chart .covers").inner_text()
     visit.leave()
 
 

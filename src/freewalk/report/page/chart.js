@@ -71,7 +71,7 @@ function legend({ chart, state }, redraw) {
 }
 
 function coincidences({ covers = [] }) {
-  const told = covers.map(([upper, lower]) => `${upper} coincides with ${lower}: it is drawn dashed on top of it.`);
+  const told = covers.map(([upper, lower]) => `“${upper}” coincides with “${lower}” and is drawn dashed on top of it.`);
   return element("p", { class: "note covers" }, told.join(" "));
 }
 
@@ -237,16 +237,22 @@ function markerAt(series, across, down) {
 // Markers at even intervals of the width, shifted from design to design so that they do not cover each other.
 function markers(series, state, x, y, frame) {
   const group = shape("g", { "data-markers": series.label });
-  const axis = series.x[state.axis];
+  const line = points(series, series.y, state, x, y);
   const gap = (frame.right - frame.left) / MARKED;
   for (let count = 0; count < MARKED; count++) {
     const place = frame.left + gap * (count + 0.15 + (0.7 * series.marker) / (MARKERS.length - 1));
-    const value = valueAt(axis, series.y, x.value(place), state.yLog);
-    if (value === null || (state.yLog && value <= 0)) continue;
-    const height = y.at(value);
+    const height = heightAt(line, place);
     if (height > frame.top && height < frame.bottom) group.append(markerAt(series, place.toFixed(1), height.toFixed(1)));
   }
   return group;
+}
+
+// The height of a drawn line at a place; NaN where it is interrupted and beyond its ends.
+function heightAt(line, place) {
+  const after = line.findIndex((point, number) => number && point && line[number - 1] && line[number - 1][0] <= place && place <= point[0]);
+  if (after < 0) return NaN;
+  const [[left, start], [right, end]] = [line[after - 1], line[after]];
+  return start + ((end - start) * (place - left)) / (right - left || 1);
 }
 
 function band(series, state, x, y) {

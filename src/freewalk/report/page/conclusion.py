@@ -149,7 +149,7 @@ def _central(label: str) -> bool:
 
 
 def _names(labels: Sequence[str] | Mapping[str, Any]) -> str:
-    some = [f"“{label}”" if "," in label or label[:1].islower() else label for label in labels]
+    some = [f"“{label}”" for label in labels]
     if len(some) > _NAMED:
         return f"{', '.join(some[: _NAMED - 1])} and {len(some) - _NAMED + 1} others"
     return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
