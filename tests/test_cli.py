@@ -212,6 +212,11 @@ def test_version_and_help() -> None:
         assert f"freewalk {command}" in call(command, "--help").stdout
 
 
+def test_help_shows_tables_of_a_spec_in_brackets() -> None:
+    assert "its table [compare] has" in call("compare", "--help").stdout
+    assert "A spec with a table [sweep]" in call("sweep", "run", "--help").stdout
+
+
 def test_a_process_is_quiet_and_light(here: Path) -> None:
     command = [sys.executable, "-c", "from freewalk.cli import main; main()"]
     done = subprocess.run([*command, "run", "small.toml", "-q"], capture_output=True, text=True, check=True)

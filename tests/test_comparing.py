@@ -323,6 +323,17 @@ def test_a_spec_is_compared(tmp_path, monkeypatch) -> None:
     assert "other is not the folder of a comparison, so it is not replaced" in refused.output
 
 
+def test_walks_in_phases_are_left_out_with_a_note(tmp_path) -> None:
+    phase = 'design = { kind = "SimpleWalk" }\nrule = { kind = "SGD", step = 0.01 }\n'
+    walk = f'[[walk]]\nlabel = "phased"\n[[walk.phase]]\nuntil = 10\n{phase}[[walk.phase]]\n{phase}'
+    (tmp_path / "few.toml").write_text(SPEC.replace("steps = 1\n", "steps = 20\n") + walk)
+    result = call("compare", str(tmp_path / "few.toml"), "--out", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.output
+    assert "'phased' has phases and is left out" in result.stderr
+    assert "phased" not in result.stdout
+    assert "gradient tracking" in result.stdout
+
+
 def test_a_spec_without_a_runtime_is_compared_on_the_one_that_suits(tmp_path) -> None:
     walk = 'label = "solving"\ndesign = { kind = "SimpleWalk" }\nrule = { kind = "Walkman", proximal = true }'
     text = SPEC.replace('runtime = "cpu"\n', "").replace("[compare]", "[compare]\nkeep_steps = true")

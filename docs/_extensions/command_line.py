@@ -46,7 +46,7 @@ def _name(parameter: Any, shown: str) -> str:
 
 def _text(help: str) -> str:
     """A help text as Markdown."""
-    plain = re.sub(r"\[/?(?:bold|dim|italic)\]", "", help.replace("\x08", "").strip())
+    plain = re.sub(r"\[/?(?:bold|dim|italic)\]", "", help.replace("\x08", "").strip()).replace("\\[", "[")
     # Outside of `code`, signs that Markdown would take for its own.
     parts = plain.split("`")
     return "`".join(part if index % 2 else re.sub(r"([<>*_\[\]])", r"\\\1", part) for index, part in enumerate(parts))

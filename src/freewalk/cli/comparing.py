@@ -28,11 +28,11 @@ def compare(
     seed: Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Count what each walk of a spec needs to reach a goal, with steps chosen by one rule for all.
+    r"""Count what each walk of a spec needs to reach a goal, with steps chosen by one rule for all.
 
     Steps come from the exact steady state where it can be computed, else from pilot runs. The spec's own steps are used
-    only if its table [compare] has keep_steps = true. The keys steps, every and paths of [run] are ignored: each run
-    lasts until it reaches the goal.
+    only if its table \[compare] has keep_steps = true. The keys steps, every and paths of \[run] are ignored: each run
+    lasts until it reaches the goal. Walks in phases are left out.
 
     If the spec names classes of your own as "module:Name", they are imported, which executes their code: do not compare
     a spec that you do not trust.
@@ -45,6 +45,8 @@ def compare(
     folder = out or Path("runs") / f"{loaded.name}-comparison"
     _check_folder(folder, force)
     plan = loaded.plan(None if quiet else lambda words: terminal.say(words, ""))
+    for label in () if quiet else plan.in_phases:
+        terminal.say(f"{label!r} has phases and is left out: one step is chosen for the whole run", "yellow")
     found = _compared(loaded, plan, goal, quiet)
     _write(found, loaded, folder)
     console = terminal.console(quiet)

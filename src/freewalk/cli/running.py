@@ -38,7 +38,7 @@ def run(
     _run(loaded.replaced(**options) if options else loaded, out, force, quiet)
 
 
-@app.command(epilog=examples("freewalk resume runs/example"))
+@app.command(epilog=examples("freewalk resume runs/my"))
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an interrupted run.")],
     allow_code: Annotated[

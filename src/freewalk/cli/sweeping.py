@@ -36,7 +36,7 @@ sweeps = group(
 app.add_typer(sweeps, name="sweep", help="Run a spec at every point of its table \\[sweep].")
 
 SweepFile = Annotated[
-    Path, typer.Argument(metavar="SWEEP", help="A spec with a table [sweep]; `freewalk example sweep` prints one.")
+    Path, typer.Argument(metavar="SWEEP", help="A spec with a table \\[sweep]; `freewalk example sweep` prints one.")
 ]
 Place = Annotated[Path, typer.Argument(metavar="SWEEP", help="Spec or folder of a sweep.")]
 Out = Annotated[Path | None, typer.Option(help="Folder of the sweep. Default: runs/<name of the spec>.")]

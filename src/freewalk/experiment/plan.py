@@ -84,23 +84,28 @@ class Plan:
         return _nodes(self, label)
 
     @property
+    def in_phases(self) -> list[str]:
+        """The labels of walks with several phases, which `compare` cannot run."""
+        return [label for label, phases in self.walks.items() if len(phases) > 1]
+
+    @property
     def contestants(self) -> list[Method]:
-        """The walks as `compare` takes them.
+        """The walks as `compare` takes them, without those in phases.
 
         Raises
         ------
         FreewalkError
-            If one has phases.
+            If all have phases.
         """
-        for label, phases in self.walks.items():
-            if len(phases) > 1:
-                raise FreewalkError(
-                    f"{label!r} has phases, expected one design and one rule, or a method: one step is chosen for the "
-                    "whole run; leave it out"
-                )
+        if len(self.in_phases) == len(self.walks):
+            raise FreewalkError(
+                f"{self.in_phases[0]!r} has phases, expected one design and one rule, or a method: one step is chosen "
+                "for the whole run; add a walk without phases"
+            )
         return [
             Method(label, self.designs[label][0], phases[0].rule, self.tokens[label], phases[0].exchange)  # type: ignore[arg-type]
             for label, phases in self.walks.items()
+            if len(phases) == 1
         ]
 
 
