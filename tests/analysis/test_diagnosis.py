@@ -338,7 +338,7 @@ BAD = {
     ),
     "nothing to learn": (
         lambda: fw.diagnose(fw.graphs.ring(3), fw.objectives.LeastSquares([[1.0], [2.0], [3.0]], [0.0, 0.0, 0.0])),
-        "zero model is optimal",
+        "zero model is already optimal",
     ),
     "other nodes": (
         lambda: fw.diagnose(fw.graphs.ring(5), fw.objectives.LeastSquares.synthetic(7, 2)),

@@ -119,7 +119,7 @@ def test_a_fraction_is_between_0_and_1(fraction):
 @pytest.mark.parametrize("seed", range(4))
 def test_without_noise_there_is_nothing_to_match(seed):
     problem, uniform, importance = setting(noise=0.0, seed=seed)
-    with pytest.raises(AnalysisError, match=r"matched_steps: the data have no noise.*none is matched"):
+    with pytest.raises(AnalysisError, match=r"matched_steps: the data have no noise.*none can be matched"):
         matched_steps(problem, uniform, importance)
 
 

@@ -183,7 +183,7 @@ def test_half_of_each_of_two_traps_is_right_or_refused(heavy, many):
 def test_what_a_refusal_says():
     expected = (
         r"^excess_visits: Metropolis\(power=1\): the excess of 2 nodes would have a relative error of .*, expected "
-        r"at most 1e-10: it is small against the visits .* Ask for each of these places alone$"
+        r"at most 1e-10: it is small against the visits .* Ask for each of these places separately$"
     )
     with pytest.raises(AnalysisError, match=expected):
         excess_visits(two_pairs(1e16), [0, 2])

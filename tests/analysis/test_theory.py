@@ -459,11 +459,11 @@ def test_the_bias_of_a_large_walk_takes_seconds():
 
 def test_lemma_2_takes_what_the_paper_analyses():
     corrected = fw.designs.MHLJ(0.1, 0.5, 3, corrected=True).kernel(RING, FIVE.smoothness)
-    with pytest.raises(AnalysisError, match="which can be refused"):
+    with pytest.raises(AnalysisError, match="which can be rejected"):
         lemma_2(FIVE, corrected, 5)
     with pytest.raises(AnalysisError, match="expected a Metropolis hop, then jumps"):
         lemma_2(FIVE, fw.Kernel(RING, [fw.Move(0.5, hops=0), fw.Move(0.5)], np.ones(5)), 5)
-    with pytest.raises(AnalysisError, match="does not keep its target"):
+    with pytest.raises(AnalysisError, match="does not preserve its target"):
         lemma_2(FIVE, fw.Kernel(RING, [fw.Move(1.0, ratio=[2.0, 1, 1, 1, 1])], np.ones(5)), 5)
     closed = fw.designs.ClosedFormMHLJ(0.1, 0.5, 3).kernel(RING, FIVE.smoothness)
     assert lemma_2(FIVE, closed, 20).exact == pytest.approx(lemma_2(FIVE, MHLJ, 20).exact)
@@ -720,7 +720,7 @@ def test_certified_for_any_kernel():
     truth = exact_distance(FIVE, kernel, step, 200, stationary(kernel))
     found = theorem_1(FIVE, kernel, 200, step=step, exact=truth)
     assert not found.applies
-    assert "can be refused" in found.reasons[0]
+    assert "can be rejected" in found.reasons[0]
     assert np.isnan(found.printed.gap)
     assert truth <= found.certified <= found.bound
 
@@ -744,7 +744,7 @@ def test_reasons_of_the_theorem():
     few = theorem_1(FIVE, MHLJ, 10)
     assert "too few" in few.reasons[0]
     large = theorem_1(FIVE, MHLJ, 10, step=1.0)
-    assert "to which the proof reaches" in large.reasons[0]
+    assert "the largest that the proof covers" in large.reasons[0]
     assert np.isnan(large.bound)
     assert large.certified == np.inf
     assert theorem_1(FIVE, MHLJ, 10, step=0.01, exact=1.0, mixing=5).printed.constant > 0

@@ -322,7 +322,7 @@ def test_divergence_is_infinite_in_a_curve_and_refused_by_a_limit():
 STAYING, WALKING = Stay().kernel(EIGHT), SimpleWalk().kernel(EIGHT)
 SAMPLED = fw.SGD(0.1, sampled=True)
 REFUSED = {
-    "nodes that move": (WALKING, fw.SGD(0.1), {"tokens": "nodes"}, "one law"),
+    "nodes that move": (WALKING, fw.SGD(0.1), {"tokens": "nodes"}, "the same distribution"),
     "Meet": (WALKING, fw.SGD(0.1), {"tokens": 3, "exchange": Meet()}, r"Meet\(every=1\) mixes .* walks=1000"),
     "Meet, parked": (STAYING, fw.SGD(0.1), {"tokens": "nodes", "exchange": Meet()}, r"Meet\(every=1\) mixes"),
     "Average of walks": (WALKING, fw.SGD(0.1), {"tokens": 3, "exchange": Average()}, "walks=1000"),

@@ -1,8 +1,8 @@
-"""What a walk will do, computed without running it.
+"""Exact analysis: what a walk will do, computed without running it.
 
-The law of the chain and its times (`stationary`, `mixing_time`, `escape_time`, …), the sets that entrap it
-(`find_traps`), exact learning curves and limits for least squares (`exact_curve`, `steady_state`, `stability_limit`),
-the paper's theory as numbers (`theory`), and all of it in plain words (`diagnose`).
+The stationary distribution of the chain and its characteristic times (`stationary`, `mixing_time`, `escape_time`, …),
+the sets that entrap it (`find_traps`), exact learning curves and limits for least squares (`exact_curve`,
+`steady_state`, `stability_limit`), the paper's theory as numbers (`theory`), and a summary in plain words (`diagnose`).
 """
 
 from freewalk.analysis import theory

@@ -1,4 +1,4 @@
-"""The chain behind a kernel, as the analysis reads it: one sparse matrix that does not change with time."""
+"""The Markov chain of a kernel, as the analysis reads it: one sparse matrix that does not change with time."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,7 @@ from freewalk.stationary import is_reversible, leaving_rates, stationary_law
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-#: The largest number of nodes for which a dense n × n matrix is made (200 MB of floats).
+#: The largest number of nodes for which a dense n × n matrix is allocated (200 MB of floats).
 DENSE = 5000
 
 check = Checks(AnalysisError)
@@ -30,40 +30,40 @@ def matrix_of(who: str, kernel: Kernel) -> "csr_array":
     Raises
     ------
     AnalysisError
-        If it is no kernel, or one whose probabilities change with the step.
+        If it is not a kernel, or its probabilities change with the step.
     """
     check_constant(who, kernel)
     return kernel.matrix()
 
 
 def check_constant(who: str, kernel: Kernel) -> None:
-    """Raise unless it is a kernel that does not change with time.
+    """Raise unless the argument is a kernel that does not change with time.
 
     Raises
     ------
     AnalysisError
-        If it is something else.
+        If it is anything else.
     """
     check_kernel(who, kernel)
     if kernel.fade is not None:
         raise AnalysisError(
-            f"{who}: {kernel.label} changes with the step, so it has no law, times or traffic of its own; expected a "
-            "kernel that does not: kernel.at(step) is what it is at one step"
+            f"{who}: {kernel.label} changes with the step, so it has no stationary distribution or times; expected a "
+            "constant kernel: kernel.at(step) gives the kernel at one step"
         )
 
 
 def check_kernel(who: str, kernel: Kernel) -> None:
-    """Raise unless it is a kernel."""
+    """Raise unless the argument is a kernel."""
     check.instance(who, "kernel", kernel, Kernel, "a kernel, as design.kernel(graph, importance) makes it")
 
 
 def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
-    """Raise unless a problem and a kernel are about the same nodes.
+    """Raise unless a problem and a kernel have the same nodes.
 
     Raises
     ------
     AnalysisError
-        If one of them is something else, or their numbers of nodes differ.
+        If one of them has the wrong type, or their numbers of nodes differ.
     """
     check.instance(who, "problem", problem, Objective, "an objective such as fw.objectives.LeastSquares(...)")
     check_kernel(who, kernel)
@@ -75,7 +75,7 @@ def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
 
 
 class Chain(NamedTuple):
-    """A chain with its law: P, its entries off the diagonal, ν, and whether P is in detailed balance with ν."""
+    """A chain: P, its off-diagonal entries, its stationary distribution ν, and whether P is reversible."""
 
     matrix: "csr_array"
     leaving: "csr_array"
@@ -91,7 +91,7 @@ def chain_of(who: str, kernel: Kernel) -> Chain:
     KernelError
         If the kernel is reducible.
     AnalysisError
-        If it is no kernel, or one that changes with time, or its law cannot be found.
+        If it is not a kernel, changes with time, or its stationary distribution cannot be found.
     """
     matrix = matrix_of(who, kernel)
     law = stationary_law(matrix, f"{who}: {kernel.label}", np.asarray(kernel.target))
@@ -100,13 +100,13 @@ def chain_of(who: str, kernel: Kernel) -> Chain:
 
 
 def check_dense(who: str, n: int, instead: str) -> None:
-    """Raise where a question needs a dense matrix and there are too many nodes for one."""
+    """Raise if a dense matrix is needed but there are too many nodes."""
     if n > DENSE:
         raise AnalysisError(f"{who}: got {n} nodes, expected at most {DENSE}: it needs dense matrices. {instead}")
 
 
 def check_nodes(who: str, nodes: Any, graph: Graph) -> NDArray[np.int64]:
-    """A set of different nodes, some but not all of a graph, as an array, or an error."""
+    """A proper subset of the nodes of a graph as an array of distinct nodes, or an error."""
     expected = "a list of at least one node"
     given = entering.nodes_of(who, "nodes", nodes, graph, expected, check)
     if given.ndim != 1 or given.size == 0:

@@ -1,8 +1,8 @@
-"""Sets of nodes that merge, with what their visits last: the compiled part of the search for traps.
+"""Merging sets of nodes and the lengths of their visits: the compiled part of the search for traps.
 
-All arrays are made by the caller, since compiled functions do not allocate. A set is summed up by six numbers: its mass
-under the stationary distribution, its share of the target, its sum of degrees, the edges that leave it, the flow that
-leaves it, and its number of nodes.
+The caller allocates all arrays, since compiled functions do not allocate. A set is summarised by six numbers: its mass
+under the stationary distribution, its share of the target, its sum of degrees, the number of edges that leave it, the
+flow that leaves it, and its number of nodes.
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ Ints = NDArray[np.int64]
 
 MASS, SHARE, DEGREES, CUT, OUTFLOW, COUNT = range(6)
 _NEVER = 2**62  # when a root is merged into another
-_ROUNDING = 1e-15  # outflows come from differences: less than this part of the mass may be nothing but rounding
-_SHORT = 10.0  # visits that last less are worth far less
+_ROUNDING = 1e-15  # outflows come from differences: below this fraction of the mass they may be pure rounding
+_SHORT = 10.0  # shorter visits count far less
 
 
 class Links(NamedTuple):
@@ -32,28 +32,28 @@ class Pairs(NamedTuple):
 
     first: Ints
     second: Ints
-    flows: Floats  # both ways together
+    flows: Floats  # sum of both directions
     ties: Floats  # 1.0 for an edge of the graph
 
 
 class Forest(NamedTuple):
-    """How n nodes merge: by node, by merge, and by set (the nodes, then one set for each merge)."""
+    """How n nodes merge: by node, by merge, and by set (the nodes, then one set per merge)."""
 
-    up: Ints  # by node: into which node's set it has merged
-    when: Ints  # by node: in which merge
-    size: Ints  # by node: how many nodes are in its set
+    up: Ints  # by node: the node into whose set it was merged
+    when: Ints  # by node: the merge in which this happened
+    size: Ints  # by node: the number of nodes in its set
     name: Ints  # by node: the number of its set
-    edge: Ints  # by merge: along which link
-    children: Ints  # by merge: the two sets that it joins
-    sums: Floats  # by set: the six numbers; of its node for the first n, 0 for the others
+    edge: Ints  # by merge: its link
+    children: Ints  # by merge: the two sets it joins
+    sums: Floats  # by set: the six numbers; those of its node for the first n, 0 for the others
     scores: Floats  # by set
-    above: Ints  # by set: the next larger one that is complete
+    above: Ints  # by set: the next larger complete set
     begin: Ints  # by set: where its nodes begin in `order`
     order: Ints
 
 
 def rate(sums: Floats) -> float:
-    """How much longer a visit lasts than its share of the target, or its edges, would warrant; 0 if nothing leaves."""
+    """Visit length relative to what the set's share of the target, or its edges, would warrant; 0 if nothing leaves."""
     if sums[CUT] <= 0.0:
         return 0.0
     stay = sums[MASS] / max(sums[OUTFLOW], _ROUNDING * sums[MASS])
@@ -63,9 +63,10 @@ def rate(sums: Floats) -> float:
 
 
 def merge(links: Links, forest: Forest) -> int:
-    """Join the ends of one link after another; merge k makes the set n + k of two sets. Returns how many merges.
+    """Join the ends of one link after another; merge k makes the set n + k from two sets. Returns the number of merges.
 
-    Paths are not compressed: sets join by size, so they are short, and the way from a node up says when it joined whom.
+    Paths are not compressed: sets join by size, so they are short, and the path up from a node shows when it joined
+    whom.
     """
     up, when, size, name = forest.up, forest.when, forest.size, forest.name
     n, merges = up.size, 0
@@ -89,7 +90,7 @@ def merge(links: Links, forest: Forest) -> int:
 
 
 def build(links: Links, pairs: Pairs, forest: Forest) -> int:
-    """Merge, sum up and score all sets on the way; those in the middle of a tie score 0. Returns how many sets."""
+    """Merge, sum and score all sets on the way; those in the middle of a tie score 0. Returns the number of sets."""
     up, when, children, sums = forest.up, forest.when, forest.children, forest.sums
     above, begin = forest.above, forest.begin
     n, merges = up.size, merge(links, forest)
@@ -116,7 +117,7 @@ def build(links: Links, pairs: Pairs, forest: Forest) -> int:
         if begin[s] < 0:
             begin[s] = free
             free += int(sums[s, COUNT])
-        # A plateau is one set: what it is halfway depends on how the nodes are numbered.
+        # A plateau is one set: its intermediate states depend on the numbering of the nodes.
         whole = above[s] < 0 or links.strengths[forest.edge[k]] > links.strengths[forest.edge[above[s] - n]]
         a, b = children[k, 0], children[k, 1]
         begin[a], begin[b] = begin[s], begin[s] + int(sums[a, COUNT])

@@ -1,4 +1,4 @@
-"""Exact learning curves: the expected loss at every checkpoint, with no random number drawn."""
+"""Exact learning curves: the expected loss at every checkpoint, without random numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from freewalk.rules.rule import PROBE_BYTES, message_bytes
 if TYPE_CHECKING:
     import xarray
 
-_BLOCK = 512  # steps between two looks at Ctrl-C
+_BLOCK = 512  # steps between two checks for Ctrl-C
 
 
 def exact_curve(
@@ -40,56 +40,58 @@ def exact_curve(
     tokens: int | str = 1,
     exchange: Exchange | None = None,
 ) -> xarray.Dataset:
-    """The expected error of a walk that learns least squares, at every checkpoint, exactly.
+    """Compute the exact expected error of a walk that learns least squares, at every checkpoint.
 
-    With e = x − x* and the update e ← B_v e + b_v at node v, the moments p(v) = P(v_t = v), m(v) = E[e 1_v] and
-    S(v) = E[e eᵀ 1_v] follow a linear recursion:
+    With e = x − x* and the update e ← B_v e + b_v at node v, the moments p(v) = P(v_t = v), m(v) = E[e 1_v] and S(v) =
+    E[e eᵀ 1_v] follow a linear recursion:
     S⁺(u) = Σ_v P(v, u) [B_v S B_v + B_v m b_vᵀ + b_v mᵀ B_v + p b_v b_vᵀ], and E‖e‖² = Σ tr S(v).
 
     Parameters
     ----------
     problem
-        A least-squares problem; any number of samples per node, any ridge.
+        A least-squares problem, with any number of samples per node and any ridge.
     kernel
-        How the walk moves, or a list of `Phase`s in place of kernel and rule; probabilities may change with the step.
+        How the walk moves; or a list of `Phase`s, which replaces kernel and rule. Probabilities may change with the
+        step.
     rule
-        `fw.SGD` without averaging: any schedule, local steps, with or without weights, whole or sampled gradients.
+        `fw.SGD` without averaging: any schedule, local steps, with or without weights, full or sampled gradients.
     steps, every
-        As in `fw.learn`: the number of updates, and how many there are between two checkpoints.
+        As in `fw.learn`: the number of updates, and the number of updates between two checkpoints.
     start
-        A node, several nodes in equal shares, a distribution over the nodes, "uniform", or "heaviest", the node of the
-        largest smoothness. Nodes are given by number or, where the graph has names, by name. Of several tokens each
-        draws its own start; parked ones (`fw.designs.Stay`) may be given one node each. None is "uniform", or with
-        tokens="nodes" each token's own node.
+        A node, several nodes with equal probability, a distribution over the nodes, "uniform", or "heaviest" (the node
+        with the largest smoothness). Nodes are given by number or, if the graph has names, by name. With several
+        tokens, each draws its own start; parked tokens (`fw.designs.Stay`) may be given one node each. None means
+        "uniform" or, with tokens="nodes", each token's own node.
     initial
-        The first model; None is the zero model.
+        The initial model; None means the zero model.
     progress
-        Called after every few hundred updates with their number so far and in all; what it raises ends the computation.
+        Called every few hundred updates with the number of updates so far and in total; an exception it raises ends the
+        computation.
     tokens, exchange
-        As in `fw.learn`: how many models are under way at the same time, and how they mix. Followed exactly are tokens
-        that never mix, `Average` of tokens that `fw.designs.Centralized` draws, and parked tokens with `Average` or,
-        with whole gradients, `Gossip`.
+        As in `fw.learn`: the number of models that travel at the same time, and how they mix. Supported exactly are
+        tokens that never mix, `Average` of tokens drawn by `fw.designs.Centralized`, and parked tokens with `Average`
+        or, with full gradients, `Gossip`.
 
     Returns
     -------
     xarray.Dataset
-        By `step`: expected `loss`, `mse`, `distance`, `messages`, `probes` and `bytes` (of models in double precision),
-        `updates` and, with several tokens, expected `consensus`, the names of `record.data`; by `node`: expected
-        `visits`. Of several tokens, errors are those of their mean model and counts their sums. A step size that
-        diverges gives what it gives, up to infinity.
+        With the names of `record.data`. By `step`: expected `loss`, `mse`, `distance`, `messages`, `probes` and `bytes`
+        (for double precision), `updates` and, with several tokens, expected `consensus`; by `node`: expected `visits`.
+        With several tokens, errors are those of their mean model and counts are sums. A step size that diverges gives
+        values up to infinity.
 
     Raises
     ------
     AnalysisError
-        If the problem is not least squares, the rule is not such an SGD, tokens depend on each other in a way that no
-        recursion follows, or there are too many nodes and features for the memory.
+        If the problem is not least squares, the rule is not supported, the tokens depend on each other in a way that no
+        recursion describes, or there are too many nodes and features for the memory.
 
     Notes
     -----
-    A step costs O((n + entries) · d²) for one sample per node, where jumps are applied hop by hop, so that jumps of up
-    to r hops count 2r · edges entries whatever their lengths; corrected jumps are not separable over their hops and
-    count the entries of their multi-hop rows. Whole gradients of several samples cost O(n · d³) more. The state takes
-    n · (d + 1)(d + 2)/2 numbers.
+    A step costs O((n + entries) · d²) for one sample per node. Jumps are applied hop by hop, so that jumps of up to r
+    hops count 2r · edges entries whatever their lengths; corrected jumps cannot be split into hops and count the
+    entries of their multi-hop rows. Full gradients of several samples cost an additional O(n · d³). The state takes n ·
+    (d + 1)(d + 2)/2 numbers.
 
     Examples
     --------
@@ -137,7 +139,7 @@ def _independent(
     tokens: int,
     progress: Callable[[int, int], None] | None,
 ) -> Course:
-    """The course of tokens that do not depend on each other: one of them says all."""
+    """The course of independent tokens: one of them determines all."""
     n, width = state.shape
     states = np.zeros((4, n, width))
     states[0] = state
@@ -192,7 +194,7 @@ def _dataset(
 
     measures = {name: np.where(np.isnan(values), np.inf, values) for name, values in measures.items()}
     messages, probes = course.traffic.T
-    size = message_bytes(phases[0].rule, problem.dim)  # the same in all phases: none of their rules carries anything
+    size = message_bytes(phases[0].rule, problem.dim)  # the same in all phases: their rules carry nothing
     measures |= {"messages": messages, "probes": probes, "bytes": messages * size + probes * PROBE_BYTES}
     variables: dict[str, Any] = {name: ("step", values) for name, values in measures.items()}
     variables["updates"] = ("step", updates_at(phases, marks, tokens))

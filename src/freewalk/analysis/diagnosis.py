@@ -1,4 +1,4 @@
-"""Before any training: will importance sampling pay or be entrapped, where, and what would each design do instead."""
+"""Predict before any training whether importance sampling pays or is entrapped, and what each design would do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from freewalk.kernel import Kernel, check_graph
 from freewalk.objectives import LeastSquares, Objective
 from freewalk.rules import SGD
 
-#: What is compared: the two that the question is about, the paper's walk, and two that sample less unevenly.
+#: The designs to compare: the two in question, the paper's walk, and two that sample less unevenly.
 DESIGNS: Mapping[str, Design] = {
     UNIFORM: Metropolis(power=0.0),
     IMPORTANCE: Metropolis(power=1.0),
@@ -46,14 +46,14 @@ DESIGNS: Mapping[str, Design] = {
     "MHLJ corrected, tempered": MHLJ(0.5, 0.5, 3, power=0.5, corrected=True),
 }
 
-#: The updates of a design are predicted up to so many nodes, and so many numbers in the state of the recursion.
+#: The updates of a design are predicted up to this many nodes, and this many numbers in the state of the recursion.
 MOST_NODES, MOST_NUMBERS = 2000, 150_000
-#: Stand-in data are drawn this often, the verdict being the middle one; once for more than so many numbers.
+#: Stand-in data are drawn this often, and the verdict is the median; only once above this many numbers.
 DRAWS, FEW_NUMBERS = 5, 20_000
-#: A design that needs more than so many times the updates of the uniform walk is not followed further.
+#: A design that needs more than this many times the updates of the uniform walk is given up.
 PATIENCE = 20.0
 MOST_UPDATES = 1_000_000
-#: The steady error that steps are chosen for, and the error at which the clock stops, in parts of the optimal loss.
+#: The steady error for which steps are chosen, and the error at which counting stops, as fractions of the optimal loss.
 SETTLE, REACH = 0.25, 0.5
 
 Ints = NDArray[np.int64]
@@ -74,42 +74,42 @@ def diagnose(
     budget: float = 60.0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Diagnosis:
-    """Say before any training whether importance sampling pays on this graph, or is entrapped, and what to use instead.
+    """Predict, before any training, whether importance sampling pays or is entrapped, and what to use instead.
 
-    *Entrapped* is judged by `find_traps`: importance keeps the walk coming back to some nodes, ten times as long as the
-    uniform walk and longer by as many updates as the graph has nodes. It predicts that importance sampling needs at
-    least twice the updates that it would need if this graph slowed it down no more than it slows down the uniform walk.
-    It may still pay.
+    *Entrapped* is judged by `find_traps`: importance makes the walk keep returning to some nodes, for ten times as long
+    as the uniform walk, and longer by at least as many updates as the graph has nodes. This predicts that importance
+    sampling needs at least twice the updates it would need if the graph slowed it down no more than it slows down the
+    uniform walk. It may still pay.
 
-    In the race, each design gets the step at which its expected loss settles at 1.25 × the optimum (or
-    1 / max w_v L_v, the largest that is tried, where that settles lower), and the exact recursion counts the updates
-    until 1.5 × the optimum. Given a least-squares problem that is done on its data; given the importance alone, on
-    stand-in data with that importance: features in random directions, one optimum for all nodes, equal noise; of five
-    draws, the one with the middle ratio.
+    In the race, each design gets the step at which its expected loss settles at 1.25 × the optimum (or 1 / max w_v L_v,
+    the largest step that is tried, if that settles lower), and the exact recursion counts the updates until 1.5 × the
+    optimum. For a least-squares problem this uses its own data; given only the importance, it uses stand-in data with
+    that importance: features in random directions, one optimum for all nodes, equal noise; of five draws, the one with
+    the median ratio.
 
     Parameters
     ----------
     graph
-        The graph to walk.
+        The graph to walk on.
     importance
         The problem itself, or one positive number per node, such as `problem.smoothness`.
     start
-        A node, nodes, a distribution, "uniform", or "heaviest", the node of the largest importance. Nodes are given by
-        number or, where the graph has names, by name.
+        A node, nodes, a distribution, "uniform", or "heaviest" (the node with the largest importance). Nodes are given
+        by number or, if the graph has names, by name.
     dim, samples
-        What is known of the data besides the importance: the number of features, and of samples per node. Not used with
-        a least-squares problem.
+        What is known about the data besides the importance: the number of features, and of samples per node. Not used
+        with a least-squares problem.
     equal
-        Where the uniform walk cannot take a step so large that it settles at the wanted error, lower the error for all
-        to what it settles at, so that the steady errors are equal to the digit. Importance sampling then seldom pays:
-        what it lifts is that limit.
+        If the uniform walk cannot take a step large enough to settle at the desired error, lower the error for all
+        designs to the one it settles at, so that the steady errors are exactly equal. Importance sampling then seldom
+        pays, because raising that step limit is its advantage.
     designs
-        What to compare with the uniform and the importance walk, by label; None takes `DESIGNS`.
+        What to compare with the uniform and the importance walk, by label; None uses `DESIGNS`.
     budget
-        Seconds that it may take. What was not reached by then is left out, and named in `left_out`. Small graphs (a
-        thousand nodes with ten edges each, ten features) take about ten.
+        The time limit in seconds. Parts not finished by then are omitted, and listed in `left_out`. Small graphs (a
+        thousand nodes with ten edges each, ten features) take about ten seconds.
     progress
-        Called with what is done next, how many parts are done, and how many there are.
+        Called with the next part, the number of parts done, and their total number.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def diagnose(
     Raises
     ------
     FreewalkError
-        If graph, importance or start do not fit.
+        If the graph, the importance or the start is invalid.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def diagnose(
         returns = {label: _forecast(listed[label], kernel, nodes, parts) for label, kernel in kernels.items()}
         goal, races = _races(data, kernels, first, equal, parts)
     for label in [label for label, one in races.items() if one is not None]:
-        parts.left_out.pop(f"updates of {label}", None)  # one draw of the data was not raced on, another was
+        parts.left_out.pop(f"updates of {label}", None)  # omitted for one draw of the data, but not for another
     forecasts = {label: replace(one, race=_in_units(races.get(label), data.unit)) for label, one in returns.items()}
     return Diagnosis(
         graph=graph,
@@ -168,7 +168,7 @@ def diagnose(
 
 
 class _Parts:
-    """The parts of a diagnosis: each is told about before its turn, and may be left out without costing the rest."""
+    """The parts of a diagnosis: each is announced, and may be omitted without affecting the rest."""
 
     def __init__(self, progress: Callable[[str, int, int], None] | None, total: int) -> None:
         self._progress, self._total = progress, total
@@ -177,7 +177,7 @@ class _Parts:
         self.left_out: dict[str, str] = {}
 
     def compute(self, what: str, part: Callable[[], Result]) -> Result | None:
-        """A part; None where its time is over, or numbers do not allow it."""
+        """Compute a part; None if time has run out, or its numbers do not allow it."""
         with self._lock:
             if self._progress is not None and what not in self._told:
                 self._progress(what, len(self._told), self._total)
@@ -195,9 +195,9 @@ class _Parts:
         return None
 
     def compute_all(self, parts: Sequence[tuple[str, Callable[[], Result]]]) -> list[Result | None]:
-        """Several parts, two at a time: compiled loops and linear algebra leave the interpreter to others."""
+        """Compute several parts, two at a time: compiled loops and linear algebra release the interpreter."""
         with ThreadPoolExecutor(2) as pool:
-            # A thread begins without the limits that are set here; it takes them along.
+            # A thread starts without the limits that are set here, so they are copied.
             waiting = [pool.submit(copy_context().run, self.compute, what, part) for what, part in parts]
             return [one.result() for one in waiting]
 
@@ -221,20 +221,21 @@ def _listed(designs: Mapping[str, Design] | None) -> dict[str, Design]:
 
 
 def levels(problem: LeastSquares) -> tuple[float, float]:
-    """The steady error that steps are chosen for, and the one at which the clock stops, as losses above the optimum.
+    """The steady error for which steps are chosen, and the one at which counting stops, as losses above the optimum.
 
-    They are parts of the optimal loss; where that is nearly 0, or nearly what the zero model has, of the first error.
+    They are fractions of the optimal loss or, if that is nearly 0 or nearly the loss of the zero model, of the first
+    error.
     """
     best = problem.loss(problem.optimum())
     first = problem.loss(np.zeros(problem.dim)) - best
     if not first > 1e-12 * best:
-        raise AnalysisError("diagnose: the zero model is optimal on these data already, expected something to learn")
+        raise AnalysisError("diagnose: the zero model is already optimal on these data, expected something to learn")
     scale = float(np.clip(best, 1e-4 * first, 0.2 * first))
     return SETTLE * scale, REACH * scale
 
 
 def _goal(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> Goal:
-    """What to race for; where steady errors shall be equal, what both walks can settle at."""
+    """The goal of the race; if steady errors must be equal, one at which both walks can settle."""
     settle = levels(problem)[0]
     for label in (UNIFORM, IMPORTANCE) if equal else ():
         recursion = Recursion("diagnose", problem, kernels[label], SGD(1.0))
@@ -246,7 +247,7 @@ def _goal(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> 
 def _races(
     data: _Data, kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
 ) -> tuple[Goal | None, dict[str, Race | None]]:
-    """What is raced for, and the race of each design, on the draw of the data with the middle ratio of two walks."""
+    """The goal, and the race of each design, on the draw of the data with the median ratio of the two walks."""
     problems, n = data.problems, first.size
     if not problems:
         parts.left_out["updates"] = (
@@ -290,19 +291,19 @@ def _races(
 
 
 def _race(problem: LeastSquares, kernel: Kernel, goal: Goal, first: Floats) -> Race:
-    """The race of one design; one that changes with time is taken as it is at first."""
+    """The race of one design; one that changes with time is evaluated at its first step."""
     return race(problem, kernel.at(0), settle=goal.settle, reach=goal.reach, start=first, most=int(goal.most))
 
 
 def _ratio(importance: Race | None, uniform: Race | None, goal: Goal) -> float:
-    """Updates of the importance walk over those of the uniform walk, as far as both were followed; NaN if not known."""
+    """Updates of the importance walk over those of the uniform walk, as far as both were followed; NaN if unknown."""
     if importance is None or uniform is None:
         return float("nan")
     return min(importance.updates, goal.most) / max(min(uniform.updates, MOST_UPDATES), 1.0)
 
 
 def _is_small(n: int, dim: int) -> bool:
-    """Whether updates can be predicted in a minute or so."""
+    """Whether updates can be predicted in about a minute."""
     return n <= MOST_NODES and _numbers(n, dim) <= MOST_NUMBERS
 
 
@@ -323,7 +324,7 @@ def stand_in(importance: Floats, dim: int, samples: int, draw: int = 0) -> Least
 
 
 class _Data(NamedTuple):
-    """What is diagnosed: the importance, and the data to race on, of which there are none where that takes too long."""
+    """What is diagnosed: the importance, and the data to race on, or none if that takes too long."""
 
     importance: Floats
     problems: list[LeastSquares]
@@ -332,14 +333,14 @@ class _Data(NamedTuple):
 
 
 def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> _Data:
-    """The data themselves where they are least squares, else data that stand in for them."""
+    """The data themselves if they are least squares, otherwise data that stand in for them."""
     dim, samples = (check.whole("diagnose", name, value, 1) for name, value in (("dim", dim), ("samples", samples)))
     if not isinstance(importance, Objective):
         values = check_importance("diagnose", importance, graph)
     else:
         values = check_importance("diagnose", importance.smoothness, graph)
         if isinstance(importance, LeastSquares):
-            levels(importance)  # is there something to learn?
+            levels(importance)  # raises if there is nothing to learn
             small = _is_small(graph.n, importance.dim)
             return _Data(values, [importance] if small else [], importance.dim, 1.0)
         dim, samples = min(importance.dim, dim), round(np.mean([importance.samples(v) for v in range(graph.n)]))
@@ -353,12 +354,12 @@ def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: in
 
 
 def _in_units(raced: Race | None, unit: float) -> Race | None:
-    """A race on data whose importance was divided by `unit`, as on the data themselves: steps are shorter there."""
+    """Convert a race on data whose importance was divided by `unit` to the original data, where steps are shorter."""
     return None if raced is None else replace(raced, step=raced.step / unit)
 
 
 def _forecast(design: Design, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:
-    """What one design would do, but for its race."""
+    """What one design would do, without its race."""
     label, kernel = kernel.label, kernel.at(0)
     found = parts.compute(f"stationary distribution of {label}", lambda: Returns("diagnose", kernel))
     distance = messages = excess = None

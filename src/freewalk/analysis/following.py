@@ -20,17 +20,17 @@ from freewalk.kernel import Kernel
 from freewalk.phases import Phase, phase_at
 from freewalk.rules import SGD, Rule
 
-_BLOCK = 512  # steps between two looks at Ctrl-C
+_BLOCK = 512  # steps between two checks for Ctrl-C
 
 # How tokens depend on each other.
-INDEPENDENT = "independent"  # not at all: those of one law that never mix
-FIXED = "fixed"  # parked, and nothing is drawn
+INDEPENDENT = "independent"  # identically distributed tokens that never mix
+FIXED = "fixed"  # parked, without randomness
 SAMPLED = "sampled"  # parked, with gradients of random samples, and averaged
-DRAWN = "drawn"  # at nodes that a server draws anew for each update, and averaged
+DRAWN = "drawn"  # at nodes that a server redraws for each update, and averaged
 
 
 class Course(NamedTuple):
-    """What is known along a run, by checkpoint."""
+    """The quantities along a run, by checkpoint."""
 
     totals: Floats  # the packed moments of the mean model
     consensus: Floats
@@ -44,20 +44,20 @@ def kind_of(who: str, phases: Sequence[Phase], counts: NDArray[np.int64], tokens
     Parameters
     ----------
     who
-        Who asks, for errors.
+        The caller, for error messages.
     phases
-        The parts of the run.
+        The phases of the run.
     counts
         The number of samples by node.
     tokens
-        How many, or "nodes".
+        Their number, or "nodes".
     chosen
-        Whether each token has a start of its own.
+        Whether each token has its own start.
 
     Raises
     ------
     AnalysisError
-        If their moments do not follow a recursion of their own.
+        If their moments do not follow a closed recursion.
     """
     parked = all(is_parked(phase.kernel) for phase in phases)
     drawn = all(_is_drawn(phase.kernel) for phase in phases)
@@ -67,7 +67,7 @@ def kind_of(who: str, phases: Sequence[Phase], counts: NDArray[np.int64], tokens
     if tokens == "nodes" and not parked:
         raise AnalysisError(
             f'{who}: tokens = "nodes" starts each token at another node, and they move by {phases[0].kernel.label}; '
-            "expected tokens of one law, such as tokens=8, or parked ones (fw.designs.Stay). "
+            "expected tokens with the same distribution, such as tokens=8, or parked ones (fw.designs.Stay). "
             'Simulate it: fw.learn(..., tokens="nodes", walks=1000)'
         )
     if parked and (chosen or tokens == "nodes"):
@@ -84,7 +84,7 @@ def kind_of(who: str, phases: Sequence[Phase], counts: NDArray[np.int64], tokens
     for exchange in mixing:
         if parked:
             raise AnalysisError(
-                f"{who}: {exchange!r} mixes parked tokens, and where they start is random; expected tokens="
+                f"{who}: {exchange!r} mixes parked tokens, but where they start is random; expected tokens="
                 '"nodes", or a start with one node for each token'
             )
         averages = isinstance(exchange, Average) and exchange.means == "all"
@@ -95,19 +95,19 @@ def kind_of(who: str, phases: Sequence[Phase], counts: NDArray[np.int64], tokens
 def _check_that(fine: bool, who: str, exchange: Exchange, what: str, remedy: str = "") -> None:
     if not fine:
         raise AnalysisError(
-            f"{who}: {exchange!r} mixes {what}; expected an exchange whose moments follow a recursion of their own "
+            f"{who}: {exchange!r} mixes {what}; expected an exchange whose moments follow a closed recursion "
             "(fw.exchanges.Average of tokens that fw.designs.Centralized draws or that are parked, Gossip of parked "
-            f"tokens with whole gradients, or none). {remedy or 'Or '}simulate it: fw.learn(..., walks=1000)"
+            f"tokens with full gradients, or none). {remedy or 'Or '}simulate it: fw.learn(..., walks=1000)"
         )
 
 
 def _check_rule(who: str, phase: Phase, counts: NDArray[np.int64]) -> None:
-    """A plain SGD, or an error that says what to do."""
+    """Check that the rule is plain SGD, or raise an error that says what to do."""
     rule = phase.rule
     constant = phase.exchange is None or phase.exchange.constant
     if not isinstance(rule, SGD) and is_parked(phase.kernel) and constant and not _draws_samples(rule, counts):
         raise AnalysisError(
-            f"{who}: got rule = {rule!r}, expected fw.SGD(step=...) without averaging; parked tokens with whole "
+            f"{who}: got rule = {rule!r}, expected fw.SGD(step=...) without averaging; parked tokens with full "
             "gradients draw nothing: one run of fw.learn(..., walks=1) is exact"
         )
     model.check_rule(who, rule)
@@ -118,7 +118,7 @@ def _draws_samples(rule: Rule | None, counts: NDArray[np.int64]) -> bool:
 
 
 def _is_drawn(kernel: Kernel) -> bool:
-    """Whether each node is drawn anew, whatever the node before."""
+    """Whether each node is drawn independently of the previous one."""
     return len(kernel.moves) == 1 and kernel.moves[0].law is not None
 
 
@@ -130,7 +130,7 @@ def group_of(
     start: str | ArrayLike | None,
     error: Floats,
 ) -> Group | None:
-    """The tokens of a run, all with one first error, as they are followed together; None: one of them says all.
+    """The tokens of a run, all with the same first error, as a group; None if one token determines all.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def group_of(
     count = entering.tokens(tokens, graph)
     random = start is None or model.is_distribution(start) or (isinstance(start, str) and start == "uniform")
     if count == 1:
-        entering.exchanges(tuple(phases), count, np.zeros(1, dtype=np.int32))  # which one token refuses
+        entering.exchanges(tuple(phases), count, np.zeros(1, dtype=np.int32))  # rejects a single token
         for phase in phases:
             model.check_rule(who, phase.rule)
         return None

@@ -1,8 +1,8 @@
 """Several tokens of one replica that are followed together, by the moments of their mean model.
 
 All tokens start with one model. With z = (1, x − x*), an update is z ← A z, and the rows (p, m, S) of the recursion are
-the upper triangle of E[z zᵀ]. Tokens that depend on each other only through the model from which they started need no
-more than that: E[z_i z_jᵀ] = E[A_i] E[z₀ z₀ᵀ] E[A_j]ᵀ for two of them.
+the upper triangle of E[z zᵀ]. Tokens that depend on each other only through the model they started from need no more
+than that: E[z_i z_jᵀ] = E[A_i] E[z₀ z₀ᵀ] E[A_j]ᵀ for two of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def mean_of(totals: Floats, tokens: int) -> Floats:
 
 
 def length_of(totals: Floats) -> Floats:
-    """E‖x − x*‖² of packed moments."""
+    """E‖x − x*‖² from packed moments."""
     d = _dim(totals.shape[-1])
     return np.asarray(np.trace(model.unpacked(totals, d + 1)[..., 1:, 1:], axis1=-2, axis2=-1))
 
@@ -42,14 +42,14 @@ def _dim(width: int) -> int:
 
 
 class Update:
-    """The updates of a phase, as a map of rows of moments, and how the rows move after each.
+    """The updates of a phase, as a map of rows of moments, and how the rows move after each update.
 
     Parameters
     ----------
     terms, weights
-        The local losses and the weights of the step, by row.
+        The local losses and the step weights, by row.
     rule
-        Its local steps.
+        Provides the local steps.
     spread
         The moves.
     """
@@ -71,7 +71,7 @@ class Update:
         return np.asarray(states[len(rates) % 2])
 
     def images(self, columns: Floats, rates: Floats) -> Floats:
-        """What becomes of each column of maps by row: (d + 1) × rows × (d + 1)."""
+        """The image of each column of the maps, by row: (d + 1) × rows × (d + 1)."""
         return np.array([self.run(rows, rates) for rows in columns])
 
 
@@ -109,7 +109,7 @@ class Group(ABC):
 
 
 class _Parked(Group):
-    """Tokens that stay where they are, one row each."""
+    """Tokens that stay at their nodes, one row each."""
 
     def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32]) -> None:
         self._quadratic, self._graph, self._nodes = quadratic, graph, nodes
@@ -118,7 +118,7 @@ class _Parked(Group):
         self._exchange: tuple[Exchange | None, Any, float] = None, None, 0.0
 
     def enter(self, phase: Phase, rule: SGD) -> None:
-        """The losses and weights of the nodes where they stand."""
+        """Set the losses and weights of the nodes of the tokens."""
         weights = self._quadratic.step_weights(phase.kernel, rule)[self._nodes]
         self._update = Update(_placed(self._quadratic, rule.sampled, self._nodes), weights, rule, _staying(self.tokens))
 
@@ -126,10 +126,10 @@ class _Parked(Group):
         self.visits += steps * np.bincount(self._nodes, minlength=self.visits.size)
 
     def _weights(self, exchange: Exchange, step: int) -> Any:
-        """The weights of an exchange, None where it averages all; its messages are counted."""
+        """The weights of an exchange, or None if it averages all; its messages are counted."""
         if self._exchange[0] is not exchange:
             gathering = gathering_of(0, 0, step, self._nodes, self._graph)
-            # All pairs of tokens would be many, and Average knows what it sends without them.
+            # There would be many pairs of tokens, and Average knows its messages without them.
             weights = None if isinstance(exchange, Average) else weights_of(exchange, gathering)
             idle = weights is None and not isinstance(exchange, Average)
             sent = 0.0 if idle else float(sent_by(exchange, gathering, weights))
@@ -139,7 +139,7 @@ class _Parked(Group):
 
 
 class Fixed(_Parked):
-    """Parked tokens with whole gradients: nothing is random, and each has one error."""
+    """Parked tokens with full gradients: nothing is random, and each has one error."""
 
     def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32], error: Floats) -> None:
         super().__init__(quadratic, graph, nodes)
@@ -160,7 +160,7 @@ class Fixed(_Parked):
         self._rows[:, 0] = 1.0
 
     def moments(self) -> tuple[Floats, float]:
-        """Those of the mean error, which is certain."""
+        """The moments of the mean error, which is deterministic."""
         mean = self._rows.mean(axis=0)
         return model.packed(np.outer(mean, mean)), float(np.mean(np.sum((self._rows - mean) ** 2, axis=1)))
 
@@ -173,7 +173,7 @@ class Sampled(_Parked):
         self._share(model.first_state(np.ones(1), error)[0])
 
     def _share(self, shared: Floats) -> None:
-        """All tokens have one model with these moments."""
+        """Give all tokens one model with these moments."""
         self._shared = shared
         self._rows = np.tile(shared, (self.tokens, 1))
         self._images = unit_columns(self._quadratic.dim, np.ones(self.tokens))
@@ -185,12 +185,12 @@ class Sampled(_Parked):
         self._count(len(rates))
 
     def mix(self, exchange: Exchange, step: int) -> None:
-        """All take the mean model."""
+        """Give all tokens the mean model."""
         self._weights(exchange, step)
         self._share(self.moments()[0])
 
     def moments(self) -> tuple[Floats, float]:
-        """Those of the mean, from the moments and the expected map of each token."""
+        """The moments of the mean, from the moments and the expected map of each token."""
         totals = mean_of_parked(self._shared[None], self._rows.sum(axis=0)[None], self._images)[0]
         return totals, max(float(length_of(self._rows.mean(axis=0)) - length_of(totals)), 0.0)
 
@@ -198,8 +198,8 @@ class Sampled(_Parked):
 def mean_of_parked(shared: Floats, totals: Floats, images: Floats) -> Floats:
     """The packed moments of the mean of tokens that started from one model, for several such models.
 
-    E[z̄ z̄ᵀ] = Ā Z Āᵀ + (1/m²) Σ_i (Z_i − A_i Z A_iᵀ), with the moments Z of that model, Z_i and the expected map A_i of
-    each token; `totals` are Σ Z_i, `images` the columns of A_i as `Update.images` has them.
+    E[z̄ z̄ᵀ] = Ā Z Āᵀ + (1/m²) Σ_i (Z_i − A_i Z A_iᵀ), with the moments Z of that model, Z_i and the expected map A_i
+    of each token; `totals` are Σ Z_i, `images` the columns of A_i in the layout of `Update.images`.
     """
     size, tokens, _ = images.shape
     squares = model.unpacked(shared, size)
@@ -211,7 +211,7 @@ def mean_of_parked(shared: Floats, totals: Floats, images: Floats) -> Floats:
 
 
 class Drawn(Group):
-    """Tokens at nodes that are drawn anew for each update: all alike, with the moments of one and of a pair."""
+    """Tokens at nodes that are redrawn for each update: all alike, with the moments of one and of a pair."""
 
     def __init__(self, quadratic: model.Quadratic, tokens: int, law: Floats, error: Floats) -> None:
         self._quadratic, self.tokens, self._law = quadratic, tokens, law
@@ -220,7 +220,7 @@ class Drawn(Group):
         self._pair = model.unpacked(self._own, quadratic.dim + 1)
 
     def enter(self, phase: Phase, rule: SGD) -> None:
-        """The law by which nodes are drawn."""
+        """Set the distribution from which nodes are drawn."""
         quadratic, kernel = self._quadratic, phase.kernel
         self._graph, law = kernel.graph, np.asarray(kernel.moves[0].law)
         self._next = law / law.sum()
@@ -248,8 +248,8 @@ class Drawn(Group):
         return self._maps[rate]
 
     def mix(self, exchange: Exchange, step: int) -> None:
-        """All take the mean model."""
-        # What Average sends depends on the number of tokens alone.
+        """Give all tokens the mean model."""
+        # The messages of Average depend only on the number of tokens.
         gathering = gathering_of(0, 0, step, np.zeros(self.tokens, dtype=np.int32), self._graph)
         self.messages += float(sent_by(exchange, gathering, None))
         self._own = self.moments()[0]
@@ -280,7 +280,7 @@ def _placed(quadratic: model.Quadratic, sampled: bool, nodes: NDArray[np.int32])
 
 
 def _staying(rows: int) -> Spread:
-    """No move."""
+    """A spread without moves."""
     none = model.fixed(np.zeros(0, dtype=np.int64)), model.fixed(np.zeros(0, dtype=np.int32)), model.fixed(np.zeros(0))
     nothing, one = model.fixed(np.zeros((2, rows))), model.fixed(np.ones((1, 1)))
     shares, drawn = model.fixed(np.ones((1, 2))), model.fixed(np.zeros((1, 1)))

@@ -1,4 +1,4 @@
-"""The law that a walk has in the long run, and whether it settles there."""
+"""The stationary distribution of a walk, its distance from the target, and its period."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ Floats = NDArray[np.float64]
 
 
 def stationary(kernel: Kernel, *, who: str = "stationary") -> Floats:
-    """The law ν of the nodes that the walk visits in the long run: ν P = ν.
+    """Compute the stationary distribution ν of a walk: ν P = ν.
 
-    Exact to rounding in every component for up to about a thousand nodes and for long narrow graphs (elimination), and
-    for walks that sample their target; others are iterated to ‖ν P − ν‖₁ ≤ 1e-13: a million nodes in about a minute.
+    The result is exact to rounding in every component for up to about a thousand nodes, for long narrow graphs
+    (elimination), and for walks that sample their target. Other chains are iterated to ‖ν P − ν‖₁ ≤ 1e-13, which takes
+    about a minute for a million nodes.
 
     Parameters
     ----------
     kernel
         The walk.
     who
-        Who asks, for the words of an error.
+        The caller's name, for error messages.
 
     Returns
     -------
     NDArray
-        A number for each node; they add up to 1.
+        One number per node; they add up to 1.
 
     Raises
     ------
     KernelError
-        If the kernel is reducible: where it goes then depends on where it begins.
+        If the kernel is reducible: its long-run behaviour then depends on the start.
     AnalysisError
-        If the kernel changes with time, or the iteration does not settle.
+        If the kernel changes with time, or the iteration does not converge.
 
     Examples
     --------
@@ -73,7 +74,7 @@ def stationary(kernel: Kernel, *, who: str = "stationary") -> Floats:
 
 
 def distance_to_target(kernel: Kernel) -> float:
-    """How far the walk's own law is from the target that its weights assume: total variation, ½ Σ |ν − target|.
+    """Compute the total variation distance between the stationary distribution and the target, ½ Σ |ν − target|.
 
     Parameters
     ----------
@@ -83,12 +84,12 @@ def distance_to_target(kernel: Kernel) -> float:
     Returns
     -------
     float
-        From 0 (the walk samples its target) to 1.
+        From 0 (the walk samples its target, as the gradient weights assume) to 1.
 
     Raises
     ------
     KernelError, AnalysisError
-        As `stationary`.
+        As for `stationary`.
 
     Examples
     --------
@@ -102,9 +103,9 @@ def distance_to_target(kernel: Kernel) -> float:
 
 
 def period(kernel: Kernel) -> int:
-    """The greatest common divisor of the lengths of all ways back to a node: 1 is an aperiodic walk, one that settles.
+    """Compute the period of a walk: the greatest common divisor of all return lengths; 1 means aperiodic.
 
-    A stay counts only if it is more than the rounding of its row.
+    A stay counts only if its probability exceeds the rounding of its row.
 
     Parameters
     ----------
@@ -135,8 +136,8 @@ def period(kernel: Kernel) -> int:
 
 
 def period_of(matrix: csr_array, leaving: csr_array) -> int:
-    """The period of an irreducible matrix, given what is off its diagonal as well."""
-    # A Metropolis matrix has 1 − Σ accepted on its diagonal: 1e-16 there may be nothing but rounding.
+    """The period of an irreducible matrix, given also its off-diagonal part."""
+    # A Metropolis matrix has 1 − Σ accepted on its diagonal: 1e-16 there may be pure rounding.
     if (matrix.diagonal() > np.finfo(float).eps * np.diff(matrix.indptr)).any():
         return 1
     levels = _levels(leaving)
@@ -152,7 +153,7 @@ def period_of(matrix: csr_array, leaving: csr_array) -> int:
 
 
 def _levels(leaving: csr_array) -> NDArray[np.int64]:
-    """How many steps each node is away from node 0."""
+    """The number of steps from node 0 to each node."""
     from scipy.sparse.csgraph import breadth_first_order
 
     _, before = breadth_first_order(leaving, 0, directed=True)

@@ -1,4 +1,4 @@
-"""Where learning ends: the largest stable step, and the error of the limit, its bias and its variance apart."""
+"""Where learning ends: the largest stable step, and the error in the limit, split into bias and variance."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 from freewalk.stationary import check_irreducible, leaving_rates
 
-_DENSE = 4000  # so many numbers make a linear system that is solved at once where iterations fail
-_SMALL = 300  # so many numbers make a matrix whose eigenvalues are found at once
+_DENSE = 4000  # linear systems up to this size are solved directly if iterations fail
+_SMALL = 300  # up to this size, all eigenvalues of a matrix are computed
 _PRECISION = 1e-12  # of the linear systems
-_STRIDE = 1.03  # between two steps whose stability is looked at
-_MARGIN = 1e-8  # what eigenvalues are wrong by: at the safe step they can be 1 exactly
+_STRIDE = 1.03  # between two steps whose stability is checked
+_MARGIN = 1e-8  # the error of eigenvalues, which can be exactly 1 at the safe step
 
 
 @dataclass(frozen=True, eq=False)
 class SteadyState:
-    """The limit of a walk with a constant step, as t → ∞; of several tokens, that of their mean model.
+    """The limit of a walk with a constant step, as t → ∞; with several tokens, that of their mean model.
 
     Attributes
     ----------
     loss, mse, distance
-        The limits of the expected values, the names of `record.data`.
+        The limits of the expected values, with the names of `record.data`.
     model
         The limit of E[x]; its difference from the optimum is the bias.
     covariance
         The limit of the covariance of x.
     excess
-        loss − the optimal loss: the error gap. It is `bias` + `variance`, exactly.
+        loss − the optimal loss: the error gap. It equals `bias` + `variance` exactly.
     bias
-        The part of it that the mean model has, f(E x) − f(x*): no average over walks or time removes it.
+        The excess of the mean model, f(E x) − f(x*): no average over walks or time removes it.
     variance
-        The part that the scatter of the models around their mean has, ½ tr(H Cov).
+        The excess due to the scatter of the models around their mean, ½ tr(H Cov).
     consensus
-        The mean squared distance of the tokens from their mean; 0 for one.
+        The mean squared distance of the tokens from their mean; 0 for a single token.
     """
 
     loss: float
@@ -78,25 +78,26 @@ def steady_state(
     tokens: int | str = 1,
     exchange: Exchange | None = None,
 ) -> SteadyState:
-    """The error that remains in the limit of many updates with a constant step.
+    """Compute the error that remains after many updates with a constant step.
 
-    The fixed point of the recursion of `exact_curve`: two sparse linear systems, for the means and for the second
-    moments.
+    This is the fixed point of the recursion of `exact_curve`: two sparse linear systems, for the means and for the
+    second moments.
 
     Parameters
     ----------
     problem
         A least-squares problem.
     kernel
-        A kernel that does not change with time, of at most 5000 nodes. For a periodic one this is the mean over a
-        period, or the limit of tokens that start from the stationary distribution.
+        A kernel that does not change with time, with at most 5000 nodes. For a periodic kernel the result is the mean
+        over a period, or the limit of tokens that start from the stationary distribution.
     rule
         `fw.SGD` with a constant step, without averaging.
     initial
-        The first model, of which the limit remembers only what no feature sees; None is the zero model.
+        The initial model, of which the limit depends only on the part outside the span of the features; None means
+        zero.
     tokens, exchange
-        As in `exact_curve`; parked tokens must be one per node and exchange. Where an exchange does not follow each
-        update, this is the limit at the steps at which there is one.
+        As in `exact_curve`; parked tokens must be one per node, with an exchange. If exchanges do not follow every
+        update, the result is the limit at the steps with an exchange.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def steady_state(
     Raises
     ------
     AnalysisError
-        If the step is beyond the largest stable one, or the problem, rule, exchange or size does not allow it.
+        If the step exceeds the largest stable one, or the problem, rule, exchange or size is not supported.
 
     Examples
     --------
@@ -126,7 +127,7 @@ def steady_state(
     (0.0, True)
     """
     if type(tokens) is not int or tokens != 1 or exchange is not None:
-        from freewalk.analysis.tokens import steady_tokens  # it builds on this module
+        from freewalk.analysis.tokens import steady_tokens  # that module imports this one
 
         return steady_tokens(problem, kernel, rule, initial, tokens, exchange)
     recursion = ready("steady_state", problem, kernel, rule)
@@ -142,35 +143,35 @@ def check_stable(recursion: Recursion, rate: float) -> None:
     if radius >= 1 - 1e-10:
         raise AnalysisError(
             f"steady_state: step = {rate:g} is beyond the largest stable one: the second moments grow by {radius:.6g} "
-            f"an update. Expected less than stability_limit(problem, kernel) = {limit_of(recursion):.6g}"
+            f"per update. Expected less than stability_limit(problem, kernel) = {limit_of(recursion):.6g}"
         )
 
 
 def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = None) -> float:
-    """The largest constant step up to which the expected error converges.
+    """Compute the largest constant step up to which the expected error converges.
 
-    That is where the spectral radius of the linear map of the second moments in one step first reaches 1. It is looked
-    for in strides of 3 %, and between them where the radius has turned.
+    This is where the spectral radius of the linear map of the second moments in one step first reaches 1. It is
+    searched in strides of 3 %, and between them where the radius has turned.
 
     Parameters
     ----------
     problem
         A least-squares problem.
     kernel
-        A kernel that does not change with time, of at most 5000 nodes.
+        A kernel that does not change with time, with at most 5000 nodes.
     rule
-        `fw.SGD` without averaging, whose step is not looked at; None is plain weighted SGD.
+        `fw.SGD` without averaging, whose step is ignored; None means plain weighted SGD.
 
     Returns
     -------
     float
         The step, to a relative precision of 1e-5. It is at least 2 / max w_v L_v, up to which no single update can
-        make an error longer.
+        increase an error.
 
     Raises
     ------
     AnalysisError
-        If the problem, rule or size does not allow it.
+        If the problem, rule or size is not supported.
 
     Examples
     --------
@@ -184,7 +185,7 @@ def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = No
 
 
 def ready(who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> Recursion:
-    """The recursion whose limit is asked for, once it is sure that it has one to ask about."""
+    """The recursion whose limit is wanted, after checking that it has one."""
     recursion = Recursion(who, problem, kernel, rule)
     check_irreducible(leaving_rates(recursion.matrix), f"{who}: {kernel.label}")
     if recursion.dim == 0:
@@ -199,7 +200,7 @@ def limit_of(recursion: Recursion) -> float:
     def growth(rate: float) -> float:
         return spectral_radius(recursion, rate) - 1.0 - _MARGIN
 
-    # Nothing grows up to the safe step. From there on the first crossing is looked for in strides.
+    # Nothing grows up to the safe step. From there on the first crossing is searched in strides.
     rates = [recursion.safe_step]
     values = [growth(rates[0])]
     while values[-1] <= 0:
@@ -218,7 +219,7 @@ def limit_of(recursion: Recursion) -> float:
 
 
 def spectral_radius(recursion: Recursion, rate: float, order: int = 2) -> float:
-    """The largest modulus of an eigenvalue of the linear map of the second moments, or (`order` 1) of the means."""
+    """The largest modulus of an eigenvalue of the linear map of the second moments or, with `order` 1, of the means."""
     n, width = recursion.n, recursion.triangle if order == 2 else recursion.dim
     size, step = n * width, recursion.seconds if order == 2 else recursion.means
 
@@ -230,7 +231,7 @@ def spectral_radius(recursion: Recursion, rate: float, order: int = 2) -> float:
         return float(np.abs(np.linalg.eigvals(matrix)).max())
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
-    # The map keeps positive semidefinite matrices so, hence its largest eigenvalue has such an eigenvector.
+    # The map preserves positive semidefinite matrices, hence its largest eigenvalue has such an eigenvector.
     first = np.tile(model.packed(np.eye(recursion.dim)) if order == 2 else np.ones(width), n) / n
     operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
     try:
@@ -251,7 +252,7 @@ def solve_limit(
     precision: float = _PRECISION,
     tokens: int = 1,
 ) -> SteadyState:
-    """The fixed point of a recursion that is known to be stable, for one token or several independent ones."""
+    """The fixed point of a stable recursion, for one token or several independent ones."""
     n, d = recursion.n, recursion.dim
     means = solve_means(recursion, rate, law, precision)
     start = np.hstack([law[:, None], means, np.zeros((n, recursion.triangle))])
@@ -264,7 +265,7 @@ def solve_limit(
 
 
 def solve_means(recursion: Recursion, rate: float, law: Floats, precision: float = _PRECISION) -> Floats:
-    """The fixed point of the means E[e 1_v] alone."""
+    """The fixed point of the means E[e 1_v] only."""
     start = np.hstack([law[:, None], np.zeros((recursion.n, recursion.dim))])
     forced = recursion.step(start, rate)[:, 1:]
     return _solve(recursion, lambda values: recursion.means(values, rate), forced, rate, 1, precision)
@@ -303,8 +304,8 @@ def _solve(
 ) -> Floats:
     """Solve x − apply(x) = right by BiCGSTAB.
 
-    Away from the few nodes where an update is long, the map is close to that of the walk alone times a decay; the
-    inverse of that, or what is nearly one, is the preconditioner.
+    Except at the few nodes where an update is long, the map is close to that of the walk alone times a decay; the
+    inverse of that, or an approximation of it, is the preconditioner.
     """
     scale = np.abs(right).max()
     if scale == 0:
@@ -323,7 +324,7 @@ def _solve(
     solution, residual = np.zeros(size), wanted
     smallest = size_of_right = float(np.linalg.norm(wanted))
     stuck = 0
-    while stuck < 3:  # refinement: the residual that the iteration believes in drifts from the true one
+    while stuck < 3:  # refinement: the residual of the iteration drifts from the true one
         solution = solution + stabilised(operator, inverse, residual, max(1e-9, 0.1 * precision), rounds=400)
         residual = wanted - operator(solution)
         if _is_solved(residual, solution, size_of_right, precision):
@@ -347,7 +348,7 @@ def _solve(
 
 
 def _is_solved(residual: Floats, solution: Floats, size_of_right: float, precision: float) -> bool:
-    """Whether a residual is as small as wanted, or as the rounding of a long solution allows: small steps make one."""
+    """Whether a residual is as small as wanted, or as the rounding of a long solution allows: small steps have one."""
     allowance = 2e-15 * float(np.linalg.norm(solution))
     if allowance > 1e-6 * size_of_right:
         raise AnalysisError(

@@ -1,4 +1,4 @@
-"""The paper's way to choose steps: the largest for the uniform walk, then one as accurate for another design."""
+"""The paper's choice of steps: the largest for the uniform walk, then an equally accurate one for another design."""
 
 from dataclasses import dataclass
 
@@ -26,15 +26,15 @@ class MatchedSteps:
     Attributes
     ----------
     limit
-        The largest step at which the first design converges at all.
+        The largest step at which the first design converges.
     first
-        Its step, a fraction of that.
+        The step of the first design, a fraction of `limit`.
     excess
-        Where its expected loss settles with it, above the optimum.
+        The steady expected loss of the first design above the optimum.
     second
         The step of the second design.
     settled
-        Where that one settles: `excess`, or more where its bias alone is more.
+        The steady expected loss of the second design above the optimum: `excess`, or more if its bias alone is more.
     """
 
     limit: float
@@ -60,10 +60,10 @@ def matched_steps(
     rule: SGD | None = None,
     limit: float | None = None,
 ) -> MatchedSteps:
-    """Choose the steps of two designs as the paper's appendix does, by computation instead of trial.
+    """Choose the steps of two designs as in the paper's appendix, by computation instead of trial.
 
     "The largest step such that uniform sampling converges, then the step such that importance sampling converges to the
-    same accuracy." At the stability limit itself an error neither shrinks nor settles, so that there is no accuracy to
+    same accuracy." At the stability limit itself an error neither shrinks nor settles, so there is no accuracy to
     match: the first step is a fraction of the limit.
 
     Parameters
@@ -71,24 +71,24 @@ def matched_steps(
     problem
         A least-squares problem.
     first, second
-        For the paper: the uniform walk, and importance sampling by Metropolis. MHLJ then takes the step of the second.
+        In the paper: the uniform walk, and importance sampling by Metropolis. MHLJ then uses the step of the second.
         Neither may change with time.
     fraction
         The first step, as a fraction of the largest at which it converges.
     rule
-        `fw.SGD`, whose step is not looked at; None is plain weighted SGD.
+        `fw.SGD`, whose step is ignored; None means plain weighted SGD.
     limit
-        The stability limit of the first design, where it is known already: it is most of the work.
+        The stability limit of the first design, if already known: computing it is most of the work.
 
     Returns
     -------
     MatchedSteps
-        Both steps, and where they settle.
+        Both steps, and their steady errors.
 
     Raises
     ------
     AnalysisError
-        If the fraction is not between 0 and 1, or the problem, a kernel, the rule or the size does not allow it.
+        If the fraction is not between 0 and 1, or the problem, a kernel, the rule or the size is not supported.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def matched_steps(
     excess = solve_limit(slow, step, stationary(first, who=who)).excess
     if not excess > 0:
         raise AnalysisError(
-            f"{who}: the data have no noise, so that every step settles at the optimum; none is matched"
+            f"{who}: the data have no noise, so every step settles at the optimum and none can be matched"
         )
     law = stationary(second, who=who)
     match = settling_step(fast, law, excess)

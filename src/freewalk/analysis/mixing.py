@@ -1,4 +1,4 @@
-"""The mixing time of a walk: after how many steps it has forgotten where it began."""
+"""The mixing time of a walk: the number of steps after which it has forgotten its start."""
 
 import bisect
 import math
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 #: Up to this many nodes the mixing time is exact: powers of a dense matrix.
 EXACT = 3000
-#: Distances smaller than this are rounding.
+#: Smaller distances are rounding errors.
 LEAST_TOLERANCE = 1e-13
 
 _ROUNDING = (
@@ -26,20 +26,20 @@ _ROUNDING = (
 )
 _FEW = 500
 _STEEP = 1e8
-_DOUBLINGS = 40  # a walk that takes longer than 2^40 steps is not followed
+_DOUBLINGS = 40  # a walk is followed for at most 2^40 steps
 
 
 class MixingTime(float):
-    """A number of steps, and what is known of it.
+    """A number of steps, and how accurately it is known.
 
     Parameters
     ----------
     value
-        The mixing time, or a bound above it.
+        The mixing time, or an upper bound.
     exact
         Whether it is the mixing time itself.
     at_least
-        A bound below it; the value itself if it is exact.
+        A lower bound; the value itself if it is exact.
     period
         The period of the walk. A periodic walk never mixes: the value is infinite.
 
@@ -54,7 +54,7 @@ class MixingTime(float):
     period: int
 
     def __new__(cls, value: float, exact: bool = True, at_least: float | None = None, period: int = 1) -> "MixingTime":
-        """Make a float that carries what is known of it."""
+        """Make a float with additional attributes."""
         result = super().__new__(cls, check.real("MixingTime", "value", value, 0.0, finite=False))
         result.exact = exact
         known = value if at_least is None else at_least
@@ -63,11 +63,11 @@ class MixingTime(float):
         return result
 
     def __getnewargs__(self) -> Any:
-        """What a copy is made of."""
+        """The arguments to copy it."""
         return float(self), self.exact, self.at_least, self.period
 
     def __repr__(self) -> str:
-        """The number, and what is to be said of it."""
+        """The number, with remarks."""
         if self.exact:
             remark = f" (periodic, period {self.period})" if self.period > 1 else ""
             return f"{_short(self)}{remark}"
@@ -77,31 +77,31 @@ class MixingTime(float):
 
 
 def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
-    """The smallest t after which the walk is within `tolerance` of its law from every start.
+    """Compute the mixing time: the steps until the walk is near its stationary distribution from every start.
 
-    d(t) = max_v ½ Σ_u |P^t(v, u) − ν(u)| ≤ tolerance. Exact for up to 3000 nodes. Beyond, a bound above it, from
-    d(t) ≤ ½ ν_min^(−½) σ^t with σ the second largest modulus of the eigenvalues of a walk in detailed balance, or the
-    second singular value of D^½ P D^−½ of any other (Fill 1991); and a bound below it, from d(t) ≥ ½ |λ|^t.
+    The mixing time is the smallest t with d(t) = max_v ½ Σ_u |P^t(v, u) − ν(u)| ≤ tolerance. The result is exact for up
+    to 3000 nodes. Beyond, it is an upper bound from d(t) ≤ ½ ν_min^(−½) σ^t, where σ is the second largest eigenvalue
+    modulus of a walk in detailed balance, or the second singular value of D^½ P D^−½ otherwise (Fill 1991); and a lower
+    bound from d(t) ≥ ½ |λ|^t.
 
     Parameters
     ----------
     kernel
         The walk.
     tolerance
-        The distance in total variation, from 1e-13, below which all is rounding, to 1.
+        The total variation distance, from 1e-13 (smaller values are rounding) to 1.
 
     Returns
     -------
     MixingTime
-        A float that says whether it is exact; infinite for a walk that is periodic, with its period, and where no
-        bound is found.
+        A float that knows whether it is exact; infinite for a periodic walk, with its period, and if no bound is found.
 
     Raises
     ------
     KernelError
         If the kernel is reducible.
     AnalysisError
-        If the kernel changes with time, the tolerance is not as above, or the walk is too slow to be followed.
+        If the kernel changes with time, the tolerance is out of range, or the walk is too slow to be followed.
 
     References
     ----------
@@ -120,18 +120,19 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
 
 
 def mixing_time_of(who: str, kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
-    """The mixing time on behalf of somebody else, whom errors name."""
+    """The mixing time, computed for the caller `who`, whom errors name."""
     tolerance = check.real(who, "tolerance", tolerance, LEAST_TOLERANCE, 1.0, remedy=_ROUNDING)
     chain = chain_of(who, kernel)
     period = period_of(chain.matrix, chain.leaving)
     if 1.0 - chain.law.min() <= tolerance + _tie(tolerance):
         return MixingTime(0, period=period)
-    # A periodic walk is spread over one of its `period` classes at a time, which hold equal shares of the law.
+    # A periodic walk is spread over one of its `period` classes at a time, each with an equal share of the
+    # distribution.
     if tolerance < 1.0 - 1.0 / period - _tie(tolerance):
         return MixingTime(math.inf, period=period)
     if chain.law.size > EXACT:
         return _bound(who, chain, tolerance, period)
-    # Eigenvectors lose digits where the law is steep, and gain time where there are many nodes.
+    # Eigenvectors lose digits where the distribution is steep, and save time if there are many nodes.
     even = chain.law.max() <= _STEEP * chain.law.min()
     if chain.law.size > _FEW and chain.reversible and even and period == 1:
         return _from_spectrum(who, chain, tolerance, period)
@@ -139,7 +140,7 @@ def mixing_time_of(who: str, kernel: Kernel, tolerance: float = 0.25) -> MixingT
 
 
 def _from_powers(who: str, chain: Chain, tolerance: float, period: int) -> MixingTime:
-    """Square P until it is near the law, then go back by halves; distances never rise, so this finds the first step."""
+    """Square P until it is near its limit, then bisect; distances never rise, so this finds the first step."""
 
     def far(power: Floats) -> bool:
         return any(
@@ -153,8 +154,8 @@ def _from_powers(who: str, chain: Chain, tolerance: float, period: int) -> Mixin
             if period > 1:
                 return MixingTime(math.inf, period=period)
             raise AnalysisError(
-                f"{who}: the walk is not within {tolerance:g} of its law after 2^{_DOUBLINGS} steps, where "
-                "rounding ends what can be said; escape_time and sojourn_times say where it stays"
+                f"{who}: the walk is not within {tolerance:g} of its stationary distribution after 2^{_DOUBLINGS} "
+                "steps, the limit set by rounding; escape_time and sojourn_times show where it stays"
             )
         powers.append(_normalised(powers[-1] @ powers[-1]))
     steps, current = 0, None
@@ -168,13 +169,13 @@ def _from_powers(who: str, chain: Chain, tolerance: float, period: int) -> Mixin
 
 
 def _normalised(power: Floats) -> Floats:
-    """The rows add up to 1 again: without this, rounding doubles with each squaring."""
+    """Rescale the rows to add up to 1: otherwise rounding errors double with each squaring."""
     power /= power.sum(axis=1, keepdims=True)
     return power
 
 
 def _from_spectrum(who: str, chain: Chain, tolerance: float, period: int) -> MixingTime:
-    """For chains in detailed balance: at late times few eigenvectors are left, and each step is cheap to look at."""
+    """For chains in detailed balance: at late times few eigenvectors remain, and each step is cheap to check."""
     matrix = symmetrised(chain).toarray()
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     del matrix
@@ -198,7 +199,7 @@ def _from_spectrum(who: str, chain: Chain, tolerance: float, period: int) -> Mix
 
 
 def _bounds(modulus: float, chain: Chain, tolerance: float) -> tuple[float, float]:
-    """Steps before and after the mixing time of a chain in detailed balance, by its second largest modulus."""
+    """Steps before and after the mixing time of a chain in detailed balance, from its second largest modulus."""
     if modulus >= 1.0:
         return 0.0, math.inf
     fading = -math.log(modulus) if modulus > 0 else math.inf
@@ -208,13 +209,13 @@ def _bounds(modulus: float, chain: Chain, tolerance: float) -> tuple[float, floa
 
 
 def _bound(who: str, chain: Chain, tolerance: float, period: int) -> MixingTime:
-    # Any eigenvalue bounds the time from below; the largest modulus is hard to find where P is not symmetric.
+    # Any eigenvalue bounds the time from below; the largest modulus is hard to find if P is not symmetric.
     second = abs(second_of(who, chain, modulus=chain.reversible))
     before, after = _bounds(second, chain, tolerance)
     if not chain.reversible:
         try:
             _, after = _bounds(_second_singular(who, chain), chain, tolerance)
-        except AnalysisError:  # it is too near to 1 to be told apart
+        except AnalysisError:  # too close to 1 to be distinguished
             after = math.inf
     return MixingTime(after, exact=False, at_least=max(1.0, before), period=period)
 
@@ -235,7 +236,7 @@ def _second_singular(who: str, chain: Chain) -> float:
 
 
 def _tie(tolerance: float) -> float:
-    """A distance above the tolerance by this little is equal to it, but for rounding."""
+    """A distance above the tolerance by less than this equals it up to rounding."""
     return min(1e-12, 1e-3 * tolerance)
 
 

@@ -1,4 +1,4 @@
-"""Make ready what the second-moment recursion reads: the local losses, the moves, the first state."""
+"""Prepare the input of the second-moment recursion: the local losses, the moves, the first state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,57 +23,57 @@ from freewalk.schedules import Constant, Schedule
 
 Floats = NDArray[np.float64]
 
-#: The most numbers that a state may have (1.6 GB, and the recursion holds four).
+#: The maximum number of values in a state (1.6 GB, and the recursion holds four).
 LARGEST = 200_000_000
 
 
 def check_problem(who: str, problem: Objective) -> LeastSquares:
-    """A least-squares problem, or an error."""
+    """Check that the problem is least squares."""
     expected = (
-        "a LeastSquares problem: only there do the moments of the error follow a recursion of their own; simulate "
+        "a LeastSquares problem: only there do the moments of the error follow a closed recursion; simulate "
         "others with fw.learn(..., walks=1000)"
     )
     return check.instance(who, "problem", problem, LeastSquares, expected)
 
 
 def check_rule(who: str, rule: Rule | None) -> SGD:
-    """A rule whose moments follow a recursion, or an error."""
+    """Check that the moments of a rule follow a recursion."""
     expected = "fw.SGD(step=...) without averaging; simulate other rules with fw.learn(..., walks=1000)"
     found = check.instance(who, "rule", rule, SGD, expected)
-    if found.average or found.update is not SGD(step=1.0).update:  # a class of a user's may update otherwise
+    if found.average or found.update is not SGD(step=1.0).update:  # a user-defined class may update differently
         raise check.fail(who, "rule", rule, expected)
     return found
 
 
 def check_size(who: str, rows: int, d: int, what: str = "nodes") -> int:
-    """The number of moments of d features, (d + 1)(d + 2)/2, or an error where so many rows of them are too many."""
+    """The number of moments of d features, (d + 1)(d + 2)/2, or an error if this many rows of them are too many."""
     width = (d + 1) * (d + 2) // 2
     if rows * width > LARGEST:
         raise AnalysisError(
-            f"{who}: {rows} {what} and {d} features make a state of {rows * width:,} numbers; it is given up to "
+            f"{who}: {rows} {what} and {d} features make a state of {rows * width:,} numbers, expected at most "
             f"{LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
         )
     return width
 
 
 def constant_step(who: str, rule: SGD) -> float:
-    """The step of a rule whose step does not change."""
+    """The step of a rule with a constant step."""
     if isinstance(rule.step, Schedule) and not isinstance(rule.step, Constant):
         raise check.fail(who, "rule", rule, "a constant step: a limit belongs to one step")
     return float(rule.rates(np.zeros(1, dtype=np.int64))[0])
 
 
 def first_model(who: str, initial: ArrayLike | None, dim: int) -> Floats:
-    """The first model; None is the zero model."""
+    """The initial model; None means the zero model."""
     return np.zeros(dim) if initial is None else check.floats(who, "initial", initial, (dim,))
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """A least-squares problem around its optimum, in the coordinates in which its data live.
+    """A least-squares problem around its optimum, in the coordinates spanned by its data.
 
-    Where the features span less than the whole space and there is no ridge, nothing ever changes outside of their
-    span: `basis` then has fewer columns than rows, and the recursion runs inside the span.
+    If the features span less than the whole space and there is no ridge, nothing changes outside their span: `basis`
+    then has fewer columns than rows, and the recursion runs inside the span.
     """
 
     problem: LeastSquares
@@ -105,7 +105,7 @@ class Quadratic:
 
     @cached_property
     def hessian(self) -> Floats:
-        """That of f."""
+        """The Hessian of f."""
         return self.spread_of_features + self.problem.ridge * np.eye(self.dim)
 
     @cached_property
@@ -115,20 +115,20 @@ class Quadratic:
 
     @cached_property
     def hessians(self) -> Floats:
-        """Those of f_v, by node, before its factor: `step_weights` has that."""
+        """The Hessians of f_v, by node, without the factor, which is in `step_weights`."""
         shares = self._shares[:, None, None]
         owned = shares * self.features[:, :, None] * self.features[:, None, :]
         return by_node(owned, self.problem.offsets) + self.problem.ridge * np.eye(self.dim)
 
     @cached_property
     def gradients(self) -> Floats:
-        """∇f_v(x*), by node, before its factor."""
+        """∇f_v(x*), by node, without the factor."""
         owned = (self._shares * self.residuals)[:, None] * self.features
         return by_node(owned, self.problem.offsets) + self.problem.ridge * self.optimum
 
     @cached_property
     def smoothness(self) -> Floats:
-        """L_v, by node, before its factor; 0 at a relay."""
+        """L_v, by node, without the factor; 0 at a relay."""
         factors = self.problem.node_weights
         return np.divide(self.problem.smoothness, factors, out=np.zeros(self.problem.n), where=factors > 0)
 
@@ -139,7 +139,7 @@ class Quadratic:
         return np.asarray(1.0 / np.repeat(counts, counts))
 
     def step_weights(self, kernel: Kernel, rule: SGD) -> Floats:
-        """What the step is multiplied by at each node: the kernel's weight and the factor of f_v."""
+        """The factor of the step at each node: the kernel's weight and the factor of f_v."""
         return np.asarray(self.problem.node_weights * (kernel.weights if rule.weighted else 1.0))
 
     @cached_property
@@ -148,7 +148,7 @@ class Quadratic:
         return np.asarray(self.basis.T @ self.problem.optimum())
 
     def terms(self, sampled: bool) -> moments.Terms:
-        """What the recursion reads; a gradient of several samples at once takes whole Hessians."""
+        """The input of the recursion; a gradient of several samples at once needs full Hessians."""
         whole = not sampled and bool((np.diff(self.problem.offsets) > 1).any())
         empty = np.zeros((0, self.dim, self.dim)), np.zeros((0, self.dim))
         hessians, gradients = (self.hessians, self.gradients) if whole else empty
@@ -163,7 +163,7 @@ class Quadratic:
         )
 
     def measures(self, totals: Floats, outside: float) -> dict[str, Floats]:
-        """loss, mse and distance of states summed over the nodes; `outside` is the squared error outside the span."""
+        """Loss, mse and distance of states summed over the nodes; `outside` is the squared error outside the span."""
         d = self.dim
         means, seconds = totals[:, 1 : 1 + d], unpacked(totals[:, 1 + d :], d)
         best = self.problem.optimum()
@@ -177,7 +177,7 @@ class Quadratic:
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only and in order: numba compiles anew for any other kind."""
+    """The array, read-only and contiguous: numba would recompile for any other kind."""
     view = np.ascontiguousarray(array)
     if view is array and array.flags.writeable:
         view = array.view()
@@ -200,7 +200,7 @@ def packed(matrices: Floats) -> Floats:
 
 
 def first_state(law: Floats, errors: Floats) -> Floats:
-    """The rows p, m, S of walks that start from a law over the nodes with one error e = x − x*."""
+    """The rows p, m, S of walks that start from a distribution over the nodes with one error e = x − x*."""
     row = np.concatenate([[1.0], errors, packed(np.outer(errors, errors))])
     return np.asarray(law[:, None] * row)
 
@@ -208,7 +208,7 @@ def first_state(law: Floats, errors: Floats) -> Floats:
 def spread_of(kernel: Kernel, steps: NDArray[np.int64]) -> moments.Spread:
     """The moves of a kernel as the recursion reads them, with their probabilities at the given steps."""
     constant = kernel.fade is None
-    # What does not change is one matrix; of what changes, all moves but the first share one factor.
+    # Everything constant is one matrix; of the changing parts, all moves but the first share one factor.
     first = list(kernel.moves) if constant else [replace(kernel.moves[0], probability=1.0)]
     rest = [] if constant else list(kernel.moves[1:])
     total = sum(move.probability for move in rest)
@@ -229,7 +229,7 @@ def spread_of(kernel: Kernel, steps: NDArray[np.int64]) -> moments.Spread:
                 law = np.asarray(move.law)
                 laws, drawn = law / law.sum(), drawn + (share * move.probability)[:, None]
     if sum(move.law is not None for move in kernel.moves) > 1:
-        raise AnalysisError(f"{kernel.label}: has several moves that draw from a law, expected one at most; join them")
+        raise AnalysisError(f"{kernel.label}: has several moves that draw from a law, expected at most one; merge them")
     messages, probes = zip(*(traffic_of(kernel, moves) for moves in (first, rest)), strict=True)
     graph = kernel.graph
     hop = fixed(graph.indptr.astype(np.int64)), fixed(graph.indices), fixed((1.0 / graph.degrees)[graph.indices])
@@ -260,7 +260,7 @@ def _matrix(kernel: Kernel, moves: Sequence[Move]) -> moments.Rows:
 
 
 def start_law(who: str, start: str | ArrayLike | None, graph: Graph, importance: Floats) -> Floats:
-    """The distribution of the first node: of a node, of several in equal shares, as given, uniform, or the heaviest."""
+    """The distribution of the start node: one node, several with equal probability, as given, uniform, or heaviest."""
     if start is None or (isinstance(start, str) and start == "uniform"):
         return np.full(graph.n, 1.0 / graph.n)
     if isinstance(start, str) and start == "heaviest":
@@ -281,7 +281,7 @@ def is_distribution(start: Any) -> bool:
     """Whether a start is meant as probabilities, not as nodes."""
     try:
         return bool(np.asarray(start).dtype.kind == "f")
-    except Exception:  # rows of unequal length, or an object that cannot be an array: whoever reads nodes says so
+    except Exception:  # rows of unequal length, or not an array: reported by the code that reads nodes
         return False
 
 
@@ -292,9 +292,9 @@ def compiled() -> Callable[..., None]:
 
 
 def scratch(terms: moments.Terms, width: int) -> moments.Scratch:
-    """Room for the recursion to work in; side by side go nodes of one sample each, without ridge."""
+    """Working memory for the recursion; nodes with one sample each, without ridge, are processed side by side."""
     d = terms.features.shape[1]
-    # With many features the lanes leave the fastest cache, and are slower than one node after the other.
+    # With many features the lanes do not fit into the fastest cache, and are slower than one node at a time.
     alike = bool((np.diff(terms.offsets) == 1).all()) and terms.ridge == 0.0 and d <= 16
     lanes = np.zeros((4 * d + 4 + d * (d + 1) // 2, moments.LANES)) if alike else np.zeros((0, moments.LANES))
     return moments.Scratch(np.zeros((6 + d, max(width, d))), lanes)

@@ -1,8 +1,8 @@
-"""The second-moment recursion of a walk that learns least squares, in scalar code that is compiled.
+"""The second-moment recursion of a walk that learns least squares, as scalar code that is compiled.
 
-With e = x − x*, the state holds for each node v a row of numbers: p(v) = P(v_t = v), then m(v) = E[e 1_v], then the
-upper triangle of S(v) = E[e eᵀ 1_v]. One step maps each row by the update of its node, e ← B e + b, and then spreads
-the rows by the moves of the kernel. Everything is linear in the state, so that no sample is ever drawn.
+With e = x − x*, the state has one row of numbers per node v: p(v) = P(v_t = v), then m(v) = E[e 1_v], then the upper
+triangle of S(v) = E[e eᵀ 1_v]. One step maps each row by the update of its node, e ← B e + b, and then spreads the rows
+by the moves of the kernel. Everything is linear in the state, so no sample is ever drawn.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Rows = tuple[NDArray[Any], NDArray[np.int32], Floats]  # where rows begin, columns, values
 
-LANES = 32  # nodes that learn side by side in vector registers
+LANES = 32  # nodes processed side by side in vector registers
 
 
 class Terms(NamedTuple):
@@ -24,7 +24,7 @@ class Terms(NamedTuple):
     offsets: NDArray[np.int64]  # the samples of a node
     optimum: Floats
     ridge: float
-    hessians: Floats  # by node where a gradient takes several samples at once; else of length 0
+    hessians: Floats  # by node if a gradient takes several samples at once; otherwise of length 0
     gradients: Floats  # ∇f_v(x*), likewise; the factors of f_v are in the weights
 
 
@@ -34,23 +34,25 @@ class Spread(NamedTuple):
     first: Rows  # a transposed matrix, as are the others
     rest: Rows
     hop: Rows  # one uniform hop
-    law: Floats  # of length 0 where no move draws from one
-    messages: Floats  # (first | rest) × node: what a move from a node sends
+    law: Floats  # of length 0 if no move draws from one
+    messages: Floats  # (first | rest) × node: messages sent by a move from a node
     probes: Floats
-    shares: Floats  # steps × (first, rest), or one row that holds for all steps
+    shares: Floats  # steps × (first, rest), or one row for all steps
     hops: Floats  # steps × (0, 1, …, longest): the probability of that many uniform hops
     drawn: Floats  # steps × 1: the probability of a draw from the law
 
 
 class Scratch(NamedTuple):
-    """Room to work in."""
+    """Working memory."""
 
     rows: Floats  # for one node
-    lanes: Floats  # for LANES nodes, each number of theirs side by side; of length 0 where nodes are taken one by one
+    lanes: (
+        Floats  # for LANES nodes, their corresponding numbers side by side; of length 0 if nodes are taken one by one
+    )
 
 
 class Tally(NamedTuple):
-    """What is counted along the way."""
+    """Counts along the way."""
 
     visits: Floats  # expected visits by node
     sent: Floats  # expected messages and probes so far
@@ -72,8 +74,8 @@ def advance(
 ) -> None:
     """Make one step for each of `rates`; `marks` counts from here.
 
-    `states` holds the state and three spares; after an even number of steps the state is the first of them, after an
-    odd number the second. With `order` 1 the rows end with m: S is left out.
+    `states` holds the state and three spare arrays; after an even number of steps the state is the first of them, after
+    an odd number the second. With `order` 1 the rows end with m, without S.
     """
     mark = 0
     for step in range(rates.size):
@@ -112,7 +114,7 @@ def learn(terms: Terms, v: int, step: float, local_steps: int, state: Floats, sc
         elif end - begin == 1:
             learn_from_one(terms, begin, step, state, scratch, order)
         else:
-            # One sample, drawn anew: the moments are the mean over the samples.
+            # One sample, redrawn each time: the moments are the mean over the samples.
             old, mean = scratch[0], scratch[1]
             for j in range(state.size):
                 old[j] = state[j]
@@ -139,7 +141,7 @@ def learn_from_one(terms: Terms, sample: int, step: float, state: Floats, scratc
         for i in range(d):
             along[i] = 0.0
         place = 1 + d
-        for i in range(d):  # along = S a, of which S holds the upper triangle
+        for i in range(d):  # along = S a, where S is stored as its upper triangle
             total = state[place] * a[i]
             for j in range(1, d - i):
                 total += state[place + j] * a[i + j]
@@ -174,7 +176,7 @@ def learn_from_one(terms: Terms, sample: int, step: float, state: Floats, scratc
 def learn_together(
     terms: Terms, weights: Floats, rate: float, local_steps: int, first: int, states: Floats, lanes: Floats
 ) -> None:
-    """Do `learn_from_one` for LANES nodes of one sample each, without ridge: every loop over them is one of vectors."""
+    """Do `learn_from_one` for LANES nodes of one sample each, without ridge: every loop over them is vectorised."""
     d = terms.features.shape[1]
     size = d * (d + 1) // 2
     a, m, along, half = lanes[:d], lanes[d : 2 * d], lanes[2 * d : 3 * d], lanes[3 * d : 4 * d]
@@ -236,7 +238,7 @@ def multiply(one: Floats, other: Floats, total: Floats) -> None:
 
 
 def learn_from_all(hessian: Floats, gradient: Floats, step: float, state: Floats, scratch: Floats, order: int) -> None:
-    """Map the moments by x ← x − step · ∇f_v(x), all samples of the node at once."""
+    """Map the moments by x ← x − step · ∇f_v(x), with all samples of the node at once."""
     d = gradient.size
     p = state[0]
     image = scratch[3, :d]

@@ -1,4 +1,4 @@
-"""How many updates a design needs: its step chosen for a wanted steady error, its course by the exact recursion."""
+"""The number of updates a design needs, by the exact recursion, with a step chosen for a given steady error."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
 _SMALLEST = 1e-7  # of the largest step that is tried: no step settles that much lower
-ROUGH, _FINE = 1e-5, 1e-9  # precisions that are enough to choose a step, and to tell its steady error
+ROUGH, _FINE = 1e-5, 1e-9  # precision sufficient to choose a step, and to report its steady error
 
 
 @dataclass(frozen=True)
 class Race:
-    """A design at the step that settles at a wanted error.
+    """A design at the step that settles at a given error.
 
     Attributes
     ----------
     step
         The step γ.
     excess
-        Where the expected loss settles with it, above the optimum.
+        The steady expected loss above the optimum.
     bias
         The part of `excess` that is bias.
     updates, messages
-        When the expected loss is first within the wanted distance of the optimum, interpolated between checks, and the
-        expected messages until then; inf where it is not reached.
+        The number of updates after which the expected loss is first within the given distance of the optimum,
+        interpolated between checks, and the expected number of messages up to then; inf if it is not reached.
     """
 
     step: float
@@ -67,25 +67,25 @@ def race(
     kernel
         A kernel that does not change with time.
     settle
-        The wanted steady error, loss − optimal loss. A step is never above 1 / max w_v L_v, which may settle lower.
+        The desired steady error, loss − optimal loss. A step never exceeds 1 / max w_v L_v, which may settle lower.
     reach
-        The error at which the clock stops, more than `settle`.
+        The error at which counting stops, larger than `settle`.
     start, initial
         As in `exact_curve`.
     most
-        When to give up.
+        The maximum number of updates.
     rule
-        `fw.SGD`, whose step is not looked at; None is plain weighted SGD.
+        `fw.SGD`, whose step is ignored; None means plain weighted SGD.
 
     Returns
     -------
     Race
-        With infinite `updates` where the bias alone is more than `reach`, or after `most` updates.
+        With infinite `updates` if the bias alone exceeds `reach`, or after `most` updates.
 
     Raises
     ------
     AnalysisError
-        If the problem, rule, size or levels do not allow it.
+        If the problem, rule, size or levels are not supported.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def largest_settling(recursion: Recursion, law: Floats) -> float:
 
 
 def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
-    """The step whose steady error is `settle`, at most 1 / max w_v L_v; of several the largest that is found."""
+    """The step with the steady error `settle`, at most 1 / max w_v L_v; the largest found if there are several."""
 
     def excess(step: float) -> float:
         return solve_limit(recursion, step, law, precision=ROUGH).excess
@@ -130,12 +130,12 @@ def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
 
 
 def step_that_settles(excess: Callable[[float], float], highest: float, settle: float) -> float:
-    """The step at which a steady error is `settle`, at most `highest`; of several the largest that is found."""
+    """The step with the steady error `settle`, at most `highest`; the largest found if there are several."""
     from scipy.optimize import brentq
 
-    @cache  # the ends of an interval are asked for again
+    @cache  # the ends of an interval are requested again
     def above(log_step: float) -> float:
-        # Where even small steps settle above, as with bias, the smallest is as good as any.
+        # If even small steps settle above, as with bias, the smallest is as good as any.
         return float(np.log(max(excess(float(np.exp(log_step))), 1e-300) / settle))
 
     high = float(np.log(highest))

@@ -1,4 +1,4 @@
-"""One step of the second-moment recursion as a linear map, for what asks about its limit instead of its course."""
+"""One step of the second-moment recursion as a linear map, to compute its limit instead of its course."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -14,9 +14,9 @@ from freewalk.kernel import Kernel
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
-_FEW = 300  # nodes up to which a matrix is factorised in any case
-_SPARSE, _FILLED = 30, 12  # how many moves a node may have, and how much factors may fill, for that to be worth it
-_WORK = 1e9  # multiplications, about half a second, after which it is asked whether there is time left
+_FEW = 300  # nodes up to which a matrix is always factorised
+_SPARSE, _FILLED = 30, 12  # maximum moves per node, and fill-in of the factors, for a factorisation to be worthwhile
+_WORK = 1e9  # multiplications, about half a second, between two checks of the time limit
 _NO_MARKS = np.zeros(0, dtype=np.int64)
 
 
@@ -26,13 +26,13 @@ class Recursion:
     Parameters
     ----------
     who
-        Who asks, for errors.
+        The caller, for error messages.
     problem
         A least-squares problem.
     kernel
-        A kernel that does not change with time, of at most 5000 nodes.
+        A kernel that does not change with time, with at most 5000 nodes.
     rule
-        An SGD without averaging; its own step is not used.
+        SGD without averaging; its own step is ignored.
     """
 
     def __init__(self, who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> None:
@@ -53,12 +53,12 @@ class Recursion:
 
     @property
     def triangle(self) -> int:
-        """How many numbers S has at a node."""
+        """The number of values of S at a node."""
         return self.dim * (self.dim + 1) // 2
 
     @cached_property
     def safe_step(self) -> float:
-        """2 / max w_v L_v: up to here no update at any node can make an error longer."""
+        """2 / max w_v L_v: up to this step no update at any node can increase an error."""
         if self.rule.sampled:
             squares = (self.quadratic.features**2).sum(axis=1) + self.quadratic.problem.ridge
             steepest = float((squares * np.repeat(self.weights, np.diff(self.quadratic.problem.offsets))).max())
@@ -67,11 +67,11 @@ class Recursion:
         return 2.0 / steepest if steepest > 0 else np.inf
 
     def discounted(self, pull: float) -> Callable[[Floats], Floats]:
-        """(I − decay · Pᵀ)⁻¹, or what is nearly it, as a function of n × k numbers, with a decay of about 1 − pull.
+        """(I − decay · Pᵀ)⁻¹, or an approximation, as a function of n × k numbers, with a decay of about 1 − pull.
 
-        It is factorised where that takes little: on graphs that are narrow or nearly trees, where walks are slow. It is
-        kept, for pulls rounded to powers of four, which costs few rounds of an iteration. Elsewhere walks mix well, and
-        it is nearly enough to know how long they stay at each node and how the whole decays.
+        It is factorised if that is cheap: on graphs that are narrow or nearly trees, where walks are slow. The factors
+        are kept, for pulls rounded to powers of four, which costs few additional iterations. Elsewhere walks mix well,
+        and it is nearly sufficient to know how long they stay at each node and how the whole decays.
         """
         from scipy.sparse import csc_array, eye_array
         from scipy.sparse.linalg import splu
@@ -94,11 +94,11 @@ class Recursion:
 
     @cached_property
     def law(self) -> Floats:
-        """The stationary law of the walk."""
+        """The stationary distribution of the walk."""
         return stationary(self.kernel)
 
     def step(self, state: Floats, rate: float) -> Floats:
-        """The state after one step, rows p, m and, where they are as long, S."""
+        """The state after one step: rows p, m and, if present, S."""
         tally = Tally(np.zeros(self.n), np.zeros(2), np.zeros((0, state.shape[1])), np.zeros((0, 2)))
         return self.run(state, rate, 1, tally)
 

@@ -1,18 +1,18 @@
-"""Excess visits: how many updates beyond its share a walk spends in a set of nodes once it is there.
+"""Excess visits: the number of updates beyond its share that a walk spends in a set of nodes once it is there.
 
-What entraps a walk is not how long one visit lasts but how often it comes back. With S the set, ν the stationary
-distribution, and (I − P) z = 1_S − ν(S), ν z = 0,
+What entraps a walk is not the length of one visit but how often it returns. With the set S, the stationary distribution
+ν, and (I − P) z = 1_S − ν(S), ν z = 0,
 
     excess(S) = Σ_{v∈S} ν_v z_v / ν(S).
 
-Solved as it stands, this system loses all digits where there are two deep traps. Watched until it first reaches one
-node j, a walk makes a_v visits to S and b_v to the rest, by the node v where it begins. Both come from an elimination
-without subtraction, and with p = ν(S) and q = 1 − p
+Solved directly, this system loses all digits if there are two deep traps. Observed until it first reaches some node j,
+a walk makes a_v visits to S and b_v to the rest, depending on its start node v. Both come from an elimination without
+subtraction, and with p = ν(S) and q = 1 − p
 
     excess(S) = (q²/p) Σ_{v∈S} ν_v a_v + p Σ_{v∉S} ν_v b_v − q (Σ_{v∈S} ν_v b_v + Σ_{v∉S} ν_v a_v).
 
-One difference is left, and none for a single node. What it loses is known, so that a result is right or refused. Large
-graphs that cannot be eliminated are iterated; what is known of the error there is again the reason to refuse.
+One difference is left, and none for a single node. Its loss of digits is known, so a result is either accurate or
+rejected. Large graphs that cannot be eliminated are iterated; there, too, results with too large an error are rejected.
 """
 
 from __future__ import annotations
@@ -39,40 +39,40 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-#: The relative error that a result may have, on small graphs and on large ones.
+#: The maximum relative error of a result, on small graphs and on large ones.
 PRECISION, ITERATED = 1e-10, 1e-8
 
 _ROUNDS = 10
 _ROUNDING = float(np.finfo(float).eps)
-_MARGIN = 20.0  # between what is known of an error by iteration, and what is promised: the law has an error too
+_MARGIN = 20.0  # between the estimated error of an iteration and the promised one: the distribution has an error too
 
 
 def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
-    """The updates beyond its fair share that a walk spends in a set of nodes once it is there, returns included.
+    """Compute the updates beyond its share that a walk spends in a set of nodes once it is there, including returns.
 
     In a large number T of updates, a walk that begins in the set (by the stationary distribution ν within it) visits it
-    ν(S) · T + excess times. Nodes drawn independently have an excess of 1 − ν(S); a walk that stays long, or comes back
-    often, has more.
+    ν(S) · T + excess times. Nodes drawn independently have an excess of 1 − ν(S); a walk that stays long, or returns
+    often, has a larger one.
 
     Parameters
     ----------
     kernel
         The walk, on any number of nodes.
     nodes
-        The set: different nodes, by number or name, and not all of them.
+        The set: distinct nodes, by number or name, but not all nodes.
 
     Returns
     -------
     float
-        The excess, with a relative error of at most 1e-10 up to a thousand nodes, and 1e-8 beyond; mostly far less.
+        The excess, with a relative error of at most 1e-10 up to a thousand nodes, and 1e-8 beyond; usually far less.
 
     Raises
     ------
     KernelError
         If the kernel is reducible.
     AnalysisError
-        If the set is not as above, the kernel changes with time, or rounding leaves fewer digits than promised, as it
-        can for a set that has part of several deep traps.
+        If the set is invalid, the kernel changes with time, or rounding leaves fewer digits than promised, which can
+        happen for a set with parts of several deep traps.
 
     References
     ----------
@@ -95,23 +95,23 @@ def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
 
 
 class Excess(NamedTuple):
-    """An excess, and how wrong it may be, relative."""
+    """An excess, and its maximum relative error."""
 
     value: float
     error: float
 
 
 class Returns:
-    """The excess visits of any number of sets, with what all of them share computed once.
+    """The excess visits of any number of sets; shared quantities are computed once.
 
     Parameters
     ----------
     who
-        Who asks, for errors.
+        The caller, for error messages.
     kernel
         A kernel that does not change with time.
     many
-        Whether to ask for many sets. On a small graph the times between all pairs of nodes are then computed first.
+        Whether many sets are evaluated. On a small graph the times between all pairs of nodes are then computed first.
     """
 
     def __init__(self, who: str, kernel: Kernel, many: bool = False) -> None:
@@ -120,7 +120,7 @@ class Returns:
         self.law = stationary(kernel, who=who)
 
     def excess(self, nodes: Ints) -> float:
-        """The excess of a set that is known to be one.
+        """The excess of a valid set.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class Returns:
         if not (self.law[inside].sum() > 0 and self.law[~inside].sum() > 0):
             raise AnalysisError(
                 f"{self._who}: {self.kernel.label}: the walk spends less than 1e-308 of its time in these nodes, or "
-                "outside of them; expected a share that floats can tell"
+                "outside of them; expected a share that floats can represent"
             )
         limit = PRECISION if n <= PLAIN else ITERATED
         found = self._from_times(inside) if self._many and n <= PLAIN else None
@@ -151,8 +151,8 @@ class Returns:
             raise AnalysisError(
                 f"{self._who}: {self.kernel.label}: the excess of {nodes.size} nodes would have a relative error of "
                 f"{error:.1e}, expected at most {limit:.0e}: it is small against the visits that it is a "
-                "difference of, as where nodes hold the walk in several places between which it seldom goes. Ask for "
-                "each of these places alone"
+                "difference of, for example if nodes hold the walk in several places between which it seldom goes. Ask "
+                "for each of these places separately"
             )
         return found.value
 
@@ -169,7 +169,7 @@ class Returns:
 
     @cached_property
     def _solving(self) -> tuple[Steps, Floats, Vectors]:
-        """The steps of a large chain, its law over all states (1 over the nodes), and a solver of its balance."""
+        """The steps of a large chain, its distribution over all states (1 over the nodes), and a balance solver."""
         if is_crowded(self.kernel):
             steps: Steps = Hops(self.kernel)
             law = self.law
@@ -186,18 +186,18 @@ class Returns:
             arrivals = self.times[:, part] @ self.law[part]
             more, less = float(self.law[~part] @ arrivals[~part]), float(self.law[part] @ arrivals[part])
             one = _excess(more, rest / share * less, self.law.size)
-            # Both sides of a border have the same excess but for a factor: ν(S) excess(S) = ν(rest) excess(rest).
+            # Both sides of a border have the same excess up to a factor: ν(S) excess(S) = ν(rest) excess(rest).
             found.append(one if part is inside else Excess(one.value * share / rest, one.error))
         return min(found, key=lambda one: (np.isnan(one.error), one.error))
 
     def _eliminated(self, inside: Flags, dense: bool = False) -> Excess | None:
-        """By elimination; None where there are too many nodes for that and they cannot be ordered well."""
+        """By elimination; None if there are too many nodes for that and they cannot be ordered well."""
         if not dense and self.law.size > PLAIN and is_crowded(self.kernel):
             return None
         leaving = leaving_rates(self.kernel.matrix()) if dense else self._leaving
         size, n = leaving.shape[0], inside.size
         found: list[Excess] = []
-        # A walk that is watched until it reaches a heavy node has little time to lose digits. In the set, or outside.
+        # A walk observed until it reaches a heavy node has little time to lose digits. In the set, or outside.
         for part in (inside, ~inside):
             node = int(np.argmax(np.where(part, self.law, -1.0)))
             rest = np.delete(np.arange(size), node)
@@ -221,10 +221,10 @@ class Returns:
         return min(found, key=lambda one: (np.isnan(one.error), one.error), default=None)
 
     def _iterated(self, inside: Flags) -> Excess:
-        """From c − c P = r with r = ν 1_S − ν(S) ν, solved again for what is lacking as long as that helps.
+        """From c − c P = r with r = ν 1_S − ν(S) ν, solved again for the residual as long as that helps.
 
-        What is lacking, ρ, makes the result wrong by ρ z / ν(S), where z = c / ν are the deviations of the walk
-        backwards in time, which has the same excess. And the result is Σ ν_i P_ij (z_i − z_j)² / 2 ν(S) as well.
+        The residual ρ changes the result by ρ z / ν(S), where z = c / ν are the deviations of the time-reversed walk,
+        which has the same excess. The result also equals Σ ν_i P_ij (z_i − z_j)² / 2 ν(S).
         """
         steps, law, solve = self._solving
         n, share = inside.size, float(self.law[inside].sum())
@@ -249,7 +249,7 @@ class Returns:
 
 
 def _excess(more: float, less: float, size: int) -> Excess:
-    """A difference of two sums of positive numbers, with the rounding errors that they have, and a margin."""
+    """A difference of two sums of positive numbers, with their rounding errors and a margin."""
     rounding = 4 * np.sqrt(size) * _ROUNDING
     value = float(more - less)
     return Excess(value, float(rounding * (more + less) / value) if value > 0 else np.inf)

@@ -1,4 +1,4 @@
-"""Traps: sets of nodes to which a walk keeps coming back, far more often than the uniform walk does."""
+"""Traps: sets of nodes to which a walk keeps returning, far more often than the uniform walk does."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 Flags = NDArray[np.bool_]
 
-#: A trap holds the walk at least so many times as long as it holds the uniform walk.
+#: A trap holds the walk at least this many times as long as it holds the uniform walk.
 FACTOR = 10.0
 
 _OVERLAPPING, _APART = 30, 60  # candidates that may overlap others, and that do not, on small graphs
 _FEW = 12  # candidates on larger ones
-_LOOKED_AT = 20  # times all nodes: as many nodes of candidates are looked at
+_LOOKED_AT = 20  # times the number of nodes: how many nodes of candidates are examined
 _EVEN = 1e-9  # rounding, in comparing a share with that of the nodes
 
 
@@ -37,27 +37,27 @@ _EVEN = 1e-9  # rounding, in comparing a share with that of the nodes
 class Trap:
     """A set of nodes, and how it holds the walk.
 
-    What is compared is *memory*: excess / (1 − share), the number of updates after which the walk has forgotten whether
-    it was in the set. It is 1 for nodes that are drawn independently, whatever the set.
+    Sets are compared by *memory*: excess / (1 − share), the number of updates after which the walk has forgotten
+    whether it was in the set. It is 1 for nodes drawn independently, whatever the set.
 
     Attributes
     ----------
     nodes
         The set.
     share
-        Its share of the walk's updates in the long run.
+        The long-run fraction of the walk's updates in the set.
     excess
-        The updates beyond that share which the walk spends there once it is there, returns included: `excess_visits`.
+        The updates beyond that share which the walk spends there once it is there, including returns: `excess_visits`.
     uniform
-        The same of the uniform walk, `Metropolis(power=0)`.
+        The excess of the uniform walk, `Metropolis(power=0)`.
     memory
         See above.
     factor
-        The memory of the walk over that of the uniform walk.
+        The memory of the walk divided by that of the uniform walk.
     lost
-        The memory of the walk less that of the uniform walk, in updates.
+        The memory of the walk minus that of the uniform walk, in updates.
     names
-        What the graph calls the nodes; empty where it has no names for them.
+        The names of the nodes; empty if the graph has none.
     """
 
     nodes: tuple[int, ...]
@@ -71,7 +71,7 @@ class Trap:
 
     @property
     def where(self) -> str:
-        """The set in words: the names of its nodes, or else their numbers."""
+        """The set in words: the names of its nodes, or their numbers."""
         return name_nodes(self.names or self.nodes)
 
     def __str__(self) -> str:
@@ -83,38 +83,39 @@ class Trap:
 
 
 def find_traps(kernel: Kernel, factor: float = FACTOR, least: float | None = None, most: int = 10) -> list[Trap]:
-    """The sets that hold a walk `factor` times as long as they hold the uniform walk, and `least` updates longer.
+    """Find the sets that hold a walk `factor` times as long as they hold the uniform walk, and `least` updates longer.
 
-    How long is measured by `excess_visits`, so that returns count: on a sparse graph a walk comes back. Many sets of a
-    ring are left slowly by any walk; what makes a trap is that the uniform walk on the same graph is not held there.
-    And the walk must visit its nodes more often than the average node, or both sides of a border would be traps.
+    The duration is measured by `excess_visits`, so returns count: on a sparse graph a walk comes back. Any walk leaves
+    many sets of a ring slowly; what makes a trap is that the uniform walk on the same graph is not held there. The walk
+    must also visit its nodes more often than the average node; otherwise both sides of a border would be traps.
 
-    Candidates are looked for by the length of single visits, which is quick: among nested sets that arise when nodes
-    join, pair by pair, where the target per degree is highest, where single stays are longest, and where the flows are
-    strongest in comparison to the lighter, and to the heavier of the two nodes. The best of them are judged.
+    Candidates are found by the length of single visits, which is fast: among nested sets that arise when nodes join,
+    pair by pair, where the target per degree is highest, where single stays are longest, and where the flows are
+    strongest relative to the lighter, or the heavier, of the two nodes. The best candidates are then judged.
 
     Parameters
     ----------
     kernel
         A kernel that does not change with time.
     factor
-        How many times the memory of the uniform walk, see `Trap`.
+        The minimum ratio to the memory of the uniform walk, see `Trap`.
     least
-        How many updates more; None is the number of nodes. With these two values, importance sampling needs about
-        twice the updates that it would need if the graph slowed it down no more than it slows down the uniform walk.
+        The minimum difference in updates; None means the number of nodes. With the default values, importance sampling
+        needs about twice the updates it would need if the graph slowed it down no more than it slows down the uniform
+        walk.
     most
-        How many traps to return.
+        The maximum number of traps to return.
 
     Returns
     -------
     list
-        Traps that do not overlap, the worst first. A search, not a proof: the numbers of a trap are
-        exact, but another set may be worse. Above a thousand nodes only a dozen candidates are judged.
+        Traps that do not overlap, the worst first. This is a search, not a proof: the numbers of a trap are exact, but
+        another set may be worse. Above a thousand nodes only a dozen candidates are judged.
 
     Raises
     ------
     AnalysisError, KernelError
-        If the kernel changes with time, draws from a law, or is reducible, or another argument is not as above.
+        If the kernel changes with time, draws from a distribution, or is reducible, or another argument is invalid.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def find_traps(kernel: Kernel, factor: float = FACTOR, least: float | None = Non
 
 
 def traps_among(found: list[Trap], factor: float, least: float, most: int) -> list[Trap]:
-    """Of sets, the worst first, those that are traps and do not overlap a worse one."""
+    """Of sets sorted from the worst, those that are traps and do not overlap a worse one."""
     kept: list[Trap] = []
     taken: set[int] = set()
     for trap in found:
@@ -148,7 +149,9 @@ def traps_among(found: list[Trap], factor: float, least: float, most: int) -> li
 def held_sets(who: str, kernel: Kernel, most: int = 10) -> tuple[list[Trap], int]:
     """The sets that may hold a walk, the worst first, traps or not; and how many there was no time to judge."""
     if not kernel.is_local:
-        raise AnalysisError(f"{who}: {kernel.label} draws from a law over all nodes; expected a walk, which has traps")
+        raise AnalysisError(
+            f"{who}: {kernel.label} draws from a distribution over all nodes; expected a walk, which has traps"
+        )
     walk = Returns(who, kernel, many=True)
     uniform = Returns(who, Metropolis(power=0.0).kernel(kernel.graph), many=True)
     search = _Search(kernel, leaving_rates(kernel.matrix()), walk.law)
@@ -158,7 +161,7 @@ def held_sets(who: str, kernel: Kernel, most: int = 10) -> tuple[list[Trap], int
         try:
             deadline.check()
             found.append(judged(walk, uniform, nodes))
-        except AnalysisError:  # a set whose excess has no digits left is none to be judged by
+        except AnalysisError:  # a set whose excess has no digits left cannot be judged
             continue
         except deadline.OutOfTime:
             if not found:
@@ -168,7 +171,7 @@ def held_sets(who: str, kernel: Kernel, most: int = 10) -> tuple[list[Trap], int
 
 
 def judged(walk: Returns, uniform: Returns, nodes: Ints) -> Trap:
-    """A set with its numbers, be it a trap or not.
+    """A set with its numbers, whether or not it is a trap.
 
     Raises
     ------
@@ -190,20 +193,20 @@ def judged(walk: Returns, uniform: Returns, nodes: Ints) -> Trap:
 
 
 def _rank(trap: Trap) -> tuple[bool, float, int, int]:
-    """The worst first. Nodes that hold the uniform walk as well add to what is lost, but are hardly part of a trap."""
+    """The worst first. Nodes that also hold the uniform walk add to what is lost, but are hardly part of a trap."""
     caused = trap.factor >= FACTOR
     plain = trap.memory - trap.lost if caused else 0.0
     return not caused, (FACTOR - 1.0) * plain - trap.lost, len(trap.nodes), trap.nodes[0]
 
 
 def _can_be_trap(shares: Floats, counts: NDArray[Any], n: int) -> Flags:
-    """Whether a side of a border is the one that is meant: that with more than its share, or else the smaller one."""
+    """Whether this side of a border is the relevant one: the one with more than its share, or the smaller one."""
     even = np.where(2 * counts > n, 1.0 + _EVEN, 1.0 - _EVEN)
     return np.asarray((shares * n >= even * counts) & (counts < n))
 
 
 class _Search:
-    """Candidates, by what their visits last."""
+    """Candidates, by the length of their visits."""
 
     def __init__(self, kernel: Kernel, leaving: "csr_array", law: Floats) -> None:
         from scipy.sparse import csr_array
@@ -220,7 +223,7 @@ class _Search:
         self.nodes = np.column_stack([law, self.target, degrees, degrees, law * totals_of(leaving), np.ones(law.size)])
 
     def candidates(self, most: int) -> list[Ints]:
-        """The sets that score best in several families, and the best of those that do not overlap."""
+        """The best sets of several families, and the best of those that do not overlap."""
         n = self.law.size
         most_overlapping, most_apart = (_OVERLAPPING, max(_APART, most)) if n <= PLAIN else (_FEW // 3, _FEW)
         forests = [self._forest(strengths) for strengths in self._strengths()]
@@ -246,7 +249,7 @@ class _Search:
         return list(chosen.values())
 
     def _strengths(self) -> Iterator[Floats]:
-        """By family: along which pairs sets merge first; 0 where never."""
+        """By family: the pairs along which sets merge first; 0 means never."""
         first, second, both, ties = self.pairs
         height = self.target / self.nodes[:, DEGREES]
         yield np.minimum(height[first], height[second]) * ties
@@ -256,10 +259,10 @@ class _Search:
         yield both / np.maximum(self.law[first], self.law[second])
 
     def _forest(self, strengths: Floats) -> Forest:
-        """The sets that arise when pairs merge, the strongest first; scores are left to peaks that can be traps."""
+        """The sets that arise when pairs merge, the strongest first; only peaks that can be traps keep their scores."""
         n = self.law.size
         parts, exponents = np.frexp(strengths)
-        strengths = np.ldexp(np.round(parts * 2.0**40) / 2.0**40, exponents)  # ties must not hang on rounding
+        strengths = np.ldexp(np.round(parts * 2.0**40) / 2.0**40, exponents)  # ties must not depend on rounding
         used = np.flatnonzero(strengths > 0)
         used = used[np.argsort(-strengths[used], kind="stable")]
         up, when, size, name, edge, order = np.zeros((6, n), dtype=np.int64)
@@ -271,14 +274,14 @@ class _Search:
         sets = compile_functions({"build": components.build}, "build")(links, self.pairs, forest)
         scores, above = scores[:sets], above[:sets]
         below = np.zeros(sets + 1)
-        np.maximum.at(below, above, scores)  # above = -1 goes to the last place, which nobody asks for
+        np.maximum.at(below, above, scores)  # above = -1 writes to the last place, which is never read
         peaks = (scores > below[:-1]) & (scores >= np.append(scores, 0.0)[above])
         meant = _can_be_trap(sums[:sets, MASS], sums[:sets, COUNT], n)
         return forest._replace(scores=np.where(peaks & meant, scores, 0.0))
 
 
 def count_of(updates: float) -> str:
-    """A number of updates for people.
+    """Format a number of updates for humans.
 
     Examples
     --------
@@ -289,7 +292,7 @@ def count_of(updates: float) -> str:
 
 
 def name_nodes(nodes: Sequence[int] | Sequence[str], most: int = 6) -> str:
-    """Some nodes in words, given by their numbers or by their names.
+    """Some nodes in words, given by number or by name.
 
     Examples
     --------

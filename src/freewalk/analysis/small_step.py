@@ -1,4 +1,4 @@
-"""The law of the limit for small steps: where the mean model ends, and how it scatters around that."""
+"""The limit for small steps: where the mean model ends, and how it scatters around that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from freewalk.rules import SGD
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-#: Above this `product` the law warns.
+#: Above this `product` a warning is issued.
 LARGEST_PRODUCT = 0.05
 
 
@@ -33,9 +33,9 @@ class SmallStepLaw:
     Attributes
     ----------
     loss, mse, distance
-        The predicted limits, the names of `record.data`.
+        The predicted limits, with the names of `record.data`.
     model
-        argmin Σ ν_v w_v f_v, where the mean model goes.
+        argmin Σ ν_v w_v f_v, the limit of the mean model.
     covariance
         γ Σ, the covariance around it, where H Σ + Σ H = Γ.
     noise
@@ -43,10 +43,10 @@ class SmallStepLaw:
     excess, bias, variance
         The error gap and its two parts, as in `SteadyState`.
     product
-        γ · max(λ_max(H) × relaxation time, max w_v L_v): small where the walk mixes much faster than the model moves,
-        and no single update is long.
+        γ · max(λ_max(H) × relaxation time, max w_v L_v): small if the walk mixes much faster than the model moves, and
+        no single update is long.
     applies
-        Whether `product` is at most 0.05; the error gap is then right to about 15 %.
+        Whether `product` is at most 0.05; the error gap is then accurate to about 15 %.
     """
 
     loss: float
@@ -63,29 +63,29 @@ class SmallStepLaw:
 
 
 def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallStepLaw:
-    """The limit of a walk with a small constant step: E x → argmin Σ ν_v w_v f_v and Cov → γ Σ, H Σ + Σ H = Γ.
+    """Compute the limit of a walk with a small constant step: E x → argmin Σ ν_v w_v f_v and Cov → γ Σ, H Σ + Σ H = Γ.
 
-    ν is the stationary law, w the weights, G_v = w_v ∇f_v at that minimiser, H = Σ ν_v w_v ∇²f_v, and
-    Γ = X + Xᵀ − Gᵀ D_ν G with X = Gᵀ D_ν Z G the gradients' covariance summed along the walk.
+    ν is the stationary distribution, w the weights, G_v = w_v ∇f_v at that minimiser, H = Σ ν_v w_v ∇²f_v, and Γ = X +
+    Xᵀ − Gᵀ D_ν G with X = Gᵀ D_ν Z G the covariance of the gradients summed along the walk.
 
     Parameters
     ----------
     problem
         A least-squares problem.
     kernel
-        A kernel that does not change with time, of at most 5000 nodes.
+        A kernel that does not change with time, with at most 5000 nodes.
     rule
         `fw.SGD` with a constant step, without averaging.
 
     Returns
     -------
     SmallStepLaw
-        With a warning where the step is too large for it: `steady_state` is exact for every step.
+        With a warning if the step is too large: `steady_state` is exact for every step.
 
     Raises
     ------
     AnalysisError
-        If the problem, rule or size does not allow it.
+        If the problem, rule or size is not supported.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
     if not applies:
         warnings.warn(
             f"{who}: the step is {product / LARGEST_PRODUCT:.3g} times too large: the model moves before the walk has "
-            "mixed, and the true limit can be far from this law. Use steady_state, or a smaller step",
+            "mixed, and the true limit can be far from this approximation. Use steady_state, or a smaller step",
             FreewalkWarning,
             stacklevel=2,
         )
@@ -142,7 +142,7 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
 
 
 def _summed_covariance(matrix: csr_array, law: Floats, values: Floats) -> Floats:
-    """Σ over all lags of the covariance of values along a stationary walk, by the fundamental matrix."""
+    """Sum over all lags of the covariance of values along a stationary walk, by the fundamental matrix."""
     centred = values - law @ values
     dense = np.eye(law.size) - matrix.toarray() + law
     summed = (law[:, None] * centred).T @ np.linalg.solve(dense, centred)
@@ -150,7 +150,7 @@ def _summed_covariance(matrix: csr_array, law: Floats, values: Floats) -> Floats
 
 
 def _within(quadratic: model.Quadratic, shares: Floats, mean: Floats) -> Floats:
-    """The covariance of single-sample gradients around their node's, at the minimiser."""
+    """The covariance of single-sample gradients around the gradient of their node, at the minimiser."""
     offsets, features = quadratic.problem.offsets, quadratic.features
     counts = np.diff(offsets)
     single = (quadratic.residuals + features @ mean)[:, None] * features
@@ -160,7 +160,7 @@ def _within(quadratic: model.Quadratic, shares: Floats, mean: Floats) -> Floats:
 
 
 def _lyapunov(drift: Floats, noise: Floats) -> Floats:
-    """Σ with H Σ + Σ H = Γ."""
+    """Solve H Σ + Σ H = Γ for Σ."""
     values, vectors = np.linalg.eigh(drift)
     turned = vectors.T @ noise @ vectors
     return np.asarray(vectors @ (turned / (values[:, None] + values[None, :])) @ vectors.T)

@@ -1,4 +1,4 @@
-"""The second eigenvalue of a walk: how fast what it remembers of its start fades."""
+"""The second eigenvalue of a walk: how fast it forgets its start."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Vectors = Callable[[Floats], Floats]
 
-#: Up to this many nodes all eigenvalues are computed, of a dense matrix.
+#: Up to this many nodes all eigenvalues of a dense matrix are computed.
 ALL = 1500
 
-_NARROW = 5e8  # multiplications in a factorisation of a banded matrix, above which one iterates without it
-_SEVERAL = 3  # eigenvalues asked for where the extreme one is not known to be first
-_BASIS, _FEW = 40, 20  # vectors that ARPACK keeps; the inverse needs few, and each is dear
+_NARROW = 5e8  # multiplications of a banded factorisation, above which the iteration works without it
+_SEVERAL = 3  # eigenvalues requested if the extreme one is not known to be first
+_BASIS, _FEW = 40, 20  # vectors that ARPACK keeps; the inverse needs few, and each is expensive
 _RESTARTS = 100
 
 
 def second_eigenvalue(kernel: Kernel, modulus: bool = False) -> float | complex:
-    """The eigenvalue of P with the second largest real part, or the second largest modulus of all.
+    """Compute the eigenvalue of P with the second largest real part, or the second largest modulus.
 
-    Dense for up to 1500 nodes. Beyond, ARPACK: Lanczos where P is in detailed balance with its law, Arnoldi elsewhere,
-    each on the inverse of I − P where the walk is slow.
+    Uses a dense matrix for up to 1500 nodes. Beyond, ARPACK: Lanczos if P is in detailed balance with its stationary
+    distribution, otherwise Arnoldi, each on the inverse of I − P if the walk is slow.
 
     Parameters
     ----------
     kernel
         The walk.
     modulus
-        Return the second largest modulus (SLEM) instead; of a periodic walk it is 1.
+        Return the second largest modulus (SLEM) instead; it is 1 for a periodic walk.
 
     Returns
     -------
@@ -66,22 +66,22 @@ def second_eigenvalue(kernel: Kernel, modulus: bool = False) -> float | complex:
 
 
 def spectral_gap(kernel: Kernel, absolute: bool = False) -> float:
-    """The spectral gap 1 − Re λ₂; with `absolute` the absolute gap, 1 − max |λ| over all λ ≠ 1.
+    """Compute the spectral gap 1 − Re λ₂; with `absolute` the absolute gap, 1 − max |λ| over all λ ≠ 1.
 
-    Its inverse is the relaxation time. The two gaps of Levin and Peres differ where the walk nearly alternates: that
-    does not hurt averages along it, which the gap governs, but keeps it from mixing, which the absolute gap governs.
+    Its inverse is the relaxation time. The two gaps of Levin and Peres differ if the walk nearly alternates: that does
+    not affect averages along the walk, which the gap governs, but prevents mixing, which the absolute gap governs.
 
     Parameters
     ----------
     kernel
         The walk.
     absolute
-        Count eigenvalues near −1, and complex ones near the unit circle, as well.
+        Also count eigenvalues near −1, and complex ones near the unit circle.
 
     Raises
     ------
     KernelError, AnalysisError
-        As `second_eigenvalue`.
+        As for `second_eigenvalue`.
 
     References
     ----------
@@ -107,7 +107,7 @@ def second_of(who: str, chain: Chain, modulus: bool) -> float | complex:
 
 
 def symmetrised(chain: Chain) -> "csr_array":
-    """D^½ P D^−½ with D = diag(ν): it has the eigenvalues of P, and is symmetric where P is reversible."""
+    """D^½ P D^−½ with D = diag(ν): it has the eigenvalues of P, and is symmetric if P is reversible."""
     from scipy.sparse import csr_array, diags_array
 
     root = np.sqrt(chain.law)
@@ -153,7 +153,7 @@ def _general(who: str, chain: Chain, modulus: bool) -> float | complex:
     else:
         inverse = _factored(chain)
         try:
-            # The largest real part need not be nearest to 1, but with several at hand it is among them.
+            # The largest real part need not be nearest to 1, but is among the nearest few.
             plain = None if inverse else converged(who, eigs, chain.matrix, _SEVERAL, "LR")
             values = inverted(inverse) if inverse else _without_one(plain)
         except AnalysisError:
@@ -161,7 +161,7 @@ def _general(who: str, chain: Chain, modulus: bool) -> float | complex:
     if modulus:
         return float(np.abs(values).max())
     second = values[np.argmax(values.real)]
-    # Rounding alone makes a pair of a double real eigenvalue, apart by the square root of the rounding.
+    # Rounding alone splits a double real eigenvalue into a pair, apart by the square root of the rounding.
     return float(second.real) if abs(second.imag) <= 1e-7 * abs(1.0 - second) else complex(second)
 
 
@@ -170,9 +170,9 @@ def _without_one(values: Any) -> Any:
 
 
 def _factored(chain: Chain) -> Vectors | None:
-    """The group inverse of I − Pᵀ as a function, where the nodes can be ordered so that it is cheap to factor.
+    """The group inverse of I − Pᵀ as a function, if the nodes can be ordered so that it is cheap to factorise.
 
-    Its eigenvalues are 1 / (1 − λ) for all λ ≠ 1, and 0: those with λ near 1, which are so hard to tell apart, are far
+    Its eigenvalues are 1 / (1 − λ) for all λ ≠ 1, and 0: those with λ near 1, which are hard to distinguish, are far
     from each other.
     """
     from scipy.sparse import csc_array, diags_array
@@ -194,7 +194,7 @@ def _factored(chain: Chain) -> Vectors | None:
 
 
 def _iterated(chain: Chain) -> Vectors:
-    """The same on any graph, by iteration."""
+    """The group inverse on any graph, by iteration."""
     return _projected(chain.law, balance_solver(chain.leaving, chain.law, accuracy=1e-10))
 
 
@@ -207,14 +207,14 @@ def _projected(law: Floats, solve: Vectors) -> Vectors:
 
 
 def operator_of(n: int, function: Vectors) -> Any:
-    """A function of vectors as ARPACK takes it."""
+    """A function of vectors as an ARPACK operator."""
     from scipy.sparse.linalg import LinearOperator
 
     return LinearOperator((n, n), matvec=lambda x: function(np.ravel(x)), dtype=np.float64)
 
 
 def converged(who: str, solver: Any, matrix: Any, count: int, which: str, basis: int = _BASIS) -> Any:
-    """Eigenvalues from ARPACK, with a fixed start so that every call gives the same.
+    """Eigenvalues from ARPACK, with a fixed start vector so that every call gives the same result.
 
     Raises
     ------

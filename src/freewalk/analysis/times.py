@@ -1,6 +1,6 @@
-"""How long a walk takes: to come to a node, to leave one, to get out of a set of nodes.
+"""How long a walk takes: to reach a node, to leave one, to escape from a set of nodes.
 
-The times after which it forgets where it began are in `spectrum` and `mixing`.
+The times after which it forgets its start are in `spectrum` and `mixing`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INSTEAD = "On larger graphs ask for what is sparse: sojourn_times, escape_time,
 
 
 def fundamental_matrix(kernel: Kernel) -> Floats:
-    """Z = (I − P + 1 νᵀ)⁻¹: Z[i, j] − ν[j] adds up how much more often than ν[j] a walk from i is at j.
+    """Compute Z = (I − P + 1 νᵀ)⁻¹: Z[i, j] − ν[j] sums how much more often than ν[j] a walk from i is at j.
 
     Parameters
     ----------
@@ -57,19 +57,19 @@ def fundamental_matrix(kernel: Kernel) -> Floats:
     times, law = _hitting_times("fundamental_matrix", kernel)
     diagonal = law * (1.0 + law @ times)
     result = np.asarray(diagonal - law * times)
-    # The one difference in all this. Between deep traps it has no digits left.
+    # The only difference in all this. Between deep traps it has no digits left.
     error = 4 * np.sqrt(law.size) * np.finfo(float).eps * (diagonal + law * times)
     worst = float((error / np.maximum(np.abs(result), 1.0)).max())
     if not worst <= _ROUGHLY:
         raise AnalysisError(
             f"fundamental_matrix: {kernel.label}: rounding leaves an error of {worst:.1e} in some of its entries, "
-            f"expected at most {_ROUGHLY:.0e}: the walk goes too seldom between some nodes. hitting_times has them all"
+            f"expected at most {_ROUGHLY:.0e}: the walk goes too seldom between some nodes. Use hitting_times"
         )
     return result
 
 
 def hitting_times(kernel: Kernel) -> Floats:
-    """H[i, j], the mean number of steps from node i until node j is first reached: (Z[j, j] − Z[i, j]) / ν[j].
+    """Compute the mean number of steps H[i, j] from node i until node j is first reached: (Z[j, j] − Z[i, j]) / ν[j].
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def hitting_times(kernel: Kernel) -> Floats:
     Raises
     ------
     KernelError, AnalysisError
-        As `fundamental_matrix`.
+        As for `fundamental_matrix`.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def hitting_times(kernel: Kernel) -> Floats:
 
 
 def kemeny_constant(kernel: Kernel) -> float:
-    """The mean number of steps to a node drawn from ν, the same from every node: tr Z − 1 = Σ_j ν[j] H[i, j].
+    """Compute the mean number of steps to a node drawn from ν, the same from every node: tr Z − 1 = Σ_j ν[j] H[i, j].
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def kemeny_constant(kernel: Kernel) -> float:
     Raises
     ------
     KernelError, AnalysisError
-        As `fundamental_matrix`.
+        As for `fundamental_matrix`.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def kemeny_constant(kernel: Kernel) -> float:
 
 
 def sojourn_times(kernel: Kernel) -> Floats:
-    """The mean number of updates in a row at each node, once the walk is there: 1 / (1 − P(v, v)).
+    """Compute the mean number of consecutive updates at each node, once the walk is there: 1 / (1 − P(v, v)).
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def sojourn_times(kernel: Kernel) -> Floats:
     Returns
     -------
     NDArray
-        A number of at least 1 for each node; infinite where the walk never leaves.
+        One number of at least 1 per node; infinite if the walk never leaves.
 
     Raises
     ------
@@ -144,32 +144,33 @@ def sojourn_times(kernel: Kernel) -> Floats:
     >>> fw.analysis.sojourn_times(fw.designs.Metropolis(power=1).kernel(fw.graphs.ring(5), [100, 1, 1, 1, 1])).round(9)
     array([100.,   1.,   1.,   1.,   1.])
     """
-    # From what leaves, not from the diagonal: the difference 1 − P(v, v) would lose digits where walks stay long.
+    # From the rates of leaving, not from the diagonal: the difference 1 − P(v, v) would lose digits where walks stay
+    # long.
     left = totals_of(leaving_rates(matrix_of("sojourn_times", kernel)))
     times = np.divide(1.0, left, out=np.full(left.size, np.inf), where=left > 0)
     return np.asarray(np.maximum(times, 1.0))
 
 
 def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int | ArrayLike | None = None) -> float:
-    """The mean number of steps until the walk is first outside a set S of nodes: h = 1 + P_SS h, averaged over `start`.
+    """Compute the mean number of steps until the walk first leaves a set S: h = 1 + P_SS h, averaged over `start`.
 
     Parameters
     ----------
     kernel
         The walk, on any number of nodes.
     nodes
-        The set: different nodes, by number or name, and not all of them.
+        The set: distinct nodes, by number or name, but not all nodes.
     start
-        Where in the set the walk is. None: anywhere, in the long run (the stationary law within the set). A node of the
-        set, or a law: a number for each of `nodes`. "entry": where visits begin, so that the result is the mean length
-        of a visit, ν(S) / (flow out of S).
+        Where in the set the walk is. None: anywhere, in the long run (the stationary distribution within the set). A
+        node of the set, or a distribution: one number for each of `nodes`. "entry": where visits begin, so that the
+        result is the mean length of a visit, ν(S) / (flow out of S).
 
     Raises
     ------
     KernelError
         If the kernel is reducible.
     AnalysisError
-        If the set or the start is not as above, or the kernel changes with time.
+        If the set or the start is invalid, or the kernel changes with time.
 
     Examples
     --------
@@ -193,14 +194,14 @@ def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int 
 
 
 def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:
-    """The times from every node to every other, and the stationary law."""
+    """The times from every node to every other, and the stationary distribution."""
     check_kernel(who, kernel)
     check_dense(who, kernel.graph.n, _INSTEAD)
     law = stationary(kernel, who=who)
     times = times_between(leaving_rates(kernel.matrix()))
     if not np.isfinite(times).all():
         raise AnalysisError(
-            f"{who}: {kernel.label}: some times are longer than floats can tell, expected less than 1e308"
+            f"{who}: {kernel.label}: some times are longer than floats can represent, expected less than 1e308"
         )
     return times, law
 
@@ -221,9 +222,9 @@ def _escapes(leaving: csr_array, nodes: NDArray[np.int64]) -> Floats:
     if nodes.size * width**2 <= ELIMINATION:
         return narrow_absorbed(rates, place, width, out, ones[:, None])[:, 0]
     equations = csc_array(diags_array(totals_of(rates) + out) - rates)
-    # Pivots on the diagonal are safe: rows have a positive diagonal that is at least the sum of all else.
+    # Pivots on the diagonal are safe: each row has a positive diagonal entry that is at least the sum of the others.
     factors = splu(equations, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    # The walk gets out with probability 1: what the factors make of that says how many digits they have.
+    # The walk escapes with probability 1: the computed value of that shows how many digits the factors have.
     error = float(np.abs(factors.solve(out) - 1.0).max())
     if not error <= _PRECISION:
         raise AnalysisError(
@@ -244,5 +245,5 @@ def _start_within(start: object, nodes: NDArray[np.int64], graph: Graph) -> Floa
     given = check.floats("escape_time", "start", start, nodes.shape, low=0.0, remedy=f"give {expected}")
     if not given.any():
         raise check.fail("escape_time", "start", start, expected)
-    parts = given / given.max()  # their sum is finite, whatever they are
+    parts = given / given.max()  # their sum is finite
     return np.asarray(parts / parts.sum())

@@ -1,4 +1,4 @@
-"""Where several tokens settle, and the step with which their mean model settles at a wanted error."""
+"""Where several tokens settle, and the step with which their mean model settles at a given error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from freewalk.kernel import Kernel, Move
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
-_WIDEST = 1000  # moments of the mean model, with 43 features, whose linear map is made a matrix
+_WIDEST = 1000  # moments of the mean model, with 43 features, for which the linear map is stored as a matrix
 _FINE = 1e-12
 
 
@@ -38,7 +38,7 @@ def settling_step(
     tokens: int | str = 1,
     exchange: Exchange | None = None,
 ) -> float:
-    """The step with which the mean model of the tokens settles at a wanted error.
+    """Compute the step with which the mean model of the tokens settles at a given error.
 
     Parameters
     ----------
@@ -47,17 +47,17 @@ def settling_step(
     kernel
         A kernel that does not change with time.
     rule
-        `fw.SGD` without averaging, whose step is not looked at.
+        `fw.SGD` without averaging, whose step is ignored.
     settle
-        The wanted steady error, loss − optimal loss.
+        The desired steady error, loss − optimal loss.
     tokens, exchange
         As in `steady_state`.
 
     Returns
     -------
     float
-        The largest step that is found, at most 1 / max w_v L_v, which may settle lower. Where bias keeps every step
-        above the wanted error, a very small one.
+        The largest step found, at most 1 / max w_v L_v, which may settle lower. If bias keeps every step above the
+        desired error, a very small one.
 
     Raises
     ------
@@ -96,13 +96,13 @@ def steady_tokens(
 def _plateau(
     who: str, problem: LeastSquares, kernel: Kernel, rule: SGD, tokens: int | str, exchange: Exchange | None
 ) -> _Plateau:
-    """How these tokens settle, or why nobody knows."""
+    """How these tokens settle, or an error that says why it is unknown."""
     model.check_problem(who, problem)
     check_fit(who, problem, kernel)
     phase = entering.phases(kernel, rule, problem, who, exchange)[0]
     count = entering.tokens(tokens, kernel.graph)
     if count == 1:
-        entering.exchanges((phase,), count, np.zeros(1, dtype=np.int32))  # which one token refuses
+        entering.exchanges((phase,), count, np.zeros(1, dtype=np.int32))  # rejects a single token
     if is_parked(phase.kernel) and (exchange is None or tokens != "nodes"):
         raise AnalysisError(
             f"{who}: got tokens = {tokens!r} and exchange = {exchange!r} for parked tokens, whose limit depends on "
@@ -114,7 +114,7 @@ def _plateau(
     if kind == DRAWN:
         return _Drawn(limits.ready(who, problem, kernel, rule), count, exchange.every)
     entering.exchanges((phase,), count, np.arange(count, dtype=np.int32))
-    # Parked tokens make the same steps between two exchanges as those local ones.
+    # Between two exchanges, parked tokens make the same steps as these local ones.
     rule = replace(rule, local_steps=int(rule.local_steps) * exchange.every)
     if exchange.means == "all":
         parked = Recursion(who, problem, kernel, rule)
@@ -128,13 +128,13 @@ def _plateau(
 
 
 def _walk_of(gossip: Gossip, kernel: Kernel) -> Kernel:
-    """The walk whose first moments are n times smaller than the errors of tokens that gossip: it moves by Wᵀ."""
+    """The walk whose first moments are n times smaller than the errors of gossiping tokens: it moves by Wᵀ."""
     matrix = gossip.on(kernel.graph).T.tocsr()
     return Kernel(kernel.graph, (Move(1.0, hops=1, rows=matrix),), kernel.target, repr(gossip))
 
 
 class _Plateau(ABC):
-    """Where tokens settle, at any step size that is stable."""
+    """Where tokens settle, at any stable step size."""
 
     def __init__(self, recursion: Recursion) -> None:
         self.recursion = recursion
@@ -146,7 +146,7 @@ class _Plateau(ABC):
 
     @abstractmethod
     def radius(self, rate: float) -> float:
-        """By how much an error grows from one exchange to the next."""
+        """The growth factor of an error from one exchange to the next."""
 
     def check_stable(self, rate: float) -> None:
         """Raise unless errors shrink at this step."""
@@ -176,7 +176,7 @@ class _Independent(_Plateau):
 
 
 class _Gossiping(_Plateau):
-    """Parked tokens with whole gradients that gossip: x = W (B x + b)."""
+    """Parked tokens with full gradients that gossip: x = W (B x + b)."""
 
     def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
         n = self.recursion.n
@@ -189,7 +189,7 @@ class _Gossiping(_Plateau):
 
 
 class _Averaged(_Plateau):
-    """Parked tokens with whole gradients that average: gradient descent, with local steps FedAvg."""
+    """Parked tokens with full gradients that average: gradient descent, or FedAvg with local steps."""
 
     def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
         mean = self._map(rate)
@@ -228,13 +228,13 @@ class _Mixed(_Plateau):
         return _radius(self.matrix(rate)[1:, 1:])
 
     def sums(self, shares: Floats, rate: float) -> Floats:
-        """What becomes of each unit moment of a model in one step, summed over the nodes with these shares."""
+        """The image of each unit moment of a model in one step, summed over the nodes with these shares."""
         units = np.eye(self.width)
         return np.array([self.recursion.step(shares[:, None] * unit, rate).sum(axis=0) for unit in units])
 
 
 class _Drawn(_Mixed):
-    """Tokens at nodes that are drawn anew for each update, and averaged."""
+    """Tokens at nodes that are redrawn for each update, and averaged."""
 
     def __init__(self, recursion: Recursion, tokens: int, every: int) -> None:
         super().__init__(recursion)
@@ -255,7 +255,7 @@ class _AveragedSamples(_Mixed):
     """Parked tokens with gradients of random samples, averaged."""
 
     def matrix(self, rate: float) -> Floats:
-        """The moments of the mean of all tokens, for each unit moment of the model that they share."""
+        """The moments of the mean of all tokens, for each unit moment of the shared model."""
         ones = np.ones(self.recursion.n)
         totals, images = self.sums(ones, rate), _images(self.recursion, rate, ones)
         return mean_of_parked(np.eye(self.width), totals, images).T
@@ -267,7 +267,7 @@ def _images(recursion: Recursion, rate: float, shares: Floats) -> Floats:
 
 
 def _certain(recursion: Recursion, error: Floats, initial: Floats | None, consensus: float) -> SteadyState:
-    """The limit of a mean model that nothing random moves."""
+    """The limit of a mean model without randomness."""
     vector = np.append(1.0, error)
     return limits.limit_at(recursion.quadratic, model.packed(np.outer(vector, vector)), initial, consensus)
 

@@ -1,4 +1,4 @@
-"""What one move sends: models that leave a node, and scalar probes, as the runtimes count them."""
+"""The traffic of a move: models that leave a node, and scalar probes, as the runtimes count them."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ Floats = NDArray[np.float64]
 
 
 def messages_per_visit(kernel: Kernel, *, who: str = "messages_per_visit") -> tuple[Floats, Floats]:
-    """The expected number of messages and of probes that one move from each node sends.
+    """Compute the expected numbers of messages and probes that one move from each node sends.
 
-    A message is a model that leaves a node: a refused step sends none, a jump of d uniform hops sends d. A jump of
-    d ≥ 2 hops that is accepted or refused at its end asks first: d probes there, d more back unless it ended where it
+    A message is a model that leaves a node: a rejected step sends none, a jump of d uniform hops sends d. A jump of d ≥
+    2 hops that is accepted or rejected at its end asks first: d probes there, d more back unless it ended where it
     began, and d messages if it is accepted.
 
     Parameters
     ----------
     kernel
-        A kernel that does not change with the step; `kernel.at(step)` is what another one is at a step.
+        A kernel that does not change with the step; for others use `kernel.at(step)`.
     who
-        Who asks, for the words of an error.
+        The caller's name, for error messages.
 
     Returns
     -------
     tuple of arrays
-        Messages and probes by node. Their mean under `stationary(kernel)` is what an update costs in the long run.
+        Messages and probes by node. Their mean under `stationary(kernel)` is the long-run cost per update.
 
     Raises
     ------
     AnalysisError
-        If it is no kernel, or one that changes with the step.
+        If it is not a kernel, or changes with the step.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def messages_per_visit(kernel: Kernel, *, who: str = "messages_per_visit") -> tu
 
 
 def traffic_of(kernel: Kernel, moves: Sequence[Move]) -> tuple[Floats, Floats]:
-    """What some of the moves of a kernel send from each node, times their probabilities."""
+    """The traffic of some moves of a kernel from each node, times their probabilities."""
     messages = np.zeros(kernel.graph.n)
     probes = np.zeros(kernel.graph.n)
     powers: list[csr_array] = []
@@ -75,7 +75,7 @@ def _of_move(kernel: Kernel, move: Move, powers: list[csr_array]) -> tuple[Float
         return 1.0 - law / law.sum(), nothing
     if move.rows is not None:
         sent = nothing
-        # From the last hop to the first: what is sent from here on, by the node at which a hop begins.
+        # From the last hop to the first: the remaining traffic, by the node at which a hop begins.
         for hop in reversed(range(move.hops)):
             matrix = move.matrix_of_hop(hop)
             sent = _leaving(matrix) + matrix @ sent

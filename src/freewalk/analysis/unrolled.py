@@ -1,8 +1,8 @@
 """The chain of a kernel hop by hop, so that it stays as sparse as the graph.
 
-Two hops on a star connect all leaves: as a matrix on the nodes alone, jumps fill memory. *Unrolled*, a walk that is on
-its way is a state of its own, "at node v, with k hops to go": O(hops · edges) numbers, whatever the graph. Watched at
-the nodes alone, where updates happen, it is the chain of the kernel.
+Two hops on a star connect all leaves: as a matrix on the nodes alone, jumps fill the memory. *Unrolled*, a walk in
+transit has a state of its own, "at node v, with k hops to go": O(hops · edges) numbers, whatever the graph. Observed
+only at the nodes, where updates happen, it is the chain of the kernel.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_MANY, _CROWD = 1_000_000, 64  # so many edges, and so many at a node, are not unrolled
+_MANY, _CROWD = 1_000_000, 64  # graphs with this many edges, and this many per node, are not unrolled
 _SWEEPS = 10
 _ACCURACY = 1e-6  # of one correction
 _ROUNDING = 1e-14  # of a step
-_BALANCED = 1e-13  # relative difference of two laws that are equal but for rounding
+_BALANCED = 1e-13  # relative difference of two distributions that are equal up to rounding
 
 
 class Unrolled(NamedTuple):
@@ -33,16 +33,16 @@ class Unrolled(NamedTuple):
     nodes: int
 
     def law(self, nodes: Floats) -> Floats:
-        """How much of a walk is in each state, given how much of it is at each node."""
+        """The distribution over all states, given the distribution over the nodes."""
         arriving = self.leaving.T
         law = np.append(nodes, np.zeros(self.leaving.shape[0] - self.nodes))
-        for _ in range(law.size // self.nodes):  # once for each hop that can be left to go
+        for _ in range(law.size // self.nodes):  # once for each possible number of remaining hops
             law[self.nodes :] = (arriving @ law)[self.nodes :]
         return np.asarray(law)
 
 
 class _Hopping(NamedTuple):
-    """A table of moves by what they take: free uniform hops, products of matrices, and draws from a law."""
+    """A table of moves by kind: free uniform hops, products of matrices, and draws from a distribution."""
 
     shares: Floats  # the probability of 0, 1, 2, … uniform hops that are always accepted
     products: "list[tuple[float, list[csr_array]]]"
@@ -105,7 +105,7 @@ def unrolled(kernel: Kernel) -> Unrolled:
 
 
 class Hops:
-    """One step of a kernel as products with sparse matrices: for graphs so dense that unrolling takes too much room.
+    """One step of a kernel as products with sparse matrices: for graphs so dense that unrolling takes too much memory.
 
     Parameters
     ----------
@@ -121,38 +121,38 @@ class Hops:
         self._products = [(share, [csr_array(one.T) for one in matrices]) for share, matrices in self._table.products]
 
     def change(self, measure: Floats) -> Floats:
-        """What one step adds to a measure: x P − x."""
+        """The change of a measure in one step: x P − x."""
         return self.spread(measure) - measure
 
     def energy(self, law: Floats, deviations: Floats) -> float:
-        """Σ ν_i P_ij (z_i − z_j)² / 2 for a law ν that is kept, and any z: as (x − x P) z with x = ν z."""
+        """Σ ν_i P_ij (z_i − z_j)² / 2 for a stationary ν and any z: as (x − x P) z with x = ν z."""
         return float(-self.change(law * deviations) @ deviations)
 
     def swept(self, law: Floats) -> Floats:
-        """A guess at the law, some steps later."""
+        """An estimate of the stationary distribution, some steps later."""
         for _ in range(_SWEEPS):
             law = self.spread(law)
         return law
 
     def solver(self, law: Floats) -> Vectors:
-        """A function that solves c − c P = r for c, nearly, given r with Σ r = 0.
+        """A function that approximately solves c − c P = r for c, given r with Σ r = 0.
 
-        By GMRES alone: on dense graphs all but a few modes of a walk decay at once, and it finds those.
+        By GMRES alone: on dense graphs all but a few modes of a walk decay quickly, and it finds those.
         """
         scale = np.sqrt(law)
 
         def solve(right: Floats) -> Floats:
             scaled = right / scale
-            # There is nothing to be gained below the rounding of the right side itself.
+            # Accuracy below the rounding of the right side itself gains nothing.
             least = _ROUNDING / max(float(np.linalg.norm(scaled)), _ROUNDING)
             return scale * minimise(lambda x: -self.change(scale * x) / scale, scaled, max(_ACCURACY, least), rounds=3)
 
         return solve
 
     def spread(self, law: Floats) -> Floats:
-        """The law one step later: law P."""
+        """The distribution one step later: law P."""
         shares = self._table.shares
-        # Horner's rule: jumps of all lengths together take as many hops as the longest. What stays is the rest.
+        # Horner's rule: jumps of all lengths together take as many hops as the longest. The rest stays.
         result = shares[-1] * law
         for share in shares[-2::-1]:
             result = self._hop @ result + share * law
@@ -167,19 +167,19 @@ class Hops:
 
 
 def is_crowded(kernel: Kernel) -> bool:
-    """Whether a graph has so many edges at a node that `Hops` are better than unrolling."""
+    """Whether a graph has so many edges per node that `Hops` are better than unrolling."""
     return bool(kernel.graph.indices.size > max(_MANY, _CROWD * kernel.graph.n))
 
 
 def uniform_hop(kernel: Kernel) -> "csr_array":
-    """One hop to a neighbour, each with the same probability."""
+    """One hop to a uniformly chosen neighbour."""
     from scipy.sparse import csr_array, diags_array
 
     return csr_array(diags_array(1.0 / kernel.graph.degrees) @ kernel.graph.adjacency())
 
 
 def samples_its_target(kernel: Kernel) -> bool:
-    """Whether the table alone shows detailed balance with the target, and a walk that comes everywhere.
+    """Whether the table alone proves detailed balance with the target, and that the walk reaches every node.
 
     d uniform hops accepted with min(1, ratio[end] / ratio[start]) are in balance with degree · ratio.
     """
@@ -189,7 +189,7 @@ def samples_its_target(kernel: Kernel) -> bool:
 
 
 def takes_all_edges(kernel: Kernel) -> bool:
-    """Whether the table alone shows that every edge is taken, both ways, so that a walk comes everywhere."""
+    """Whether the table alone proves that every edge is used in both directions, so that a walk reaches every node."""
     single = (move for move in kernel.moves if move.probability > 0 and move.hops == 1)
     return any(move.rows is None and move.law is None for move in single)
 
@@ -204,5 +204,5 @@ def _is_balanced(move: Move, degrees: NDArray[np.int64], target: Floats) -> bool
 
 
 def _is_free(move: Move) -> bool:
-    """Whether a move makes uniform hops and keeps their end."""
+    """Whether a move makes uniform hops and always accepts."""
     return move.ratio is None and move.rows is None and move.law is None

@@ -1,4 +1,4 @@
-"""Designs and rules as they are written: in Python, to paste, and in the TOML of a spec."""
+"""Write designs and rules as code: in Python, to paste, and in the TOML of a spec."""
 
 import inspect
 from typing import Any
@@ -11,7 +11,7 @@ _HOMES = {"fw.designs": designs, "fw.schedules": schedules, "fw.rules": rules}
 
 
 def in_python(thing: Any) -> str:
-    """The call that makes a design, a rule or a schedule; its repr where parts of it, such as arrays, have no text.
+    """The call that creates a design, a rule or a schedule; its repr if parts, such as arrays, cannot be written.
 
     Examples
     --------
@@ -19,7 +19,7 @@ def in_python(thing: Any) -> str:
     ('fw.designs.MHLJ(jump=0.5, stop=0.5, hops=3)', 'fw.SGD(step=0.003)', 'fw.designs.SimpleWalk()')
     """
     home = next((name for name, module in _HOMES.items() if _is_listed(thing, module)), None)
-    home = "fw" if type(thing) is rules.SGD else home  # the one that has a shorter name
+    home = "fw" if type(thing) is rules.SGD else home  # which has a shorter name
     given = _arguments(thing)
     if given is None:
         return f"{home}.{thing!r}" if home else repr(thing)
@@ -29,7 +29,7 @@ def in_python(thing: Any) -> str:
 
 
 def in_toml(thing: Any) -> str | None:
-    """The same as a value in a spec; None where a spec cannot name it.
+    """The same as a value in a spec; None if a spec cannot express it.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def _has_parts(value: Any) -> bool:
 
 
 def _arguments(thing: Any) -> dict[str, Any] | None:
-    """What to call a class with: all that is not its default, or the first number there is; None: it has no text."""
+    """The arguments of a class that differ from the default, or the first number; None if they cannot be written."""
     state = {name: value.item() if isinstance(value, np.generic) else value for name, value in vars(thing).items()}
     plain = {name: value for name, value in state.items() if isinstance(value, (int, float, str)) or _has_parts(value)}
     parameters = inspect.signature(type(thing)).parameters

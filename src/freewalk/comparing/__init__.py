@@ -1,4 +1,4 @@
-"""A fair comparison of methods: each at a step chosen by the same rule, counted until the same goal."""
+"""A fair comparison of methods: each with a step chosen by the same rule, measured until the same goal."""
 
 from freewalk.comparing.compare import compare
 from freewalk.comparing.result import Comparison, Finish

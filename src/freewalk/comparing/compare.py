@@ -1,4 +1,4 @@
-"""Run contestants against each other until each has reached the goal."""
+"""Run contestants until each has reached the goal."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from freewalk.objectives.objective import measured
 from freewalk.record import Record, concat
 from freewalk.runtimes import Runtime, runtime_named
 
-#: Called with what is under way, how many contestants are done, and how many there are.
+#: Called with the current activity, the number of finished contestants, and their total number.
 Progress = Callable[[str, int, int], None]
 
-_BEYOND = 1.5  # times the rounds to the goal: how long a run is
-_PATIENCE = 4  # times as many rounds as the pilots needed, after which a step from a search is made smaller
+_BEYOND = 1.5  # times the rounds to the goal: the length of a run
+_PATIENCE = 4  # times the rounds that the pilots needed, after which a step from a search is reduced
 _REDUCTIONS = 12
 _check = Checks(FreewalkError)
 
@@ -47,54 +47,56 @@ def compare(
     precision: str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Count what each method needs until its mean error is within a factor of the optimum.
+    """Measure what each method needs until its mean error is within a factor of the optimum.
 
-    Steps are chosen by one rule for all: the one that reaches the goal in the fewest rounds, and stays there, in pilot
-    runs with another seed. For least squares with `fw.SGD` the pilots begin at the step whose expected loss settles at
-    half of the goal's distance from the optimum, which is known exactly, and go up; elsewhere they come down from the
-    largest step that could be stable. Schedules, and rules without a step, stay as they are.
+    Steps are chosen by one rule for all: the step that reaches the goal in the fewest rounds, and stays there, in pilot
+    runs with another seed. For least squares with `fw.SGD` the pilots start at the step whose expected loss settles at
+    half of the goal's distance from the optimum, which is known exactly, and go up; otherwise they come down from the
+    largest step that could be stable. Schedules, and rules without a step, are left unchanged.
 
     Parameters
     ----------
     problem
-        What is learned; its optimum must be known, and its primary measure positive there.
+        The objective; its optimum must be known, and its primary measure positive there.
     graph
-        Where the tokens are.
+        The graph on which the tokens move.
     contestants
-        Methods, such as those in `fw.baselines`, each with a label of its own.
+        Methods, such as those in `fw.baselines`, with distinct labels.
     goal
-        The mean over the walks of the primary measure is to be at most so many times its value at the optimum.
+        The target, as a multiple of the optimum: it is reached when the primary measure, averaged over the walks, is at
+        most this multiple of its optimal value.
     walks
-        Independent replicas of each contestant. A method that draws nothing, such as parked tokens with full gradients,
-        runs once.
+        The number of independent replicas of each contestant. A method without randomness, such as parked tokens with
+        full gradients, runs once.
     seed
         Determines every draw.
     most
-        The updates, of all tokens of a walk together, after which a contestant has not reached the goal.
+        The maximum number of updates, summed over all tokens of a walk, after which a contestant counts as not reaching
+        the goal.
     start, initial
-        As in `fw.learn`, the same for all walks and tokens: a node, "uniform" or "heaviest", and a model of (dim,).
-        Tokens of tokens="nodes" start at their own nodes.
+        As in `fw.learn`, the same for all walks and tokens: a node, "uniform" or "heaviest", and a model of shape
+        (dim,). With tokens="nodes", tokens start at their own nodes.
     keep_steps
-        Take the steps of the methods as they are.
+        Use the steps of the methods unchanged.
     budget
-        What the search for a step may spend on each contestant; None is `Budget()`.
+        What the search for a step may spend per contestant; None uses `Budget()`.
     runtime, precision
-        As in `fw.learn`; None takes what suits the objective and, for the runtime, the rule of each contestant.
+        As in `fw.learn`; None uses what suits the objective and, for the runtime, the rule of each contestant.
     progress
-        Called with what is under way, how many contestants are done, and how many there are.
+        Called with the current activity, the number of finished contestants, and their total number.
 
     Returns
     -------
     Comparison
-        `print(found)`, `found.figure()`, `found.page("page.html")`, `found.save("folder")`. After Ctrl-C it has the
-        contestants that were done, and is partial.
+        `print(found)`, `found.figure()`, `found.page("page.html")`, `found.save("folder")`. After Ctrl-C it contains
+        the finished contestants, and is partial.
 
     Raises
     ------
     FreewalkError
-        If something does not fit, or there is no positive optimum; nothing has been run then.
+        If an argument is invalid, or there is no positive optimum; nothing has been run in that case.
     KeyboardInterrupt
-        After Ctrl-C, if no contestant was done.
+        After Ctrl-C, if no contestant has finished.
 
     Examples
     --------
@@ -178,25 +180,25 @@ def _optimum(problem: Objective) -> float:
     if not value > 1e-12 * float(measured(problem, np.zeros(problem.dim))[name]):
         raise FreewalkError(
             f"compare: {name} of {who} is {value:.2g} at the optimum, expected more than 0: the goal is a multiple of "
-            "it; take data with noise"
+            "it; use data with noise"
         )
     return value
 
 
 def _check_first(track: Track) -> None:
-    """Object to a goal that all are at already."""
+    """Reject a goal that the initial model has already reached."""
     problem, initial = track.problem, track.options["initial"]
     for first in entering.models(initial, problem, 1, track.seed, "float64"):
         value = float(measured(problem, first)[problem.primary])
         if value <= track.level:
             raise FreewalkError(
                 f"compare: {problem.primary} of the first model is {value:.4g}, expected more than the goal of "
-                f"{track.level:.4g}; take a smaller goal, or another initial model"
+                f"{track.level:.4g}; choose a smaller goal, or another initial model"
             )
 
 
 def _admit(one: Contestant) -> None:
-    """What `learn` would object to, before anything is run."""
+    """Raise what `learn` would raise, before anything is run."""
     track, method = one.track, one.method
     try:
         phases = entering.phases(one.kernel, method.rule, track.problem, exchange=method.exchange)
@@ -212,7 +214,7 @@ def _admit(one: Contestant) -> None:
 
 
 def _run(one: Contestant, choice: Choice) -> tuple[Record, Choice]:
-    """Run a contestant until it has reached the goal, or may run no longer."""
+    """Run a contestant until it has reached the goal, or its budget is exhausted."""
     track, most = one.track, one.most_rounds
     guess = one.first_rounds if not np.isfinite(choice.rounds) else int(np.ceil(_BEYOND * choice.rounds))
     rounds, left = min(max(guess, 8), most), _REDUCTIONS if np.isfinite(choice.rounds) else 0

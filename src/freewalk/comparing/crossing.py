@@ -1,4 +1,4 @@
-"""When a mean curve reaches a level, and how sure that is."""
+"""When a mean curve reaches a level, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Floats = NDArray[np.float64]
 
 RESAMPLES = 1000
 _LEVELS = (0.025, 0.975)
-_HUGE = 1e300  # in place of infinity, whose product with a weight of 0 is not a number
+_HUGE = 1e300  # instead of infinity, whose product with a weight of 0 is not a number
 
 
 class Span(NamedTuple):
-    """A number and its 95 % confidence interval; the ends are NaN where there is none, and infinite where not known."""
+    """A number and its 95 % confidence interval; the ends are NaN if there is none, and infinite if unknown."""
 
     value: float
     low: float = float("nan")
@@ -24,9 +24,9 @@ class Span(NamedTuple):
 
 
 def crossings(means: Floats, level: float) -> Floats:
-    """By row: the place of the first checkpoint that is at most `level`, interpolated on a logarithmic scale.
+    """Per row: the position of the first checkpoint that is at most `level`, interpolated on a logarithmic scale.
 
-    Infinite where there is none.
+    Infinite if there is none.
 
     Examples
     --------
@@ -50,18 +50,18 @@ def spans(values: Floats, level: float, counts: Mapping[str, Floats], seed: int)
     Parameters
     ----------
     values
-        What is measured, walks × checkpoints.
+        The measured values, walks × checkpoints.
     level
-        What is to be reached.
+        The level to reach.
     counts
         By axis, checkpoints or walks × checkpoints.
     seed
-        Of the resampling.
+        The seed of the resampling.
 
     Returns
     -------
     dict
-        None for all axes where the level is not reached.
+        None for all axes if the level is not reached.
     """
     walks = len(values)
     bounded = np.where(np.isfinite(values), np.minimum(values, _HUGE), _HUGE)
@@ -83,7 +83,7 @@ def spans(values: Floats, level: float, counts: Mapping[str, Floats], seed: int)
 
 
 def _at(counts: Floats, places: Floats) -> Floats:
-    """The counts of each row at a place between two checkpoints; infinite at an infinite place."""
+    """The counts of each row at a position between two checkpoints; infinite at an infinite position."""
     known = np.isfinite(places)
     before = np.where(known, np.floor(places), 0).astype(np.int64)
     after = np.minimum(before + 1, counts.shape[1] - 1)

@@ -1,4 +1,4 @@
-"""What a comparison found: a row per contestant, as a table, a figure, a page and files."""
+"""The result of a comparison: one row per contestant, as a table, a figure, a page and files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _check = Checks(RecordError)
 
 @dataclass(frozen=True)
 class Finish:
-    """One contestant.
+    """The result of one contestant.
 
     Attributes
     ----------
@@ -42,23 +42,23 @@ class Finish:
     step
         The step it was run with; None for a schedule, or a rule without a step.
     how
-        How that was chosen: "exact", by the exact steady state, where no larger one was quicker; "search", in pilot
+        How the step was chosen: "exact", by the exact steady state, if no larger one was faster; "search", in pilot
         runs; or "given".
     to_goal
         By axis ("updates", "messages", "bytes", "rounds"): what it took until the mean over the walks reached the goal,
-        in the mean over the walks, with its 95 % confidence interval; None where it was not reached.
+        averaged over the walks, with its 95 % confidence interval; None if it was not reached.
     in_all
-        The same at the end of its run.
+        The same at the end of the run.
     final
-        The mean of the measure at the end of its run; infinite where a walk has diverged.
+        The mean of the measure at the end of the run; infinite if a walk has diverged.
     walks, diverged
-        How many walks there were, and how many of them have diverged.
+        The number of walks, and of diverged walks.
     draws
-        Whether anything in it is random; otherwise there is one walk and no interval.
+        Whether the run is random; otherwise there is one walk and no interval.
     stayed
-        Whether the mean stayed at the goal once it was there: at most one checkpoint in twenty was above it again.
+        Whether the mean stayed at the goal after reaching it: at most one checkpoint in twenty was above it again.
     pilot_runs, pilot_updates
-        What the search for its step has spent, of all walks and tokens together.
+        What the search for its step has spent, over all walks and tokens.
     """
 
     label: str
@@ -76,26 +76,26 @@ class Finish:
 
     @property
     def reached(self) -> bool:
-        """Whether it got to the goal."""
+        """Whether it reached the goal."""
         return all(span is not None for span in self.to_goal.values())
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `fw.compare` found.
+    """The result of `fw.compare`.
 
     Attributes
     ----------
     rows
-        One per contestant, in their order.
+        One per contestant, in order.
     record
         The runs side by side, by `design`.
     goal, level, optimum, measure
-        The goal is reached where the mean of the measure is at most `level`, which is `goal` times the optimum.
+        The goal is reached when the mean of the measure is at most `level`, which is `goal` times the optimum.
     most
-        The updates of a walk after which a contestant has not reached the goal.
+        The maximum number of updates per walk, after which a contestant counts as not reaching the goal.
     budget
-        What the search for a step may have spent on each contestant.
+        The budget for the search for a step, per contestant.
     """
 
     rows: tuple[Finish, ...]
@@ -117,7 +117,7 @@ class Comparison:
 
     @property
     def caption(self) -> str:
-        """What a reader of the table has to know."""
+        """The explanation below the table."""
         walks = max(row.walks for row in self.rows)
         words = [
             f"Counted until the goal: a mean {self.measure} of at most {self.level:.4g}, which is {self.goal:g} times "
@@ -149,7 +149,7 @@ class Comparison:
         return " ".join(words)
 
     def tabulated(self) -> tuple[list[str], list[list[str]]]:
-        """The headings and rows of the table, as texts of one or two lines."""
+        """The headings and rows of the table, as strings of one or two lines."""
         head = ["method", "step", *AXES, f"final {self.measure}"]
         return head, [self._cells(row) for row in self.rows]
 
@@ -182,7 +182,7 @@ class Comparison:
         return shown
 
     def text(self, width: int = 100) -> str:
-        """The table as plain text, so many letters wide."""
+        """The table as plain text of the given width."""
         from rich.console import Console
 
         width = _check.whole("text", "width", width, 20, 1000)
@@ -191,7 +191,7 @@ class Comparison:
         return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
 
     def figure(self) -> Figure:
-        """The measure against updates, messages, bytes and rounds, with the goal as a line."""
+        """Plot the measure against updates, messages, bytes and rounds, with the goal as a line."""
         from freewalk.report.figures import curves_figure
 
         return curves_figure(
@@ -208,7 +208,7 @@ class Comparison:
         return f"goal: {self.goal:g} × optimum"
 
     def page(self, path: str | os.PathLike[str], title: str = "Comparison") -> Path:
-        """Write one HTML page that needs no network: curves to play with, the table, and where the tokens went."""
+        """Write one self-contained HTML page: interactive curves, the table, and where the tokens went."""
         from freewalk.report import Page, Table, section_of, write_page
 
         section = section_of(self.record, title=title, band="confidence", measure=self.measure, axes=AXES)
@@ -222,7 +222,7 @@ class Comparison:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """All numbers, as JSON takes them; infinite ones and those that are not known are None."""
+        """All numbers, ready for JSON; infinite and unknown ones are None."""
         rows = [
             {**asdict(row), "to_goal": {axis: one and one._asdict() for axis, one in row.to_goal.items()}}
             for row in self.rows
@@ -233,7 +233,7 @@ class Comparison:
         return dict(plain)
 
     def save(self, folder: str | os.PathLike[str], title: str = "Comparison") -> Path:
-        """Write record, table, figure, page and numbers (JSON) into a folder, which is made if need be.
+        """Write record, table, figure, page and numbers (JSON) into a folder, which is created if necessary.
 
         Raises
         ------
@@ -265,7 +265,7 @@ def _count(row: Finish, axis: str) -> str:
 
 
 def short(number: float) -> str:
-    """A count in three digits.
+    """Format a count with three digits.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def short(number: float) -> str:
 
 
 def short_range(low: float, high: float) -> str:
-    """Two counts in three digits each.
+    """Format two counts with three digits each.
 
     Examples
     --------

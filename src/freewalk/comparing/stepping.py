@@ -1,4 +1,4 @@
-"""The step of a contestant: by a search with a budget, which begins at the exact settling step where there is one."""
+"""The step of a contestant: by a search with a budget, which starts at the exact settling step if there is one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from freewalk.rules import SGD
 
 EXACT, SEARCH, GIVEN = "exact", "search", "given"
 
-_WINDOW = 6  # steps that are tried side by side, each half of the one before
+_WINDOW = 6  # steps tried side by side, each half of the previous one
 _SMALLEST = 60  # halvings of the largest step, beyond which nothing learns
-_USELESS = 1e-5  # times 1 / max w_v L_v: where the exact step is below, no step settles low enough
-_UNBOUND = (
-    0.99  # times the same, the largest that is analysed: where it settles low enough, noise does not limit the step
-)
-_SECONDS = 60.0  # for an exact step
+_USELESS = 1e-5  # times 1 / max w_v L_v: if the exact step is below, no step settles low enough
+_UNBOUND = 0.99  # times the same, the largest that is analysed: if it settles low enough, noise does not limit the step
+_SECONDS = 60.0  # time limit for an exact step
 _LARGEST = 4.0  # times 1 / mean w_v L_v: few methods are stable with such a step, and the search moves on
 _LASTING = 1.5  # times the rounds to the goal: how long a pilot has to stay there
 _OTHER_SEED = 0x9E3779B97F4A7C15
@@ -33,16 +31,16 @@ _check = Checks(FreewalkError)
 
 @dataclass(frozen=True)
 class Budget:
-    """What the search for a step may spend on each contestant.
+    """What the search for a step may spend per contestant.
 
     Parameters
     ----------
     runs
         The number of pilot runs.
     updates
-        Of all pilot runs, walks and tokens together.
+        The number of updates, over all pilot runs, walks and tokens.
     walks
-        Of each pilot run.
+        The number of walks per pilot run.
 
     Raises
     ------
@@ -71,11 +69,11 @@ class Choice:
     Attributes
     ----------
     step
-        The step; None: the rule as it was given.
+        The step; None means the rule as given.
     how
-        "exact", the settling step, than which no larger one was quicker; "search" or "given".
+        "exact" for the settling step, if no larger one was faster; "search" or "given".
     rounds
-        When the pilot runs reached the goal; infinite where they did not, or there were none.
+        When the pilot runs reached the goal; infinite if they did not, or there were none.
     runs, updates
         What the search has spent.
     """
@@ -88,16 +86,16 @@ class Choice:
 
 
 def choose(contestant: Contestant, budget: Budget, keep: bool) -> Choice:
-    """The step of a contestant, by the rule that holds for all of them."""
+    """Choose the step of a contestant, by the common rule."""
     if keep or not contestant.has_a_step:
         return Choice(None, GIVEN)
     return _Search(contestant, budget, exact_step(contestant)).choice()
 
 
 def exact_step(contestant: Contestant) -> float | None:
-    """The largest step whose steady excess is half of that of the goal; None where that is not known.
+    """The largest step whose steady excess is half of that of the goal; None if unknown.
 
-    Nor is it where 1 / max w_v L_v, the largest step that is analysed, settles lower than that.
+    It is also unknown if 1 / max w_v L_v, the largest step that is analysed, settles lower than that.
     """
     track, problem, rule = contestant.track, contestant.track.problem, contestant.rule
     if not isinstance(problem, LeastSquares) or not isinstance(rule, SGD) or problem.ridge > 0:
@@ -113,29 +111,29 @@ def exact_step(contestant: Contestant) -> float | None:
             step = settling_step(
                 problem, contestant.kernel, rule, settle, tokens=method.tokens, exchange=method.exchange
             )
-    except FreewalkError:  # no exact steady state, or none within the time
+    except FreewalkError:  # no exact steady state, or none within the time limit
         return None
     relative = step * float((contestant.kernel.weights * problem.smoothness).max())
     return step if _USELESS < relative < _UNBOUND else None
 
 
 class _Pilot(NamedTuple):
-    """How a step did: when it reached the goal, and the mean of what was measured last."""
+    """The result of a step: when it reached the goal, and the mean of the last measurements."""
 
     rounds: float
     last: float
 
 
 class _OverBudget(Exception):
-    """There is no room for another pilot run."""
+    """There is no budget for another pilot run."""
 
 
 @dataclass
 class _Search:
-    """Steps on a geometric grid in runs that get longer until one reaches the goal and stays there.
+    """Steps on a geometric grid, in runs that get longer until one reaches the goal and stays there.
 
-    From the settling step upwards where that is known exactly, else from the largest downwards. A step that diverges
-    makes room for a smaller one, and so does one that a smaller step has overtaken.
+    It goes up from the settling step if that is known exactly, otherwise down from the largest. A step that diverges is
+    replaced by a smaller one, and so is one that a smaller step has overtaken.
     """
 
     contestant: Contestant
@@ -143,8 +141,8 @@ class _Search:
     exact: float | None = None
     runs: int = 0
     updates: int = 0
-    best: tuple[float, _Pilot] | None = None  # a place on the grid and how it did
-    lowest: dict[float, float] = field(default_factory=dict)  # by place: what it measured last
+    best: tuple[float, _Pilot] | None = None  # a position on the grid, and its result
+    lowest: dict[float, float] = field(default_factory=dict)  # by position: the last measurement
 
     def choice(self) -> Choice:
         """The step that reached the goal in the fewest rounds, or else the one that came nearest."""
@@ -167,7 +165,7 @@ class _Search:
 
     @cached_property
     def _first(self) -> float:
-        """The step at place 0."""
+        """The step at position 0."""
         kernel, problem = self.contestant.kernel, self.contestant.track.problem
         return _LARGEST / float((kernel.weights * problem.smoothness).mean())
 
@@ -198,14 +196,14 @@ class _Search:
             self.lowest = found or self.lowest
             if self.best is not None or rounds >= most:
                 return
-            # A smaller step that is lower already has overtaken for good.
+            # A smaller step that is already lower has overtaken for good.
             window = [place for place in found if found[place] <= min(found[one] for one in found if one >= place)]
             added = range(smaller, min(smaller + _WINDOW - len(window), _SMALLEST))
             window, smaller = [*window, *map(float, added)], smaller + len(added)
             rounds = min(4 * rounds, most)
 
     def _refine(self) -> None:
-        """Larger steps where the largest was the best, then those between the best and its neighbours."""
+        """Try larger steps if the largest was the best, then those between the best and its neighbours."""
         while self.best is not None and self._is_largest(self.best[0]) and self._betters(self.best[0] - 1):
             pass
         for apart in (0.5, 0.25):
@@ -223,7 +221,7 @@ class _Search:
         return self.best is not before
 
     def _pilot(self, place: float, rounds: int) -> _Pilot:
-        """Run a step; a run that reaches the goal and stays there is the best so far if it was quicker."""
+        """Run a step; a run that reaches the goal and stays there is the best so far if it was faster."""
         one, track = self.contestant, self.contestant.track
         length = min(max(int(np.ceil(_LASTING * rounds)) if self.best is not None else rounds, 1), one.most_rounds)
         walks = self.budget.walks if one.draws else 1
@@ -233,7 +231,7 @@ class _Search:
         self.runs, self.updates = self.runs + 1, self.updates + cost
         track.tell(f"{one.method.label}: pilot run {self.runs} of at most {self.budget.runs}")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FreewalkWarning)  # the run itself says it
+            warnings.simplefilter("ignore", FreewalkWarning)  # the final run shows it
             record = one.run(self._step(place), length, walks, (track.seed + _OTHER_SEED) % 2**64)
         mean = one.mean_of(record)
         reached = one.rounds_to_goal(record) if one.stays(record) else np.inf
@@ -244,7 +242,7 @@ class _Search:
 
 
 def reduced(choice: Choice) -> Choice:
-    """The same choice with a smaller step, where all walks together do not do what the pilots did."""
+    """The same choice with a smaller step, if all walks together do not perform like the pilots."""
     factor = 2.0**0.5
     step = None if choice.step is None else choice.step / factor
     return replace(choice, step=step, rounds=factor * choice.rounds, how=SEARCH)

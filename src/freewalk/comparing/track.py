@@ -1,4 +1,4 @@
-"""What all contestants of a comparison have in common, and one of them on it."""
+"""What all contestants of a comparison have in common, and a single contestant."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from freewalk.rules import Rule
 
 Floats = NDArray[np.float64]
-#: How many checkpoints a run has: a goal that is reached in its last three quarters is known to 1 % or better.
+#: The number of checkpoints of a run: a goal reached in its last three quarters is known to 1 % or better.
 CHECKPOINTS = 400
 _RELAPSES = (
-    0.05  # the share of the checkpoints after the goal that may be above it: a curve that lingers there has more
+    0.05  # the fraction of the checkpoints after the goal that may be above it: a curve that lingers there has more
 )
 
 
@@ -36,7 +36,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """Problem, graph and goal, and how runs are made."""
+    """Problem, graph and goal, and the options of runs."""
 
     problem: Objective
     graph: Graph
@@ -68,27 +68,27 @@ class Contestant:
 
     @property
     def tokens(self) -> int:
-        """How many there are in each walk."""
+        """The number of tokens per walk."""
         return self.track.graph.n if isinstance(self.method.tokens, str) else self.method.tokens
 
     @property
     def updates_per_round(self) -> int:
-        """Of all tokens of a walk."""
+        """The number of updates of all tokens of a walk per round."""
         return self.tokens * int(self.rule.local_steps)
 
     @property
     def most_rounds(self) -> int:
-        """How long a run may be."""
+        """The maximum length of a run."""
         return max(self.track.most // self.updates_per_round, 1)
 
     @property
     def first_rounds(self) -> int:
-        """How long the first run is: every node has been seen a few times."""
+        """The length of the first run, in which every node has been seen a few times."""
         return min(64 + 4 * self.track.graph.n // self.tokens, self.most_rounds)
 
     @cached_property
     def draws(self) -> bool:
-        """Whether its runs differ from each other: parked tokens with full gradients draw nothing."""
+        """Whether its runs are random: parked tokens with full gradients are not."""
         method, initial = self.method, self.track.options["initial"]
         parked = isinstance(method.tokens, str) and is_parked(self.kernel) and not method.rule.sampled
         mixed = method.exchange is None or method.exchange.constant
@@ -102,7 +102,7 @@ class Contestant:
         return step is not None and not isinstance(step, Schedule)
 
     def run(self, step: float | None, rounds: int, walks: int, seed: int) -> Record:
-        """Run it at a step (None: as given).
+        """Run it with a step (None: as given).
 
         Raises
         ------
@@ -133,20 +133,20 @@ class Contestant:
         return record
 
     def mean_of(self, record: Record) -> Floats:
-        """The mean over the walks of the primary measure; infinite where one has diverged."""
+        """The mean over the walks of the primary measure; infinite if one has diverged."""
         values = np.asarray(record.data[self.track.problem.primary].transpose("walk", "step").values)
         with np.errstate(all="ignore"):
             mean = values.mean(axis=0)
         return np.where(np.isfinite(mean), mean, np.inf)
 
     def rounds_to_goal(self, record: Record) -> float:
-        """Infinite where it is not reached."""
+        """The number of rounds to the goal; infinite if it is not reached."""
         place = crossings(self.mean_of(record)[None], self.track.level)[0]
         steps = record.data.step.values
         return float(np.interp(place, np.arange(steps.size), steps)) if np.isfinite(place) else np.inf
 
     def stays(self, record: Record) -> bool:
-        """Whether it stays at the goal once it is there: others are there by chance, or as they swing."""
+        """Whether it stays at the goal after reaching it: others reach it by chance, or because they oscillate."""
         mean, level = self.mean_of(record), self.track.level
         after = mean[record.data.step.values >= self.rounds_to_goal(record)]
         if not after.size or (after > level).mean() > _RELAPSES:
@@ -160,5 +160,5 @@ def tail_of(mean: Floats) -> Floats:
 
 
 def has_diverged(record: Record) -> bool:
-    """Whether one of its walks has: then the mean never comes back."""
+    """Whether one of its walks has diverged: then the mean never recovers."""
     return bool(record.data.diverged.values.any())

@@ -1,4 +1,4 @@
-"""The paper's statements as numbers: what its assumptions, lemmas and theorem say about one problem and one kernel."""
+"""The paper's statements as numbers: its assumptions, lemmas and theorem evaluated for one problem and one kernel."""
 
 from freewalk.analysis.theory.accumulation import (
     AccumulatedError,

@@ -18,23 +18,23 @@ from freewalk.analysis.theory.perturbation import Pieces, pieces_of
 from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 
-LONGEST = 10**6  # updates that a bound looks back: it is summed one by one
+LONGEST = 10**6  # maximum number of updates that a bound looks back: they are summed one by one
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-#: The constant of the corrected lemma: true for every chain, problem, start and number of updates.
+#: The constant of the corrected lemma: valid for every chain, problem, start and number of updates.
 PROVEN = 32.0
 
 
 @dataclass(frozen=True)
 class AccumulatedError:
-    """E‖Σ w_v ∇f_v(x*)‖² over some updates in a row, beside the bounds C · variance + gap.
+    """E‖Σ w_v ∇f_v(x*)‖² over consecutive updates, with the bounds C · variance + gap.
 
     Parameters
     ----------
     updates
-        The number of gradients that are added up: t − s + 1 in the paper.
+        The number of gradients that are summed: t − s + 1 in the paper.
     exact
         The expectation itself.
     mixing_time
@@ -43,11 +43,11 @@ class AccumulatedError:
         (t − s) τ σ_*², to be multiplied by C, and 2 (t − s)² p_J² ‖P_IS − P_Lévy‖² σ_*² w_max²: the terms in the
         paper's appendix (its main text has L_v/L̄ for the weight L̄/L_v).
     printed_constant
-        The smallest C for which the printed bound is true here; infinite if none is, as for a single update.
+        The smallest C for which the printed bound holds here; infinite if none does, as for a single update.
     variance, gap
         updates · τ w_max² σ_*², to be multiplied by C, and 2 · updates² ‖E_ν[w_v ∇f_v(x*)]‖²: the corrected terms.
     constant
-        The smallest C for which the corrected bound is true here.
+        The smallest C for which the corrected bound holds here.
     bound
         32 · variance + gap, which is never below `exact`.
     """
@@ -78,14 +78,14 @@ class AccumulatedError:
 
 @dataclass(frozen=True)
 class SmallestConstants:
-    """The smallest C for which Lemma 2 is true for all numbers of updates up to some, and where it is needed.
+    """The smallest C for which Lemma 2 holds for all numbers of updates up to a limit, and where it is needed.
 
     Parameters
     ----------
     longest
-        The largest number of updates looked at.
+        The largest number of updates considered.
     printed, printed_updates
-        For the bound as printed, from 2 updates on (for one it is never true), and the number of updates that needs it.
+        For the bound as printed, from 2 updates on (for one it never holds), and the number of updates that needs it.
     corrected, corrected_updates
         For the corrected bound, from 1 update on.
     """
@@ -105,7 +105,7 @@ class SmallestConstants:
 
 
 def accumulated_error(problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike = "stationary") -> Floats:
-    """E‖Σ_{i=1}^{k} w_v ∇f_v(x*)‖² over k updates in a row, for k = 1 … length, exactly.
+    """Compute E‖Σ_{i=1}^{k} w_v ∇f_v(x*)‖² over k consecutive updates, for k = 1 … length, exactly.
 
     With G_v = w_v ∇f_v(x*), M_k(v) = E[Σ G | v_1 = v] and B_k(v) = E[‖Σ G‖² | v_1 = v]:
     M_{k+1} = G + P M_k and B_{k+1} = ‖G‖² + 2 G · P M_k + P B_k.
@@ -120,7 +120,7 @@ def accumulated_error(problem: Objective, kernel: Kernel, length: int, start: st
         The largest number of updates.
     start
         The distribution of the first node: "stationary", "uniform", "heaviest", a node, nodes, probabilities, or
-        "worst", which takes for each k the node that gives the most.
+        "worst", which uses for each k the node with the largest value.
 
     Returns
     -------
@@ -152,20 +152,20 @@ def lemma_2(
     start: str | ArrayLike = "stationary",
     mixing: float | None = None,
 ) -> AccumulatedError:
-    """The paper's Lemma 2 on a problem: the accumulated error over `length` updates, and its bounds.
+    """Evaluate the paper's Lemma 2 on a problem: the accumulated error over `length` updates, and its bounds.
 
     Parameters
     ----------
     problem
         A least-squares or logistic problem.
     kernel
-        A Metropolis hop, and jumps that nobody can refuse.
+        A Metropolis hop, and jumps that are always accepted.
     length
         The number of updates.
     start
         As in `accumulated_error`.
     mixing
-        The mixing time, if it is known; None computes it (above 3000 nodes, a bound above it).
+        The mixing time, if known; None computes it (above 3000 nodes, an upper bound).
 
     Returns
     -------
@@ -175,15 +175,15 @@ def lemma_2(
     Raises
     ------
     AnalysisError
-        If something does not fit; kernels of other forms are for `accumulated_error`.
+        If an argument is invalid; for kernels of other forms use `accumulated_error`.
 
     Notes
     -----
-    The corrected bound with C = 32 is true for every start. Let M = w_max σ_* bound ‖G‖, Ḡ = E_ν[G], and d(k) be the
+    The corrected bound with C = 32 holds for every start. Let M = w_max σ_* bound ‖G‖, Ḡ = E_ν[G], and d(k) be the
     distance from stationarity after k steps, in total variation and from the worst node. Then ‖E[G_j | v_i] − Ḡ‖ ≤ 2
     d(j − i) M (the 1-norm is twice the total variation), and Σ_{k≥1} d(k) ≤ 2τ − 1, as d(k) ≤ 2^−⌊k/τ⌋. So over ℓ
     updates E‖Σ(G − Ḡ)‖² ≤ ℓ (4 + 8 (2τ − 1)) M² ≤ 16 ℓ τ M², and ‖a + b‖² ≤ 2‖a‖² + 2‖b‖² doubles both terms. For a
-    stationary start nothing need be doubled and C = 8 does.
+    stationary start nothing needs to be doubled, and C = 8 suffices.
 
     References
     ----------
@@ -212,7 +212,7 @@ def smallest_constant(
     start: str | ArrayLike = "stationary",
     mixing: float | None = None,
 ) -> SmallestConstants:
-    """The smallest C for which Lemma 2 is true on a problem for every number of updates up to `longest`.
+    """Compute the smallest C for which Lemma 2 holds on a problem for every number of updates up to `longest`.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def smallest_constant(
     Raises
     ------
     AnalysisError
-        As `lemma_2` does.
+        As for `lemma_2`.
 
     Examples
     --------
@@ -268,7 +268,7 @@ class _Terms:
         self.bias = bias_of(stationary(kernel, who=who), pulls_of(kernel, losses.gradients))
 
     def at(self, updates: int, exact: float) -> AccumulatedError:
-        """Both bounds for so many updates."""
+        """Both bounds for this many updates."""
         largest = self.largest_weight**2 * self.sigma
         printed = (updates - 1) * self.mixing * self.sigma if updates > 1 else 0.0
         printed_gap = 2.0 * ((updates - 1) * self.pieces.jump * self.pieces.distance) ** 2 * largest
@@ -288,17 +288,17 @@ class _Terms:
 
 
 def pulls_of(kernel: Kernel, gradients: Floats) -> Floats:
-    """G_v = w_v ∇f_v(x*): what a visit of node v adds, by node."""
+    """G_v = w_v ∇f_v(x*): the contribution of a visit to node v, by node."""
     return np.asarray(kernel.weights[:, None] * gradients)
 
 
 def bias_of(law: Floats, pulls: Floats) -> float:
-    """‖E_ν[G]‖²: the squared mean of what a visit adds in the long run; 0 if the law is the target."""
+    """‖E_ν[G]‖²: the squared mean contribution of a visit in the long run; 0 if the walk samples its target."""
     return float(((law @ pulls) ** 2).sum())
 
 
 def mixing_of(who: str, kernel: Kernel, mixing: float | None) -> MixingTime:
-    """The mixing time, given or computed; infinite for a periodic walk, and where no bound is found."""
+    """The mixing time, given or computed; infinite for a periodic walk, and if no bound is found."""
     if mixing is None:
         return mixing_time_of(who, kernel)
     known = check.real(who, "mixing", mixing, 1.0, finite=False, remedy="None computes it")
@@ -306,7 +306,7 @@ def mixing_of(who: str, kernel: Kernel, mixing: float | None) -> MixingTime:
 
 
 def conditional_errors(matrix: csr_array, pulls: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """M_k and B_k by the first node, for k = 1, 2, …: the mean of the sum of k pulls, and of its square."""
+    """M_k and B_k by first node, for k = 1, 2, …: the means of the sum of k pulls, and of its square."""
     squares = (pulls**2).sum(axis=1)
     means, errors = pulls, squares
     while True:
@@ -326,7 +326,7 @@ def first_law(who: str, problem: Objective, kernel: Kernel, start: str | ArrayLi
 
 
 def over_starts(values: Floats, law: Floats | None) -> float:
-    """The mean over the first node, or the largest value where no law is given."""
+    """The mean over the first node, or the largest value if no distribution is given."""
     return float(values.max() if law is None else law @ values)
 
 
@@ -340,7 +340,7 @@ def _errors(who: str, problem: Objective, kernel: Kernel, length: int, start: st
 
 
 def _least(exact: float, unit: float, gap: float) -> float:
-    """The smallest C ≥ 0 with exact ≤ C · unit + gap; NaN where the unit is infinite, which bounds nothing."""
+    """The smallest C ≥ 0 with exact ≤ C · unit + gap; NaN if the unit is infinite, which bounds nothing."""
     missing = exact - gap
     if np.isinf(unit):
         return np.nan

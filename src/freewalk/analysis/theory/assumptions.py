@@ -15,12 +15,12 @@ class Assumptions:
     smallest_smoothness, mean_smoothness, largest_smoothness
         L_min, L̄ and L_max of Assumption 1: ‖∇f_v(x) − ∇f_v(y)‖ ≤ L_v ‖x − y‖.
     convexity
-        μ of Assumption 2 in the usual convention, f_v(y) ≥ f_v(x) + ⟨∇f_v(x), y − x⟩ + μ/2 ‖y − x‖²: the one that
-        Lemma 1 takes. The paper prints it without the ½; its μ would be half of this one.
+        μ of Assumption 2 in the usual convention, f_v(y) ≥ f_v(x) + ⟨∇f_v(x), y − x⟩ + μ/2 ‖y − x‖², which Lemma 1
+        uses. The paper prints it without the ½; its μ would be half of this one.
     gradient_bound
         σ_*² of Assumption 3: the largest ‖∇f_v(x*)‖².
     holds
-        Whether Theorem 1 can say anything.
+        Whether Theorem 1 applies.
     failures
         Why not, in words.
     """
@@ -57,15 +57,15 @@ def assumptions(problem: Objective) -> Assumptions:
     Returns
     -------
     Assumptions
-        The best constants, and what fails. For logistic losses L_v is the problem's `smoothness`,
-        ¼ λ_max(A_vᵀA_v / m_v) + ridge, and μ is the ridge.
+        The best constants, and what fails. For logistic losses L_v is the problem's `smoothness`, ¼ λ_max(A_vᵀA_v /
+        m_v) + ridge, and μ is the ridge.
 
     Raises
     ------
     AnalysisError
         If it is neither a least-squares nor a logistic problem.
     ProblemError
-        If the loss has no minimum, as a logistic loss without ridge on labels that a plane separates.
+        If the loss has no minimum, such as a logistic loss without ridge on linearly separable labels.
 
     References
     ----------
@@ -88,7 +88,7 @@ def assumptions(problem: Objective) -> Assumptions:
 
 
 def assumptions_of(losses: Losses) -> Assumptions:
-    """The assumptions for losses that were read before."""
+    """The assumptions for losses that have already been read."""
     convexity, smoothness = losses.curvatures.T
     failures = []
     if losses.flatness:

@@ -1,4 +1,4 @@
-"""Lemma 1: how one update draws the walk's model and an auxiliary sequence together."""
+"""Lemma 1: how one update contracts the distance between the walk's model and an auxiliary sequence."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Contraction:
-    """‖x⁺ − y⁺‖² ≤ rate ‖x − y‖² + constant ‖y − x*‖² at every node, as printed and as it is true.
+    """‖x⁺ − y⁺‖² ≤ rate ‖x − y‖² + constant ‖y − x*‖² at every node, as printed and as corrected.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ class Contraction:
     printed_rate, printed_constant
         1 − γμ with μ = min_v μ_v, and γL̄: the lemma in the paper.
     printed_holds
-        Whether that inequality is true for all x and y, at every node, for all losses with these μ_v and L_v. On a
-        least-squares problem False means that it fails there. A logistic loss comes near its μ_v but perhaps not near
-        its L_v: where the inequality fails for λ = L_v alone, it may still hold.
+        Whether that inequality holds for all x and y, at every node, for all losses with these μ_v and L_v. On a
+        least-squares problem, False means that it fails there. A logistic loss comes near its μ_v but perhaps not near
+        its L_v: if the inequality fails only for λ = L_v, it may still hold.
     counterexample
         The node at which it fails by the most, or None.
     weighted_convexity
@@ -33,14 +33,14 @@ class Contraction:
     rate, constant
         1 − γμ_w, and γ max_v w_v L_v (γL̄ for the paper's weights): the corrected lemma.
     holds
-        Whether that inequality is true here; it is for every step up to `largest_step`.
+        Whether that inequality holds here; it does for every step up to `largest_step`.
     largest_step
-        1 / max_v w_v L_v, to which the proof reaches.
+        1 / max_v w_v L_v, the largest step covered by the proof.
     smallest_constant
-        The smallest constant that goes with `rate` for all losses with these μ_v and L_v; infinite if there is none.
-        On a least-squares problem no smaller one will do; on a logistic problem one might.
+        The smallest constant that is possible with `rate` for all losses with these μ_v and L_v; infinite if there is
+        none. On a least-squares problem no smaller one suffices; on a logistic problem one might.
     smallest_rate
-        The smallest rate that goes with any constant at all: the largest (1 − γ w_v λ)² over λ = μ_v and λ = L_v.
+        The smallest rate that is possible with any constant: the largest (1 − γ w_v λ)² over λ = μ_v and λ = L_v.
     """
 
     step: float
@@ -71,7 +71,7 @@ class Contraction:
 
 
 def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
-    """The paper's Lemma 1 on a problem: x moves by w_v ∇f_v(x), y by w_v ∇f_v(x*), both at the same node.
+    """Evaluate the paper's Lemma 1 on a problem: x moves by w_v ∇f_v(x), y by w_v ∇f_v(x*), both at the same node.
 
     With z = x − y and u = y − x*, one update gives z⁺ = z − γ w_v H (z + u), where H is the mean of the Hessian of f_v
     between x* and x: a symmetric matrix with eigenvalues λ in [μ_v, L_v]. Along an eigenvector, with k = γ w_v λ, the
@@ -84,9 +84,9 @@ def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
     problem
         A least-squares or logistic problem.
     kernel
-        Gives the weights w_v.
+        Provides the weights w_v.
     step
-        γ.
+        The step size γ.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
 
 
 def contraction_of(losses: Losses, weights: Floats, step: float) -> Contraction:
-    """Lemma 1 for losses that were read before, from the two ends of their curvatures alone."""
+    """Lemma 1 for losses that have already been read, only from the two ends of their curvatures."""
     curvatures = weights[:, None] * losses.curvatures
     printed = step * float(losses.curvatures.min())
     printed_constant = step * float(losses.curvatures[:, -1].mean())
@@ -152,12 +152,12 @@ def contraction_of(losses: Losses, weights: Floats, step: float) -> Contraction:
 def _needed(pulls: Floats, shrink: float) -> Floats:
     """The smallest c with ((1 − k) z − k u)² ≤ (1 − shrink) z² + c u² for all z, u, for each k; infinite if none."""
     rate = max(1.0 - shrink, 0.0) if shrink <= 1 + _ROUNDING else 1.0 - shrink
-    # Two ways to write rate − (1 − k)²: the one that does not cancel.
+    # Two ways to write rate − (1 − k)²: the one without cancellation is used.
     room = np.where(pulls > 0.5, rate - (1.0 - pulls) ** 2, pulls * (2.0 - pulls) - shrink)
     needed = np.full(pulls.shape, np.inf)
     inside = room > 0
     needed[inside] = pulls[inside] ** 2 * rate / room[inside]
-    # Where x⁺ − y⁺ does not depend on x − y, or nothing moves at all, there is no room and none is needed.
+    # If x⁺ − y⁺ does not depend on x − y, or nothing moves at all, no constant is needed.
     if 0 <= rate <= _ROUNDING:
         needed[np.abs(pulls - 1.0) <= _ROUNDING] = 1.0
     if shrink == 0:

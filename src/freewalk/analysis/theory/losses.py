@@ -1,4 +1,4 @@
-"""The local losses as the theory reads them: how much they bend, and their gradients at the optimum."""
+"""The local losses as the theory reads them: their curvatures, and their gradients at the optimum."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ _BLOCK = 2**21  # floats that a block of nodes may take at a time: 16 MB
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """What the theory needs of each f_v.
+    """The properties of each f_v that the theory needs.
 
     Parameters
     ----------
     curvatures
-        μ_v and L_v, one row per node: all eigenvalues of the Hessian of f_v lie between them, at every model. For
-        least squares they are the smallest and the largest eigenvalue.
+        μ_v and L_v, one row per node: all eigenvalues of the Hessian of f_v lie between them, at every model. For least
+        squares they are the smallest and the largest eigenvalue.
     flatness
         Why the smallest μ_v is 0; empty if it is not.
     gradients
@@ -51,8 +51,8 @@ def losses_of(who: str, problem: Objective) -> Losses:
         If it is another problem: nothing is known about the convexity of its losses.
     """
     expected = (
-        "a fw.objectives.LeastSquares or fw.objectives.Logistic problem, of which it is known how convex each local "
-        "loss is; for other losses run fw.learn and look"
+        "a fw.objectives.LeastSquares or fw.objectives.Logistic problem, for which the convexity of each local "
+        "loss is known; for other losses run fw.learn"
     )
     found: LeastSquares | Logistic = check.instance(who, "problem", problem, (LeastSquares, Logistic), expected)
     return _read(found)
@@ -100,6 +100,6 @@ def _spectra(problem: Predictor, counts: NDArray[np.int64]) -> Floats:
             turned = rows.transpose(0, 2, 1)
             gram = rows @ turned if count <= dim else turned @ rows
             result[part, dim - side :] = np.linalg.eigvalsh(gram) / count
-    # What is small against the largest is the rounding of a zero.
+    # Values that are small relative to the largest are rounded zeros.
     result[result <= dim * np.finfo(float).eps * result[:, -1:]] = 0.0
     return result

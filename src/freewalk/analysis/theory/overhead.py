@@ -1,4 +1,4 @@
-"""Remark 1: what jumps cost in messages."""
+"""Remark 1: the cost of jumps in messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from freewalk.kernel import Kernel, Move
 
 @dataclass(frozen=True)
 class Overhead:
-    """Messages for each update, as the paper counts them and as they are sent.
+    """Messages per update, as the paper counts them and as they are sent.
 
     Parameters
     ----------
     jump
-        p_J: the probability of all moves but the first.
+        p_J: the total probability of all moves except the first.
     mean_hops
         E[d]: the mean length of a jump; NaN without jumps.
     printed
-        (1 − p_J) · 1 + p_J E[d], which counts a refused step as a message.
+        (1 − p_J) · 1 + p_J E[d], which counts a rejected step as a message.
     stop
-        p_d, read off the probabilities of jumps of 1, 2, … hops; NaN where they do not show it.
+        p_d, derived from the probabilities of jumps of 1, 2, … hops; NaN if they do not determine it.
     printed_bound
-        1 + p_J (1/p_d − 1); NaN where p_d is.
+        1 + p_J (1/p_d − 1); NaN if p_d is.
     messages
-        The mean number of models that really leave a node, for each update in the long run.
+        The long-run mean number of models that actually leave a node per update.
     probes
         The mean number of scalar packets that corrected jumps send.
     """
@@ -49,12 +49,12 @@ class Overhead:
 
 
 def remark_1(kernel: Kernel) -> Overhead:
-    """The messages that a walk sends for each update, beside the paper's count of them.
+    """Compute the messages that a walk sends per update, and the paper's count of them.
 
     Parameters
     ----------
     kernel
-        Any kernel that does not change with the step; its first move is taken for the step, the others for the jumps.
+        Any kernel that does not change with the step; its first move is taken as the step, the others as jumps.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def remark_1(kernel: Kernel) -> Overhead:
     Raises
     ------
     AnalysisError
-        If it is no kernel, or one that changes with the step.
+        If it is not a kernel, or changes with the step.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Jumps as a perturbation: the two chains that MHLJ mixes, and the bias of its law, exactly."""
+"""Jumps as a perturbation: the two chains that MHLJ mixes, and the bias of its stationary distribution, exactly."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from freewalk.stationary import PLAIN, Flows, leaving_rates
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_ROUNDS = 4  # each takes five digits off what is wrong
-_KEEPS = 1e-9  # how far, in total, one step may move a law that is called invariant
+_ROUNDS = 4  # each reduces the error by five digits
+_KEEPS = 1e-9  # how much, in total, one step may change a distribution that counts as invariant
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +30,11 @@ class Pieces:
     jump
         p_J.
     metropolis
-        P_IS: the chain that keeps the target.
+        P_IS: the chain that preserves the target.
     levy
-        P_Lévy, or None where there are no jumps.
+        P_Lévy, or None without jumps.
     distance
-        ‖P_IS − P_Lévy‖, the largest sum of absolute values in a row; 0 without jumps.
+        ‖P_IS − P_Lévy‖, the largest absolute row sum; 0 without jumps.
     """
 
     jump: float
@@ -44,7 +44,7 @@ class Pieces:
 
 
 def pieces_of(who: str, kernel: Kernel) -> Pieces:
-    """Take a kernel apart into the chain that keeps its target and the jumps that do not.
+    """Split a kernel into the chain that preserves its target and the jumps that do not.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def pieces_of(who: str, kernel: Kernel) -> Pieces:
     """
     from scipy.sparse import csr_array
 
-    check_constant(who, kernel)  # a kernel, and one that does not change with the step
+    check_constant(who, kernel)  # a kernel that does not change with the step
     first, rest = kernel.moves[0], kernel.moves[1:]
     remedy = (
         "fw.designs.MHLJ makes such kernels, Metropolis those without jumps; stationary, accumulated_error and "
@@ -66,8 +66,8 @@ def pieces_of(who: str, kernel: Kernel) -> Pieces:
     for move in rest:
         if move.ratio is not None:
             raise AnalysisError(
-                f"{who}: {kernel.label} has the jump {move!r}, which can be refused, expected jumps without a ratio: "
-                f"corrected jumps keep the target, so there is no bias to bound. {remedy}"
+                f"{who}: {kernel.label} has the jump {move!r}, which can be rejected, expected jumps without a ratio: "
+                f"corrected jumps preserve the target, so there is no bias to bound. {remedy}"
             )
     powers: list[csr_array] = []
     metropolis = kernel.move_matrix(first, powers)
@@ -75,8 +75,8 @@ def pieces_of(who: str, kernel: Kernel) -> Pieces:
     moved = float(np.abs(metropolis.T @ target - target).sum())
     if moved > _KEEPS:
         raise AnalysisError(
-            f"{who}: the first move of {kernel.label} does not keep its target (it moves {moved:.3g} of it), expected "
-            f"one that does: {remedy}"
+            f"{who}: the first move of {kernel.label} does not preserve its target (it moves {moved:.3g} of it), "
+            f"expected one that does: {remedy}"
         )
     jump = float(sum(move.probability for move in rest))
     if jump == 0:
@@ -91,14 +91,14 @@ def pieces_of(who: str, kernel: Kernel) -> Pieces:
 
 @dataclass(frozen=True, eq=False)
 class BiasIdentity:
-    """ν − π = p_J π (P_Lévy − P_IS) Z, both sides, and the paper's bound beside it.
+    """Both sides of ν − π = p_J π (P_Lévy − P_IS) Z, and the paper's bound.
 
     Parameters
     ----------
     law
-        ν, the law of the walk in the long run.
+        ν, the stationary distribution of the walk.
     target
-        π, the law it was meant to have.
+        π, the distribution it was meant to have.
     predicted
         p_J π (P_Lévy − P_IS) Z with Z = (I − P + 1ν)⁻¹.
     error
@@ -108,12 +108,12 @@ class BiasIdentity:
     jump
         p_J.
     distance
-        ‖P_IS − P_Lévy‖, the largest sum of absolute values in a row. It is 2 at most.
+        ‖P_IS − P_Lévy‖, the largest absolute row sum. It is at most 2.
     constant
-        The smallest C with total variation ≤ C p_J ‖P_IS − P_Lévy‖; NaN without jumps. It is no constant of nature: it
-        grows with the time the walk takes to mix, and is never above the mixing time.
+        The smallest C with total variation ≤ C p_J ‖P_IS − P_Lévy‖; NaN without jumps. It is not universal: it grows
+        with the time the walk takes to mix, and never exceeds the mixing time.
     printed_limit
-        n², by which the paper bounds `distance`.
+        n², the paper's bound on `distance`.
     """
 
     law: Floats
@@ -127,7 +127,7 @@ class BiasIdentity:
     printed_limit: float
 
     def __str__(self) -> str:
-        """The bias, and what the bound makes of it."""
+        """The bias, and how tight the bound is."""
         return "\n".join(
             [
                 f"bias of the law    total variation {self.total_variation:.4g}; both sides agree to {self.error:.1g}",
@@ -138,15 +138,15 @@ class BiasIdentity:
 
 
 def bias_identity(kernel: Kernel) -> BiasIdentity:
-    """How far jumps move the law of a walk from its target, exactly and by the paper's bound.
+    """Compute how far jumps move the stationary distribution from the target, exactly and by the paper's bound.
 
-    From ν = νP and π = πP_IS: (ν − π)(I − P) = π(P − P_IS) = p_J π(P_Lévy − P_IS), and Z inverts I − P on what adds up
-    to 0.
+    From ν = νP and π = πP_IS: (ν − π)(I − P) = π(P − P_IS) = p_J π(P_Lévy − P_IS), and Z inverts I − P on vectors that
+    add up to 0.
 
     Parameters
     ----------
     kernel
-        A Metropolis hop, and jumps that nobody can refuse.
+        A Metropolis hop, and jumps that are always accepted.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def bias_identity(kernel: Kernel) -> BiasIdentity:
 def _through_fundamental(kernel: Kernel, law: Floats, source: Floats) -> Floats:
     """Multiply a row that adds up to 0 by Z: solve r (I − P) = source for an r that adds up to 0."""
     steps = Flows(leaving_rates(kernel.matrix()))
-    if law.size > PLAIN:  # factors of large matrices fill up
+    if law.size > PLAIN:  # factors of large matrices fill in
         solve = steps.solver(law)
         row = np.zeros(law.size)
         for _ in range(_ROUNDS):
@@ -209,8 +209,8 @@ def _through_fundamental(kernel: Kernel, law: Floats, source: Floats) -> Floats:
     from scipy.sparse.linalg import spsolve
 
     equations = csc_array(eye_array(law.size) - kernel.matrix().T)
-    # The equations leave a multiple of ν open: begin with r = 0 at one node. The node where the law is largest keeps
-    # the rounding small.
+    # The equations leave a multiple of ν undetermined: start with r = 0 at one node. The node where the distribution is
+    # largest keeps the rounding small.
     rest = np.delete(np.arange(law.size), int(np.argmax(law)))
     row = np.zeros(law.size)
     if rest.size:

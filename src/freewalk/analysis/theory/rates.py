@@ -1,4 +1,4 @@
-"""When importance sampling pays, by the rates of centralized learning that the paper quotes."""
+"""When importance sampling pays, according to the rates of centralized learning that the paper quotes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class ImportanceRates:
     importance
         L̄² / L_min, likewise for importance sampling.
     gain
-        uniform / importance: above 1, importance sampling is promised to be faster.
+        uniform / importance: above 1, these rates promise that importance sampling is faster.
     mean_over_smallest, largest_over_mean
-        L̄ / L_min and L_max / L̄. The paper's condition L_min ≈ L̄ ≪ L_max is: the first near 1, the second large. The
-        gain is the second divided by the first.
+        L̄ / L_min and L_max / L̄. The paper's condition L_min ≈ L̄ ≪ L_max means that the first is near 1 and the
+        second large. The gain is the second divided by the first.
     verdict
         One sentence.
     """
@@ -47,7 +47,7 @@ def importance_pays(importance: ArrayLike) -> ImportanceRates:
     Parameters
     ----------
     importance
-        L_v by node, as `problem.smoothness`.
+        L_v by node, such as `problem.smoothness`.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def importance_pays(importance: ArrayLike) -> ImportanceRates:
     if not values.size:
         raise check.fail("importance_pays", "importance", importance, expected)
     low, high = float(values.min()), float(values.max())
-    mean = float(high * np.mean(values / high))  # the sum itself may be more than a float holds
+    mean = float(high * np.mean(values / high))  # the sum itself may overflow
     spread, peak = mean / low, high / mean
     gain = peak / spread
     numbers = f"(mean/min = {spread:.3g}, max/mean = {peak:.3g})"

@@ -22,7 +22,7 @@ VARIANCE, GAP = 56.0, 7.0
 
 @dataclass(frozen=True)
 class Terms:
-    """A bound of the form rate + C · (variance + gap). What is not defined is NaN.
+    """A bound of the form rate + C · (variance + gap). Undefined terms are NaN.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class Terms:
         The step that the bound's own rule gives for this problem and T; NaN if T is too small for the bound to promise
         anything.
     rate
-        What is left of the first error.
+        The remainder of the first error.
     variance
         The noise of the updates.
     gap
-        What the bias of the walk leaves for ever.
+        The error that the bias of the walk leaves permanently.
     constant
-        The smallest C for which the bound is true, where the exact error was given.
+        The smallest C for which the bound holds, if the exact error was given.
     """
 
     step: float
@@ -53,14 +53,14 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What Theorem 1 reads of a problem, a kernel and a number of updates."""
+    """The inputs of Theorem 1 from a problem, a kernel and a number of updates."""
 
     losses: Losses
     known: Assumptions
     pulls: Floats  # w_v ∇f_v(x*) by node
     offset: Floats  # x_0 − x*
     steps: int
-    mixing: float  # τ; infinite for a periodic walk, and where no bound is known
+    mixing: float  # τ; infinite for a periodic walk, and if no bound is known
     jumps: float  # p_J ‖P_IS − P_Lévy‖; NaN if the kernel is not of that form
     sharp: float  # Λ = max w_v L_v
     flat: float  # μ_w = min w_v μ_v
@@ -73,11 +73,11 @@ class Setting:
         return float(self.offset @ self.offset)
 
     def covers(self, step: float) -> bool:
-        """Whether the corrected proof reaches to this step."""
+        """Whether the corrected proof covers this step."""
         return step * self.sharp <= 1 + 1e-12
 
     def corrected_step(self) -> float:
-        """The step that makes the corrected rate + variance smallest."""
+        """The step that minimises the corrected rate + variance."""
         noise = 0.5 * VARIANCE * self.sharp * self.mixing * self.largest
         return _balanced(self.sharp, self.flat, self.steps, self.steps * self.distance * self.flat**3, noise)
 
@@ -95,7 +95,7 @@ class Setting:
         )
 
     def proof(self, step: float, exact: float) -> Terms:
-        """What the paper's proof arrives at, for a step."""
+        """The result of the paper's proof, for a step."""
         known = self.known
         mean, low, mu = known.mean_smoothness, known.smallest_smoothness, known.convexity
         return _terms(
@@ -107,7 +107,7 @@ class Setting:
         )
 
     def corrected(self, step: float, exact: float) -> Terms:
-        """The theorem as it is true with C = 1, for a step that its proof covers."""
+        """The corrected theorem, valid with C = 1, for a step that its proof covers."""
         fine = np.nan if np.isnan(step) or not self.covers(step) else step
         return _terms(
             step=self.corrected_step(),
@@ -121,7 +121,7 @@ class Setting:
 def setting_of(
     who: str, problem: Objective, kernel: Kernel, steps: int, initial: ArrayLike | None, mixing: float | None
 ) -> tuple[Setting, list[str]]:
-    """Read a problem and a kernel, and say what of the theorem's assumptions does not hold."""
+    """Read a problem and a kernel, and list the assumptions of the theorem that do not hold."""
     losses = losses_of(who, problem)
     known = assumptions_of(losses)
     reasons = list(known.failures)
@@ -170,7 +170,7 @@ def _terms(step: float, rate: float, variance: float, gap: float, exact: float) 
 
 
 def _balanced(sharp: float, flat: float, steps: int, signal: float, noise: float) -> float:
-    """min{1/sharp, ln(signal / noise) / (steps · flat)}; NaN where the logarithm is not above 0."""
+    """min{1/sharp, ln(signal / noise) / (steps · flat)}; NaN if the logarithm is not above 0."""
     if flat == 0 or not np.isfinite(noise):
         return np.nan
     if noise == 0:
