@@ -464,6 +464,18 @@ def test_a_table_that_is_too_wide_says_so_and_shows_a_shadow(browser, tmp_path: 
     visit.leave()
 
 
+def test_numbers_in_the_table_of_claims_are_not_broken(browser, tmp_path: Path) -> None:
+    words = "fails: 0.9657 × (0.001688 against 0.001748)"
+    verdict = Verdict("A claim of some length " * 6, "fail", words, "Why " * 30, words, share=words)
+    path = write_page(Page("p", [Section("s", verdicts=[verdict])]), tmp_path / "page.html")
+    for width in (1280, 390):
+        visit = Visit(browser, path, viewport={"width": width, "height": 800})
+        lines = visit.page.locator(".unbroken").evaluate_all("all => all.map(one => one.getClientRects().length)")
+        assert lines == [1] * 6
+        assert fits(visit)
+        visit.leave()
+
+
 def test_everything_has_a_name_and_focus_is_visible(visit: Visit) -> None:
     script = """() => [...document.querySelectorAll("button, select, input, canvas, svg, summary, [tabindex]")]
         .filter((one) => one.checkVisibility() && !one.closest("[aria-hidden=true]"))

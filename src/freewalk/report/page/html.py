@@ -23,6 +23,8 @@ _VERBS = {
     "fail": ("fails", "fail"),
     "not testable": ("cannot be tested", "cannot be tested"),
 }
+# What is not broken across lines: short brackets, and numbers with their unit.
+_WHOLE = re.compile(r"(\([^()]{1,26}\)[;,.]?|\d[\d.,e-]{0,20}(?: [×%])?)")
 _LABEL = 120  # characters of the accessible name of a table
 _NO_PATHS = (
     "No animation, because the record has no paths. To store some, set <code>paths = 5</code> under "
@@ -162,21 +164,21 @@ def _claim_cell(verdict: Verdict, name: str, heading: str) -> str:
         said = f'<q class="said">{escape(verdict.quote)}</q>' if verdict.quote else ""
         why = f'<span class="why">{escape(verdict.comment)}</span>' if verdict.comment else ""
         return f'<th scope="row" role="rowheader">{said}{escape(value)}{why}</th>'
-    words = _badge(value) if name == "outcome" else escape(_unbroken(value))
+    words = _badge(value) if name == "outcome" else _unbroken(value)
     empty = ' class="empty"' if not value else ""
     return f'<td role="cell" data-head="{heading}"{empty}>{words}</td>'
 
 
 def _unbroken(words: str) -> str:
-    r"""The same words, without line breaks between a number and its unit or inside short brackets.
+    """Markup in which no line breaks inside a number, before its unit, or inside short brackets.
 
     Examples
     --------
-    >>> _unbroken("0.159 × (1,436 against 9,018)") == "0.159\xa0× (1,436\xa0against\xa09,018)"
-    True
+    >>> _unbroken("0.159 × (1,436 against 9,018) <b>")
+    '<span class="unbroken">0.159 ×</span> <span class="unbroken">(1,436 against 9,018)</span> &lt;b&gt;'
     """
-    words = re.sub(r"(?<=\d) (?=[×%])", "\xa0", words)
-    return re.sub(r"\([^()]{1,26}\)", lambda found: found[0].replace(" ", "\xa0"), words)
+    parts = enumerate(_WHOLE.split(words))
+    return "".join(f'<span class="unbroken">{escape(one)}</span>' if place % 2 else escape(one) for place, one in parts)
 
 
 def _badge(outcome: str, words: str = "") -> str:
