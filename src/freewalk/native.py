@@ -1,6 +1,6 @@
-"""What numba has to be told to make good code for a processor: a compiler with one more pass, and four intrinsics.
+"""Help numba generate fast code for processors: a compiler with one additional pass, and four intrinsics.
 
-Each intrinsic takes the place of a plain function in `engine/step.py` that says what it computes.
+Each intrinsic replaces a plain function in `engine/step.py` that defines what it computes.
 """
 
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from numba.core import cgutils, config, types
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
-SOURCE = Path(__file__).read_bytes()  # as it is imported: compiled code is named by it
+SOURCE = Path(__file__).read_bytes()  # as imported: the names of compiled modules depend on it
 
 
 class Vectorizing(Compiler):  # type: ignore[misc]
-    """Compile with LLVM's vectorizer for straight code, which numba leaves out: four coordinates in one instruction.
+    """Compile with LLVM's SLP vectorizer, which numba omits: four coordinates in one instruction.
 
-    numba holds its compiler lock meanwhile, so that nobody else's code is compiled with it.
+    numba holds its compiler lock meanwhile, so no other code is compiled with it.
     """
 
     def compile_extra(self, func: Any) -> Any:
@@ -33,10 +33,10 @@ class Vectorizing(Compiler):  # type: ignore[misc]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def choose(context: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """`yes` if the condition holds, else `no`; takes the place of `step.choose`.
+    """`yes` if the condition holds, else `no`; replaces `step.choose`.
 
-    Whether a walk takes a step cannot be foreseen, and a processor that guesses wrong throws away what it has begun
-    for the other walks. Compilers make a branch all the same, unless they are told.
+    Whether a walk accepts a move is unpredictable, and a mispredicted branch discards work already begun for the other
+    walks. Compilers generate a branch anyway, unless told otherwise.
     """
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Instruction:
@@ -49,10 +49,10 @@ def choose(context: Any, condition: Any, yes: Any, no: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def read(context: Any, features: Any, sample: Any, j: Any) -> Any:
-    """features[sample, j]; takes the place of `step.read`.
+    """features[sample, j]; replaces `step.read`.
 
-    Told that features never change, the compiler may read several before it writes the model: several coordinates
-    in one instruction.
+    Told that features never change, the compiler may read several before it writes the model: several coordinates in
+    one instruction.
     """
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Instruction:
@@ -67,11 +67,11 @@ def read(context: Any, features: Any, sample: Any, j: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def predict(context: Any, features: Any, sample: Any, models: Any, walk: Any, dim: Any) -> Any:
-    """aᵀx; takes the place of `step.predict`.
+    """aᵀx; replaces `step.predict`.
 
-    The order of the sum depends on the number of coordinates alone: blocks of four vectors of 32 bytes, then single
-    vectors, half a vector, and one by one what is left. The vectors are added and folded in half until one number
-    remains. They are as wide as those that the compiler writes: reading what was written in other pieces is slow.
+    The order of the sum depends only on the number of coordinates: blocks of four vectors of 32 bytes, then single
+    vectors, half a vector, and the rest one by one. The vectors are added and folded in half until one number remains.
+    They are as wide as those that the compiler writes: reading data that was written with another width is slow.
     """
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Instruction:
@@ -85,9 +85,9 @@ def predict(context: Any, features: Any, sample: Any, models: Any, walk: Any, di
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fetch(context: Any, array: Any, row: Any) -> Any:
-    """Bring a row of a matrix, or an element of a vector, into the cache; takes the place of `step.fetch`.
+    """Prefetch a row of a matrix, or an element of a vector, into the cache; replaces `step.fetch`.
 
-    Two lines of it: what follows them the processor fetches by itself.
+    Only two cache lines of it: the processor prefetches the following ones itself.
     """
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Constant:
@@ -110,11 +110,11 @@ def fetch(context: Any, array: Any, row: Any) -> Any:
 def _check_rows(*kinds: Any) -> None:
     for kind in kinds:
         if kind.layout != "C":
-            raise TypeError(f"got an array of layout {kind.layout}, expected rows that lie one behind the other")
+            raise TypeError(f"got an array of layout {kind.layout}, expected contiguous rows")
 
 
 def _row(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, index: ir.Value) -> ir.Value:
-    """Where the row of a matrix begins, whose rows lie one behind the other."""
+    """The address of a row of a matrix with contiguous rows."""
     matrix = context.make_array(kind)(context, builder, array)
     width = cgutils.unpack_tuple(builder, matrix.shape, 2)[1]
     return builder.gep(matrix.data, [builder.mul(index, width)])
@@ -135,7 +135,7 @@ def _dot(builder: ir.IRBuilder, left: ir.Value, right: ir.Value, dim: ir.Value) 
         builder.store(builder.fadd(builder.load(total), product), total)
 
     def total_of(width: int) -> ir.Value:
-        # -0.0 is the number to which adding changes nothing at all: the compiler can leave the first addition out.
+        # Adding to -0.0 changes no number at all, so the compiler can omit the first addition.
         kind = ir.VectorType(number, width)
         total = cgutils.alloca_once(builder, kind)
         builder.store(ir.Constant(kind, [-0.0] * width), total)

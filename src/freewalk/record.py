@@ -310,7 +310,7 @@ def _assembled(file: npz.Reader, source: Path) -> Record:
 
 
 def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays with this prefix, read-only: an array that nobody writes to need not be copied."""
+    """The arrays with this prefix, read-only: such an array need not be copied."""
     found = {name.removeprefix(prefix): read_only(array) for name, array in arrays.items() if name.startswith(prefix)}
     for array in found.values():
         if isinstance(array.base, np.ndarray):  # numpy reads a flat array and reshapes it

@@ -50,7 +50,7 @@ def test_a_prediction_is_the_sum_of_its_vectors_in_a_fixed_order():
 
 def test_rows_that_do_not_lie_one_behind_the_other_are_refused():
     compiled = compile_functions(NATIVE, "apply_all")
-    with pytest.raises(Exception, match="expected rows that lie one behind the other"):
+    with pytest.raises(Exception, match="expected contiguous rows"):
         compiled(np.asfortranarray(np.ones((3, 4))), np.ones((3, 4)), np.empty((3, 3)))
 
 

@@ -121,7 +121,7 @@ def period(kernel: Kernel) -> int:
 
     Examples
     --------
-    A simple walk on a ring of even length is at even nodes at even times, or never.
+    On a ring of even length, a simple walk is at even nodes either at even times only or at odd times only.
 
     >>> import freewalk as fw
     >>> fw.analysis.period(fw.designs.SimpleWalk().kernel(fw.graphs.ring(6)))

@@ -80,7 +80,7 @@ def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
 
     Examples
     --------
-    A walk that samples by importance returns to the heavy nodes of a ring again and again, on a complete graph hardly.
+    A walk that samples by importance keeps returning to the heavy nodes of a ring, but hardly on a complete graph.
 
     >>> import freewalk as fw
     >>> importance = [100.0, 100.0] + 98 * [1.0]

@@ -88,7 +88,7 @@ def hitting_times(kernel: Kernel) -> Floats:
 
     Examples
     --------
-    On a ring, d · (n − d) steps for a distance of d.
+    On a ring, a distance of d takes d · (n − d) steps:
 
     >>> import freewalk as fw
     >>> fw.analysis.hitting_times(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5)))[0].round(9)

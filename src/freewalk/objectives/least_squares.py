@@ -62,7 +62,7 @@ class LeastSquares(Predictor):
     >>> problem.loss([0.0, 0.0]), problem.mse([0.0, 0.0])
     (6.25, 12.5)
 
-    Data of two cities, one of which has more of them, and one that has none and forwards the model:
+    Two cities with data, one of them with more samples, and a third without data, which forwards the model:
 
     >>> cities = ["Bonn", "Kiel", "Ulm"]
     >>> rows, answers, places = [[1.0], [1.0], [1.0]], [1.0, 4.0, 4.0], ["Bonn", "Ulm", "Ulm"]

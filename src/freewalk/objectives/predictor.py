@@ -105,7 +105,7 @@ class Predictor(Objective):
     >>> problem.gradient(1, [0.0, 1.0], sample=0)
     array([0., 0.])
 
-    The same data with every sample counting the same, at two of three named nodes:
+    The same data with equally weighted samples, at two of three named nodes:
 
     >>> cities = ["Bonn", "Kiel", "Ulm"]
     >>> rows, answers, places = problem.features, problem.targets, ["Bonn", "Ulm", "Ulm"]

@@ -14,7 +14,7 @@ Keeper = Literal["token", "node"]
 
 @dataclass(frozen=True)
 class AdaGrad(Rule):
-    """s ← s + (w_v ∇f_v(x))², x ← x − γ w_v ∇f_v(x) / (floor + √s), coordinate by coordinate.
+    """AdaGrad: s ← s + (w_v ∇f_v(x))², x ← x − γ w_v ∇f_v(x) / (floor + √s), coordinate by coordinate.
 
     Parameters
     ----------
