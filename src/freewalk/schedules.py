@@ -58,7 +58,7 @@ class Constant(Schedule):
 
 @dataclass(frozen=True)
 class Inverse(Schedule):
-    """initial / (1 + step / scale)^power: half of `initial` at step = scale when power is 1.
+    """Inverse decay: initial / (1 + step / scale)^power, half of `initial` at step = scale if power is 1.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Inverse(Schedule):
 
 @dataclass(frozen=True)
 class Exponential(Schedule):
-    """initial · 2^(−step / half_life).
+    """Exponential decay: initial · 2^(−step / half_life).
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Metropolis(Design):
-    """Propose a neighbour and accept it so that the walk samples the target distribution s.
+    """Metropolis–Hastings: propose a neighbour and accept it so that the walk samples the target distribution s.
 
     P(v, u) = Q(v, u) · min(1, s_u Q(u, v) / (s_v Q(v, u))); with the uniform proposal Q(v, u) = 1 / deg(v), the
     acceptance probability is min(1, (s_u / deg u) / (s_v / deg v)).
