@@ -72,7 +72,7 @@ def test_whatever_is_wrong_is_named_with_what_to_do(tmp_path: Path) -> None:
         for remedy in remedies:
             assert remedy in found
 
-    only("is that of 'node-0001', expected 'node-0002'", "issue a new one", name="node-0002")
+    only("belongs to 'node-0001', expected 'node-0002'", "issue a new one", name="node-0002")
     now = datetime.now(UTC)
     only("expired at", f"the clock of this machine says {now + timedelta(days=400):%Y-%m-%d}", now=now + timedelta(400))
     early = problems(*files, "node-0001", now - timedelta(days=1))
@@ -84,12 +84,12 @@ def test_whatever_is_wrong_is_named_with_what_to_do(tmp_path: Path) -> None:
     only("does not belong to", "copy both")
     files = written(tmp_path)
     certificates.write_open(files[2], Authority.new("freewalk test").certificate)  # of the same name
-    only("with another key than", "the same network")
+    only("with a key other than", "the same network")
     files[0].write_text("nothing")
     only("is not a certificate")
     files = written(tmp_path)
     files[1].write_text("nothing")
-    only("is not a private key")
+    only("is not an unencrypted private key")
     files[1].unlink()
     only("cannot be read", "network init")
 

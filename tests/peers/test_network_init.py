@@ -187,7 +187,7 @@ WALKMAN = '[[walk]]\ndesign = { kind = "SimpleWalk" }\nrule = { kind = "Walkman"
     [
         (
             (PROBLEM, RUN, f'[[walk]]\ndesign = {{ kind = "Centralized" }}\n{SGD}'),
-            "take a design that moves along edges",
+            "use a design that moves along edges",
         ),
         (
             (PROBLEM, RUN, f"[[walk]]\n[[walk.phase]]\nuntil = 9\n{MHLJ}{SGD}[[walk.phase]]\n{MHLJ}{SGD}"),
@@ -199,16 +199,16 @@ WALKMAN = '[[walk]]\ndesign = { kind = "SimpleWalk" }\nrule = { kind = "Walkman"
             (PROBLEM, RUN, f'[[walk]]\n{MHLJ}rule = {{ kind = "GradientTracking", step = 0.1 }}\n'),
             "the tokens of GradientTracking share what is stored",
         ),
-        ((PROBLEM, RUN + "goal = { loss = 0.1 }\n", WALK), "[run]: goal = {'loss': 0.1}, and no node can measure"),
+        ((PROBLEM, RUN + "goal = { loss = 0.1 }\n", WALK), "[run]: goal = {'loss': 0.1}, but no node can measure"),
         (
             (PROBLEM, RUN, WALK + WALK.replace("jumps", "b")),
             "has 2 walks, expected one; choose with --label: 'jumps', 'b'",
         ),
-        (('[problem]\nkind = "my_wrong:Centres"\nrandom = true\n', RUN, WALK), "draws random numbers of its own"),
+        (('[problem]\nkind = "my_wrong:Centres"\nrandom = true\n', RUN, WALK), "draws its own random numbers"),
         (('[problem]\nkind = "my_wrong:Centres"\nbuffers = 2\n', RUN, WALK), "has 2 numbers that are not trained"),
         (
             ('[problem]\nkind = "my_wrong:Centres"\nfirst = 1.0\n', RUN, WALKMAN),
-            "begins with the first model of the token",
+            "starts from the initial model of the token",
         ),
     ],
 )
@@ -300,7 +300,7 @@ def test_ports_are_free_and_in_order() -> None:
             ports = [one.port for one in free_addresses("127.0.0.1", 3, port)]
             assert ports == sorted(set(ports))
             assert min(ports) > port
-    with pytest.raises(PeerError, match="begin at a lower one"):
+    with pytest.raises(PeerError, match="start at a lower one"):
         free_addresses("127.0.0.1", 10, 65530)
 
 
@@ -341,8 +341,8 @@ def test_a_check_names_all_that_is_wrong(here: Path, monkeypatch: pytest.MonkeyP
     assert set(wrong) == {"packages", "certificate", "port", "data", "state", "neighbours"}
     assert sum(line.startswith("wrong  packages") for line in lines) == 2
     assert "chmod 600" in wrong["certificate"]
-    assert "end what listens there" in wrong["port"]
-    assert "is not a file .npz" in wrong["data"]
+    assert "stop the process that listens there" in wrong["port"]
+    assert "is no .npz file" in wrong["data"]
     assert "not a folder" in wrong["state"]
     assert wrong["neighbours"] == "node-0001 does not answer; start it"
 

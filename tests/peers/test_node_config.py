@@ -85,7 +85,7 @@ def test_rows_are_words_that_every_reader_of_toml_can_read(tmp_path: Path) -> No
     (move,) = tomllib.loads((tmp_path / "a.toml").read_text())["walk"]["move"]
     assert move["rows"][0]["ends"][-1] == "0xffffffffffffffff"
     text = (tmp_path / "a.toml").read_text()
-    assert "`freewalk network init` computed it; by hand, the operator states it" in text
+    assert "`freewalk network init` computes it; if you write a configuration by hand," in text
 
 
 @pytest.mark.parametrize("rule", [*LISTED_RULES, *MEMORY_RULES])
@@ -188,12 +188,12 @@ CERTIFIED = {"certificate": "a.pem", "key": "b.pem", "authority": "c.pem"}
         ("node.nmae", "a", "[node] has no key 'nmae'; did you mean 'name'?"),
         ("node.name", None, "[node] needs the key 'name': a name of"),
         ("node.name", "Ulm", "[node]: name = 'Ulm', expected a name of"),
-        ("node.name", "operator", "the name 'operator' stands for two"),
+        ("node.name", "operator", "the name 'operator' occurs twice"),
         ("node.listen", "127.0.0.1", "[node]: listen = '127.0.0.1', expected an address such as"),
         ("node.listen", "::1:80", "listen = '::1:80', expected an address such as"),
         ("node.listen", "a:70000", "listen = 'a:70000', expected an address such as"),
         ("node.data", 3, "[node]: data = 3, expected a table such as"),
-        ("node.data", {}, "[node]: data has the keys of nothing, expected one of { file"),
+        ("node.data", {}, "[node]: data has the keys (none), expected one of { file"),
         ("node.data", {"file": "a.npz"}, "[node]: data needs the key 'kind'"),
         ("node.data", {"file": "a.npz", "kind": "Hinge"}, "[node.data]: kind = 'Hinge', expected"),
         ("node.data", {"file": "a.npz", "object": "a:b"}, "expected one of { file"),
@@ -201,17 +201,17 @@ CERTIFIED = {"certificate": "a.pem", "key": "b.pem", "authority": "c.pem"}
         ("node.data", {"relay": True, "dim": 4}, "dim = 4, expected 3"),
         ("node.data", {"object": "os.system"}, 'expected a function as "module:name"'),
         ("neighbour.0.number", 1, "expected other nodes below n = 10"),
-        ("neighbour.1.number", 0, "expected ascending ones, each once"),
+        ("neighbour.1.number", 0, "expected distinct, ascending ones"),
         ("neighbour.1.number", 10, "expected other nodes below n = 10"),
         ("neighbour.1.adress", "a:1", "[neighbour 2] has no key 'adress'; did you mean 'address'?"),
-        ("neighbour.1.name", "node-0", "the name 'node-0' stands for two"),
+        ("neighbour.1.name", "node-0", "the name 'node-0' occurs twice"),
         ("walk.weight", 0, "[walk]: weight = 0, expected a number > 0: 1 / (n · target)"),
         ("walk.weight", float("nan"), "[walk]: weight = nan, expected a number > 0"),
         ("walk.probabilities", [0.5], "[walk]: probabilities = [0.5], expected 1 that add up to 1"),
         ("walk.fade", 1, "[walk]: fade = 1, expected a schedule such as"),
         ("walk.move.0.hops", -1, "[walk.move 1]: hops = -1, expected a whole number >= 0"),
         ("walk.move.0.neighbour_ratios", [1.0], "[walk.move 1]: neighbour_ratios has 1 numbers, expected 2"),
-        ("walk.move.0.ratio", None, "[walk.move 1]: expected neighbour_ratios where there is a ratio"),
+        ("walk.move.0.ratio", None, "[walk.move 1]: expected neighbour_ratios if and only if there is a ratio"),
         ("walk.move.0.rows", [{"nodes": [5], "ends": ["0xff"]}], "[walk.move 1]: rows: expected neighbours"),
         ("walk.move.0.rows", [{"nodes": [0], "ends": ["12"]}], "ends = '12', expected"),
         ("walk.move.0.rows", [{"nodes": [0], "ends": ["0x-1"]}], "ends = '0x-1', expected"),
@@ -220,9 +220,9 @@ CERTIFIED = {"certificate": "a.pem", "key": "b.pem", "authority": "c.pem"}
         ("run.precision", "float16", "[run]: precision = 'float16', expected"),
         ("times", {"lease": 0}, "[times]: lease = 0, expected a number of seconds > 0"),
         ("security", {}, "[security] needs the key 'certificate'"),
-        ("security", {**CERTIFIED, "plain": True}, "there is a certificate as well"),
-        ("neighbour.0.address", "10.0.0.1:80", "[security]: plain = true, and node-0 is '10.0.0.1:80'"),
-        ("node.listen", "0.0.0.0:80", "[security]: plain = true, and listen is '0.0.0.0:80'"),
+        ("security", {**CERTIFIED, "plain": True}, "there is also a certificate"),
+        ("neighbour.0.address", "10.0.0.1:80", "[security]: plain = true, but node-0 is '10.0.0.1:80'"),
+        ("node.listen", "0.0.0.0:80", "[security]: plain = true, but listen is '0.0.0.0:80'"),
     ],
 )
 def test_what_is_wrong_is_named_with_file_and_key(path: str, value: Any, words: str) -> None:
@@ -240,7 +240,7 @@ def test_what_only_shows_when_it_is_made(tmp_path: Path) -> None:
     with pytest.raises(PeerError, match=r"my.toml: \[node\]: data: .*a.npz cannot be read"):
         config.share()
     (tmp_path / "a.npz").write_text("nothing")
-    with pytest.raises(PeerError, match=r"is not a file .npz with the arrays features and targets"):
+    with pytest.raises(PeerError, match=r"is no .npz file with the arrays features and targets"):
         config.share()
     np.savez(tmp_path / "a.npz", features=np.ones((2, 3)))
     with pytest.raises(PeerError, match="it has no array 'targets'"):

@@ -70,14 +70,14 @@ def test_what_differs(network, monkeypatch):
     network.path(0).write_text(text)
     found = asked(network, seed, swapped)
     assert [re.search(r"has (.*?), expected", wrong)[1] for wrong in found[0]] == [
-        "seed in [run] = 3, and this node 4",
-        "steps in [run] = 100, and this node 99",
+        "seed in [run] = 3, but this node 4",
+        "steps in [run] = 100, but this node 99",
     ] * 2
     assert len(found[1]) == 2
-    assert "is not of 'node-0001'" in found[1][0]
+    assert "is not that of 'node-0001'" in found[1][0]
     monkeypatch.setattr(greeting, "__version__", "0.0.1")
     (versions,) = asked(network, sound)
-    assert "and this node 0.0.1, expected the same at all nodes" in versions[0]
+    assert "but this node 0.0.1, expected the same at all nodes" in versions[0]
 
 
 def test_an_edge_that_one_side_knows(network):
@@ -88,7 +88,7 @@ def test_an_edge_that_one_side_knows(network):
     (wrong,) = asked(network, sound)
     assert len(wrong) == 1
     assert "node-0001 at" in wrong[0]
-    assert "does not know 'node-0000' as a neighbour: only this side knows the edge" in wrong[0]
+    assert "does not list 'node-0000' as a neighbour: the edge is configured on this side only" in wrong[0]
     result = CliRunner().invoke(app, ["node", "check", str(network.path(0))])
     assert result.exit_code == 1
     assert "wrong  neighbours: node-0001" in result.stdout

@@ -249,7 +249,7 @@ def test_files_that_are_not_ours(tmp_path):
     with sqlite3.connect(tmp_path / "foreign" / "node.sqlite") as connection:
         connection.execute("CREATE TABLE things (name TEXT)")
     connection.close()
-    with pytest.raises(PeerError, match="something else"):
+    with pytest.raises(PeerError, match="belongs to another program"):
         Store(tmp_path / "foreign")
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(PeerError, match="cannot be written"):

@@ -1,1 +1,1 @@
-"""The walk between real processes: each node its own, with its own data and its own disk."""
+"""The walk between real processes: one per node, each with its own data and its own disk."""

@@ -1,4 +1,4 @@
-"""What cannot run between peers is refused by name, before anything is written."""
+"""Reject what cannot run between peers, with a reason, before anything is written."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Task(NamedTuple):
     Attributes
     ----------
     label
-        What the spec calls it.
+        Its label in the spec.
     objective, kernel, rule
-        What is learned, how tokens move, and how nodes update them, with all filled in that follows from the others.
+        What is learned, how tokens move, and how nodes update them, with all derived values filled in.
     starts, models
-        The first node and the first model of each token: token t of replica w is row w · tokens + t.
+        The initial node and model of each token: token t of replica w is row w · tokens + t.
     seed, steps, every, precision
         As for `learn`.
     """
@@ -46,16 +46,16 @@ class Task(NamedTuple):
 
 
 def task_of(plan: Plan, source: str, label: str | None = None) -> Task:
-    """One walk of a plan, which peers can run.
+    """One walk of a plan, checked to be one that peers can run.
 
     Parameters
     ----------
     plan
-        What a spec describes.
+        The plan of a spec.
     source
-        How errors call the spec.
+        The name of the spec in error messages.
     label
-        Which walk; may be left out where there is one.
+        The label of the walk; not needed if there is only one.
 
     Raises
     ------
@@ -70,8 +70,8 @@ def task_of(plan: Plan, source: str, label: str | None = None) -> Task:
     _check_objective(plan.problem, where)
     if plan.options["goal"] is not None:
         raise PeerError(
-            f"{source}: [run]: goal = {plan.options['goal']}, and no node can measure the mean over all of them; leave "
-            "it out, and say how many steps"
+            f"{source}: [run]: goal = {plan.options['goal']}, but no node can measure the mean over all walks; leave "
+            "it out, and set the number of steps"
         )
     kernel, rule = phases[0].kernel, phases[0].rule
     assert rule is not None  # entering.phases demands one
@@ -97,23 +97,23 @@ def _chosen(plan: Plan, source: str, label: str | None) -> str:
 def _check_phases(plan: Plan, label: str, phases: tuple[Phase, ...], where: str) -> None:
     if len(phases) > 1:
         raise PeerError(
-            f"{where} has {len(phases)} phases, expected one design and one rule: peers do not change them under way; "
-            'choose one phase, or design = { kind = "Decaying", ... } for jumps that die out'
+            f"{where} has {len(phases)} phases, expected one design and one rule: peers do not change them in a run; "
+            'choose one phase, or design = { kind = "Decaying", ... } for decaying jumps'
         )
     if phases[0].exchange is not None:
         raise PeerError(
-            f"{where} has the exchange {type(phases[0].exchange).__name__}, and tokens of peers never wait for each "
+            f"{where} has the exchange {type(phases[0].exchange).__name__}, but tokens of peers never wait for each "
             "other, so they cannot mix; leave it out"
         )
     if isinstance(plan.tokens[label], str):
         raise PeerError(
-            f'{where} has tokens = "nodes", expected a number: parked tokens learn together by exchanges alone, which '
-            "peers do not make; write tokens = 1, or more"
+            f'{where} has tokens = "nodes", expected a number: parked tokens learn together only by exchanges, which '
+            "peers do not support; write tokens = 1, or more"
         )
     if not phases[0].kernel.is_local:
         raise PeerError(
-            f"{where}: {phases[0].kernel.label} draws nodes from a law over all of them, and no node can act on that; "
-            "take a design that moves along edges, such as Metropolis or MHLJ"
+            f"{where}: {phases[0].kernel.label} draws nodes from a distribution over all nodes, which no node can do; "
+            "use a design that moves along edges, such as Metropolis or MHLJ"
         )
 
 
@@ -123,13 +123,13 @@ def _check_rule(rule: Rule | None, where: str) -> None:
     who = type(rule).__name__
     if rule.runs_on is not None:
         raise PeerError(
-            f"{where}: {who} runs on runtime = {rule.runs_on!r} only, expected a rule with an update of its own; take "
+            f"{where}: {who} runs on runtime = {rule.runs_on!r} only, expected a rule with its own update; use "
             "SGD, Momentum or another of `freewalk list rule`"
         )
     if rule.stores and rule.shared:
         raise PeerError(
-            f"{where}: the tokens of {who} share what is stored at a node ({', '.join(rule.stores)}), and a re-issued "
-            "token could not undo what others have built on; take a rule whose tokens keep their own, such as SAG"
+            f"{where}: the tokens of {who} share what is stored at a node ({', '.join(rule.stores)}), but a re-issued "
+            "token could not undo what others have built on; use a rule whose tokens keep their own, such as SAG"
         )
 
 
@@ -137,27 +137,27 @@ def _check_objective(objective: Objective, where: str) -> None:
     who = type(objective).__name__
     if objective.random:
         raise PeerError(
-            f"{where}: {who} draws random numbers of its own, as dropout does, and a restarted node could not repeat "
-            "an update; take a model without"
+            f"{where}: {who} draws its own random numbers, as dropout does, so a restarted node could not repeat "
+            "an update; use a model without randomness"
         )
     if objective.trained < objective.dim:
         raise PeerError(
             f"{where}: {who} has {objective.dim - objective.trained:,} numbers that are not trained, the buffers of "
-            "its module, expected none: peers do not update them; take a model without, such as GroupNorm for BatchNorm"
+            "its module, expected none: peers do not update them; for example, replace BatchNorm by GroupNorm"
         )
 
 
 def _check_stores(rule: Rule, models: NDArray[np.floating], where: str) -> None:
-    """A node that a token reaches late does not know with which model it began."""
+    """A node that a token reaches late does not know the initial model of the token."""
     if not rule.stores:
         return
     first, zero = begun(rule, models), begun(rule, np.zeros_like(models))
     for name in rule.stores:
         if not np.array_equal(first[name], zero[name]):
             raise PeerError(
-                f"{where}: {name!r}, which {type(rule).__name__} stores at the nodes, begins with the first model of "
-                "the token, and that is not 0 here, so nodes do not know it; take a rule that stores nothing, or an "
-                "objective that begins at 0"
+                f"{where}: {name!r}, which {type(rule).__name__} stores at the nodes, starts from the initial model "
+                "of the token, which is not 0 here, so nodes do not know it; use a rule that stores nothing, or an "
+                "objective that starts at 0"
             )
 
 

@@ -1,4 +1,4 @@
-"""A private certificate authority, made on the spot, and the certificates that it signs."""
+"""A private certificate authority, and the certificates that it signs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CERTIFICATE, KEY, AUTHORITY, AUTHORITY_KEY = "certificate.pem", "key.pem", "authority.pem", "authority-key.pem"
 YEARS, YEARS_OF_AUTHORITY = 1.0, 10.0
 LOOPBACK = ("127.0.0.1", "::1")
-_BEFORE = timedelta(minutes=5)  # clocks differ a little
+_BEFORE = timedelta(minutes=5)  # tolerance for clocks that differ a little
 _LONGEST = 64  # letters of a common name
 
 check = Checks(PeerError)
@@ -36,16 +36,16 @@ class Issued(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a certificate says.
+    """The contents of a certificate.
 
     Attributes
     ----------
     name, issuer
-        The common names of its owner and of whoever signed it.
+        The common names of its owner and of its signer.
     names, addresses
         Its other names: DNS names and IP addresses.
     begins, ends
-        Between which it is valid.
+        Its period of validity.
     usages
         "server", "client", both, or for an authority neither.
     """
@@ -61,7 +61,7 @@ class Description(NamedTuple):
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority: whoever has its key admits nodes to a network.
+    """A certificate authority: the owner of its key admits nodes to a network.
 
     Parameters
     ----------
@@ -80,17 +80,17 @@ class Authority:
     key: bytes
 
     def __repr__(self) -> str:
-        """Without the key, so that no log has it."""
+        """Without the key, so that it never appears in a log."""
         return f"Authority({self._name!r})"
 
     @staticmethod
     def new(name: str, years: float = YEARS_OF_AUTHORITY) -> Authority:
-        """A new authority with a key of its own.
+        """A new authority with its own key.
 
         Raises
         ------
         PeerError
-            If the name is no text of up to 64 letters, or the years are not a number > 0.
+            If the name is not a text of up to 64 letters, or the years are not a number > 0.
         MissingExtra
             Without the package cryptography.
         """
@@ -111,7 +111,7 @@ class Authority:
         return Authority(_read(folder / AUTHORITY), _read(folder / AUTHORITY_KEY))
 
     def write(self, folder: Path) -> None:
-        """Write certificate and key to the folder of the operator, where the key belongs and nowhere else."""
+        """Write certificate and key to the folder of the operator, the only place for the key."""
         write_open(folder / AUTHORITY, self.certificate)
         write_secret(folder / AUTHORITY_KEY, self.key)
 
@@ -125,7 +125,7 @@ class Authority:
         hosts
             The addresses and host names under which it can be reached.
         years
-            For how long it is valid; never longer than the authority itself.
+            How long it is valid; never longer than the authority itself.
         """
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -183,16 +183,16 @@ def describe(pem: bytes) -> Description:
 
 
 def problems(certificate: Path, key: Path, authority: Path, name: str, now: datetime | None = None) -> list[str]:
-    """What is wrong with the certificate of a node, each with what to do; an empty list if nothing is.
+    """The problems of a node's certificate, each with a remedy; empty if there are none.
 
     Parameters
     ----------
     certificate, key, authority
-        The files: of the node, and of the authority that all nodes trust.
+        The files of the node, and that of the authority that all nodes trust.
     name
-        What the node is called.
+        The name of the node.
     now
-        The time; that of this machine's clock if not given.
+        The time. Default: this machine's clock.
     """
     _demand()
     now = datetime.now(UTC) if now is None else now
@@ -207,7 +207,7 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
     again = "issue a new one with the authority of this network"
     if described.name != name or name not in described.names:
         found.append(
-            f"{certificate}: is that of {show(described.name)}, expected {name!r}, the name of the node; {again}"
+            f"{certificate}: belongs to {show(described.name)}, expected {name!r}, the name of the node; {again}"
         )
     if missing := [usage for usage in ("server", "client") if usage not in described.usages]:
         found.append(f"{certificate}: is not meant for a {' and a '.join(missing)}, expected one for both; {again}")
@@ -215,7 +215,7 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
         certified.verify_directly_issued_by(trusted)
     except Exception:  # a ValueError, a TypeError or an InvalidSignature: it is not from there
         found.append(
-            f"{certificate}: was signed by {show(described.issuer)} with another key than that in {authority}, "
+            f"{certificate}: was signed by {show(described.issuer)} with a key other than that in {authority}, "
             "expected the authority of this network; copy both from the same network"
         )
     if _public(private.public_key()) != _public(certified.public_key()):
@@ -226,7 +226,7 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
 
 
 def write_secret(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read; it was never any other."""
+    """Write a file that only its owner can read, at any time."""
     _write(path, data, 0o600)
 
 
@@ -249,10 +249,10 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 def _out_of_time(file: Path, described: Description, now: datetime) -> list[str]:
     clock = f"the clock of this machine says {now:%Y-%m-%d %H:%M} UTC"
     if now < described.begins:
-        return [f"{file}: is valid from {described.begins:%Y-%m-%d %H:%M} UTC on, and {clock}; set the clock right"]
+        return [f"{file}: is valid from {described.begins:%Y-%m-%d %H:%M} UTC, but {clock}; set the clock right"]
     if now > described.ends:
         return [
-            f"{file}: expired at {described.ends:%Y-%m-%d %H:%M} UTC, and {clock}; if the clock is right, issue a new "
+            f"{file}: expired at {described.ends:%Y-%m-%d %H:%M} UTC, but {clock}; if the clock is right, issue a new "
             "one with the authority of this network"
         ]
     return []
@@ -346,8 +346,8 @@ def _key(pem: bytes, what: str) -> Any:
 
     try:
         return load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):  # never with what it holds
-        raise PeerError(f"{what}: is not a private key without a password, expected one as PEM") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # never quote its contents
+        raise PeerError(f"{what}: is not an unencrypted private key, expected one as PEM") from None
 
 
 def _public(key: Any) -> bytes:

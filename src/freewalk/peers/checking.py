@@ -1,4 +1,4 @@
-"""What may be wrong with a node before it starts, and what to do about it."""
+"""Checks of a node before it starts, with remedies."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from freewalk.peers.config import NodeConfig
 from freewalk.peers.database import in_use
 from freewalk.peers.naming import listening
 
-#: The packages that a node needs, and their first versions that will do.
+#: The packages that a node needs, and their minimum versions.
 PACKAGES = {"grpcio": (1, 80), "protobuf": (6, 31), "safetensors": (0, 4), "cryptography": (44,)}
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes
     ----------
     name
-        What was looked at.
+        What was checked.
     words
-        What was found, where nothing is wrong.
+        The result, if nothing is wrong.
     problems
-        What is wrong, and what to do.
+        The problems, with remedies.
     done
-        Whether it could be looked at.
+        Whether the check could be done.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Finding(NamedTuple):
 
 
 def findings(config: NodeConfig) -> list[Finding]:
-    """Look at everything that a node needs: nothing is changed, and nothing is sent but to its neighbours."""
+    """Check everything that a node needs; nothing is changed, and messages go only to its neighbours."""
     looks: dict[str, Callable[[NodeConfig], tuple[str, list[str]]]] = {
         "packages": _packages,
         "certificate": _certificate,
@@ -63,12 +63,12 @@ def findings(config: NodeConfig) -> list[Finding]:
 
 
 def reach(config: NodeConfig) -> list[str]:
-    """Ask all neighbours whether they can be reached, admit this node, and know the edge and the same run.
+    """Ask all neighbours whether they are reachable, admit this node, and agree on the edge and the run.
 
     Returns
     -------
     list[str]
-        What is wrong, each with what to do.
+        The problems, each with a remedy.
 
     """
     from freewalk.peers.greeting import greet
@@ -90,7 +90,7 @@ def _packages(config: NodeConfig) -> tuple[str, list[str]]:
             wrong.append(f'{name} is {there}, expected {needed} or newer; pip install --upgrade "freewalk[peers]"')
     if config.run.version not in (None, __version__):
         wrong.append(
-            f"freewalk is {__version__}, and the network was made for {config.run.version}, expected the same at all "
+            f"freewalk is {__version__}, but the network was made for {config.run.version}, expected the same at all "
             f"nodes; pip install freewalk=={config.run.version}"
         )
     return ", ".join(found), wrong
@@ -98,7 +98,7 @@ def _packages(config: NodeConfig) -> tuple[str, list[str]]:
 
 def _certificate(config: NodeConfig) -> tuple[str, list[str]]:
     if config.credentials is None:
-        return "none: connections are plain, on this machine alone", []
+        return "none: connections are plain, on this machine only", []
     wrong = certificates.problems(*config.credentials, config.node.name)
     if wrong:
         return "", wrong
@@ -112,10 +112,10 @@ def _port(config: NodeConfig) -> tuple[str, list[str]]:
         listening(address.host, address.port).close()
     except OSError as error:
         if in_use(config.state):
-            return f"{address}, at which this node is running", []
+            return f"{address}, where this node is running", []
         return "", [
-            f"cannot listen at {address} ({error.strerror or error}); end what listens there, or give [node] another "
-            "address and tell its neighbours"
+            f"cannot listen at {address} ({error.strerror or error}); stop the process that listens there, or give "
+            "[node] another address and tell its neighbours"
         ]
     return f"{address} is free", []
 
@@ -127,7 +127,7 @@ def _data(config: NodeConfig) -> tuple[str, list[str]]:
     if file is not None and os.name != "nt" and (config.folder / file).stat().st_mode & 0o077:
         wrong.append(f"{config.folder / file}: others than its owner may read it; chmod 600 {config.folder / file}")
     if share.samples == 0:
-        return f"none: this node is a relay, of models of {config.run.dim:,} numbers", wrong
+        return f"none: this node is a relay for models of {config.run.dim:,} numbers", wrong
     count = share.samples
     words = f"{count:,} sample{'s' * (count != 1)}, models of {config.run.dim:,} numbers"
     return f"{type(share.objective).__name__}: {words}", wrong
@@ -150,7 +150,7 @@ def _state(config: NodeConfig) -> tuple[str, list[str]]:
             os.fsync(file.fileno())
     except OSError as error:
         return "", [f"{place}: cannot be written ({error.strerror or error}); give [node] another folder `state`"]
-    return f"{place} {'is there' if place.exists() else 'can be made'}", []
+    return f"{place} {'exists' if place.exists() else 'can be created'}", []
 
 
 def _neighbours(config: NodeConfig) -> tuple[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Points, tokens and custody as protocol buffers, and back: what is not exactly right is refused."""
+"""Points, tokens and custody to and from protocol buffers; anything invalid is rejected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def announced(digest: str, size: int) -> Payload:
 
 
 def from_payload(message: Any, find: Finder) -> Payload:
-    """The payload of a message; `find` gives those that are elsewhere."""
+    """The payload of a message; `find` returns payloads that are elsewhere."""
     place = message.WhichOneof("place")
     if place == "data":
         require(len(message.data) <= SMALL, "a large payload is within a message")
@@ -77,7 +77,7 @@ def from_generation(message: Any) -> Generation:
 
 
 def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
-    """A token as a message; `payload` says how its payload is written."""
+    """A token as a message; `payload` encodes its payload."""
     message = pb.Token(
         point=to_point(token.point),
         payload=payload(token.payload),
@@ -99,7 +99,7 @@ def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
 
 
 def from_token(message: Any, find: Finder) -> Token:
-    """The token of a message; `find` gives a payload that is elsewhere."""
+    """The token of a message; `find` returns a payload that is elsewhere."""
     require(message.HasField("point") and message.HasField("payload") and message.HasField("origin"), _MISSING)
     require(max(message.messages, message.probes) <= LARGEST, _RANGE)
     point, origin = from_point(message.point), from_generation(message.origin)
@@ -121,7 +121,7 @@ def from_token(message: Any, find: Finder) -> Token:
 
 
 def to_custody(custody: Custody) -> Any:
-    """What is known of a walk as a message, without its versions and payloads."""
+    """The custody of a walk as a message, without its versions and payloads."""
     message = pb.Custody(floor=to_generation(custody.floor), owed=[to_loan(loan) for loan in custody.owed])
     if custody.seen is not None:
         message.seen.CopyFrom(to_point(custody.seen))
@@ -137,7 +137,7 @@ def to_custody(custody: Custody) -> Any:
 
 
 def from_custody(message: Any, versions: tuple[Version, ...], find: Finder) -> Custody:
-    """What is known of a walk."""
+    """The custody of a walk."""
     require(message.HasField("floor"), _MISSING)
     return Custody(
         from_generation(message.floor),
@@ -163,7 +163,7 @@ def from_loan(message: Any) -> Loan:
 
 
 def to_version(version: Version) -> Any:
-    """What is kept by a rule as a message, without its payload."""
+    """A version of what a rule keeps as a message, without its payload."""
     payload = None if version.payload is None else reference(version.payload)
     return pb.Version(
         arrived=to_point(version.arrived), point=to_point(version.point), visits=version.visits, payload=payload
@@ -171,16 +171,16 @@ def to_version(version: Version) -> Any:
 
 
 def from_version(message: Any, find: Finder) -> Version:
-    """What is kept by a rule."""
+    """A version of what a rule keeps."""
     require(message.HasField("arrived") and message.HasField("point") and message.visits <= LARGEST, _MISSING)
     payload = from_payload(message.payload, find) if message.HasField("payload") else None
     return Version(from_point(message.arrived), from_point(message.point), payload, message.visits)
 
 
 def require(truth: bool, wrong: str) -> None:
-    """Refuse what is wrong."""
+    """Reject an invalid message."""
     if not truth:
-        raise PeerError(f"a message is not valid: {wrong}; is the sender of another version?")
+        raise PeerError(f"a message is not valid: {wrong}; does the sender run another version?")
 
 
 _RANGE = "a number is out of range"

@@ -1,4 +1,4 @@
-"""Launch the walks of a network, see them through, and bring home what was learned."""
+"""Launch the walks of a network, wait for them, and collect the results."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from freewalk.peers.tokens import Key, Point
 from freewalk.phases import Phase
 from freewalk.runtimes import Job
 
-_GLANCE = 0.2  # seconds between two looks at a run
+_GLANCE = 0.2  # seconds between polls of a run
 
 
 class Whereabouts(NamedTuple):
-    """Where a token is, as far as nodes have told.
+    """The position of a token, as reported by the nodes.
 
     Attributes
     ----------
     key
-        Which one.
+        The token.
     node
-        Who holds it; None if nobody who answers does.
+        The node that holds it; None if no answering node does.
     point
-        How far it is.
+        Its progress.
     stage
         What its holder is doing with it.
     messages, probes
-        What it has sent.
+        The messages and probes it has sent.
     finished, diverged
-        Whether it is over, and how.
+        Whether it has finished, and whether it diverged.
     failure
-        Why it cannot go on, or "".
+        Why it cannot continue, or "".
     digest, size
-        Of its model.
+        Digest and size of its model.
     """
 
     key: Key
@@ -62,7 +62,7 @@ class Whereabouts(NamedTuple):
 
 
 def operator_of(network: Network) -> Operator:
-    """Whoever may call on all nodes of a network."""
+    """The operator, who may call all nodes of a network."""
     certificate, key, authority = [path.read_bytes() for path in network.credentials or ()] or (None, None, None)
     identity = Identity(network.table.operator, certificate, key, authority)
     return Operator(identity, [Neighbour(one.number, one.name, one.address) for one in network.nodes])
@@ -74,7 +74,7 @@ def keys(network: Network, run: str) -> list[Key]:
 
 
 async def launch(network: Network, run: str) -> None:
-    """Launch all tokens of a run; those that are under way already stay as they are.
+    """Launch all tokens of a run; those already launched are left alone.
 
     Raises
     ------
@@ -88,7 +88,7 @@ async def launch(network: Network, run: str) -> None:
 
 
 def whereabouts(run: str, statuses: dict[int, Any]) -> list[Whereabouts]:
-    """Where the tokens of a run are: of each, the newest that anybody holds."""
+    """The positions of the tokens of a run: of each, the newest that any node holds."""
     found: dict[Key, Whereabouts] = {}
     for node, status in statuses.items():
         for walk in () if status is None else status.walks:
@@ -122,7 +122,7 @@ async def finished(
     Raises
     ------
     PeerError
-        If that takes longer than `patience` seconds, or one cannot go on.
+        If that takes longer than `patience` seconds, or a token cannot continue.
     """
     until = None if patience is None else time.monotonic() + patience
     async with operator_of(network) as operator:
@@ -133,31 +133,31 @@ async def finished(
                 look(here)
             failed = [one for one in here if one.failure]
             if failed:
-                raise PeerError(f"walk {failed[0].key.walk} cannot go on at node {failed[0].node}: {failed[0].failure}")
+                raise PeerError(f"walk {failed[0].key.walk} is stuck at node {failed[0].node}: {failed[0].failure}")
             if len(here) == network.table.run.tokens and all(one.finished for one in here):
                 return
             if until is not None and time.monotonic() > until:
                 waiting = [one.key.walk for one in here if not one.finished]
-                raise PeerError(f"run {run!r} has not finished after {patience:g} s: walks {waiting} are under way")
+                raise PeerError(f"run {run!r} has not finished after {patience:g} s: walks {waiting} are still running")
             await asyncio.sleep(_GLANCE)
 
 
 async def collect(network: Network, run: str, release: bool = True) -> Collected:
-    """Bring home a run that has finished: its models, and the record that all journals make up together.
+    """Collect a finished run: its models, and the record assembled from all journals.
 
     Parameters
     ----------
     network
         The network.
     run
-        Which run.
+        The name of the run.
     release
-        Whether the nodes may let go of the finished tokens afterwards.
+        Whether the nodes may release the finished tokens afterwards.
 
     Raises
     ------
     PeerError
-        If a node does not answer, a walk has not finished, or the journals do not fit together.
+        If a node does not answer, a walk has not finished, or the journals are inconsistent.
     """
     task, table = network.task, network.table
     job = Job(task.objective, (Phase(None, task.kernel, task.rule),), task.seed, task.precision, _tokens(network))

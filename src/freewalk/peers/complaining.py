@@ -1,4 +1,4 @@
-"""Warnings about others, few enough that nobody can fill a disk with them."""
+"""Rate-limited warnings about other nodes, so that nobody can fill a disk with them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Callable
 
-_EVERY = 10.0  # seconds between two lines about the same culprit
-_CULPRITS = 64  # lines in that time, about whomever
+_EVERY = 10.0  # seconds between lines about the same culprit
+_CULPRITS = 64  # lines in that time, about all culprits
 
 
 class Complaints:
-    """Writes a line about each culprit now and then, and with the next one how many were left out.
+    """Writes at most one line per culprit and interval, then the number of lines left out.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Complaints:
         self._others = 0
 
     def about(self, culprit: str, words: str, *details: object, level: int = logging.WARNING) -> None:
-        """Write a line, unless there has been one about the same culprit a moment ago."""
+        """Write a line, unless there was a recent one about the same culprit."""
         if self.clock() - self._since >= _EVERY:
             self._begin()
         if culprit in self._times:
@@ -50,7 +50,7 @@ class Complaints:
             self._others += 1
 
     def _begin(self) -> None:
-        """Say what was left out, and begin to count again."""
+        """Write how many lines were left out, and restart the count."""
         times, others = self._times, self._others
         self._since, self._times, self._others = self.clock(), {}, 0
         for culprit, more in times.items():

@@ -1,4 +1,4 @@
-"""What one node is told: its name and address, its data, its neighbours, its share of the walk."""
+"""The configuration of one node: its name and address, its data, its neighbours, its share of the walk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from freewalk.peers.writing import write_config
 from freewalk.rules import Rule
 from freewalk.schedules import Schedule
 
-_TOLERANCE = 1e-9  # of a sum of probabilities
+_TOLERANCE = 1e-9  # for a sum of probabilities
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class NodeConfig:
     Parameters
     ----------
     table
-        What it says.
+        Its contents.
     folder
-        To which paths in it are relative.
+        The folder to which its paths are relative.
     source
-        How errors call it.
+        Its name in error messages.
     tell
-        Told before code of the user's is executed.
+        Called before user code is executed.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class NodeConfig:
 
     @staticmethod
     def of(values: dict[str, Any], folder: Path = Path(), source: str = "config") -> NodeConfig:
-        """Values as TOML has them, checked."""
+        """A configuration from TOML values, checked."""
         return NodeConfig(checked(values, ConfigTable, source), folder, source)
 
     @staticmethod
@@ -80,20 +80,20 @@ class NodeConfig:
         Raises
         ------
         PeerError
-            If it cannot be read, or does not say what it should.
+            If it cannot be read, or is not valid.
         """
         table = load(path, ConfigTable)
         return NodeConfig(table, Path(path).resolve().parent, str(path), tell)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write it as a TOML file that explains itself, complete or not at all."""
+        """Write it as a commented TOML file, atomically."""
         write_config(self.table, Path(path))
 
-    # What it says.
+    # Its contents.
 
     @property
     def node(self) -> NodeTable:
-        """Who the node is."""
+        """The node itself."""
         return self.table.node
 
     @property
@@ -108,22 +108,22 @@ class NodeConfig:
 
     @property
     def times(self) -> TimesTable:
-        """How long it waits."""
+        """Its time limits."""
         return self.table.times
 
     @property
     def security(self) -> SecurityTable:
-        """Whom it trusts."""
+        """Its credentials, and whom it trusts."""
         return self.table.security
 
     @property
     def listen(self) -> Address:
-        """Where it listens."""
+        """The address at which it listens."""
         return Address.of(self.node.listen)
 
     @property
     def state(self) -> Path:
-        """The folder of its own in which it keeps what it must not forget."""
+        """The folder of its durable state."""
         return self.folder / self.node.state
 
     @property
@@ -134,7 +134,7 @@ class NodeConfig:
             return None
         return self.folder / one.certificate, self.folder / one.key, self.folder / one.authority
 
-    # What is made of it.
+    # Objects built from it.
 
     def kernel(self) -> LocalKernel:
         """The node's share of the kernel, the same as `kernel.local(node)` to the last bit."""
@@ -150,7 +150,7 @@ class NodeConfig:
 
     @cached_property
     def rule(self) -> Rule:
-        """How the node updates a model; a rule of the user's is imported, which executes its code."""
+        """The node's update rule; a user's rule is imported, which executes its code."""
         made: Rule = catalogue.build("rule", self.run.rule, f"{self.source}: [run]: rule", self._importer)
         return made
 
@@ -163,18 +163,18 @@ class NodeConfig:
         return made
 
     def share(self) -> Share:
-        """What the node learns from: read from its file, or made by code of the user's, which is imported.
+        """The data of the node: read from its file, or created by user code, which is imported.
 
         Raises
         ------
         PeerError
-            If it cannot be read or made, or does not fit.
+            If it cannot be read or created, or does not fit.
         """
         where = f"{self.source}: [node]: data"
         return shares.make(self.node.data, self.node.number, self.run.dim, where, self.folder, self.tell)
 
     def settings(self) -> Settings:
-        """What the protocol is told."""
+        """The settings of the protocol."""
         run, stores = self.run, bool(self.rule.stores) or self.rule.counts_visits
         times = self.times.model_dump()
         return Settings(run.seed, run.steps, run.every, self.table.walk.n, stores, **times)
@@ -200,10 +200,10 @@ def _move(table: MoveTable) -> LocalMove:
 
 
 def _check_neighbours(config: NodeConfig) -> None:
-    """They are others, in ascending order, with names and addresses of their own."""
+    """Check that neighbours are other nodes, in ascending order, with distinct names and addresses."""
     numbers = [one.number for one in config.neighbours]
     if numbers != sorted(set(numbers)):
-        raise PeerError(f"{config.source}: [[neighbour]] numbers are {numbers}, expected ascending ones, each once")
+        raise PeerError(f"{config.source}: [[neighbour]] numbers are {numbers}, expected distinct, ascending ones")
     everybody = [config.node.number, *numbers]
     if config.node.number in numbers or max(everybody) >= config.table.walk.n:
         raise PeerError(
@@ -214,13 +214,13 @@ def _check_neighbours(config: NodeConfig) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise PeerError(
-            f"{config.source}: the name {twice!r} stands for two, expected one of its own for each neighbour, the node "
-            "itself and the operator; certificates are known by it"
+            f"{config.source}: the name {twice!r} occurs twice, expected distinct names for all neighbours, the node "
+            "itself and the operator; certificates are identified by name"
         )
 
 
 def _check_walk(config: NodeConfig) -> None:
-    """The moves fit the probabilities and the neighbours."""
+    """Check that the moves fit the probabilities and the neighbours."""
     walk, where = config.table.walk, f"{config.source}: [walk]"
     shares = walk.probabilities
     if len(shares) != len(walk.move) or min(shares) < 0 or abs(sum(shares) - 1) > _TOLERANCE:
@@ -236,10 +236,10 @@ def _check_walk(config: NodeConfig) -> None:
                 "for each [[neighbour]], in their order"
             )
         if (move.neighbour_ratios is not None) != (move.ratio is not None and move.hops == 1):
-            raise PeerError(f"{place}: expected neighbour_ratios where there is a ratio and hops is 1, and only there")
+            raise PeerError(f"{place}: expected neighbour_ratios if and only if there is a ratio and hops is 1")
         if move.rows is None:
             if move.hops > 0 and len(around) < 2:
-                raise PeerError(f"{place}: hops = {move.hops}, and there is no [[neighbour]] to go to; name one")
+                raise PeerError(f"{place}: hops = {move.hops}, but there is no [[neighbour]] to move to; add one")
             continue
         if len(move.rows) not in (1, move.hops):
             raise PeerError(
@@ -249,12 +249,12 @@ def _check_walk(config: NodeConfig) -> None:
             ends = [int(end, 16) for end in row.ends]
             if len(ends) != len(row.nodes) or ends != sorted(ends) or not set(row.nodes) <= around:
                 raise PeerError(
-                    f"{place}: rows: expected neighbours or the node itself as nodes, and as many ends, ascending"
+                    f"{place}: rows: expected neighbours or the node itself as nodes, and as many ascending ends"
                 )
 
 
 def _check_security(config: NodeConfig) -> None:
-    """Certificates, or nothing at all, and then nobody else can connect."""
+    """Check that there are certificates, or plain connections on this machine only."""
     one, where = config.security, f"{config.source}: [security]"
     files = {"certificate": one.certificate, "key": one.key, "authority": one.authority}
     missing = [name for name, file in files.items() if file is None]
@@ -265,11 +265,11 @@ def _check_security(config: NodeConfig) -> None:
             )
         return
     if len(missing) < len(files):
-        raise PeerError(f"{where}: plain = true, and there is a certificate as well; leave one of them out")
+        raise PeerError(f"{where}: plain = true, but there is also a certificate; leave out one of them")
     addresses = {"listen": config.node.listen, **{one.name: one.address for one in config.neighbours}}
     for name, address in addresses.items():
         if not Address.of(address).is_loopback:
             raise PeerError(
-                f"{where}: plain = true, and {name} is {address!r}, expected an address of this machine alone, such as "
+                f"{where}: plain = true, but {name} is {address!r}, expected an address of this machine only, such as "
                 "127.0.0.1; plain connections are for trying things out: name a certificate, a key and an authority"
             )

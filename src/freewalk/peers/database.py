@@ -1,4 +1,4 @@
-"""The SQLite file of a node: opened by one process at a time, and known to be ours."""
+"""The SQLite file of a node: opened by one process at a time, and marked as ours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CREATE INDEX kept ON journal (payload) WHERE payload IS NOT NULL;
 
 
 def connect(path: Path, durable: bool) -> sqlite3.Connection:
-    """Open the file, or make it; no other process can open it until this one closes it or ends.
+    """Open or create the file; no other process can open it until this one closes it or ends.
 
     Raises
     ------
@@ -68,13 +68,13 @@ def in_use(folder: Path) -> bool:
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Say what SQLite or the disk objects to."""
+    """Report errors of SQLite or the disk."""
     try:
         yield
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
             raise PeerError(
-                f"{path}: another process has it open; end that node first, or give another folder"
+                f"{path}: another process has it open; stop that node first, or choose another folder"
             ) from error
         raise PeerError(f"{path}: cannot be used ({error}); is the disk full, or the folder read-only?") from error
     except sqlite3.DatabaseError as error:
@@ -84,7 +84,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Put a file or a folder on the disk."""
+    """Flush a file or a folder to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -93,7 +93,7 @@ def sync(path: Path) -> None:
 
 
 def _begin(connection: sqlite3.Connection, path: Path, durable: bool) -> None:
-    # Held until the process ends; with it the write-ahead log needs no shared memory, nor locks for each transaction.
+    # Held until the process ends, so that the write-ahead log needs neither shared memory nor a lock per transaction.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -101,7 +101,7 @@ def _begin(connection: sqlite3.Connection, path: Path, durable: bool) -> None:
     if (application, version) != (APPLICATION, VERSION) and (tables or application or version):
         if application == APPLICATION:
             raise PeerError(f"{path}: its version is {version}, expected {VERSION}; it needs another freewalk")
-        raise PeerError(f"{path}: this is a file of something else, expected that of a node; give another folder")
+        raise PeerError(f"{path}: this file belongs to another program, expected that of a node; choose another folder")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
     connection.execute("BEGIN IMMEDIATE")

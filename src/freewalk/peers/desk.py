@@ -1,4 +1,4 @@
-"""What a node has before it: what it knows, what it is doing, and what it asks of the world around it."""
+"""The state of a node: its durable knowledge, its current stages, and the actions that it requests."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ RENEWALS = 3  # in each lease
 
 
 class Stage(NamedTuple):
-    """What a node is doing about a walk; it is forgotten in a crash.
+    """What a node is doing with a walk; lost in a crash.
 
     Attributes
     ----------
     name
-        "doubt": it has restarted with a token, and asks whether that went on before. "due": an update is being made.
-        "probing", "offering", "sent": a move is under way. "lent": a neighbour has the token; "asking": it has not been
-        heard of. "finished", "failed": the token goes no further.
+        "doubt": it has restarted with a token and asks whether the token had already moved on. "due": an update is
+        being made. "probing", "offering", "sent": a move is in progress. "lent": a neighbour has the token. "asking":
+        that neighbour has been silent. "finished", "failed": the token goes no further.
     peer, point
-        The hand-over that is under way.
+        The current hand-over.
     waiting
         The neighbours that have not answered yet.
     """
@@ -36,7 +36,7 @@ class Stage(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """An offer that was made before its token could go; it is forgotten in a crash, and after a while.
+    """An offer made before its token can leave; lost in a crash, and after a while.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Ahead(NamedTuple):
 
 
 class Desk:
-    """The state of a node, and the actions that it has asked for but not yet handed out; parameters as for `Node`."""
+    """The state of a node, and its pending actions; parameters as for `Node`."""
 
     def __init__(self, local: LocalKernel, settings: Settings, custody: Mapping[Key, Custody] | None = None) -> None:
         self.local, self.settings = local, settings
@@ -63,9 +63,9 @@ class Desk:
         self.stages: dict[Key, Stage] = {}
         self.ahead: dict[Key, Ahead] = {}
         self.timers: set[tuple[Key | None, str]] = set()
-        #: The walks whose tokens may have gone on from here without this process knowing.
+        #: The walks whose tokens may have moved on without this process knowing.
         self.uncertain: set[Key] = set()
-        #: Why it takes no tokens at present, such as a full disk; "" if it does.
+        #: Why it accepts no tokens at present, such as a full disk; "" if it does.
         self.closed = ""
         self._actions: list[Action] = []
 
@@ -74,18 +74,18 @@ class Desk:
         self._do(say.Fail(key, why))
 
     def _own(self, key: Key) -> bool:
-        """Whether the generation of a token was made here, so that it must be durable before anybody hears of it."""
+        """Whether the generation of a token was issued here, so that it must be durable before it is announced."""
         token = self.custody[key].token
         return token is not None and bool(token.lineage) and token.point.generation.issuer == self.me
 
     def _enter(self, key: Key, stage: Stage, patience: float | None = None) -> None:
-        """Begin a stage, for which there is so much time."""
+        """Begin a stage, with a time limit."""
         self.stages[key] = stage
         self._set(key, "retry", None)
         self._set(key, "deadline", patience)
 
     def _set(self, key: Key | None, name: str, seconds: float | None) -> None:
-        """Set a timer anew, or stop it if it is set."""
+        """Reset a timer, or stop it if it is set."""
         if seconds is not None:
             self.timers.add((key, name))
         elif (key, name) in self.timers:
@@ -102,7 +102,7 @@ class Desk:
         self._actions.append(say.Save(key, custody))
 
     def _note(self, key: Key, kind: str, token: Token, note: str = "", keep: bool = False) -> None:
-        """Add a line to the journal; with `keep` the model is kept with it."""
+        """Add a line to the journal; with `keep`, including the model."""
         kept = token if keep else None
         self._do(say.Journal(key, kind, token.point, kept, note, token.messages, token.probes))
 

@@ -1,4 +1,4 @@
-"""Ask neighbours, before a node works, whether they mean the same network."""
+"""Ask neighbours, before a node starts, whether they belong to the same network."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TOGETHER = 64  # neighbours that are asked at the same time
 
 
 def greet(config: NodeConfig) -> list[str]:
-    """What is wrong with the neighbours of a node, each with what to do.
+    """The problems with the neighbours of a node, each with a remedy.
 
     Parameters
     ----------
     config
-        That of the node, which may be running meanwhile or not.
+        The configuration of the node, which may be running or not.
 
     Raises
     ------
@@ -49,7 +49,7 @@ async def _greet(config: NodeConfig) -> list[str]:
 
 
 async def _asked(config: NodeConfig, identity: Identity, settings: Settings, neighbour: Neighbour) -> list[str]:
-    """What is wrong with one neighbour."""
+    """The problems with one neighbour."""
     own, number = config.node.name, config.node.number
     try:
         async with identity.channel(neighbour) as channel:
@@ -58,13 +58,13 @@ async def _asked(config: NodeConfig, identity: Identity, settings: Settings, nei
             told = await call(asked, timeout=_PATIENCE, metadata=identity.metadata)
     except grpc.aio.AioRpcError as error:
         return [await _silent(config, neighbour, error)]
-    except ValueError as error:  # gRPC cannot use the key or the certificate, and says nothing more
+    except ValueError as error:  # gRPC cannot use the key or the certificate, and gives no details
         raise PeerError(f"{config.source}: [security]: the certificate or its key cannot be used ({error})") from None
     return _differences(config, settings, neighbour, told)
 
 
 def _differences(config: NodeConfig, settings: Settings, neighbour: Neighbour, told: Any) -> list[str]:
-    """What both say differently."""
+    """The differences between both configurations."""
     who, wrong = f"{neighbour.name} at {neighbour.address}", []
     if (told.name, told.number) != (neighbour.name, neighbour.number):
         wrong.append(
@@ -73,7 +73,7 @@ def _differences(config: NodeConfig, settings: Settings, neighbour: Neighbour, t
         )
     if told.version != __version__:
         wrong.append(
-            f"{who} runs freewalk {ascii(told.version)[1:-1]}, and this node {__version__}, expected the same at all "
+            f"{who} runs freewalk {ascii(told.version)[1:-1]}, but this node {__version__}, expected the same at all "
             "nodes; install the same version at both"
         )
     here = {"nodes": settings.nodes, "seed": settings.seed, "steps": settings.steps}
@@ -82,12 +82,12 @@ def _differences(config: NodeConfig, settings: Settings, neighbour: Neighbour, t
         other = getattr(told, name)
         if other != value:
             wrong.append(
-                f"{who} has {places[name]} = {other}, and this node {value}, expected the same at all nodes; take both "
-                "configurations from the same network"
+                f"{who} has {places[name]} = {other}, but this node {value}, expected the same at all nodes; use "
+                "configurations of the same network"
             )
     if not told.known:
         wrong.append(
-            f"{who} knows {config.node.name!r} by another number than {config.node.number}; correct [[neighbour]] "
+            f"{who} has {config.node.name!r} under a number other than {config.node.number}; correct [[neighbour]] "
             "there, or [node] here"
         )
     return wrong
@@ -98,7 +98,7 @@ async def _silent(config: NodeConfig, neighbour: Neighbour, error: Any) -> str:
     who, code = f"{neighbour.name} at {neighbour.address}", error.code()
     if code == grpc.StatusCode.PERMISSION_DENIED:
         return (
-            f"{who} does not know {config.node.name!r} as a neighbour: only this side knows the edge; add "
+            f"{who} does not list {config.node.name!r} as a neighbour: the edge is configured on this side only; add "
             "[[neighbour]] there, or remove it here"
         )
     if code == grpc.StatusCode.UNIMPLEMENTED:
@@ -107,16 +107,16 @@ async def _silent(config: NodeConfig, neighbour: Neighbour, error: Any) -> str:
     if reached:
         return f"{who} does not answer ({reached}); start that node, or correct its address"
     if config.credentials is None:
-        return f"{who} gives no answer that can be read; is it a node, and are its connections plain as well?"
+        return f"{who} gives an unreadable answer; is it a node, and does it also use plain connections?"
     return (
-        f"{who} answers, but the two do not accept each other's certificates: that at the other end is not of "
-        f"{neighbour.name!r}, or signed by another authority, or out of date; check the address, compare authority.pem "
+        f"{who} answers, but the two do not accept each other's certificates: the one at the other end is not that of "
+        f"{neighbour.name!r}, is signed by another authority, or is expired; check the address, compare authority.pem "
         "and run `freewalk node check` there"
     )
 
 
 async def _listens(address: Address) -> str:
-    """Why nobody can be reached at an address, or "" if somebody listens there."""
+    """Why an address cannot be reached, or "" if something listens there."""
     try:
         opening = asyncio.open_connection(address.host, address.port)
         _, writer = await asyncio.wait_for(opening, _PATIENCE)

@@ -1,4 +1,4 @@
-"""The journals of all nodes, put together: the record of a run, and whether anything is missing."""
+"""Assemble the record of a run from the journals of all nodes, and check that nothing is missing."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Line(NamedTuple):
     Attributes
     ----------
     node, number, time
-        Whose, which, and when (seconds since 1970).
+        Its node, its number, and its time (seconds since 1970).
     key, kind, point, note, messages, probes
         What happened, as in `messages.Journal`.
     digest, size
-        Of the model, where it was kept.
+        Digest and size of the model, if it was kept.
     origin, lineage
-        Of the token, where it was kept.
+        Origin and lineage of the token, if it was kept.
     """
 
     node: int
@@ -51,20 +51,20 @@ class Line(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What became of one token.
+    """The history of one token.
 
     Attributes
     ----------
     updates
-        By step: the line of the update that led there, from step 1 on.
+        The line of the update that led to each step, from step 1.
     end
         The line with which it finished.
     departures
-        (step, node): the moves that ended elsewhere than in a simulation.
+        (step, node) of the moves that ended elsewhere than in a simulation.
     reissues
-        How often it was re-issued.
+        The number of re-issues.
     discarded
-        How many updates these re-issues discarded.
+        The number of updates that these re-issues discarded.
     """
 
     updates: list[Line]
@@ -80,12 +80,12 @@ class Story(NamedTuple):
 
 
 def tell(key: Key, lines: Iterable[Line], steps: int) -> Story:
-    """What the journals say of one token: that no update of its lineage was lost or made twice.
+    """The history of one token from the journals, checked: no update of its lineage was lost or made twice.
 
     Raises
     ------
     PeerError
-        If it has not finished, or the journals do not fit together.
+        If it has not finished, or the journals are inconsistent.
     """
     own = [line for line in lines if line.key == key]
     ends = [line for line in own if line.kind == "finish"]
@@ -96,7 +96,7 @@ def tell(key: Key, lines: Iterable[Line], steps: int) -> Story:
     if newest != end.point.generation:
         raise PeerError(
             f"walk {key.walk} of run {key.run} has not finished: generation {newest.number} of node {newest.issuer} is "
-            "still under way"
+            "still running"
         )
     token = Token(end.point, None, True, end.origin, end.lineage)
     lived = [line for line in own if token.descends(line.point)]
@@ -145,22 +145,22 @@ def join(
     launched: float,
     model: Callable[[Line], Mapping[str, NDArray[Any]]],
 ) -> Collected:
-    """Measure the models that the journals kept, and put the record together.
+    """Measure the models that the journals kept, and assemble the record.
 
     Parameters
     ----------
     job
         What was run.
     steps, every
-        How long, and how often a model was kept.
+        The length of the run, and how often a model was kept.
     first
-        The first model of each token.
+        The initial model of each token.
     stories
-        What became of each token.
+        The history of each token.
     launched
-        When, in seconds since 1970.
+        The time of the launch, in seconds since 1970.
     model
-        Gives the vectors that a line of a journal kept.
+        Returns the vectors that a line of a journal kept.
     """
     rule, objective = job.phases[0].rule, job.objective
     if rule is None or objective is None:

@@ -1,4 +1,4 @@
-"""What a node does with a model that it was handed: updates on its own data, which never leave it."""
+"""The updates that a node makes to a model with its own data, which never leave it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from freewalk.runtimes.visiting import Occasion, at_once, numbers_of, visit
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """The data of one node, and how its updates are made.
+    """The data of one node, and its updates.
 
     Parameters
     ----------
     share
-        What the node knows of the objective.
+        The node's share of the objective.
     rule
         The update rule.
     weight
@@ -33,15 +33,15 @@ class Learner:
     nodes
         The number of nodes.
     seed
-        That of the draws.
+        The seed of the random draws.
     dim
         The number of parameters.
     precision
-        Of the models.
+        The precision of the models.
     folder
-        Where large models are kept.
+        Where large models are stored.
     durable
-        Whether these are on the disk when an update has been made.
+        Whether they are flushed to disk after an update.
     """
 
     share: Share
@@ -56,13 +56,13 @@ class Learner:
 
     @cached_property
     def form(self) -> Form:
-        """What the payload of a token looks like."""
+        """The form of a token's payload."""
         names = ("x", *self.rule.carries)
         return Form(names, ((self.dim,),) * len(names), np.dtype(self.precision))
 
     @cached_property
     def first(self) -> dict[str, NDArray[Any]]:
-        """What the rule keeps here before the first visit."""
+        """The vectors that the rule stores here before the first visit."""
         vectors = begun(self.rule, np.zeros((1, self.dim), dtype=self.precision))
         return {name: vectors[name][0] for name in self.rule.stores}
 
@@ -77,7 +77,7 @@ class Learner:
         return float(self.rule.rates(np.array([0]))[0]) if self.rule.constant else None
 
     def update(self, asked: Compute) -> Computed:
-        """Make the update that the protocol asks for."""
+        """Make the update that the protocol requests."""
         rule, token, version = self.rule, asked.token, asked.version
         kept = self.first if version is None or version.payload is None else version.payload.arrays()
         vectors = {name: np.array(vector) for name, vector in (*token.payload.arrays().items(), *kept.items())}

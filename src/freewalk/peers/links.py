@@ -1,4 +1,4 @@
-"""The ends of the wires: a stream to each neighbour, opened again whenever it breaks, and those that come in."""
+"""Connections: an outgoing stream to each neighbour, reopened when it breaks, and the incoming streams."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ log = logging.getLogger("freewalk.peers")
 
 METHOD = "/freewalk.Peer/Link"
 HELLO = "/freewalk.Peer/Hello"
-_QUEUED = 10_000  # messages that wait for one neighbour
-_ROOM = 2**24  # bytes of these
-STREAMS = 4  # of one neighbour at the same time: those of a connection that broke unnoticed are ended by newer ones
-_BUNDLE = 2**20  # bytes that are sent together
+_QUEUED = 10_000  # messages queued for one neighbour
+_ROOM = 2**24  # their total bytes
+STREAMS = 4  # per neighbour at the same time: newer streams end those of a connection that broke unnoticed
+_BUNDLE = 2**20  # bytes sent together
 _PATIENT = (
     Received,
     Release,
     Released,
-)  # for whom no walk waits: each message that is sent wakes threads on both sides
+)  # not urgent: each message that is sent wakes threads on both sides
 _WHILE = 0.01  # seconds
 _SHORTEST, _LONGEST = 0.05, 2.0  # seconds between attempts to reach a neighbour
 
@@ -53,18 +53,18 @@ class Neighbour(NamedTuple):
 
 
 class Link:
-    """The way to one neighbour; what cannot be sent is lost, and the protocol says it again.
+    """The connection to one neighbour; messages that cannot be sent are lost, and the protocol repeats them.
 
     Parameters
     ----------
     neighbour
-        To whom.
+        The neighbour.
     dial
-        Makes a channel to the neighbour.
+        Opens a channel to the neighbour.
     metadata
-        What is sent with the call.
+        The metadata of the call.
     tell
-        Takes the event that the neighbour can be reached.
+        Called with the event that the neighbour can be reached.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Link:
         self.up = False
         self.sent = 0  # bytes
         self._small: deque[bytes] = deque()
-        self._patient: list[bytes] = []  # what goes with the next message, or after a while
+        self._patient: list[bytes] = []  # sent with the next message, or after a while
         self._later: asyncio.TimerHandle | None = None
         self._room = _ROOM
         self._complaints = Complaints(log)
@@ -82,7 +82,7 @@ class Link:
         self._more = asyncio.Event()
 
     def send(self, message: Message) -> None:
-        """Send a message as soon as possible; a large model lets others pass."""
+        """Send a message as soon as possible; other messages may overtake a large model."""
         if not self.up:
             return
         if isinstance(message, Transfer) and message.token.payload.path is not None:
@@ -102,7 +102,7 @@ class Link:
         self._more.set()
 
     def _hurry(self) -> None:
-        """Send what nobody waits for, since nothing else was sent for a while."""
+        """Send the messages that are not urgent, since nothing else was sent for a while."""
         self._later = None
         if self._patient:
             self._more.set()
@@ -134,7 +134,7 @@ class Link:
     async def _stream(self, channel: Any) -> None:
         call = channel.stream_unary(METHOD)(metadata=self.metadata)
         await call.initial_metadata()
-        if call.done():  # it failed, which is no reason for the above to raise
+        if call.done():  # it failed, but the above does not raise
             await call
             return
         call.add_done_callback(lambda _: self._more.set())
@@ -157,7 +157,7 @@ class Link:
         await call
 
     def _together(self) -> bytes:
-        """What waits, as one message: each that is sent wakes threads and loops on both sides."""
+        """The queued messages as one, since each message that is sent wakes threads and loops on both sides."""
         self._small.extend(self._patient)
         self._patient.clear()
         several, size = [self._small.popleft()], 0
@@ -171,31 +171,31 @@ class Link:
 
 
 def _pieces(message: Transfer) -> Iterator[bytes]:
-    """A large model as messages: who it is, then its bytes."""
+    """A large model as messages: its announcement, then its bytes."""
     yield wire.encode(message)
     for data in message.token.payload.chunks():
         yield wire.encode(wire.Chunk(data))
 
 
 class Gate:
-    """Where the streams of neighbours come in.
+    """The entry for the streams of neighbours.
 
     Parameters
     ----------
     neighbours
-        By name.
+        The neighbours, by name.
     form
-        What a model looks like.
+        The form of a model.
     folder
-        Where large models are kept.
+        Where large models are stored.
     durable
-        Whether these are on the disk once they are here.
+        Whether they are flushed to disk on arrival.
     tell
-        Takes the events.
+        Called with events.
     reply
         Sends a message to a neighbour.
     unneeded
-        Takes the digest of a large model that was refused: its file can go.
+        Called with the digest of a large model that was refused, whose file can be removed.
     """
 
     def __init__(
@@ -216,12 +216,12 @@ class Gate:
         self._open: dict[int, list[asyncio.Task[Any]]] = {}
 
     async def read(self, name: str, stream: AsyncIterator[bytes]) -> None:
-        """Take what a neighbour sends until the stream ends, or there are too many of the same neighbour.
+        """Receive messages of a neighbour until the stream ends, or the same neighbour has too many streams.
 
         Raises
         ------
         PeerError
-            If it sends what cannot be; nothing has changed then.
+            If it sends an invalid message; nothing has changed then.
         """
         peer = self.neighbours[name].number
         task = asyncio.current_task()
@@ -234,7 +234,7 @@ class Gate:
         try:
             await self._take(peer, name, stream)
         except asyncio.CancelledError:
-            if task in streams:  # not by the above
+            if task in streams:  # not removed above
                 raise
             task.uncancel()
         finally:
@@ -254,7 +254,7 @@ class Gate:
                         payload, wrong = await coming.whole(self.form)
                         self._arrived(peer, name, coming.transfer, payload, wrong)
                         coming = None
-                        del payload  # its file is in use as long as there is one
+                        del payload  # its file is in use as long as the object exists
                     continue
                 for one in message.messages if isinstance(message, wire.Bundle) else (message,):
                     if isinstance(one, Transfer):
@@ -262,7 +262,7 @@ class Gate:
                             raise PeerError(f"node {name} sends two models at once")
                         coming = self._begin(peer, name, one)
                     elif coming is None or one != Offer(coming.transfer.key, coming.transfer.token.point):
-                        # An offer of what is on its way already would be accepted, and all of it sent once more.
+                        # Otherwise an offer of a model that is already arriving would be accepted and sent again.
                         self.tell(Packet(peer, one))
         except PeerError:
             self.refused += 1
@@ -272,7 +272,7 @@ class Gate:
                 await coming.abandon()
 
     def _begin(self, peer: int, name: str, transfer: Transfer) -> _Coming | None:
-        """A model arrives: a small one is here, a large one will come in pieces."""
+        """A model arrives: a small one is complete, a large one follows in pieces."""
         payload = transfer.token.payload
         if not self.form.size_fits(payload.size):
             raise PeerError(f"node {name} announces a model of {payload.size:,} bytes")
@@ -293,7 +293,7 @@ class Gate:
 
 
 class _Coming:
-    """A large model on its way in; what takes long is done by a thread while the next piece arrives."""
+    """A large model that is arriving; slow work is done by a thread while the next piece arrives."""
 
     def __init__(self, transfer: Transfer, incoming: Incoming) -> None:
         self.transfer, self.incoming = transfer, incoming
@@ -301,14 +301,14 @@ class _Coming:
         self._writing: asyncio.Future[None] | None = None
 
     async def add(self, data: bytes | memoryview) -> bool:
-        """Add a piece, as soon as the one before it is written; returns whether it was the last one."""
+        """Add a piece once the previous one is written; returns whether it was the last one."""
         await self._written()
         self._left -= len(data)
         self._writing = asyncio.ensure_future(asyncio.to_thread(self.incoming.write, data))
         return self._left <= 0
 
     async def whole(self, form: Form) -> tuple[Payload, str | None]:
-        """The model, and what is wrong with it."""
+        """The model, and its problem, if any."""
         await self._written()
         payload = await asyncio.to_thread(self.incoming.finish)
         return payload, await asyncio.to_thread(form.check, payload)
@@ -325,6 +325,6 @@ class _Coming:
 
 
 def _said(error: Exception) -> str:
-    """What went wrong with a stream, in a few words."""
+    """The error of a stream, in a few words."""
     details = getattr(error, "details", None)
     return str(details() if callable(details) else error)[:200]

@@ -1,4 +1,4 @@
-"""What nodes say to each other, what happens to a node, and what it asks of the world around it."""
+"""Messages between nodes, events that reach a node, and actions that it requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from freewalk.peers.tokens import Custody, Generation, Key, Point, Token, Version
 
-# What nodes say to each other.
+# Messages between nodes. Their docstrings are in the voice of the sender.
 
 
 class Offer(NamedTuple):
@@ -18,7 +18,7 @@ class Offer(NamedTuple):
 
 
 class Coming(NamedTuple):
-    """The token that I offer you is here, and an update is being made: ask ahead where it goes from you."""
+    """The token that I offer you is here, and an update is being made: make your own offer ahead."""
 
     key: Key
     point: Point
@@ -32,7 +32,7 @@ class Accept(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """Keep it: the reason says why."""
+    """Keep it, for this reason."""
 
     key: Key
     point: Point
@@ -70,7 +70,7 @@ class Renew(NamedTuple):
 
 
 class Query(NamedTuple):
-    """I have heard nothing for a while: do you still hold what I handed you."""
+    """I have heard nothing for a while: tell me whether you still hold what I handed you."""
 
     key: Key
     point: Point
@@ -91,13 +91,13 @@ class Released(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """I have restarted with a token; tell me the last that you have had of this walk."""
+    """I have restarted with a token; tell me the last point of this walk that you have had."""
 
     key: Key
 
 
 class Last(NamedTuple):
-    """The last that I have had of it, if anything, and the newest generation that I know.
+    """The last point of it that I have had, if any, and the newest generation that I know.
 
     If I hold it and it came from you, this is the hand-over by which it came.
     """
@@ -108,23 +108,23 @@ class Last(NamedTuple):
 
 
 class Known(NamedTuple):
-    """There is this generation; whatever is older has been discarded."""
+    """A generation exists; older ones have been discarded."""
 
     key: Key
     floor: Generation
 
 
 class Probe(NamedTuple):
-    """Ask, where this probe ends, whether the model may come.
+    """Ask the end of a move whether the model may come.
 
     Attributes
     ----------
     key, point
-        Which token asks; the hop is that of its start.
+        The token that asks; the hop is that of its start.
     ratio
-        That of the start, with which the end decides.
+        The ratio of the start, by which the end decides.
     trail
-        The nodes that it has passed, the start first: the answer goes back the same way.
+        The nodes that it has passed, starting with the first: the answer goes back the same way.
     """
 
     key: Key
@@ -161,7 +161,7 @@ Message = (
 )
 
 
-# What happens to a node.
+# Events that reach a node.
 
 
 class Packet(NamedTuple):
@@ -172,23 +172,23 @@ class Packet(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """A timer that was set has run out."""
+    """A timer has expired."""
 
     key: Key | None
     name: str
 
 
 class Computed(NamedTuple):
-    """An update that was asked for has been made.
+    """A requested update has been made.
 
     Attributes
     ----------
     key, point
-        Of which token; an answer for a token that is no longer here is ignored.
+        The token; an answer for a token that is no longer here is ignored.
     payload, stored
-        The model with what is carried, and what stays here.
+        The model with the carried vectors, and the vectors stored here.
     finite
-        Whether all its numbers are.
+        Whether all its numbers are finite.
     """
 
     key: Key
@@ -199,7 +199,7 @@ class Computed(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """An update that was asked for cannot be made: code of the user's has raised an error."""
+    """A requested update cannot be made: user code has raised an error."""
 
     key: Key
     point: Point
@@ -214,7 +214,7 @@ class Launch(NamedTuple):
 
 
 class Collect(NamedTuple):
-    """An operator has a durable copy of a finished token: it may be let go."""
+    """An operator has a durable copy of a finished token: it may be released."""
 
     key: Key
     point: Point
@@ -229,11 +229,11 @@ class Connected(NamedTuple):
 Event = Packet | Alarm | Computed | Raised | Launch | Collect | Connected
 
 
-# What a node asks of the world around it.
+# Actions that a node requests.
 
 
 class Send(NamedTuple):
-    """Send a message to a neighbour; a `durable` one only when all writes before it are on the disk."""
+    """Send a message to a neighbour; a `durable` one only after all earlier writes are on disk."""
 
     peer: int
     message: Message
@@ -241,7 +241,7 @@ class Send(NamedTuple):
 
 
 class Save(NamedTuple):
-    """Write what is known of a walk in place of what was."""
+    """Replace the stored custody of a walk."""
 
     key: Key
     custody: Custody
@@ -255,13 +255,13 @@ class Journal(NamedTuple):
     kind
         "update", "departure", "re-issue", "discard" or "finish".
     point
-        When: that of the token after it.
+        The point of the token after it.
     token
-        The token itself, where its model is to be kept: at the marks, and at the end.
+        The token itself, if its model is to be kept: at the marks, and at the end.
     note
-        More of it in words.
+        Details in words.
     messages, probes
-        Those of the token until then.
+        The messages and probes of the token so far.
     """
 
     key: Key
@@ -274,7 +274,7 @@ class Journal(NamedTuple):
 
 
 class Timer(NamedTuple):
-    """Set a timer anew, or with None stop it."""
+    """Reset a timer, or stop it with None."""
 
     key: Key | None
     name: str
@@ -282,7 +282,7 @@ class Timer(NamedTuple):
 
 
 class Compute(NamedTuple):
-    """Make the next update of a token, with what is kept here, and tell the result."""
+    """Make the next update of a token, with the vectors stored here, and report the result."""
 
     key: Key
     token: Token
@@ -290,7 +290,7 @@ class Compute(NamedTuple):
 
 
 class Fail(NamedTuple):
-    """Stop: this cannot be put right by a node alone."""
+    """Stop: a node cannot repair this alone."""
 
     key: Key
     why: str
@@ -306,25 +306,25 @@ class Settings:
     Parameters
     ----------
     seed
-        That of the draws.
+        The seed of the random draws.
     steps
-        The updates of each token.
+        The number of updates of each token.
     every
-        How often its model is kept in the journal.
+        The number of steps between models kept in the journal.
     nodes
         The number of nodes.
     stores
-        Whether the rule keeps something at the nodes.
+        Whether the rule stores vectors at the nodes.
     lease
-        For how many seconds a predecessor waits for a sign of life, then once more for an answer, before it re-issues.
+        The seconds that a predecessor waits for a sign of life, and then again for an answer, before it re-issues.
     patience
-        For how many seconds an offer or a probe waits before it counts as refused.
+        The seconds after which an unanswered offer or probe counts as refused.
     retry
-        After how many seconds without an answer a message is repeated.
+        The seconds after which an unanswered message is repeated.
     generations
-        How often a token may be re-issued.
+        The maximum number of re-issues of a token.
     versions
-        How many stays what is kept at a node goes back.
+        The number of earlier stays for which a node keeps the stored vectors.
     """
 
     seed: int

@@ -1,4 +1,4 @@
-"""Where a token goes from one node: the draws of a step, read with what that node knows of the kernel."""
+"""Where a token goes from a node: the draws of a step, applied to the node's share of the kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from freewalk import rng
 from freewalk.local import LocalKernel
 
-_KEPT = 4096  # decisions; each is asked for several times
+_KEPT = 4096  # cached decisions; each is needed several times
 
 
 class Mover(NamedTuple):
@@ -21,7 +21,7 @@ class Mover(NamedTuple):
     local
         The node's share of the kernel.
     seed
-        That of the draws.
+        The seed of the random draws.
 
     Examples
     --------
@@ -35,11 +35,11 @@ class Mover(NamedTuple):
     seed: int
 
     def hops(self, walk: int, step: int) -> int:
-        """The number of hops of the move that a step makes, the same at every node."""
+        """The number of hops of the move of a step, the same at every node."""
         return self.local.moves[_chosen(self, walk, step)[0]].hops
 
     def decision(self, walk: int, step: int) -> Literal["go", "stay", "ask"]:
-        """What the node where a move starts can say of it: a longer one may have to be accepted at its end."""
+        """The decision of the node where a move starts: a longer move may have to be accepted at its end."""
         move, offset, width = _chosen(self, walk, step)
         share = self.local.moves[move]
         if share.ratio is None or share.hops == 0:
@@ -53,7 +53,7 @@ class Mover(NamedTuple):
         return "go" if rng.accepts(offset, width, share.ratio, ratio) else "stay"
 
     def onward(self, walk: int, step: int, hop: int) -> tuple[int | None, int]:
-        """The next node of a move and the hop that leads there; None where the move ends here.
+        """The next node of a move and the hop that leads there; None if the move ends here.
 
         A matrix may keep a token where it is for a hop.
         """
@@ -88,7 +88,7 @@ def _word(seed: int, walk: int, step: int, index: int) -> np.uint64:
 
 @lru_cache(_KEPT)
 def _words(seed: int, walk: int, step: int, block: int) -> tuple[np.uint64, np.uint64]:
-    """Two words at a time, as they are drawn: a move of one hop needs both."""
+    """Two words at a time, as they are drawn; a move of one hop needs both."""
     numbers = (seed, rng.MOVE, walk, step, block)
     even, odd = rng.word_pair(*(np.uint64(number) for number in numbers))
     return even, odd

@@ -1,4 +1,4 @@
-"""Names of nodes that certificates can have, and addresses that are free."""
+"""Names of nodes that are valid in certificates, and free addresses."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from freewalk.graphs import Graph
 from freewalk.peers.tables import Address
 
 _LONGEST = 50  # letters, so that a number can follow
-_FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # where to begin, and how many of these there are
-_FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # where to begin, and how many of these there are
+_FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # the range of the first port
+_FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # the range of the first port
 _LAST_PORT = 2**16 - 1
 _RESERVED = "operator"
 
@@ -26,7 +26,7 @@ check = Checks(PeerError)
 
 
 def safe(name: str) -> str:
-    """A name in the letters that DNS allows, or "" if nothing is left of it.
+    """A name in the letters that DNS allows, or "" if nothing remains.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def safe(name: str) -> str:
 
 
 def names_of(graph: Graph) -> list[str]:
-    """What the nodes of a graph are called: by their own names, made safe and different, or by their numbers.
+    """The names of the nodes of a graph: their own names, made safe and distinct, or their numbers.
 
     Examples
     --------
@@ -56,17 +56,17 @@ def names_of(graph: Graph) -> list[str]:
 
 
 def free_addresses(host: str, count: int, first_port: int | None = None) -> list[Address]:
-    """Addresses at which nobody listens: all were held at the same time, then released.
+    """Free addresses: all were held at the same time, then released.
 
     Parameters
     ----------
     host
         An address of this machine.
     count
-        How many.
+        The number of addresses.
     first_port
-        Ports from this one on, those that are taken left out; None: from a random one on, below those that systems
-        give to outgoing connections: such a port could be taken while its node is down.
+        Free ports from this one are used. Default: from a random port below those that systems use for outgoing
+        connections, because such a port could be taken while its node is down.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def free_addresses(host: str, count: int, first_port: int | None = None) -> list
         while len(found) < count:
             if port > _LAST_PORT:
                 raise PeerError(
-                    f"network init: {len(found)} ports from {first_port} on are free, expected {count}; begin at a "
+                    f"network init: {len(found)} ports from {first_port} are free, expected {count}; start at a "
                     "lower one"
                 )
             try:
@@ -111,7 +111,7 @@ def listening(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     opened = socket.socket(family, kind, protocol)
     try:
-        if os.name != "nt":  # connections that were closed a moment ago are not in the way; those who listen are
+        if os.name != "nt":  # recently closed connections do not block the port; listening sockets do
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(place)
         opened.listen()

@@ -1,4 +1,4 @@
-"""A network of peers made from a spec: a folder for each node, one for the operator, and what the operator knows."""
+"""A network of peers made from a spec: a folder for each node, and one with the operator's description."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from freewalk.peers.tables import Address, MemberTable, NetworkTable
 from freewalk.peers.writing import choice_values, walk_values, write_network
 from freewalk.rules.rule import begun, message_bytes
 
-_SLOW = 1e6  # bytes per second of a slow link: a model must have arrived before its lease runs out
+_SLOW = 1e6  # bytes per second of a slow link: a model must arrive before its lease expires
 NETWORK, CONFIG, DATA, OPERATOR = "network.toml", "config.toml", "data.npz", "operator"
 check = tables.check
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network, as its operator knows it.
+    """A network, for its operator.
 
     Attributes
     ----------
     folder
-        Where it is.
+        Its folder.
     table
-        What its file says.
+        The contents of its file.
     tell
-        Told before code of the user's is executed.
+        Called before user code is executed.
     """
 
     folder: Path
@@ -56,7 +56,7 @@ class Network:
 
     @staticmethod
     def read(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network:
-        """The network in a folder that `init` made; nothing that its spec names is imported yet.
+        """The network in a folder created by `init`; nothing that its spec names is imported yet.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class Network:
         path = check.path("network", "folder", folder)
         if not (path / NETWORK).is_file():
             raise PeerError(
-                f"{path}: is not the folder of a network (there is no {NETWORK}); make one with: network init"
+                f"{path}: is not the folder of a network (there is no {NETWORK}); create one with: network init"
             )
         table = tables.load(path / NETWORK, NetworkTable)
         numbers = [one.number for one in table.node]
@@ -86,20 +86,20 @@ class Network:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where each node listens."""
+        """The address of each node."""
         return [Address.of(one.address) for one in self.nodes]
 
     @property
     def starts(self) -> list[int]:
-        """The first node of each token: token t of replica w is number w · tokens + t."""
+        """The initial node of each token: token t of replica w has the number w · tokens + t."""
         return self.table.starts
 
     def path(self, node: int) -> Path:
-        """The configuration of a node."""
+        """The path of a node's configuration."""
         return self.folder / self.nodes[node].folder / CONFIG
 
     def config(self, node: int) -> NodeConfig:
-        """What a node is told."""
+        """The configuration of a node."""
         return NodeConfig.read(self.path(node), self.tell)
 
     @property
@@ -110,17 +110,17 @@ class Network:
 
     @cached_property
     def plan(self) -> Plan:
-        """What the spec describes, by which models are measured; classes of the user's are imported."""
+        """The plan of the spec, by which models are measured; user classes are imported."""
         spec = parse(self.table.spec, str(self.folder / NETWORK), Path(self.table.folder))
         return spec.plan(self.tell)
 
     @cached_property
     def task(self) -> Task:
-        """The walk that the network runs: objective, kernel, rule, starts and first models."""
+        """The walk that the network runs: objective, kernel, rule, and initial nodes and models."""
         return task_of(self.plan, str(self.folder / NETWORK), self.table.label)
 
     def vectors(self) -> list[dict[str, NDArray[np.floating]]]:
-        """By token: the first model, "x", and what its rule carries, with which it is launched."""
+        """The initial vectors of each token: the model "x", and what its rule carries."""
         task = self.task
         named = {"x": task.models, **begun(task.rule, task.models)}
         return [{name: named[name][row] for name in ("x", *task.rule.carries)} for row in range(len(task.models))]
@@ -138,34 +138,34 @@ def init(
     force: bool = False,
     tell: Tell | None = None,
 ) -> Network:
-    """Make the folders of all nodes of a network, and of its operator, from a spec.
+    """Create the folders of all nodes of a network, and of its operator, from a spec.
 
     Parameters
     ----------
     spec
-        What to run, the same as for `freewalk run`. Its classes are imported, which executes their code.
+        The spec to run, as for `freewalk run`. Its classes are imported, which executes their code.
     folder
-        The folder to make; it appears as a whole or not at all.
+        The folder to create, atomically.
     label
-        Which walk of the spec; may be left out where there is one.
+        The label of a walk of the spec; not needed if there is only one.
     host
-        The address of this machine at which all nodes listen.
+        The address of this machine on which all nodes listen.
     first_port
-        From which port on they look for free ones; None takes any that are free.
+        The first port to try. Default: any free ports.
     plain
-        Whether to do without certificates, on an address of this machine alone.
+        Whether to use no certificates, on an address of this machine only.
     lease
-        After how many seconds without a sign of life a token is re-issued; None: 10, and a second more for each MB of
-        a model.
+        The seconds without a sign of life after which a token is re-issued. Default: 10, plus one for each MB of a
+        model.
     force
-        Whether to replace a network that is in the folder, with all that its nodes have kept.
+        Whether to replace a network in the folder, with everything its nodes have stored.
     tell
         Told before code of the user's is executed.
 
     Raises
     ------
     PeerError
-        If the spec cannot run between peers, or the folder cannot be made; nothing is written then.
+        If the spec cannot run between peers, or the folder cannot be created; nothing is written then.
     """
     path = check.path("network init", "folder", folder)
     times = _times(lease)
@@ -190,7 +190,7 @@ def init(
 
 
 class _Made(NamedTuple):
-    """All that a network is made of, but for its addresses."""
+    """The parts of a network, except its addresses."""
 
     spec: Spec
     plan: Plan
@@ -225,7 +225,7 @@ class _Made(NamedTuple):
         return {**values, "path": str(self.spec.folder.resolve())} if own else values
 
     def _rule(self) -> dict[str, Any]:
-        """As the spec writes it, unless something was filled in, or a method made it."""
+        """The rule as written in the spec, unless values were filled in or a method created it."""
         number = list(self.plan.walks).index(self.task.label)
         walk = self.spec.tables.walk[number]
         written = walk.phase[0].rule if walk.phase else walk.rule
@@ -239,14 +239,14 @@ class _Made(NamedTuple):
         return None if fade is None else choice_values(fade, "schedule", self.importer)
 
     def check(self) -> None:
-        """Whatever is refused is refused now."""
+        """Raise all errors before anything is written."""
         self.run()
         if self.is_written:
             self.task.objective.local(0)
 
     @property
     def is_written(self) -> bool:
-        """Whether the data of a node are a file; else it makes them from the spec."""
+        """Whether the data of a node are written to a file; if not, it builds them from the spec."""
         return type(self.task.objective) in shares.KINDS.values()
 
 
@@ -290,7 +290,7 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
 
 
 def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:
-    """The table `data` of a node, whose file is written."""
+    """Write the data of a node, and return its table `data`."""
     objective: Any = made.task.objective
     if not made.is_written:
         files.write(home / SPEC, made.spec.text)
@@ -320,7 +320,7 @@ def _security(authority: Authority | None, name: str, hosts: tuple[str, ...], ho
 
 
 def _times(lease: float | None) -> dict[str, float]:
-    """Seconds; what is shorter than a lease by default stays so."""
+    """The times in seconds; those shorter than a lease by default stay shorter."""
     if lease is None:
         return {}
     seconds = check.real("network init", "lease", lease, above=0.0, high=1e6)
@@ -339,7 +339,7 @@ def _check_free(path: Path, force: bool) -> None:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A new folder that takes its place at the end of the block, or disappears if the block fails."""
+    """A new folder that is moved into place at the end of the block, or removed if the block fails."""
     temporary, old = (path.with_name(f".{path.name}.{os.getpid()}.{word}") for word in ("new", "old"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

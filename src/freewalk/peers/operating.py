@@ -1,4 +1,4 @@
-"""What an operator does with a network: launch walks, see how the nodes are, collect what was learned."""
+"""The operator's calls to a network: launch walks, get the status of nodes, collect results."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PATIENCE = 10.0  # seconds for an answer
 
 
 class Operator:
-    """Calls on the nodes of a network.
+    """Calls the nodes of a network.
 
     Parameters
     ----------
     identity
-        The operator's.
+        The identity of the operator.
     nodes
         All nodes, by number.
     """
@@ -37,13 +37,13 @@ class Operator:
         self._channels: dict[int, Any] = {}
 
     async def __aenter__(self) -> Self:
-        """Get ready to call."""
+        """Prepare to call."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Hang up."""
+        """Close all channels."""
         for channel in self._channels.values():
             await channel.close()
 
@@ -53,33 +53,33 @@ class Operator:
         return self._channels[node]
 
     async def status(self, node: int, patience: float = _PATIENCE) -> Any:
-        """How a node is; None if it does not answer.
+        """The status of a node; None if it does not answer.
 
         Raises
         ------
         PeerError
-            If it turns the operator away.
+            If it rejects the operator.
         """
         call = self._channel(node).unary_unary(OPERATE + "Status", ask.Ask.SerializeToString, ask.Status.FromString)
         try:
             return await call(ask.Ask(), timeout=patience, metadata=self.identity.metadata)
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.PERMISSION_DENIED:
-                raise PeerError(f"node {self.nodes[node].name} turns {self.identity.name!r} away") from None
+                raise PeerError(f"node {self.nodes[node].name} rejects {self.identity.name!r}") from None
             return None
 
     async def statuses(self, patience: float = 2.0) -> dict[int, Any]:
-        """How all nodes are; None for those that do not answer."""
+        """The status of all nodes; None for those that do not answer."""
         found = await asyncio.gather(*(self.status(node, patience) for node in self.nodes))
         return dict(zip(self.nodes, found, strict=True))
 
     async def launch(self, node: int, key: Key, payload: Payload) -> None:
-        """Hand a new token to a node; a token that it knows already is not launched again.
+        """Hand a new token to a node; a token that it already knows is not launched again.
 
         Raises
         ------
         PeerError
-            If it is refused, or nobody answers.
+            If it is refused, or the node does not answer.
         """
         call = self._channel(node).stream_unary(OPERATE + "Launch", ask.Launch.SerializeToString, ask.Done.FromString)
         patience = _PATIENCE + payload.size / 1e6
@@ -89,12 +89,12 @@ class Operator:
             raise PeerError(f"node {self.nodes[node].name} does not launch walk {key.walk}: {done.problem}")
 
     async def journal(self, node: int, after: int = 0) -> list[Line]:
-        """The lines of the journal of a node, those after a number.
+        """The lines of a node's journal after a given number.
 
         Raises
         ------
         PeerError
-            If nobody answers.
+            If the node does not answer.
         """
         call = self._channel(node).unary_stream(OPERATE + "Journal", ask.Lines.SerializeToString, ask.Line.FromString)
         try:
@@ -108,7 +108,7 @@ class Operator:
         Raises
         ------
         PeerError
-            If the node has it no longer, or does not answer.
+            If the node no longer has it, or does not answer.
         """
         stub = self._channel(line.node).unary_stream(
             OPERATE + "Fetch", ask.Fetch.SerializeToString, ask.Piece.FromString

@@ -1,4 +1,4 @@
-"""What travels with a token or stays at a node: named vectors, as the bytes of a safetensors file."""
+"""What is sent with a token or stored at a node: named vectors, as the bytes of a safetensors file."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers import tensors
 
-#: Up to so many bytes a payload is held in memory, and travels within a message.
+#: Up to this many bytes, a payload is held in memory and sent within a message.
 SMALL = 2**18
-#: The bytes of a large one that are read or sent together. Larger ones may get new memory for each copy, depending on
-#: what was allocated before: a page fault for each page then costs more than the hash.
+#: The bytes of a large payload that are read or sent at a time. Larger chunks may get fresh memory for each copy,
+#: depending on earlier allocations; page faults would then cost more than the hash.
 CHUNK = 2**18
 SUFFIX = ".safetensors"
 Result = TypeVar("Result")
 _DIGEST = re.compile("[0-9a-f]{64}")
 
-_lock = Lock()  # a file is not removed while another one takes its name
+_lock = Lock()  # a file is not removed while another is renamed to its name
 _numbers = count()
 _drafts: WeakSet[_Draft] = WeakSet()
 _live: WeakValueDictionary[int, Payload] = WeakValueDictionary()
@@ -41,7 +41,7 @@ _live: WeakValueDictionary[int, Payload] = WeakValueDictionary()
 class Payload:
     """Named vectors as the bytes of a safetensors file; two are equal if their bytes are.
 
-    Neither `data` nor `path` is there as long as a large one has only been announced.
+    A large payload that has only been announced has neither `data` nor `path`.
 
     Attributes
     ----------
@@ -85,9 +85,9 @@ class Payload:
         arrays
             The vectors by name.
         folder
-            Where the file of a large one is written.
+            Where the file of a large payload is written.
         durable
-            Whether that file is on the disk afterwards.
+            Whether that file is flushed to disk.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Payload:
 
     @classmethod
     def holding(cls, data: bytes) -> Payload:
-        """The payload of some bytes, which are not looked at: a `Form` checks them."""
+        """The payload of some bytes, which are not checked; a `Form` checks them."""
         return cls(_hash(data).hexdigest(), len(data), data)
 
     @property
@@ -114,12 +114,12 @@ class Payload:
         return self.data is not None or self.path is not None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The vectors: copies of a small one, of a large one views into the file that cannot be written to.
+        """The vectors: copies for a small payload, read-only views of the file for a large one.
 
         Raises
         ------
         PeerError
-            If its bytes are not here, or no safetensors file.
+            If its bytes are not here, or are not a safetensors file.
         """
         if self.data is None:
             return tensors.mapped(self._file())
@@ -165,7 +165,7 @@ class Payload:
 
 
 class Incoming:
-    """A large payload that arrives piece by piece, into a temporary file that takes its name at the end.
+    """A large payload that arrives in pieces, written to a temporary file that is renamed at the end.
 
     Parameters
     ----------
@@ -174,12 +174,12 @@ class Incoming:
     digest, size
         What was announced.
     durable
-        Whether the file is on the disk at the end.
+        Whether the file is flushed to disk at the end.
 
     Raises
     ------
     PeerError
-        If that is no digest, or a size that travels within a message; or if the file cannot be written.
+        If the digest is not valid, the size is that of a small payload, or the file cannot be written.
     """
 
     def __init__(self, folder: Path, digest: str, size: int, durable: bool = True) -> None:
@@ -196,7 +196,7 @@ class Incoming:
         Raises
         ------
         PeerError
-            If there are more bytes than were announced, or they cannot be written; nothing is left of it then.
+            If there are more bytes than announced, or they cannot be written; the file is removed then.
         """
         if self.received + len(chunk) > self.size:
             self.abandon()
@@ -206,12 +206,12 @@ class Incoming:
         self._do(lambda: self._file.write(chunk))
 
     def finish(self) -> Payload:
-        """The payload, once all of it is there.
+        """The payload, once it is complete.
 
         Raises
         ------
         PeerError
-            If it is not what was announced, or cannot be written; nothing is left of it then.
+            If it is not what was announced, or cannot be written; the file is removed then.
         """
         self._do(self._file.flush)
         if (self.received, self._hash.hexdigest()) != (self.size, self.digest):
@@ -222,8 +222,8 @@ class Incoming:
         return payload
 
     def abandon(self) -> None:
-        """Leave nothing of it; it may be finished already, and then stays."""
-        with suppress(OSError):  # what is left in its buffer finds no room
+        """Remove the file, unless it is already finished."""
+        with suppress(OSError):  # the rest of its buffer may not fit on the disk
             self._file.close()
         self._draft.abandon()
 
@@ -237,12 +237,12 @@ class Incoming:
 
 @dataclass(frozen=True)
 class Form:
-    """What a payload must look like.
+    """The required form of a payload.
 
     Parameters
     ----------
     names, shapes
-        Those of its vectors.
+        The names and shapes of its vectors.
     dtype
         The type of all of them.
 
@@ -264,11 +264,11 @@ class Form:
         return int(np.dtype(self.dtype).itemsize * sum(math.prod(shape) for shape in self.shapes))
 
     def size_fits(self, size: int) -> bool:
-        """Whether a payload of so many bytes can be right; to be asked before any of them is taken in."""
+        """Whether this size is possible; to be checked before any bytes are accepted."""
         return self.bytes < size <= self.bytes + tensors.LONGEST + 8
 
     def check(self, payload: Payload) -> str | None:
-        """Say what is wrong with a payload that came from outside, or None."""
+        """The problem of a payload that came from outside, or None."""
         if not self.size_fits(payload.size):
             return f"it has {payload.size:,} bytes, expected {self.bytes:,} and a header"
         try:
@@ -278,7 +278,7 @@ class Form:
             return str(error)
 
     def _check(self, file: BinaryIO, size: int) -> str | None:
-        """Read it block by block: mapped, a large one would count as memory in use."""
+        """Read it block by block, because a large mapped file would count as memory in use."""
         entries = tensors.entries(file.read(tensors.START), size)
         if sorted(entries) != sorted(self.names):
             found = ", ".join(name if name.isprintable() else ascii(name) for name in sorted(entries))
@@ -300,14 +300,14 @@ class Form:
 
 
 class _Draft:
-    """A file of a payload that is being written."""
+    """The file of a payload that is being written."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / f".{os.getpid()}-{next(_numbers)}.tmp"
         _drafts.add(self)
 
     def doing(self, work: Callable[[], Result]) -> Result:
-        """Do something with the file; nothing is left of it if that fails."""
+        """Do something with the file, and remove it if that fails."""
         try:
             return work()
         except OSError as error:
@@ -318,7 +318,7 @@ class _Draft:
             raise
 
     def named(self, digest: str, size: int, handle: int, durable: bool) -> Payload:
-        """The payload that the file has become: it gets its name."""
+        """The payload of the finished file, which gets its name."""
         if durable:
             os.fsync(handle)
         path = self.path.with_name(digest + SUFFIX)

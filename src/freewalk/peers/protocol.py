@@ -1,8 +1,8 @@
 """The protocol of one node as a pure state machine: events in, actions out; no sockets, no clock, no disk.
 
-docs/explanation/custody.md says what it promises and why. In short: a token is on the disk of its receiver before its
-sender lets go; whoever let go keeps a copy until the token is safe one hop further; what may have happened twice
-carries a higher generation the second time, and nobody takes an older one after a newer one.
+docs/explanation/custody.md explains its guarantees. In short: a token is on the disk of its receiver before its sender
+gives it up; the sender keeps a copy until the token is safe one hop further; anything that may have happened twice
+carries a higher generation the second time, and no node accepts an older generation after a newer one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HANDED = (say.Offer, say.Coming, say.Transfer)
 
 
 class Node(Walker):
-    """One node: its share of the kernel, what it knows durably, and what it is doing.
+    """One node: its share of the kernel, its durable knowledge, and its current stages.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Node(Walker):
     settings
         What all nodes agree on.
     custody
-        What it knew when it stopped, by walk.
+        Its durable knowledge when it stopped, by walk.
 
     Examples
     --------
@@ -45,10 +45,10 @@ class Node(Walker):
     ['Save', 'Journal', 'Timer', 'Timer', 'Timer']
     """
 
-    # What happens to it.
+    # Events.
 
     def restart(self) -> list[Action]:
-        """Begin with what the disk holds: nothing of it is known to be still true."""
+        """Start from the contents of the disk, which may be out of date."""
         for key, custody in self.custody.items():
             if custody.lent is not None:
                 self._query(key, custody.lent)
@@ -62,7 +62,7 @@ class Node(Walker):
         return self._taken()
 
     def handle(self, event: Event) -> list[Action]:
-        """What to do about an event, in order."""
+        """The actions that follow from an event, in order."""
         if isinstance(event, say.Packet):
             if event.sender in self.neighbours and self.sound(event.message):
                 _HANDLERS[type(event.message)](self, event.sender, event.message)
@@ -81,7 +81,7 @@ class Node(Walker):
         return self._taken()
 
     def sound(self, message: Message) -> bool:
-        """Whether a message can be true; what cannot changes nothing."""
+        """Whether a message is plausible; one that is not changes nothing."""
         floor, point = getattr(message, "floor", None), getattr(message, "point", None)
         if isinstance(message, say.Transfer):
             point = message.token.point
@@ -89,7 +89,7 @@ class Node(Walker):
             point = message.seen
         if floor is not None and not self._possible(floor):
             return False
-        # What is handed over has had an update, and is on its way: no draw belongs to a step before the first.
+        # A token that is handed over has had an update and is moving: no draw belongs to a step before the first.
         first = 1 if isinstance(message, _HANDED) else 0
         return point is None or (
             self._possible(point.generation)
@@ -115,7 +115,7 @@ class Node(Walker):
             self._let_go(event.key, custody)
 
     def _connected(self, peer: int) -> None:
-        """Say again at once what a neighbour that has come back may have missed."""
+        """Repeat at once what a returning neighbour may have missed."""
         for key, custody in self.custody.items():
             stage = self.stages.get(key)
             if stage is not None and (stage.peer == peer or peer in stage.waiting):
@@ -154,7 +154,7 @@ class Node(Walker):
     # Handing over.
 
     def _verdict(self, key: Key, point: Point) -> str:
-        """What to say to a token that is offered: "old", "had" or "new"."""
+        """The verdict on an offered token: "old", "had" or "new"."""
         custody = self.custody.get(key)
         if custody is None:
             return "new"
@@ -186,7 +186,7 @@ class Node(Walker):
         key, point, reason = message
         if self._offered(key, sender, point) is None:
             if key in self.ahead and self.ahead[key][:2] == (sender, point):
-                self._forget(key)  # the neighbour is asked again when the token can go
+                self._forget(key)  # the offer is repeated when the token can leave
             return
         if self.stages[key].name == "offering":
             self._depart(key, f"node {sender} refused: {reason}")
@@ -215,14 +215,14 @@ class Node(Walker):
             self._lend(message.key, sender, message.point)
 
     def _offered(self, key: Key, peer: int, point: Point) -> Token | None:
-        """The token that a neighbour speaks of, if it was offered or sent to that neighbour."""
+        """The token that a neighbour refers to, if it was offered or sent to that neighbour."""
         custody, stage = self.custody.get(key), self.stages.get(key)
         if custody is None or stage is None or stage.name not in ("offering", "sent"):
             return None
         return custody.held if (stage.peer, stage.point) == (peer, point) else None
 
     def _went(self, key: Key, peer: int, point: Point) -> bool:
-        """Whether a neighbour's having had a token at a point means that the one which is held here went there."""
+        """Whether a neighbour that has had a token at a point must have received the one held here."""
         custody, stage = self.custody.get(key), self.stages.get(key)
         if custody is None or stage is None or custody.held is None:
             return False
@@ -233,7 +233,7 @@ class Node(Walker):
     # Copies and leases.
 
     def _lend(self, key: Key, peer: int, point: Point) -> None:
-        """A neighbour has the token durably: here is a copy now, and the one from whom it came may drop theirs."""
+        """A neighbour has the token durably: keep a copy here, and release the previous copy."""
         custody = self.custody[key]
         self._save(key, custody._replace(lent=Loan(peer, point), **self._owing(key, custody)))
         self._set(key, "renew", None)
@@ -260,7 +260,7 @@ class Node(Walker):
         return {"source": None, "owed": (*custody.owed, custody.source)}
 
     def _owed(self) -> None:
-        """Say again which copies can be dropped."""
+        """Repeat which copies can be dropped."""
         pending = [(key, loan) for key, custody in self.custody.items() for loan in custody.owed]
         for key, loan in pending:
             self._send(loan.peer, say.Release(key, loan.point))
@@ -316,7 +316,7 @@ class Node(Walker):
     # After a crash, and generations.
 
     def _doubt(self, key: Key) -> None:
-        """Ask whether a token that was found on the disk went on before: the disk may be an old one."""
+        """Ask whether a token found on the disk had already moved on: the disk may be out of date."""
         self.uncertain.add(key)
         self._enter(key, Stage("doubt", waiting=frozenset(self.neighbours)), self.settings.lease)
         self._repeat(key, self.stages[key])
@@ -346,8 +346,8 @@ class Node(Walker):
                 self._proceed(key)
 
     def _depart(self, key: Key, why: str) -> None:
-        """The move ends here although it should not: a departure from the path of a simulation."""
-        if key in self.uncertain:  # perhaps it went on at this very point: what follows is another life
+        """End the move here instead of at its drawn end: a departure from the path of a simulation."""
+        if key in self.uncertain:  # it may have moved on from this very point, so what follows needs a new generation
             self._reissue(key, proceed=False)
         custody = self.custody[key]
         if custody.held is None or self.stages[key].name == "failed":
@@ -358,7 +358,7 @@ class Node(Walker):
         self._proceed(key)
 
     def _reissue(self, key: Key, proceed: bool = True) -> None:
-        """Go on with what is here, under a new generation: a neighbour may have had it, and is silent."""
+        """Continue with the token here under a new generation: a silent neighbour may have received it."""
         custody = self.custody[key]
         if custody.token is None:
             return
@@ -376,14 +376,14 @@ class Node(Walker):
             self._proceed(key)
 
     def _learn(self, key: Key, generation: Generation) -> None:
-        """There is a newer generation: what is older is discarded."""
+        """Learn of a newer generation, and discard what is older."""
         custody = self.custody.setdefault(key, Custody(NOTHING))
         if generation <= custody.floor:
             return
         custody = custody._replace(floor=generation)
         if custody.token is None:
             self._save(key, custody)
-        elif generation.issuer == self.me:  # and has forgotten: its disk is an old one, but may hold all there is
+        elif generation.issuer == self.me:  # issued here but forgotten: an old disk, but perhaps the only copy
             self._save(key, custody._replace(lent=None))
             self._doubt(key)
         else:

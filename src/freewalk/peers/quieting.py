@@ -1,4 +1,4 @@
-"""What gRPC itself writes to standard error: a line for each handshake that fails, which strangers could repeat."""
+"""Limit what gRPC writes to standard error: one line per failed handshake, which strangers could repeat at will."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from freewalk.peers.complaining import Complaints
 
 _FAILED = "Handshake failed"
 _REASON = re.compile(r"OPENSSL_internal:(\w+)")
-_PATIENCE = 2.0  # seconds for what is left, at the end
+_PATIENCE = 2.0  # seconds for the remaining lines at the end
 
 
 @contextmanager
 def few_lines(log: logging.Logger) -> Iterator[None]:
-    """Within the block failed handshakes are written to the log, now and then; all else goes where it went before.
+    """Within the block, failed handshakes go to the log, rate-limited; everything else is passed through.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def few_lines(log: logging.Logger) -> Iterator[None]:
     """
     before = os.dup(2)
     end, start = os.pipe()
-    # Whoever writes may hold the lock that the reader needs: lines that find no room are lost rather than waited for.
+    # The writer may hold the lock that the reader needs, so lines that do not fit are dropped instead of blocking.
     os.set_blocking(start, False)
     os.dup2(start, 2)
     os.close(start)

@@ -1,4 +1,4 @@
-"""A node as a process: what its configuration describes, at work until it is told to end."""
+"""A node as a process: runs what its configuration describes until it is told to stop."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ log = logging.getLogger("freewalk.peers")
 
 
 def demand() -> None:
-    """Say what to install if a package that peers need is missing.
+    """Raise an error that says what to install if a package that peers need is missing.
 
     Raises
     ------
     MissingExtra
-        If one is.
+        If a package is missing.
     """
     for package in ("grpc", "google.protobuf", "safetensors", "cryptography"):
         try:
@@ -45,7 +45,7 @@ def log_to(file: Path | None, level: int = logging.INFO) -> None:
 
 
 def identity_of(config: NodeConfig) -> Identity:
-    """What a node shows to others.
+    """The identity that a node presents to others.
 
     Raises
     ------
@@ -91,7 +91,7 @@ async def work(config: NodeConfig, ready: Callable[[int], Awaitable[None]] | Non
 
 
 def run(config: NodeConfig, durable: bool = True, lifeline: int | None = None) -> None:
-    """Run a node until SIGTERM or SIGINT, or until a file ends that its supervisor holds open."""
+    """Run a node until SIGTERM or SIGINT, or until its supervisor's end of a pipe is closed."""
 
     async def until_told() -> None:
         task = asyncio.ensure_future(work(config, durable=durable))
@@ -104,7 +104,7 @@ def run(config: NodeConfig, durable: bool = True, lifeline: int | None = None) -
             await task
         except asyncio.CancelledError:
             pass
-        except BaseExceptionGroup as errors:  # of the parts of a node, of which the first to fail ends the others
+        except BaseExceptionGroup as errors:  # the first part of a node that fails ends the others
             first: BaseException = errors
             while isinstance(first, BaseExceptionGroup):
                 first = first.exceptions[0]

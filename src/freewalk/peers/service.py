@@ -1,4 +1,4 @@
-"""A node at work: the protocol, with a disk, a clock, wires and data around it."""
+"""A running node: the protocol, with a disk, a clock, connections and data."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from freewalk.peers.tokens import Key
 
 log = logging.getLogger("freewalk.peers")
 
-_QUICK = 2e-3  # seconds: an update that takes less is made before the disk is waited for
-_TOGETHER = 32  # updates between two writes
-_SOON = 0.05  # seconds that a write waits for which nobody waits
-_AGAIN = 1.0  # seconds until a disk that failed is tried again
-_SOON = 0.1  # seconds until a file that is in use is looked at again
-_WAITING = 10_000  # messages that wait for a disk that failed; more are lost, and said again
-_WALKS = 100_000  # that a node knows; neighbours cannot make it learn of more
+_QUICK = 2e-3  # seconds: faster updates are made before waiting for the disk
+_TOGETHER = 32  # updates between writes
+_SOON = 0.05  # seconds that a write waits if it is not urgent
+_AGAIN = 1.0  # seconds until a failed disk is tried again
+_SOON = 0.1  # seconds until a file that is in use is checked again
+_WAITING = 10_000  # messages that wait for a failed disk; further ones are lost, and repeated later
+_WALKS = 100_000  # known to a node; neighbours cannot make it learn of more
 _FULL = "its disk cannot be written"
 
 
 class Service:
-    """Runs a node: an event is handled as it comes, and one write holds all that happened until somebody waits for it.
+    """Runs a node: events are handled as they come, and one write stores everything up to the first urgent message.
 
-    What the protocol asks for is done in order, but for the messages that have to wait for the disk: they are sent
-    after the next write, which holds everything until then. That a copy has been dropped is no urgent message: it goes
-    with the next write, so that a hand-over takes one.
+    Actions are performed in order, except for messages that must wait for the disk: they are sent after the next write,
+    which includes everything before it. The message that a copy has been dropped is not urgent: it waits for the next
+    write, so that a hand-over takes only one.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Service:
     learner
         Its data.
     links
-        The ways to its neighbours, by number.
+        The connections to its neighbours, by number.
     """
 
     def __init__(self, node: Node, store: Store, learner: Learner, links: Mapping[int, Link]) -> None:
@@ -74,13 +74,13 @@ class Service:
         self.refused = 0  # messages
         #: Why nothing can be written at present; "" if it can.
         self.closed = ""
-        self._early: list[Event] | None = []  # what happens before it runs
+        self._early: list[Event] | None = []  # events before it runs
         self._broken: Exception | None = None
         self._writes: list[Save | Journal] = []
         self._waiting: list[Send] = []
         self._settling: list[asyncio.Future[None]] = []
-        self._urgent = False  # whether somebody waits for a write
-        self._soon: asyncio.TimerHandle | None = None  # a write for which nobody waits
+        self._urgent = False  # whether a message waits for a write
+        self._soon: asyncio.TimerHandle | None = None  # a write that is not urgent
         self._works: deque[Compute] = deque()
         self._working: asyncio.Task[Computed | Raised | None] | None = None
         self._due: dict[tuple[Key | None, str], float] = {}
@@ -90,27 +90,27 @@ class Service:
         self._leaving: set[str] = set()
         self._complaints = Complaints(log)
         self._waking: asyncio.TimerHandle | None = None
-        self._later = 0.0  # when a disk that failed is tried again
+        self._later = 0.0  # when a failed disk is tried again
 
     def tell(self, event: Event) -> None:
-        """Let something happen to the node; updates and writes that follow from it are made soon."""
+        """Pass an event to the node; the updates and writes that follow are made soon."""
         if self._early is not None:
             self._early.append(event)
             return
         try:
             self._handle(event)
-        except Exception as error:  # a mistake in this program, of which whoever brings an event knows nothing
+        except Exception as error:  # a bug, which the source of the event cannot handle
             self._broken = self._broken or error
         if self._works or self._urgent or self.closed or self._broken is not None:
             self._more.set()
 
     def reply(self, peer: int, message: Message) -> None:
-        """Send a message that the protocol has not asked for."""
+        """Send a message that the protocol has not requested."""
         if peer in self.links:
             self.links[peer].send(message)
 
     async def settled(self) -> None:
-        """Wait until all that has been told is on the disk."""
+        """Wait until all earlier events are on disk."""
         done = asyncio.get_running_loop().create_future()
         self._settling.append(done)
         self._hurry()
@@ -119,8 +119,8 @@ class Service:
     async def run(self) -> None:
         """Work until cancelled.
 
-        As long as the disk cannot be written the node is closed: it makes no updates and takes no tokens, and whatever
-        has to be durable before it is sent waits. Its neighbours then see a node that is slow, or silent.
+        While the disk cannot be written, the node is closed: it makes no updates and accepts no tokens, and durable
+        messages wait. To its neighbours it appears slow or silent.
         """
         self._do(self.node.restart())
         early, self._early = self._early or [], None
@@ -160,17 +160,17 @@ class Service:
             words = "refused what node %d sent: a %s that cannot be true, or a walk too many"
             self._complaints.about(f"node {sender}", words, sender, type(message).__name__)
         if isinstance(message, Transfer) and message.token.payload.path is not None:
-            self.unneeded(message.token.payload.digest)  # the file, if the token was not taken
+            self.unneeded(message.token.payload.digest)  # the file, if the token was not accepted
 
     def unneeded(self, digest: str) -> None:
-        """Remove the file of a model that came and was not taken, as soon as nobody looks at it any longer."""
+        """Remove the file of a model that was not accepted, once it is no longer in use."""
         if digest not in self._leaving:
             self._leaving.add(digest)
             asyncio.get_running_loop().call_soon(self._leave, digest)
 
     def _leave(self, digest: str) -> None:
-        with suppress(PeerError):  # else it is swept later
-            if not self.store.unneeded(digest):  # a thread that looked at it may not have let go yet
+        with suppress(PeerError):  # otherwise it is removed by a later sweep
+            if not self.store.unneeded(digest):  # a thread may still be using it
                 asyncio.get_running_loop().call_later(_SOON, self._leave, digest)
                 return
         self._leaving.discard(digest)
@@ -196,7 +196,7 @@ class Service:
                     self._soon = asyncio.get_running_loop().call_later(_SOON, self._hurry)
 
     def _set(self, timer: Timer) -> None:
-        """Note when a timer is due; nearly all are set anew or stopped before, so that the loop seldom hears of it."""
+        """Record when a timer is due; most are reset or stopped before, so the event loop is rarely involved."""
         mark = (timer.key, timer.name)
         if timer.seconds is None:
             self._due.pop(mark, None)
@@ -221,7 +221,7 @@ class Service:
         self.tell(Alarm(*mark))
 
     def _work(self) -> None:
-        """Make updates in the order in which they were asked for: quick ones at once, others beside all else."""
+        """Make updates in the order of the requests: fast ones at once, slow ones in the background."""
         for _ in range(_TOGETHER):
             if self.closed or not self._works or self._working is not None:
                 return
@@ -234,12 +234,12 @@ class Service:
                 self._do(self.node.handle(result))
 
     def _wait(self, send: Send) -> None:
-        """Let a message wait for the disk; while that fails, the same ones are asked for again and again."""
+        """Let a message wait for the disk, without duplicates: while the disk fails, requests are repeated."""
         if not self.closed or (len(self._waiting) < _WAITING and send not in self._waiting):
             self._waiting.append(send)
 
     def _update(self, asked: Compute) -> Computed | Raised | None:
-        """Make an update; None if its result finds no room on the disk, and it has to be made again."""
+        """Make an update; None if its result does not fit on the disk, so that it must be repeated."""
         began = time.perf_counter()
         try:
             result = self.learner.update(asked)
@@ -247,7 +247,7 @@ class Service:
             self._works.appendleft(asked)
             self._close(str(error))
             return None
-        except Exception as error:  # of code of the user's, say
+        except Exception as error:  # for example, from user code
             return Raised(asked.key, asked.token.point, _raised(error))
         took = time.perf_counter() - began
         self._cost = took if self.updates == 0 else 0.9 * self._cost + 0.1 * took
@@ -261,19 +261,19 @@ class Service:
             self.tell(result)
 
     def _close(self, why: str) -> None:
-        """Nothing can be written: wait, and try again."""
+        """The disk cannot be written: wait, and try again."""
         said = "this node takes no tokens until its disk can be written: %s"
         self._complaints.about("closed", said, why, level=logging.ERROR)
         self.closed, self.node.closed = why, _FULL
         self._later = time.monotonic() + _AGAIN
 
     def _wake(self) -> None:
-        """Go on in a while, even if nothing happens."""
+        """Continue after a while, even if nothing happens."""
         if self._waking is None or self._waking.when() <= asyncio.get_running_loop().time():
             self._waking = asyncio.get_running_loop().call_later(_AGAIN, self._more.set)
 
     def _write(self) -> None:
-        """Bring to the disk what has happened, then send what waited for it."""
+        """Write all changes to disk, then send the messages that waited for it."""
         if self.closed and time.monotonic() < self._later:
             self._wake()
             return
@@ -304,7 +304,7 @@ class Service:
 
 
 def _raised(error: Exception) -> str:
-    """What went wrong with an update: not in the words of the error, which may quote data."""
+    """The error of an update, without its message, which may quote data."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}, line {place.lineno}"
-    return f"an update raised {type(error).__name__} ({where}); mend it and start this node again"
+    return f"an update raised {type(error).__name__} ({where}); fix it and restart this node"

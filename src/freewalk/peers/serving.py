@@ -1,4 +1,4 @@
-"""The gate of a node: who may call, and what they may ask."""
+"""The server of a node: who may call it, and what they may request."""
 
 from __future__ import annotations
 
@@ -27,41 +27,41 @@ from freewalk.peers.tokens import Generation, Key, Point
 log = logging.getLogger("freewalk.peers")
 
 OPERATE = "/freewalk.Operator/"
-_NAME = "freewalk-name"  # says who calls where there are no certificates
+_NAME = "freewalk-name"  # the caller's name, if there are no certificates
 _OPTIONS = [
     ("grpc.max_receive_message_length", 4 << 20),
     ("grpc.max_send_message_length", 4 << 20),
     ("grpc.max_concurrent_streams", 64),
     ("grpc.so_reuseport", 0),
     ("grpc.enable_retries", 0),
-    # A connection whose other end has disappeared without a word is given up.
+    # A connection whose other end has disappeared silently is closed.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.http2.max_pings_without_data", 0),
 ]
 _STRANGERS = [
     ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_connection_idle_ms", 60_000),  # without a call; those of neighbours have one
+    ("grpc.max_connection_idle_ms", 60_000),  # without a call; connections of neighbours have one
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
 ]
-_CALLS = 256  # at once, beside those of neighbours
+_CALLS = 256  # at the same time, besides those of neighbours
 _OWN_CALLS = 32  # of the operator
 _MANY = 2**14  # open files, where the system allows it
-_FILES = 256  # that are left for the node itself, however many connect
+_FILES = 256  # reserved for the node itself, however many connect
 _PATIENCE = 60.0  # seconds for the next piece of a model
 _LONGEST = 1024  # bytes of a greeting
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a process shows to others, and by what it knows them.
+    """The identity of a process, by which it connects to others and recognizes them.
 
     Parameters
     ----------
     name
-        Its own, as in its certificate.
+        Its name, as in its certificate.
     certificate, key, authority
-        PEM each; all None where nodes talk in plain text, on one machine.
+        PEM each; all None for plain connections on one machine.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Identity:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What is sent with each call: the name, where no certificate says it."""
+        """The metadata of each call: the name, if there is no certificate."""
         return ((_NAME, self.name),) if self.certificate is None else ()
 
     def listen(self, server: Any, address: str) -> int:
@@ -96,7 +96,7 @@ class Identity:
         return int(server.add_secure_port(address, credentials))
 
     def caller(self, context: Any) -> str:
-        """The name of who calls."""
+        """The name of the caller."""
         if self.certificate is None:
             return str(dict(context.invocation_metadata() or ()).get(_NAME, ""))
         names = context.auth_context().get("x509_common_name", [])
@@ -104,18 +104,18 @@ class Identity:
 
 
 class Handlers(grpc.GenericRpcHandler):
-    """All that can be called on a node.
+    """The remote procedures of a node.
 
     Parameters
     ----------
     identity
-        The node's own.
+        The identity of the node.
     operator
-        The one other name that is let in.
+        The name of the operator, the only other caller that is admitted.
     service
-        The node at work.
+        The running node.
     gate
-        Where its neighbours come in.
+        The entry for its neighbours.
     """
 
     def __init__(self, identity: Identity, operator: str, service: Service, gate: Gate) -> None:
@@ -147,7 +147,7 @@ class Handlers(grpc.GenericRpcHandler):
         return self._methods.get(details.method)
 
     async def _admit(self, context: Any, operator: bool) -> str:
-        """The name of who calls; others are turned away."""
+        """The name of the caller; strangers are rejected."""
         name = self.identity.caller(context)
         if (name == self.operator) if operator else (name in self.gate.neighbours):
             return name
@@ -170,7 +170,7 @@ class Handlers(grpc.GenericRpcHandler):
         return b""
 
     async def hello(self, request: bytes, context: Any) -> bytes:
-        """Who this node is, for a neighbour that wants to know whether both mean the same network."""
+        """The identity of this node, for a neighbour that checks whether both belong to the same network."""
         name = await self._admit(context, operator=False)
         try:
             if len(request) > _LONGEST:
@@ -186,7 +186,7 @@ class Handlers(grpc.GenericRpcHandler):
 
     @asynccontextmanager
     async def _operator(self, context: Any) -> AsyncIterator[None]:
-        """Only the operator goes on, and does not crowd out others."""
+        """Admit only the operator, with a limited number of calls."""
         await self._admit(context, operator=True)
         if self._calls >= _OWN_CALLS:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"more than {_OWN_CALLS} calls at once")
@@ -197,13 +197,13 @@ class Handlers(grpc.GenericRpcHandler):
             self._calls -= 1
 
     async def launch(self, stream: AsyncIterator[Any], context: Any) -> Any:
-        """A new token, which is on the disk when this returns."""
+        """Launch a new token, which is on disk when this returns."""
         async with self._operator(context):
             try:
                 if self.at_work.closed:
                     raise PeerError(f"its disk cannot be written: {self.at_work.closed}")
                 key, payload = await self._received(stream)
-                wire.decode(wire.encode(Ask(key)))  # whether its name can travel
+                wire.decode(wire.encode(Ask(key)))  # check that its name can be sent
                 if wrong := await asyncio.to_thread(self.gate.form.check, payload):
                     if payload.path is not None:
                         self.at_work.unneeded(payload.digest)
@@ -234,7 +234,7 @@ class Handlers(grpc.GenericRpcHandler):
             incoming.abandon()
 
     async def status(self, request: Any, context: Any) -> Any:
-        """How the node is."""
+        """The status of the node."""
         async with self._operator(context):
             return self._status()
 
@@ -267,14 +267,14 @@ class Handlers(grpc.GenericRpcHandler):
         return status
 
     async def journal(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        """What has happened, line by line."""
+        """The journal, line by line."""
         async with self._operator(context):
             await self.at_work.settled()
             for line in self.at_work.store.journal(request.after):
                 yield _told(line)
 
     async def fetch(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        """The bytes of a model that is here, or that the journal names."""
+        """The bytes of a model that is here or that the journal names."""
         async with self._operator(context):
             payload = self._payload(request.digest)
             if payload is None:
@@ -291,7 +291,7 @@ class Handlers(grpc.GenericRpcHandler):
         return self.at_work.store.payload(digest) if is_digest(digest) else None
 
     async def collect(self, request: Any, context: Any) -> Any:
-        """The operator has a finished token: it need not be kept any longer."""
+        """The operator has a finished token: it need not be kept any more."""
         async with self._operator(context):
             self.at_work.tell(Collect(Key(request.run, request.walk), point_of(request.point)))
             await self.at_work.settled()
@@ -299,7 +299,7 @@ class Handlers(grpc.GenericRpcHandler):
 
 
 def greeting(name: str, number: int, settings: Settings, known: bool = False) -> Any:
-    """What a node says of itself to a neighbour, as bytes."""
+    """A node's description of itself for a neighbour, as bytes."""
     told = ask.Hello(number=number, name=name, version=__version__, known=known)
     told.nodes, told.seed, told.steps = settings.nodes, settings.seed, settings.steps
     return told.SerializeToString()
@@ -357,7 +357,7 @@ async def serve(
 
 
 def _connections() -> int:
-    """How many may connect, so that the node itself can still open files; as many as possible are allowed first."""
+    """The maximum number of connections that leaves files for the node itself, after raising the system limit."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""The data of a node: a file of samples, a function of the user's, or nothing."""
+"""The data of a node: a file of samples, a function of the user, or nothing."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _FORMS = '{ file = "data.npz", kind = "LeastSquares" }, { object = "module:name"
 def from_spec(number: int, folder: Path, spec: str = "spec.toml") -> Share:
     """The share of one node of the objective that a spec describes.
 
-    It builds the whole objective, with the data of all nodes, and takes one share of it: this is for trying things on
-    one machine. A node of its own gets its data from a file, or from a function that reads nothing else.
+    It builds the whole objective, with the data of all nodes, and takes one share of it. Use it only to try things on
+    one machine; a real node gets its data from a file, or from a function that reads nothing else.
 
     Parameters
     ----------
     number
         The number of the node.
     folder
-        Where the spec is.
+        The folder of the spec.
     spec
         The name of its file.
     """
@@ -43,7 +43,7 @@ def from_spec(number: int, folder: Path, spec: str = "spec.toml") -> Share:
 
 
 def check(table: DataTable, where: str, dim: int) -> None:
-    """Check that a table says one thing, without reading or importing anything.
+    """Check that a table specifies exactly one source of data, without reading or importing anything.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def check(table: DataTable, where: str, dim: int) -> None:
     given = {key for key, value in table.model_dump().items() if value is not None}
     forms = [form for form in _KEYS if form in given]
     if len(forms) != 1 or table.relay is False:
-        raise PeerError(f"{where} has the keys {', '.join(sorted(given)) or 'of nothing'}, expected one of {_FORMS}")
+        raise PeerError(f"{where} has the keys {', '.join(sorted(given)) or '(none)'}, expected one of {_FORMS}")
     stray = given - {forms[0], *_KEYS[forms[0]]}
     if stray:
         raise PeerError(f"{where} has the key {min(stray)!r} as well as {forms[0]!r}; leave it out")
@@ -66,27 +66,27 @@ def check(table: DataTable, where: str, dim: int) -> None:
 
 
 def make(table: DataTable, number: int, dim: int, where: str, folder: Path, tell: Tell | None = None) -> Share:
-    """What a node learns from.
+    """The share that a node learns from.
 
     Parameters
     ----------
     table
-        What is said of it.
+        Its table.
     number
         The number of the node.
     dim
-        How many numbers a model has.
+        The size of a model.
     where
-        How errors call the table.
+        The name of the table in error messages.
     folder
-        To which paths are relative.
+        The folder to which paths are relative.
     tell
-        Told before code is executed.
+        Called before code is executed.
 
     Raises
     ------
     PeerError
-        If it cannot be read or made, or has another form.
+        If it cannot be read or created, or has the wrong form.
     """
     if table.file is not None:
         share = _from_file(table, number, where, folder / table.file)
@@ -118,7 +118,7 @@ def _from_file(table: DataTable, number: int, where: str, file: Path) -> Share:
         raise PeerError(f"{where}: {file}: {error}") from error
     except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
         words = " ".join(str(error).split())[:200]
-        raise PeerError(f"{where}: {file} is not a file .npz with the arrays features and targets ({words})") from error
+        raise PeerError(f"{where}: {file} is no .npz file with the arrays features and targets ({words})") from error
     return Share(alone, number, 0, 1.0 if table.factor is None else float(table.factor))
 
 

@@ -1,4 +1,4 @@
-"""A token that is in the hands of a node: an update, then a move, which may have to be asked for."""
+"""A token held by a node: an update, then a move, which its end may have to accept."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from freewalk.peers.tokens import Custody, Key, Point, Token, Version, newest
 
 
 class Walker(Desk):
-    """Updates and moves of tokens that are here; where one is handed over, an offer is under way."""
+    """Updates and moves of tokens held here, up to the offer that starts a hand-over."""
 
-    # The token is here: an update, then a move.
+    # A token is held: an update, then a move.
 
     def _proceed(self, key: Key) -> None:
-        """Take the next step with a token that is in the hands of this node."""
+        """Take the next step with a token held here."""
         token = self.custody[key].held
         if token is None:
             return
@@ -30,7 +30,7 @@ class Walker(Desk):
         custody = self.custody[key]
         version = newest(custody, token) if self.settings.stores else None
         if (None if version is None else version.point.step) != dict(token.kept).get(self.me):
-            self._fail(key, "what is kept here is not what the token left: the disk is an old one, or versions too few")
+            self._fail(key, "what is stored here is not what the token left: an old disk, or `versions` is too low")
             return
         self._enter(key, Stage("due"))
         self._announce(key, token)
@@ -52,14 +52,14 @@ class Walker(Desk):
         self._proceed(event.key)
 
     def _raised(self, event: say.Raised) -> None:
-        """The token stays here, and is told of, until somebody mends what raised."""
+        """The token stays here, with its error, until the code is fixed."""
         custody, stage = self.custody.get(event.key), self.stages.get(event.key)
         token = None if custody is None else custody.held
         if token is not None and stage == Stage("due") and token.point == event.point:
             self._fail(event.key, event.why)
 
     def _remembered(self, custody: Custody, token: Token, stored: Any) -> Custody:
-        """What is kept here after an update: a version for each stay, as a re-issue never returns into one."""
+        """What is stored here after an update: one version per stay, since a re-issue never returns into a stay."""
         found, kept = newest(custody, token), custody.versions
         arrived = custody.arrived or token.point
         version = Version(arrived, token.point, stored, 1 if found is None else found.visits + 1)
@@ -80,7 +80,7 @@ class Walker(Desk):
                 self._set(key, "renew", self.settings.lease / RENEWALS)
 
     def _move(self, key: Key, token: Token) -> None:
-        """Choose the move of a token, or continue it; where its end decides, that is asked first."""
+        """Choose or continue the move of a token; if its end decides, ask it first."""
         step, hop = token.point.step - 1, token.point.hop
         decision = self.mover.decision(key.walk, step) if hop == 0 else "go"
         if decision == "ask":
@@ -104,7 +104,7 @@ class Walker(Desk):
             self._hand(key, token, there, point)
             return
         self._enter(key, Stage("offering", there, point), self.settings.patience)
-        if ahead == Ahead(there, point):  # its answer is on the way
+        if ahead == Ahead(there, point):  # its answer is pending
             self._set(key, "retry", self.settings.retry)
         else:
             self._repeat(key, self.stages[key])
@@ -124,10 +124,10 @@ class Walker(Desk):
         self.custody[key] = self.custody[key]._replace(token=token._replace(due=True), seen=token.point)
         self._proceed(key)
 
-    # Where a token goes depends on draws alone, so the next node can be asked before the update is made.
+    # Where a token goes depends only on draws, so the next node can be asked before the update is made.
 
     def _announce(self, key: Key, token: Token) -> None:
-        """An update begins: offer the token to the node where it goes then, which may ask ahead in its turn."""
+        """An update begins: offer the token to its next node, which may make its own offer ahead."""
         there, point = self._onward(key, token.point)
         if there is None:
             return
@@ -147,7 +147,7 @@ class Walker(Desk):
             self._offer_ahead(key, there, onward)
 
     def _onward(self, key: Key, point: Point) -> tuple[int | None, Point]:
-        """To whom a token goes after the next update, if it is made here and that is known; and at which point."""
+        """The next node of a token after an update here, if known, and the point of the hand-over."""
         if point.step < self.settings.steps and self.mover.decision(key.walk, point.step) == "go":
             there, hop = self.mover.onward(key.walk, point.step, 0)
             return there, Point(point.generation, point.step + 1, hop)
@@ -161,12 +161,12 @@ class Walker(Desk):
         self._send(there, say.Offer(key, point), durable)
 
     def _forget(self, key: Key) -> Ahead | None:
-        """An offer that was made ahead is over: it is taken up now, or too old."""
+        """Remove an offer made ahead, because it is used now or has expired."""
         self._set(key, "ahead", None)
         return self.ahead.pop(key, None)
 
     def _repeat(self, key: Key, stage: Stage) -> None:
-        """Say again what has not been answered."""
+        """Repeat what has not been answered."""
         if stage.name == "doubt":
             for peer in sorted(stage.waiting):
                 self._send(peer, say.Ask(key))
@@ -180,10 +180,10 @@ class Walker(Desk):
             return
         self._set(key, "retry", self.settings.retry)
 
-    # A jump that must be accepted at its end: a probe goes first.
+    # A jump that must be accepted at its end is preceded by a probe.
 
     def _forward(self, probe: say.Probe) -> None:
-        """Send a probe on, or decide where it ends."""
+        """Forward a probe, or decide if it ends here."""
         walk, step, trail = probe.key.walk, probe.point.step - 1, probe.trail
         there, hops = self.mover.onward(walk, step, len(trail))
         trail += (self.me,) * (hops - len(trail))
@@ -205,7 +205,7 @@ class Walker(Desk):
             self._send(last, answer._replace(trail=tuple(rest)))
 
     def _decided(self, answer: say.Answer, home: bool = False) -> None:
-        """What became of a probe that started here."""
+        """Handle the answer to a probe that started here."""
         stage, custody = self.stages.get(answer.key), self.custody.get(answer.key)
         if stage is None or custody is None or custody.held is None:
             return

@@ -1,4 +1,4 @@
-"""The disk of a node: what it knows of each walk, its journal, and the models that they refer to."""
+"""The disk of a node: its custody of each walk, its journal, and the models that they refer to."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from freewalk.peers.messages import Journal, Save
 from freewalk.peers.payloads import SUFFIX, Payload, discard
 from freewalk.peers.tokens import Custody, Generation, Key, Point, Token, Version
 
-_PAGE = 1000  # lines of the journal that are read together
-_OFTEN = 10_000  # writes between two sweeps; most payloads are removed as soon as nothing refers to them
+_PAGE = 1000  # lines of the journal read at a time
+_OFTEN = 10_000  # writes between sweeps; most payloads are removed as soon as nothing refers to them
 
 
 class Line(NamedTuple):
@@ -39,13 +39,13 @@ class Line(NamedTuple):
     time
         When it was written, in seconds since 1970.
     key, kind, point
-        What happened to which token, and when in its life.
+        The token, the kind of event, and the point of the token.
     token
-        The token with its model, where that was kept.
+        The token with its model, if that was kept.
     note
-        More of it in words.
+        Details in words.
     messages, probes
-        How often the model was sent until then, and its probes.
+        The messages and probes of the token so far.
     """
 
     number: int
@@ -60,7 +60,7 @@ class Line(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What the disk has of a walk: the number of its rows, its state as bytes, and its versions from a place on."""
+    """The state of a walk on disk: the number of its rows, its custody as bytes, and its versions."""
 
     walk: int
     state: bytes
@@ -70,14 +70,14 @@ class _Known(NamedTuple):
 
 
 class Store:
-    """A folder that holds all that a node knows durably; one process has it open at a time.
+    """A folder with the durable state of a node; one process has it open at a time.
 
     Parameters
     ----------
     folder
-        The folder; it is made if it is not there.
+        The folder; created if it does not exist.
     durable
-        Whether what is written survives a failure of the machine; without it, only one of the process.
+        Whether writes survive a failure of the machine; otherwise they survive only a failure of the process.
 
     Raises
     ------
@@ -103,9 +103,9 @@ class Store:
         self._connection = connect(self._path, durable)
         self._walks: dict[Key, int] = {}
         self._known: dict[Key, _Known] = {}
-        self._uses: Counter[str] = Counter()  # by tokens and versions; the journal is asked
+        self._uses: Counter[str] = Counter()  # by tokens and versions; the journal is queried
         self._writes = 0
-        self._stale: set[str] = set()  # files that nothing on the disk refers to, but perhaps this process
+        self._stale: set[str] = set()  # files that only this process may still use
         try:
             with told(self._path):
                 if durable:
@@ -124,13 +124,13 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let others open it."""
+        """Close it, so that others can open it."""
         with self._lock:
             self._connection.close()
             self._known.clear()  # the files of its payloads are no longer in use
 
     def load(self) -> dict[Key, Custody]:
-        """What is known of each walk.
+        """The custody of each walk.
 
         Raises
         ------
@@ -144,20 +144,19 @@ class Store:
             }
 
     def write(self, actions: Sequence[Save | Journal], time: float) -> None:
-        """Write all of it in one transaction, which is on the disk afterwards.
+        """Write all actions in one transaction, and flush it to disk.
 
         Parameters
         ----------
         actions
-            What is known of walks, in place of what was known before, and lines for the journal; a line that is there
-            already changes nothing.
+            New custody of walks, and lines for the journal; a line that already exists changes nothing.
         time
             The time for the journal, in seconds since 1970.
 
         Raises
         ------
         PeerError
-            If it cannot be written, for lack of room perhaps; nothing of it is then.
+            If it cannot be written, perhaps for lack of space; then nothing is written.
         """
         latest = {action.key: action.custody for action in actions if isinstance(action, Save)}
         with self._lock, told(self._path):
@@ -184,7 +183,7 @@ class Store:
                 self.sweep()
 
     def journal(self, after: int = 0) -> Iterator[Line]:
-        """The lines of the journal in order, those with greater numbers than `after`.
+        """The lines of the journal with numbers greater than `after`, in order.
 
         Raises
         ------
@@ -212,7 +211,7 @@ class Store:
         Returns
         -------
         bool
-            Whether that is settled; if not, this process still uses it, and the next write looks again.
+            Whether that is settled; if not, this process still uses it, and the next write checks again.
 
         Raises
         ------
@@ -225,7 +224,7 @@ class Store:
             return digest not in self._stale
 
     def sweep(self) -> None:
-        """Remove the payloads that nothing refers to, also what a crash has left."""
+        """Remove the payloads that nothing refers to, including those that a crash has left."""
         with self._lock, told(self._path):
             noted = {row[0].hex() for row in self._connection.execute(_NOTED)}
             rows = self._connection.execute("SELECT digest, data IS NULL FROM payloads").fetchall()
@@ -242,7 +241,7 @@ class Store:
             self._stale &= {path.stem for path in self.models.iterdir()}
 
     def _read(self) -> None:
-        """What the disk has of all walks."""
+        """Read the state of all walks from disk."""
         self._walks = {Key(run, walk): number for number, run, walk in self._connection.execute(_WALKS)}
         versions: dict[int, list[tuple[int, Version]]] = {}
         for walk, place, state in self._connection.execute(_VERSIONS):
@@ -280,14 +279,14 @@ class Store:
         return Line(number, time, Key(run, walk), kind, point, token, note, messages, probes)
 
     def _removed(self, digest: str) -> bool:
-        """Whether the file of a payload that was dropped is gone, or is in use again."""
+        """Whether the file of a dropped payload is gone, or is in use again."""
         if self._uses[digest] > 0 or self._connection.execute(_PAYLOAD, (bytes.fromhex(digest),)).fetchone():
             return True
         return discard(self.models / (digest + SUFFIX))
 
 
 class _Change:
-    """What a transaction changes, in the rows at once and in the store once it is over."""
+    """The changes of a transaction: in the tables at once, and in the store when it is committed."""
 
     def __init__(self, store: Store) -> None:
         self.store, self.execute = store, store._connection.execute
@@ -299,7 +298,7 @@ class _Change:
         self.files: set[str] = set()
 
     def save(self, key: Key, custody: Custody) -> None:
-        """Write what is known of a walk, as far as it has changed."""
+        """Write the changes of a walk's custody."""
         old = self.store._known.get(key)
         state = to_custody(custody).SerializeToString(deterministic=True)
         walk = self.walk(key)
@@ -314,7 +313,7 @@ class _Change:
         self.known[key] = _Known(walk, state, payload, first, custody.versions)
 
     def note(self, line: Journal, time: float) -> None:
-        """Write a line of the journal, unless it is there."""
+        """Write a line of the journal, unless it exists."""
         (generation, issuer), step, hop = line.point
         token = line.token
         digest = state = None
@@ -334,7 +333,7 @@ class _Change:
         return number
 
     def end(self) -> set[str]:
-        """Write the new payloads and drop the old ones; returns those of which a file is left."""
+        """Write the new payloads and drop the old ones; returns those whose files remain."""
         files = [payload.path for payload in self.new.values() if self._add(payload) and payload.path is not None]
         if files and self.store.durable:
             for path in [*files, self.store.models]:
@@ -349,7 +348,7 @@ class _Change:
         return dropped & self.files
 
     def _add(self, payload: Payload) -> bool:
-        """Whether a payload was not there yet."""
+        """Add a payload; returns whether it is new."""
         path = payload.path
         if not payload.here or (path is not None and (path.parent != self.store.models or not path.exists())):
             raise PeerError(f"{self.store.folder}: a model to be written is not in its folder 'models'")
@@ -357,7 +356,7 @@ class _Change:
         return bool(self.execute(_ADD, row).rowcount)
 
     def _versions(self, walk: int, old: _Known | None, new: tuple[Version, ...]) -> int:
-        """Write the versions that are new and remove those that are gone; returns the place of the first."""
+        """Write new versions and remove old ones; returns the index of the first."""
         first, before = (0, ()) if old is None else (old.first, old.versions)
         if before is new or before == new:
             return first
@@ -378,7 +377,7 @@ class _Change:
         return first + gone
 
     def _use(self, payload: Payload | None, more: int) -> None:
-        """Count who refers to a payload."""
+        """Count references to a payload."""
         if payload is not None:
             self.uses[payload.digest] = self.uses.get(payload.digest, 0) + more
             if more > 0:

@@ -1,7 +1,7 @@
-"""All nodes of a network on this machine: each a process of its own, started again when it dies.
+"""All nodes of a network on this machine: one process per node, restarted when it dies.
 
-The supervisor imports all that nodes need and then forks for each of them, so that a node starts in a few milliseconds
-and shares the memory of what was imported. It never opens a channel or starts a thread itself.
+The supervisor imports everything that nodes need and then forks for each of them, so that a node starts in a few
+milliseconds and shares the memory of the imports. It never opens a channel or starts a thread itself.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from freewalk.errors import PeerError
 log = logging.getLogger("freewalk.peers")
 
 _STATE = "up.json"
-_GLANCE = 0.05  # seconds between two looks at who has died
-_LONGEST = 10.0  # seconds between two starts of a node that keeps dying
+_GLANCE = 0.05  # seconds between checks for nodes that died
+_LONGEST = 10.0  # maximum seconds between restarts of a node that keeps dying
 
 
 class Supervisor:
-    """Starts nodes, and those that die again.
+    """Starts nodes, and restarts those that die.
 
     Parameters
     ----------
     folder
-        That of the network; who runs is written there.
+        The folder of the network; the running processes are listed there.
     nodes
-        What each node runs, by name: a function that never returns. It is handed a file that ends with the supervisor.
+        The function that each node runs, by name. It never returns; it receives a pipe that closes with the supervisor.
     """
 
     def __init__(self, folder: Path, nodes: Mapping[str, Callable[[int], Any]]) -> None:
@@ -44,7 +44,7 @@ class Supervisor:
         self._began: dict[str, float] = {}
         self._due: dict[str, float] = {}
         self._ending = False
-        # Held by the supervisor alone: a node that reads its end knows that nobody is left to start it again.
+        # Held only by the supervisor: a node that reads the end of it knows that its supervisor is gone.
         self._lifeline, self._held = os.pipe()
 
     def run(self) -> None:
@@ -82,7 +82,7 @@ class Supervisor:
         self.running[process] = name
 
     def _reap(self) -> bool:
-        """Note who has died, and when to start them again: soon, and later the more often it happens at once."""
+        """Record which nodes have died, and when to restart them: soon, with increasing delays for quick deaths."""
         changed = False
         while self.running:
             try:
@@ -99,7 +99,7 @@ class Supervisor:
             self.deaths[name] = self.deaths[name] + 1 if lived < 1.0 else 0
             wait = 0.0 if self.deaths[name] < 3 else min(0.1 * 2 ** self.deaths[name], _LONGEST)
             self._due[name] = time.monotonic() + wait
-            log.warning("node %s ended (%s); it is started again", name, os.waitstatus_to_exitcode(status))
+            log.warning("node %s ended (%s); restarting it", name, os.waitstatus_to_exitcode(status))
         return changed
 
     def _restart(self) -> bool:
@@ -110,7 +110,7 @@ class Supervisor:
         return bool(due)
 
     def _note(self) -> None:
-        """Write who runs, for `down` and for whoever wants to see."""
+        """Write the running processes to a file, for `down` and for information."""
         told = {"supervisor": os.getpid(), "nodes": {name: process for process, name in self.running.items()}}
         files.write(self.folder / _STATE, json.dumps(told))
 
@@ -129,7 +129,7 @@ class Supervisor:
 
 
 def processes(folder: Path) -> dict[str, Any]:
-    """Who runs: {"supervisor": its process, "nodes": {name: process}}; empty where nobody does."""
+    """The running processes: {"supervisor": its process, "nodes": {name: process}}; empty if there are none."""
     try:
         told = json.loads((folder / _STATE).read_text())
         os.kill(int(told["supervisor"]), 0)
@@ -139,7 +139,7 @@ def processes(folder: Path) -> dict[str, Any]:
 
 
 def end(folder: Path, patience: float = 15.0) -> bool:
-    """End the supervisor of a network, and with it all nodes; False where none was running.
+    """End the supervisor of a network, and with it all nodes; returns False if none was running.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The structure of a node's configuration and of a network, checked by pydantic, and what is wrong in plain words."""
+"""The structure of a node's configuration and of a network, checked by pydantic, with errors in plain words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Structure = TypeVar("Structure", bound=Table)
 
 
 class Address(NamedTuple):
-    """Where a node listens.
+    """The address at which a node listens.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Address(NamedTuple):
         Raises
         ------
         ValueError
-            If it is none.
+            If it is not an address.
         """
         host, colon, port = words.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
@@ -89,20 +89,20 @@ Where = Annotated[str, Field(max_length=300), AfterValidator(_address)]
 Node = Annotated[Whole, Field(ge=0, lt=2**31)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Word = Annotated[str, AfterValidator(_hexadecimal)]  # of 64 bits, which whole numbers of TOML need not have
+Word = Annotated[str, AfterValidator(_hexadecimal)]  # 64 bits, more than integers of TOML must support
 
 
-# In every table below the description of a field is what an error says was expected.
+# In the tables below, the description of a field is what errors say was expected.
 class DataTable(Table):
-    """What a node learns from: a file of samples, an object of the user's, or nothing."""
+    """The data of a node: a file of samples, an object of the user, or nothing."""
 
-    file: Place | None = Field(None, description="a file .npz with the arrays features and targets")
+    file: Place | None = Field(None, description="an .npz file with the arrays features and targets")
     kind: str | None = Field(None, pattern="^(LeastSquares|Logistic)$", description='"LeastSquares" or "Logistic"')
     ridge: Real | None = Field(None, ge=0, description="a number >= 0")
-    factor: Real | None = Field(None, gt=0, description="a number > 0: how much this node counts, on average 1")
+    factor: Real | None = Field(None, gt=0, description="a number > 0: the weight of this node, on average 1")
     object: Place | None = Field(None, description='a function as "module:name" that returns the share of a node')
-    path: Place | None = Field(None, description="the folder in which its module is")
-    options: Part | None = Field(None, description="a table with more arguments of the function")
+    path: Place | None = Field(None, description="the folder of its module")
+    options: Part | None = Field(None, description="a table with further arguments of the function")
     relay: bool | None = Field(None, description="true")
     dim: Count | None = Field(None, description="how many numbers a model has")
 
@@ -118,7 +118,7 @@ class NodeTable(Table):
 
 
 class NeighbourTable(Table):
-    """A neighbour, and what the two have told each other."""
+    """A neighbour, and what it has told this node."""
 
     number: Node = Field(description=_A_NODE)
     name: Name = Field(description=_A_NAME)
@@ -128,7 +128,7 @@ class NeighbourTable(Table):
 
 
 class RowTable(Table):
-    """A row of a matrix: what can follow this node, and where the intervals of words end."""
+    """A row of a matrix: the possible next nodes, and the ends of their intervals of words."""
 
     nodes: list[Node] = Field(min_length=1, description="the numbers of nodes")
     ends: list[Word] = Field(min_length=1, description='words of 64 bits such as "0x7fffffffffffffff"')
@@ -146,7 +146,7 @@ class MoveTable(Table):
 class WalkTable(Table):
     """The node's share of the kernel."""
 
-    n: Count = Field(description="how many nodes there are in all")
+    n: Count = Field(description="the total number of nodes")
     weight: Positive = Field(description="a number > 0: 1 / (n · target)")
     probabilities: list[Real] = Field(min_length=1, description="a list of probabilities, one per move")
     fade: Part | None = Field(None, description='a schedule such as { kind = "Inverse", initial = 1.0, scale = 100 }')
@@ -168,17 +168,17 @@ class RunTable(Table):
 
 
 class TimesTable(Table):
-    """How long a node waits; what is left out is as in `Settings`."""
+    """How long a node waits; defaults are those of `Settings`."""
 
     lease: Positive = Field(Settings.lease, description=_SECONDS)
     patience: Positive = Field(Settings.patience, description=_SECONDS)
     retry: Positive = Field(Settings.retry, description=_SECONDS)
     generations: Count = Field(Settings.generations, le=LARGEST, description="how often a token may be re-issued")
-    versions: Count = Field(Settings.versions, description="how many stays what is kept at a node goes back")
+    versions: Count = Field(Settings.versions, description="how many earlier stays a node keeps the stored vectors of")
 
 
 class SecurityTable(Table):
-    """Whom the node trusts."""
+    """The credentials of the node, and whom it trusts."""
 
     certificate: Place | None = Field(None, description="a file .pem, relative to this file")
     key: Place | None = Field(None, description="a file .pem, relative to this file")
@@ -208,13 +208,13 @@ class MemberTable(Table):
 
 
 class NetworkTable(Table):
-    """A whole network, as its operator knows it."""
+    """A whole network, for its operator."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=_LONGEST_NAME)] = Field(
         description="a name of letters, digits, dots and hyphens"
     )
     label: str = Field(description="the label of one of the walks of the spec")
-    folder: Place = Field(description="where the files and modules are that the spec names")
+    folder: Place = Field(description="the folder of the files and modules that the spec names")
     starts: list[Node] = Field(min_length=1, description="the first node of each token")
     operator: Name = Field("operator", description=_A_NAME)
     plain: bool = Field(False, description="true or false")
@@ -230,8 +230,8 @@ def load(path: str | os.PathLike[str], structure: type[Structure]) -> Structure:
     Raises
     ------
     PeerError
-        If it cannot be read, or a key is unknown or missing, or a value is not of the expected form; the message names
-        the file and the key.
+        If it cannot be read, a key is unknown or missing, or a value is not of the expected form; the message names the
+        file and the key.
     """
     file = check.path("peers", "path", path)
     try:
@@ -250,7 +250,7 @@ def load(path: str | os.PathLike[str], structure: type[Structure]) -> Structure:
 
 
 def checked(values: Mapping[str, Any], structure: type[Structure], source: str) -> Structure:
-    """Check the structure of values; errors call them `source`.
+    """Check the structure of values, which errors name `source`.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def checked(values: Mapping[str, Any], structure: type[Structure], source: str) 
 def _in_words(problem: str, path: Sequence[str | int], got: Any, structure: type[Table]) -> str:
     """One problem that pydantic found, as a sentence."""
     where, table, depth = "", structure, 0
-    # Follow the path down to the field; what lies below it says no more.
+    # Follow the path down to the field; levels below it add nothing.
     while depth < len(path) - 1 and (inner := _table_of(table, path[depth])) is not None:
         several = isinstance(path[depth + 1], int)
         if depth + 1 + several >= len(path):
@@ -288,7 +288,7 @@ def _in_words(problem: str, path: Sequence[str | int], got: Any, structure: type
 
 
 def _table_of(table: type[Table], key: str | int) -> type[Table] | None:
-    """The table, or the tables of a list, that stand at a key."""
+    """The table, or the tables of a list, at a key."""
     field = table.model_fields.get(str(key))
     kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
     kinds += [inner for kind in kinds for inner in get_args(kind)]

@@ -1,4 +1,4 @@
-"""The header of a safetensors file, read with suspicion: it may come from a stranger, and is bounded before it is read.
+"""The header of a safetensors file, which may come from a stranger: its length is checked before it is read.
 
 The package safetensors writes these files and reads small ones. It copies what it reads, so large ones are mapped here.
 """
@@ -19,7 +19,7 @@ from freewalk.errors import PeerError
 
 #: The longest header, in bytes.
 LONGEST = 2**16
-#: So many first bytes of a file hold its header.
+#: The first bytes of a file that are enough to hold its header.
 START = 8 + LONGEST
 _KEPT = 16  # headers
 _START = 8  # bytes, which hold the length of the header
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     Attributes
     ----------
     dtype, shape
-        What it is.
+        Its type and shape.
     first
         Its first byte in the file.
     """
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
 
 
 def entries(start: bytes, size: int) -> dict[str, Entry]:
-    """The arrays that a header names; together they fill the file, without gaps or overlaps.
+    """The arrays in a header, which must fill the file without gaps or overlaps.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def entries(start: bytes, size: int) -> dict[str, Entry]:
     return dict(_entries(start[_START : _START + length], size))
 
 
-@lru_cache(_KEPT)  # all models of a run have the same
+@lru_cache(_KEPT)  # all models of a run have the same header
 def _entries(words: bytes, size: int) -> dict[str, Entry]:
     length = len(words)
     try:
@@ -98,12 +98,12 @@ def _entries(words: bytes, size: int) -> dict[str, Entry]:
 
 
 def mapped(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, mapped: they cannot be written to, and take no memory until they are read.
+    """The arrays of a file, mapped read-only: they take no memory until they are read.
 
     Raises
     ------
     PeerError
-        If it is not there, or no safetensors file.
+        If it does not exist, or is not a safetensors file.
     """
     try:
         with path.open("rb") as file:
@@ -126,7 +126,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _entry(value: dict[str, Any]) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
-    """Type, shape, first and last byte of an array, as its line in a header says."""
+    """Type, shape, first and last byte of an array, from its entry in a header."""
     first, last = value["data_offsets"]
     shape = tuple(value["shape"])
     if len(value) != 3 or not all(type(number) is int and 0 <= number < 2**63 for number in (first, last, *shape)):

@@ -1,4 +1,4 @@
-"""What nodes keep and hand on: tokens, their generations and lineage, and what a node knows of a walk."""
+"""What nodes store and hand over: tokens, their generations and lineage, and the custody of a walk."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 
 class Key(NamedTuple):
-    """Which walk of which run."""
+    """The key of a token: its run and walk."""
 
     run: str
     walk: int
 
 
 class Generation(NamedTuple):
-    """How often a token has been re-issued, and by whom; the greater one is newer."""
+    """The number of re-issues of a token, and the last issuer; the greater one is newer."""
 
     number: int
     issuer: int
@@ -25,11 +25,11 @@ class Point(NamedTuple):
     Attributes
     ----------
     generation
-        That of the token.
+        The generation of the token.
     step
-        How many updates it has had.
+        The number of its updates.
     hop
-        How many hops of the move after the last of them are behind it.
+        The number of hops it has made in the move after the last update.
     """
 
     generation: Generation
@@ -43,27 +43,27 @@ class Point(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A model under way, with all that travels with it.
+    """A travelling model, with everything that is sent with it.
 
     Attributes
     ----------
     point
-        Where it is in its life.
+        Its point.
     payload
         The model and the vectors that its rule carries; the protocol never looks inside.
     due
-        Whether its move is over, and the next update belongs to the node that has it.
+        Whether its move is complete, so that the next update is due at the node that has it.
     lineage
-        The points at which it was re-issued, with the new generation: the oldest first.
+        The points at which it was re-issued, with the new generations, oldest first.
     origin
         The generation with which it was launched.
     messages, probes
-        How often its model was sent, and its probes.
+        How often its model and its probes were sent.
     diverged
-        Whether an update made something that is not finite; it then goes no further.
+        Whether an update gave a value that is not finite; the token then stops.
     kept
-        Under a rule that keeps something at the nodes: the step of the last update of this token at each node, so that
-        a node whose disk is an old one is found out.
+        For a rule that stores vectors at the nodes: the step of the last update of this token at each node, so that an
+        out-of-date disk is detected.
     """
 
     point: Point
@@ -87,14 +87,14 @@ class Token(NamedTuple):
 
 
 class Loan(NamedTuple):
-    """A hand-over with a neighbour: the one from whom a token came, or to whom it went."""
+    """A hand-over from or to a neighbour."""
 
     peer: int
     point: Point
 
 
 class Version(NamedTuple):
-    """What a rule keeps at this node, as one stay of a token left it.
+    """The vectors that a rule stores at this node, as one stay of a token left them.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Version(NamedTuple):
     payload
         The stored vectors.
     visits
-        The visits of the token until then.
+        The visits of the token so far.
     """
 
     arrived: Point
@@ -115,26 +115,26 @@ class Version(NamedTuple):
 
 
 class Custody(NamedTuple):
-    """All that a node knows durably of one walk.
+    """Everything that a node knows durably about one walk.
 
     Attributes
     ----------
     floor
         The newest generation that it has heard of; nothing older is accepted.
     seen
-        The greatest point that it has had in its hands.
+        The greatest point at which it has held the token.
     token
-        The token that it holds, or the copy of the one that it has lent.
+        The token that it holds, or its copy of a token that it has lent.
     lent
-        To whom; None while it holds the token itself.
+        The hand-over to a neighbour; None while it holds the token itself.
     source
-        From whom it came, as long as that neighbour has not been released.
+        The hand-over by which it came, until that neighbour has been released.
     arrived
         The hand-over with which the token's stay began.
     owed
-        The releases that are owed and not yet acknowledged.
+        The releases that are not yet acknowledged.
     versions
-        What the rule keeps here, the oldest first.
+        The versions of what the rule stores here, oldest first.
     """
 
     floor: Generation
@@ -148,10 +148,10 @@ class Custody(NamedTuple):
 
     @property
     def held(self) -> Token | None:
-        """The token, if it is in the hands of this node."""
+        """The token, if this node holds it."""
         return self.token if self.lent is None else None
 
 
 def newest(custody: Custody, token: Token) -> Version | None:
-    """The version that a token finds: the last one that lies in its own past."""
+    """The version that applies to a token: the last one in its own past."""
     return next((one for one in reversed(custody.versions) if token.descends(one.point)), None)

@@ -1,4 +1,4 @@
-"""`freewalk network up`: all nodes of a folder, on this machine."""
+"""`freewalk network up`: run all nodes of a folder on this machine."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ LOG = "log"
 
 
 def up(folder: str | os.PathLike[str], detach: bool = False, say: Callable[[str], Any] | None = None) -> None:
-    """Start all nodes, and keep them up.
+    """Start all nodes, and keep them running.
 
     Parameters
     ----------
     folder
-        That of the network.
+        The folder of the network.
     detach
-        Whether to return as soon as all nodes answer; else this lasts until Ctrl-C.
+        Whether to return as soon as all nodes answer; otherwise it runs until Ctrl-C.
     say
-        Takes what is going on, and what is told before code of the user's is executed.
+        Called with progress messages, and before user code is executed.
 
     Raises
     ------
@@ -42,13 +42,13 @@ def up(folder: str | os.PathLike[str], detach: bool = False, say: Callable[[str]
     told = supervising.processes(network.folder)
     if told:
         raise PeerError(
-            f"{folder}: its nodes are up already (process {told['supervisor']}); end them with: network down"
+            f"{folder}: its nodes are already running (process {told['supervisor']}); stop them with: network down"
         )
     nodes = {one.name: partial(_run, network.config(one.number)) for one in network.nodes}
     _warm(network)
     if not detach:
         if say is not None:
-            say(f"{len(nodes)} nodes are up; Ctrl-C ends them, each has a log in its folder")
+            say(f"{len(nodes)} nodes are up; Ctrl-C stops them. Each has a log in its folder")
         supervising.Supervisor(network.folder, nodes).run()
         return
     if os.fork() == 0:
@@ -88,7 +88,7 @@ def _run(config: NodeConfig, lifeline: int) -> None:
 
 
 def _redirect(file: Path) -> None:
-    """What would be printed goes to a file."""
+    """Redirect output to a file."""
     sys.stdout.flush()
     sys.stderr.flush()
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

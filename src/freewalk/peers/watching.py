@@ -1,4 +1,4 @@
-"""How a run of a network is, at a glance: where its tokens are, how far, and how the nodes are."""
+"""The status of a run of a network: positions and progress of its tokens, and the state of the nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from freewalk.peers.payloads import SMALL
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_SHOWN = 8  # nodes that are named as unwell
+_SHOWN = 8  # silent nodes listed by name
 
 
 class Glance(NamedTuple):
@@ -27,11 +27,11 @@ class Glance(NamedTuple):
     Attributes
     ----------
     tokens
-        Where they are.
+        Their positions.
     measures
-        By walk: the primary measure of the token's model, where it was small enough to look at.
+        The primary measure of each token's model, by walk, if the model is small enough.
     statuses
-        By node: what it told, or None.
+        The status of each node, or None.
     """
 
     tokens: list[Whereabouts]
@@ -40,12 +40,12 @@ class Glance(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether all tokens that were found have finished, or cannot go on."""
+        """Whether all tokens found have finished or cannot continue."""
         return bool(self.tokens) and all(one.finished or one.failure for one in self.tokens)
 
 
 async def glance(operator: Operator, network: Network, run: str) -> Glance:
-    """Look at a run."""
+    """Get the status of a run."""
     statuses = await operator.statuses()
     tokens = whereabouts(run, statuses)
     measures = {}
@@ -54,7 +54,7 @@ async def glance(operator: Operator, network: Network, run: str) -> Glance:
             line = Line(one.node, 0, 0.0, one.key, "", one.point, digest=one.digest, size=one.size)
             try:
                 vectors = (await operator.fetch(line, Path(gettempdir()))).arrays()
-            except PeerError:  # it has moved on in between
+            except PeerError:  # it has moved in the meantime
                 continue
             objective = network.task.objective
             values = measured(objective, vectors[network.task.rule.reports])
@@ -63,7 +63,7 @@ async def glance(operator: Operator, network: Network, run: str) -> Glance:
 
 
 def as_json(network: Network, run: str, seen: Glance) -> str:
-    """A glance as one line."""
+    """A status as one line of JSON."""
     primary = network.task.objective.primary
     tokens = [
         {
@@ -106,7 +106,7 @@ def _health(status: Any) -> dict[str, Any]:
 
 
 def table(network: Network, run: str, seen: Glance) -> RenderableType:
-    """A glance for a terminal."""
+    """A status for a terminal."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -119,7 +119,7 @@ def table(network: Network, run: str, seen: Glance) -> RenderableType:
         value = seen.measures.get(one.key.walk)
         shown.add_row(
             str(one.key.walk),
-            "nobody answers" if one.node is None else network.nodes[one.node].name,
+            "no answer" if one.node is None else network.nodes[one.node].name,
             one.failure or ("diverged" if one.diverged else one.stage),
             f"{one.point.step:,} of {steps:,}",
             f"{one.messages:,}",
@@ -143,7 +143,7 @@ def table(network: Network, run: str, seen: Glance) -> RenderableType:
     if closed:
         name, why = next(iter(closed.items()))
         more = f" (and {len(closed) - 1} more)" if len(closed) > 1 else ""
-        words.append(f"{name}{more} takes no tokens: {why}")
+        words.append(f"{name}{more} accepts no tokens: {why}")
     if not seen.tokens:
         words.insert(0, f"run {run!r} has not been launched")
     return Group(shown, Text("; ".join(words)))

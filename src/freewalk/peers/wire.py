@@ -1,4 +1,4 @@
-"""Messages as bytes: one envelope each, and nothing is read that is not exactly right."""
+"""Messages as bytes: one envelope each; anything invalid is rejected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
 def _varint(number: int) -> bytes:
-    """A number as protocol buffers write it: seven bits in each byte, the lowest first."""
+    """A number as a varint of protocol buffers: seven bits per byte, the lowest first."""
     result = bytearray()
     while number > 0x7F:
         result.append(number & 0x7F | 0x80)
@@ -44,7 +44,7 @@ def _varint(number: int) -> bytes:
 
 
 def _tag(field: int) -> bytes:
-    """What protocol buffers write before the length and the bytes of a field."""
+    """The tag that precedes the length and the bytes of a field in protocol buffers."""
     return _varint(field << 3 | 2)
 
 
@@ -59,13 +59,13 @@ class Chunk(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """Messages that were sent together, in order."""
+    """Several messages sent as one, in order."""
 
     messages: tuple[Message, ...]
 
 
 def together(several: Sequence[bytes]) -> bytes:
-    """Some messages that `encode` made as one: what is sent at the same time costs once.
+    """Several encoded messages as one, which costs only one send.
 
     Examples
     --------
@@ -80,17 +80,17 @@ def together(several: Sequence[bytes]) -> bytes:
 
 
 def encode(message: Message | Chunk) -> bytes:
-    r"""A message as bytes; the payload of a `Transfer` travels inside if it is small, else it follows as chunks.
+    r"""A message as bytes; a small payload of a `Transfer` is included, a large one follows as chunks.
 
     Parameters
     ----------
     message
-        What to send.
+        The message.
 
     Raises
     ------
     PeerError
-        If it cannot be sent: it is too long, or has numbers out of range.
+        If it cannot be sent because it is too long or has numbers out of range.
 
     Examples
     --------
@@ -112,23 +112,23 @@ def encode(message: Message | Chunk) -> bytes:
 
 
 def decode(data: bytes) -> Message | Chunk | Bundle:
-    """The message that some bytes are; a large payload of a `Transfer` is only announced (`Payload.here`).
+    """The message in some bytes; a large payload of a `Transfer` is only announced (`Payload.here`).
 
     Raises
     ------
     PeerError
-        If they are not exactly what `encode` makes of a valid message, or `together` of several.
+        If they are not exactly the output of `encode` for a valid message, or of `together` for several.
     """
     if len(data) > LIMIT:
         raise PeerError(f"a message has {len(data):,} bytes, expected at most {LIMIT:,}")
-    if data[:1] == _CHUNK:  # the bytes of a large model are not copied more often than necessary
+    if data[:1] == _CHUNK:  # avoids extra copies of the bytes of a large model
         return _chunk(data)
     envelope = pb.Envelope()
     try:
         envelope.ParseFromString(data)
     except Exception as error:  # its own DecodeError, which depends on how the package was built
         raise PeerError(f"a message of {len(data):,} bytes cannot be read: {error}") from None
-    # Parts that are unknown, repeated or out of order are not seen by a reader, but make other bytes.
+    # A reader ignores parts that are unknown, repeated or out of order, but they change the bytes.
     envelope.DiscardUnknownFields()
     require(envelope.SerializeToString(deterministic=True) == data, "it has parts that are unknown or repeated")
     return _read(envelope)
@@ -206,7 +206,7 @@ def _lasted(message: Any) -> Message:
 
 
 def _probe(message: say.Probe) -> Any:
-    ratio = message.ratio + 0.0  # of two zeros one is sent
+    ratio = message.ratio + 0.0  # no negative zero
     return pb.Probe(key=_to_key(message.key), point=to_point(message.point), ratio=ratio, trail=message.trail)
 
 

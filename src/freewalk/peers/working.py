@@ -1,4 +1,4 @@
-"""One node, put together: protocol, disk, wires and data."""
+"""One node, assembled: protocol, disk, connections and data."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from freewalk.peers.store import Store
 
 @dataclass(frozen=True)
 class Parts:
-    """What a node is made of.
+    """The parts of a node.
 
     Attributes
     ----------
     identity
         Its name and certificate.
     address
-        Where it listens.
+        The address at which it listens.
     operator
         The name of the operator.
     neighbours
-        Whom it may talk to.
+        The nodes it may communicate with.
     local, settings
-        Its share of the kernel, and what all nodes agree on.
+        Its share of the kernel, and the settings that all nodes share.
     learner
         Its data.
     store
@@ -49,7 +49,7 @@ class Parts:
 
 
 async def work(parts: Parts, ready: Callable[[int], Awaitable[None]] | None = None) -> None:
-    """Run a node until cancelled; `ready` is told the port as soon as it listens."""
+    """Run a node until cancelled; `ready` receives the port as soon as it listens."""
     node = Node(parts.local, parts.settings, parts.store.load())
     links: dict[int, Link] = {}
     service = Service(node, parts.store, parts.learner, links)

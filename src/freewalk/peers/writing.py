@@ -1,4 +1,4 @@
-"""Configurations as text: what is told a node, in tables of TOML with comments."""
+"""Configurations as commented TOML."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
 _CONFIG = """\
-What one node of a freewalk network is told. `freewalk node check` says whether anything is wrong with it.
-Paths are relative to this file. A key that does not exist is an error."""
+The configuration of one node of a freewalk network. `freewalk node check` checks it.
+Paths are relative to this file. An unknown key is an error."""
 _NETWORK = """\
-A freewalk network, as its operator knows it: every node has a folder of its own and knows its neighbours alone."""
-#: Comments above a table, or behind a key.
+A freewalk network, for its operator: every node has its own folder and knows only its neighbours."""
+#: Comments above a table or after a key.
 _COMMENTS = {
-    "node": "Who this node is. Its name is that of its certificate; its data never leave it.",
-    "neighbour": "Its neighbours, and what two neighbours tell each other: their degree and their importance.",
-    "walk": "The node's share of the walk, nothing of which is about nodes further away.",
-    "walk.weight": "1 / (n · target), the factor of its gradients. target is this node's share of the sum over all "
-    "nodes, the one\nnumber that no node knows by itself: `freewalk network init` computed it; by hand, the operator "
-    "states it.",
+    "node": "This node. Its name is that of its certificate; its data never leave it.",
+    "neighbour": "Its neighbours, and what neighbours tell each other: their degree and their importance.",
+    "walk": "The node's share of the walk; it contains nothing about nodes further away.",
+    "walk.weight": "1 / (n · target), the factor of its gradients. The target depends on a sum over all nodes, the "
+    "one\nnumber that no node knows by itself: `freewalk network init` computes it; if you write a configuration by "
+    "hand,\nthe operator sets it.",
     "walk.move": 'Words of 64 bits are written as "0x…": TOML\'s whole numbers are signed.',
     "run": "What all nodes agree on.",
-    "times": "Seconds without a sign of life before a token is re-issued (lease), before an offer counts as refused "
-    "(patience),\nand before a message is repeated (retry).",
-    "security": "Only neighbours and the operator are admitted, by certificates of one authority; plain = true does "
-    "without, and\nis possible at addresses of this machine alone.",
+    "times": "Seconds without a sign of life until a token is re-issued (lease), until an offer counts as refused "
+    "(patience),\nand until a message is repeated (retry).",
+    "security": "Only neighbours and the operator are admitted, by certificates of one authority. plain = true uses "
+    "none,\nand is allowed only at addresses of this machine.",
 }
 
 
@@ -68,12 +68,12 @@ def _move_values(move: LocalMove) -> dict[str, Any]:
 
 
 def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> dict[str, Any]:
-    """A rule or a schedule as a table of which `catalogue.build` makes the same again.
+    """A rule or a schedule as a table from which `catalogue.build` rebuilds it.
 
     Raises
     ------
     PeerError
-        If no table says all of it.
+        If a table cannot describe it completely.
 
     Examples
     --------
@@ -103,7 +103,8 @@ def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> d
         ) from error
     if again != choice:
         raise PeerError(
-            f"{kind.__name__}: its fields do not say all of it, so nodes cannot be told; make it a frozen dataclass"
+            f"{kind.__name__}: its fields do not describe it completely, so nodes cannot rebuild it; make it a frozen "
+            "dataclass"
         )
     return table
 
@@ -115,7 +116,7 @@ def write_config(table: ConfigTable, path: Path) -> None:
 
 
 def write_network(table: NetworkTable, path: Path) -> None:
-    """Write what the operator knows of a network to a file."""
+    """Write the operator's description of a network to a file."""
     files.write(path, _document(table.model_dump(exclude_none=True), _NETWORK, ()).as_string())
 
 
@@ -136,7 +137,7 @@ def _document(values: Mapping[str, Any], words: str, first: tuple[str, ...]) -> 
             _comment(document, _COMMENTS.get(key, "") if first else "")
             document.add(key, _tables(value, key))
         elif value is not None and value != []:
-            # In a text of several lines, readers may change how lines end.
+            # Readers may change line endings in multi-line text.
             multiline = isinstance(value, str) and "\n" in value and "\r" not in value
             document.add(key, tomlkit.string(value, multiline=True) if multiline else value)
     return document
@@ -167,7 +168,7 @@ def _tables(several: list[Any], place: str) -> Any:
 
 
 def _inline(value: Any) -> Any:
-    """A value on one line: tables within tables, too."""
+    """A value on one line, including nested tables."""
     import tomlkit
 
     if isinstance(value, Mapping):
