@@ -472,6 +472,8 @@ def test_numbers_in_the_table_of_claims_are_not_broken(browser, tmp_path: Path) 
         visit = Visit(browser, path, viewport={"width": width, "height": 800})
         lines = visit.page.locator(".unbroken").evaluate_all("all => all.map(one => one.getClientRects().length)")
         assert lines == [1] * 6
+        script = "all => all.map(one => [...one.childNodes].length)"
+        assert set(visit.page.locator(".claims td").evaluate_all(script)) == {1}  # on a card beside its heading
         assert fits(visit)
         visit.leave()
 

@@ -166,7 +166,7 @@ def _claim_cell(verdict: Verdict, name: str, heading: str) -> str:
         return f'<th scope="row" role="rowheader">{said}{escape(value)}{why}</th>'
     words = _badge(value) if name == "outcome" else _unbroken(value)
     empty = ' class="empty"' if not value else ""
-    return f'<td role="cell" data-head="{heading}"{empty}>{words}</td>'
+    return f'<td role="cell" data-head="{heading}"{empty}><span>{words}</span></td>'  # one item beside its heading
 
 
 def _unbroken(words: str) -> str:
