@@ -255,7 +255,7 @@ def explanations(documented: Any) -> dict[str, str]:
     --------
     >>> from freewalk.designs import MHLJ
     >>> explanations(MHLJ)["hops"]
-    'The largest number of hops r of a jump.'
+    'The maximum number of hops r of a jump.'
     """
     text = inspect.getdoc(documented) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+$|\Z)", text, re.DOTALL | re.MULTILINE)

@@ -41,7 +41,7 @@ SHIFTED = Study(
 
 
 def _jumps(evidence: Evidence) -> dict[str, float]:
-    """The jump probability behind each label."""
+    """The jump probability of each label."""
     walks = evidence.plan.walks
     return {label: float(sum(m.probability for m in walks[label][0].kernel.moves[1:])) for label in walks}
 
@@ -78,7 +78,7 @@ def _mix_sooner(evidence: Evidence) -> Finding:
 
 
 def _logged(values: list[float]) -> list[float]:
-    """What has a place on a log axis; nothing where the distribution is exact."""
+    """The values that a log axis can show; none if the distribution is exact."""
     return [value if value > 1e-12 else float("nan") for value in values]
 
 

@@ -1,4 +1,4 @@
-"""Claims: a sentence of the paper, our test of it with a threshold, and the verdict that a number gives."""
+"""Claims: a sentence of the paper, our test of it with a threshold, and the resulting verdict."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from freewalk.report.page.model import Outcome
 from freewalk.studies.evidence import Count, Curve, Evidence
 from freewalk.studies.files import Variant
 
-#: At least so much of the settings in which a claim can be tested: it holds; at most one minus that: it fails.
+#: A claim passes if it holds in at least this share of the testable settings, and fails at one minus that or less.
 MOST = 0.9
 
 OUTCOMES: dict[bool | None, Outcome] = {True: "pass", False: "fail", None: "not testable"}
@@ -25,13 +25,13 @@ class Finding:
     Attributes
     ----------
     holds
-        Whether the claim holds; None where it cannot be tested.
+        Whether the claim holds; None if it cannot be tested.
     number
         The number behind it, in words.
     reason
         Why it cannot be tested.
     value
-        The number itself, in the unit of the claim's threshold; a bound where no more is known, NaN where nothing is.
+        The number itself, in the unit of the claim's threshold; a bound if no more is known, NaN if nothing is.
     """
 
     holds: bool | None
@@ -41,14 +41,14 @@ class Finding:
 
 
 class Share(NamedTuple):
-    """In how many settings a claim holds.
+    """The number of settings in which a claim holds.
 
     Attributes
     ----------
     holds, tested, of
-        How many it holds in, can be tested in, and there are.
+        The numbers of settings in which it holds, in which it can be tested, and in total.
     low, high
-        The least and the largest number measured.
+        The smallest and the largest number measured.
     what
         What a setting is, in the plural.
     """
@@ -62,7 +62,7 @@ class Share(NamedTuple):
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict; "depends" where the settings disagree."""
+        """The verdict; "depends" if the settings disagree."""
         if 2 * self.tested < self.of:
             return "not testable"
         if self.holds >= MOST * self.tested:
@@ -86,24 +86,24 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement that can be wrong.
+    """A statement that can be tested.
 
     Attributes
     ----------
     text
         Our test of it, threshold included.
     measure
-        What is found out about it.
+        The measurement that decides it.
     quote
-        The sentence of the paper that it tests; "" where the statement is ours.
+        The sentence of the paper that it tests; "" if the statement is ours.
     threshold, unit
-        What the value of a finding is compared with, and what both are counted in.
+        The threshold for the value of a finding, and the unit of both.
     looks_at
-        What of a setting it depends on, other than the data: "fraction" (the step) and "start".
+        The parts of a setting that it depends on besides the data: "fraction" (the step) and "start".
     printed
-        The same for the printed curves, as a number in words; "" where there are none.
+        The same number for the printed curves, in words; "" if there are none.
     why
-        By variant: why it does not hold everywhere, where it does not.
+        Why it does not hold everywhere, by variant.
     """
 
     text: str
@@ -116,14 +116,14 @@ class Claim:
     why: Mapping[Variant, str] = field(default_factory=dict)
 
     def judge(self, evidence: Evidence, share: Share | None = None) -> Verdict:
-        """The verdict: by the settings in which the claim holds, or else by what was measured here.
+        """The verdict: by the settings in which the claim holds, or else by the measurement here.
 
         Parameters
         ----------
         evidence
-            What was run and is drawn.
+            The run that is shown.
         share
-            In how many settings the claim holds, where that is known.
+            The number of settings in which the claim holds, if known.
         """
         found = self.measure(evidence)
         outcome = OUTCOMES[found.holds] if share is None else share.outcome
@@ -160,7 +160,7 @@ def sooner(
     level
         In multiples of the optimal error.
     factor
-        At most so many times the other's updates or messages.
+        The maximum ratio to the other's updates or messages.
     by
         What is counted.
     quote
@@ -171,7 +171,7 @@ def sooner(
     Returns
     -------
     Claim
-        Not testable where the walks begin below the level, or none of the two reaches it.
+        Not testable if the walks begin below the level, or neither of the two reaches it.
     """
     much = "no more" if factor == 1 else f"at most {factor:.2g} × the"
     words = f"{label} reaches {level:g} × the optimum in {much} {by} {'than' if factor == 1 else 'that'} {than} needs"
@@ -222,7 +222,7 @@ def slower(label: str, than: str, level: float, quote: str = "", why: Mapping[Va
 def closed(
     label: str, gap: str, floor: str, most: float = 1.05, quote: str = "", why: Mapping[Variant, str] | None = None
 ) -> Claim:
-    """A claim that a design ends at most `most` × above `floor`; not testable where the design `gap` shows no gap."""
+    """A claim that a design ends at most `most` × above `floor`; not testable if the design `gap` shows no gap."""
 
     def measure(evidence: Evidence) -> Finding:
         open_, bottom = evidence.curve(gap).error[-1], evidence.curve(floor).error[-1]
@@ -237,7 +237,7 @@ def closed(
 def _both(
     label: str, other: str, judge: Callable[[Curve, Curve, float], Finding], printed: bool = True
 ) -> tuple[Callable[[Evidence], Finding], Callable[[Evidence], str]]:
-    """What a comparison of two designs finds in our curves, and in the printed ones."""
+    """The comparison of two designs in our curves and in the printed ones."""
 
     def measure(evidence: Evidence) -> Finding:
         one, two = evidence.curve(label), evidence.curve(other)
@@ -255,7 +255,7 @@ def _both(
 
 
 def _begun(one: Curve, other: Curve, level: float, optimum: float) -> Finding | None:
-    """Why nothing can be said about a level at which a curve begins."""
+    """Why a level cannot be tested if a curve begins at or below it."""
     begun = min(one.error[0], other.error[0]) / optimum
     reason = f"the walks begin at {begun:.3g} × the optimum, below the level"
     return Finding(None, "—", reason) if begun <= level else None

@@ -33,10 +33,10 @@ FIXED, STEADY, BOTH = "MHLJ, step decaying", "MHLJ, p_J decaying", "MHLJ, both d
 EXACT, CORRECTED = "MH importance, step decaying", "MHLJ corrected, step decaying"
 OFTEN = "MHLJ, p_J = 0.9"
 
-#: The step halves in the second half of the run. At most so much of the excess is left where that falls with the step;
-#: halfway, on a log scale, between halving and standing still.
+#: The step halves in the second half of the run. If the excess falls with the step, at most this fraction of it is
+#: left: halfway, on a log scale, between halving and standing still.
 FALLS = 0.7
-#: At least so much is left of what has stopped falling.
+#: At least this fraction is left of an excess that has stopped falling.
 STOPS = 0.95
 
 _SMALL = (
@@ -93,7 +93,7 @@ def _excess_chart(evidence: Evidence) -> list[Chart]:
     curves = []
     for label in evidence.plan.walks:
         updates, values = evidence.curve(label).updates, excess(evidence, label)
-        # Most of them early, where most happens.
+        # Most of them early, where most changes happen.
         some = np.unique([0, *np.geomspace(1, len(updates) - 1, 30).astype(int)])
         curves.append(Series(label, {"updates": updates[some]}, values[some], kind="other"))
     return [Chart("What is left above the optimum", curves, f"{evidence.measure.label} / optimum − 1", y_log=True)]

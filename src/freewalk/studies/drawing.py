@@ -1,4 +1,4 @@
-"""The figure of a study: our mean and band, the exact curve and the printed one, by updates and by messages."""
+"""The figure of a study: our mean and band, the exact curve and the printed one, against updates and messages."""
 
 import textwrap
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def scaled(evidence: Evidence, label: str) -> Curve:
-    """A printed curve; where the scale of its data is not stated, with its floor moved to our optimum."""
+    """A printed curve; if the scale of its data is not stated, with its floor moved to our optimum."""
     curve = evidence.printed(label)
     if evidence.variant == "published":
         return curve
@@ -32,13 +32,13 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
     Parameters
     ----------
     evidence
-        What was found.
+        The evidence to draw.
     path
         The image to write.
     title
-        Above it.
+        The title above it.
     footer
-        Below it: where the numbers come from.
+        The text below it: where the numbers come from.
     """
     import matplotlib
 
@@ -85,7 +85,7 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
         save(figure, path)
 
 
-_MARKED = 30  # points of a curve up to which each has a dot
+_MARKED = 30  # up to this many points, each point of a curve has a dot
 
 
 def _plain(value: float, _: int) -> str:
@@ -93,7 +93,7 @@ def _plain(value: float, _: int) -> str:
 
 
 def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
-    """Draw charts side by side that are not curves of walks."""
+    """Draw charts other than learning curves, side by side."""
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
@@ -116,7 +116,7 @@ def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
         save(figure, path)
 
 
-_FARTHEST = 30.0  # what lies farther from its threshold is drawn at the edge
+_FARTHEST = 30.0  # points farther from the threshold are drawn at the edge
 _SHADES = ("#56B4E9", "#0072B2", "#08306b")
 _GREY = "#777777"  # whatever the step
 _SHAPES = {"uniform": ("o", "random start"), "heaviest": ("^", "heavy start")}
@@ -124,7 +124,7 @@ _DOT: dict[str, Any] = {"markersize": 3.8, "markeredgewidth": 0.9, "linestyle": 
 
 
 def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
-    """Draw what was measured for each claim in each setting, over its threshold.
+    """Draw the measured value of each claim in each setting, relative to its threshold.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
     with matplotlib.rc_context(STYLE):
         figure = new_figure(9.6, 1.6 + 0.75 * len(sweep.rows))
         axes = figure.subplots()
-        points: dict[tuple[str, str, str], list[tuple[float, float]]] = {}  # by shape and colours, one plot for each
+        points: dict[tuple[str, str, str], list[tuple[float, float]]] = {}  # one plot for each shape and colour
         for place, row in enumerate(sweep.rows):
             distinct = sweep.distinct(row)
             for offset, (number, setting) in zip(np.linspace(-0.4, 0.4, len(distinct)), distinct, strict=True):

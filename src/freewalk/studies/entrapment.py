@@ -16,11 +16,11 @@ from freewalk.studies.files import Variant
 
 Ints = NDArray[np.int64]
 
-_SEVERAL = 4  # sets from which on it pays to compute the times between all pairs of nodes
+_SEVERAL = 4  # from this many sets, computing the times between all pairs of nodes pays
 
 
 def hold(kernel: Kernel, uniform: Kernel, heavy: Sequence[int]) -> Trap:
-    """How heavy nodes hold a walk, where they hold it longest, be that a trap or not."""
+    """The set of heavy nodes that holds a walk longest, whether or not it is a trap."""
     groups = _connected(kernel.graph, np.array(heavy, dtype=np.int64))
     walk, even = (_returns(one, len(groups) > _SEVERAL) for one in (kernel, uniform))
     return max((judged(walk, even, nodes) for nodes in groups), key=lambda trap: trap.memory)
@@ -50,10 +50,10 @@ def in_words(trap: Trap) -> str:
 def entrapped(
     label: str, uniform: str, holds: bool = True, quote: str = "", why: Mapping[Variant, str] | None = None
 ) -> Claim:
-    """A claim that a design is entrapped at heavy nodes; where `holds` is false, that it is entrapped at none.
+    """A claim that a design is entrapped at heavy nodes or, if `holds` is false, that it is not.
 
-    A trap is what `find_traps` calls one: there the walk has at least 10 times the memory of the uniform walk, and at
-    least n updates more. Only heavy nodes are looked at; those that edges connect are taken together.
+    A trap is defined as in `find_traps`: the walk has at least 10 times the memory of the uniform walk there, and at
+    least n updates more. Only heavy nodes are considered; those connected by edges form one set.
     """
     limits = f"{FACTOR:g} × as long as the uniform walk and n updates longer, with returns"
     words = f"is entrapped: heavy nodes hold it {limits}"
@@ -66,7 +66,7 @@ def entrapped(
             return Finding(None, "—", "this draw of the data has no heavy node")
         kernel, even = (evidence.plan.walks[one][0].kernel for one in (label, uniform))
         found = hold(kernel, even, heavy)
-        # A trap reaches both limits: how often the one of which it is farther away.
+        # A trap reaches both limits: the multiple of the one that is farther away.
         value = min(found.factor / FACTOR, found.lost / kernel.graph.n)
         return Finding(is_trap(found, kernel.graph.n) is holds, in_words(found), value=value)
 
@@ -74,7 +74,7 @@ def entrapped(
 
 
 def _connected(graph: Graph, heavy: Ints) -> list[Ints]:
-    """The heavy nodes, by groups that edges between them connect."""
+    """The heavy nodes, grouped by the edges between them."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 

@@ -17,7 +17,7 @@ from freewalk.studies.task import Curves, Numbers, Outcome, Tell
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What `reproduce` has made.
+    """The results of `reproduce`.
 
     Attributes
     ----------
@@ -43,26 +43,26 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce figures of the paper, judge its claims, and write one page about them.
 
-    What an earlier call has left in the folder is used again where it was made from the same spec; an interrupted one
-    goes on.
+    Results of an earlier call in the folder are reused if they were made from the same spec; an interrupted call
+    resumes.
 
     Parameters
     ----------
     figures
-        Some of `KEYS`; none: all of them.
+        Some of `KEYS`. Default: all.
     variant
-        "stated": the parameters that the paper prints; "published": those that give its printed curves; "own": our
-        companions. None: all of them.
+        "stated": the parameters that the paper states; "published": those fitted to its printed curves; "own": our
+        companion studies. Default: all.
     folder
-        Where to write: a folder for each variant and figure, and the page.
+        The output folder: it gets a folder for each variant and figure, and the page.
     quick
-        No exact curves, so that what is drawn is judged by the mean over the walks, and no pictures of the settings.
+        Skip the exact curves, so that claims are judged by the mean over the walks, and the figures of the settings.
     workers
-        Threads for the exact curves; None: one for each core.
+        Threads for the exact curves. Default: one per core.
     runtime
-        Where the walks run, such as "ray"; None: as the specs say. The numbers are the same.
+        The runtime of the walks, such as "ray". Default: that of the specs. The numbers are the same.
     tell
-        Told what is under way.
+        Called with the current work.
 
     Returns
     -------
@@ -74,15 +74,15 @@ def reproduce(
     SpecError
         If there is no such figure or variant.
     KeyboardInterrupt
-        After Ctrl-C; what is complete has been kept.
+        After Ctrl-C; complete results are kept.
     """
     keys = _chosen(figures)
     if runtime is not None:
         runtime_named(runtime)
     tasks = [_task(key, one, folder, quick, runtime) for key in keys for one in _variants(key, variant)]
     if not tasks:
-        raise SpecError(f"reproduce: {', '.join(keys)} has no variant {variant!r}; leave it out to run what there is")
-    import numba  # noqa: F401  # by one thread, before several ask for it at once
+        raise SpecError(f"reproduce: {', '.join(keys)} has no variant {variant!r}; leave it out to run all")
+    import numba  # noqa: F401  # imported by one thread, before several import it at once
 
     stop = threading.Event()
     pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
@@ -91,7 +91,7 @@ def reproduce(
             task.begin(pool, stop)
         outcomes = [task.finish(tell or (lambda _: None)) for task in tasks]
     finally:
-        stop.set()  # after an error or Ctrl-C nobody waits for curves that are under way
+        stop.set()  # after an error or Ctrl-C, do not wait for unfinished curves
         pool.shutdown(wait=True, cancel_futures=True)
     page = write_page(_page(outcomes, quick), folder / _page_name(keys, variant))
     return Reproduction(outcomes, page)
@@ -108,7 +108,7 @@ def _variants(key: str, variant: Variant | None) -> list[Variant]:
 
 
 def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
-    """A page of a part does not replace that of the whole."""
+    """The name of the page; a page of some figures does not replace that of all."""
     parts = [*(() if list(keys) == list(KEYS) else keys), *(() if variant is None else (variant,))]
     return "-".join(["reproduction", *parts]) + ".html"
 

@@ -1,4 +1,4 @@
-"""What claims are judged by: the expected curves of a figure, and the printed ones beside them."""
+"""The evidence for claims: the expected curves of a figure, and the printed ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Curve:
     Attributes
     ----------
     updates, messages
-        The checkpoints, and the expected messages until then.
+        The checkpoints, and the expected messages up to them.
     error
         The expected error there: the primary measure of the record.
     """
@@ -39,11 +39,11 @@ class Curve:
 
     @property
     def diverges(self) -> bool:
-        """Whether it ends above its beginning, or nowhere."""
+        """Whether it ends above its start, or is not finite at the end."""
         return not self.error[-1] <= self.error[0]
 
     def reached(self, level: float, by: Count = "updates") -> float:
-        """When the curve is first at most `level`, interpolated on a log scale; inf where it never is.
+        """When the curve first reaches `level`, interpolated on a log scale; inf if it never does.
 
         Examples
         --------
@@ -65,20 +65,20 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that is known about a figure once it has been run.
+    """Everything known about a figure after its run.
 
     Attributes
     ----------
     plan
         What was run.
     record
-        What the walks did.
+        The record of the walks.
     exact
-        The exact curves by design, or None: then the mean over the walks takes their place.
+        The exact curves by design, or None: then the mean over the walks is used.
     published
-        The printed curves by label; empty where none are printed.
+        The printed curves by label; empty if none are printed.
     variant
-        Whose parameters these are.
+        The variant of the parameters.
     """
 
     plan: Plan
@@ -89,7 +89,7 @@ class Evidence:
 
     @property
     def optimum(self) -> float:
-        """The least error that any model has."""
+        """The smallest error of any model."""
         return float(self.record.data.attrs[f"optimal_{self.measure.name}"])
 
     @property
@@ -111,11 +111,11 @@ class Evidence:
         return Curve(one.step.values.astype(np.float64), one.messages.values, one[self.measure.name].values)
 
     def printed(self, label: str) -> Curve:
-        """The printed curve of a design that has one; its messages are those of the walk that stands for it."""
+        """The printed curve of a design that has one; its messages are those of our walk."""
         curve, own = self.published[label], self.curve(label)
         return Curve(curve.updates, np.interp(curve.updates, own.updates, own.messages), curve.mse)
 
     @property
     def printed_floor(self) -> float:
-        """The least value of all printed curves: what stands for the optimum of data that are not known."""
+        """The smallest value of all printed curves, which stands for the optimum of the unknown data."""
         return min(float(curve.mse.min()) for curve in self.published.values())

@@ -1,4 +1,4 @@
-"""Where the specs of the studies are, and what the search has found for them."""
+"""The files of the specs of the studies, and of the results of the search."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from freewalk.checks import suggestion
 from freewalk.errors import SpecError
 
-#: "stated": what the paper prints; "published": what gives its printed curves; "own": our companions to it.
+#: "stated": the parameters in the paper; "published": those fitted to its printed curves; "own": our companions.
 Variant = Literal["stated", "published", "own"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 #: The variants of what is in the paper.
@@ -56,17 +56,17 @@ def key_of(name: str, keys: Iterable[str]) -> str:
 
 
 def fit_path(figure: str) -> Path:
-    """What the search has found for a figure whose curves are printed."""
+    """The file with the result of the search for a figure whose curves are printed."""
     return _folder() / "published" / f"{folder_name(figure)}.json"
 
 
 def sensitivity_path() -> Path:
-    """What all fits say together."""
+    """The file with the joint result of all fits."""
     return _folder() / "published" / "sensitivity.json"
 
 
 def sweep_path(figure: str, variant: Variant) -> Path:
-    """In how many settings the claims of a figure hold."""
+    """The file with the settings in which the claims of a figure hold."""
     return _folder() / variant / sweep_name(figure)
 
 
@@ -80,7 +80,7 @@ def _folder() -> Path:
 
 
 def folder_name(figure: str) -> str:
-    """How files and folders call a figure.
+    """The name of a figure in files and folders.
 
     Examples
     --------

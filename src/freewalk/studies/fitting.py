@@ -1,7 +1,7 @@
-"""The search behind the `published` specs: which step, jump and draw of the data give the curves that the paper prints.
+"""The search behind the `published` specs: steps, jump probability and draw of the data that fit the printed curves.
 
-Nothing of this is needed to reproduce a figure. It is here so that whoever doubts a fitted value can look for a better
-one: `freewalk reproduce FIGURE --search`.
+It is not needed to reproduce a figure. If you doubt a fitted value, use it to search for a better one:
+`freewalk reproduce FIGURE --search`.
 """
 
 import json
@@ -31,14 +31,14 @@ from freewalk.studies.files import spec_path
 from freewalk.studies.published import FIGURES, LABELS, published
 from freewalk.sweeping.calling import Tell, calling
 
-WALKS = 128  # enough to tell a good setting from a bad one; what wins is computed exactly
+WALKS = 128  # enough to tell a good setting from a bad one; the winner is computed exactly
 SWITCH = 2000  # where the two printed curves of MHLJ in figure 6 part
 OTHERS = range(1_000_001, 1_000_051)  # data that no search looks at
 
 
 @dataclass(frozen=True)
 class Space:
-    """What is tried for a figure: every step of the uniform walk with every other step and every jump probability.
+    """The settings to try for a figure: all combinations of steps and jump probabilities.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Space:
     importance
         Steps of importance MH, which MHLJ shares: that much the paper states.
     jump
-        Jump probabilities; none where the figure has no MHLJ.
+        Jump probabilities; none if the figure has no MHLJ.
     """
 
     uniform: tuple[float, ...]
@@ -93,14 +93,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a search has found.
+    """The result of a search.
 
     Attributes
     ----------
     figure
-        Which figure.
+        The figure.
     seeds, settings
-        How many draws of the data were tried, and how many settings with each.
+        The number of draws of the data, and of settings with each.
     setting
         The best of all.
     distances
@@ -171,25 +171,25 @@ def search(
     folder: Path | None = None,
     tell: Tell | None = None,
 ) -> Fit:
-    """Look for the setting whose curves are nearest to the printed ones, by the worst curve of the figure.
+    """Search for the setting whose curves are closest to the printed ones, by the worst curve of the figure.
 
     Every setting is simulated with every draw of the data. The best few are computed exactly, and the best of those
-    wins. It works in other processes, so a script that calls it does so under `if __name__ == "__main__":`.
+    wins. It uses other processes, so a script must call it under `if __name__ == "__main__":`.
 
     Parameters
     ----------
     figure
         "3", "4a", "4b", "5a", "5b" or "6".
     seeds
-        How many draws of the data to try: seeds 1, 2, 3, …
+        The number of draws of the data to try: seeds 1, 2, 3, …
     finalists
-        How many settings, with different data, are computed exactly.
+        The number of settings, with different data, to compute exactly.
     workers
-        How many processes; None: one for each core.
+        The number of processes. Default: one per core.
     folder
-        Where each trial is kept, so that a search that is interrupted continues; None: nowhere.
+        Where trials are stored, so that an interrupted search can resume; None: nowhere.
     tell
-        Told about the progress.
+        Called with the progress.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""What a reproduction keeps on disk, and when it may be used again.
+"""What a reproduction stores on disk, and when it may be reused.
 
-The folder of a figure holds its spec, the record of its walks and its exact curves. A file is used again where it says
-that it was made from the same spec by the same versions. Nothing in it depends on when or how fast it was made, so that
-the same spec gives the same bytes on the same machine.
+The folder of a figure holds its spec, the record of its walks and its exact curves. A file is reused if it was made
+from the same spec by the same versions. Nothing in it depends on when or how fast it was made, so the same spec gives
+the same bytes on the same machine.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def stored(path: Path, spec: str) -> Record | None:
 
 
 def timeless(record: Record, spec: str) -> Record:
-    """A record with its spec and without the hour; visits are summed over the walks."""
+    """A record with its spec and without times; visits are summed over the walks."""
     kept = recording.timeless(record)
     kept.provenance |= {"spec": spec, "versions": versions()}
     return kept

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 TITLE = "What jumps cost in messages"
 TEXT = (
-    "The paper counts (1 − p_J) · 1 + p_J E[d] transitions for each update, at most 1 + p_J (1/p_d − 1) = 1.1, and "
+    "The paper counts (1 − p_J) · 1 + p_J E[d] transitions per update, at most 1 + p_J (1/p_d − 1) = 1.1, and "
     'concludes "at most 10 % increase in the average communication cost". The bound is arithmetic and holds. But it '
-    "counts a refused move as a transition, and a model that stays where it is is not sent. More than what? is not "
-    "said either: both walks without jumps are compared.",
+    "counts a rejected move as a transition, although a model that stays at its node is not sent. Nor does the paper "
+    "say what the increase is relative to: here MHLJ is compared with both walks without jumps.",
 )
 
 
 def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
-    """Messages for each update in the long run, by graph: of the uniform walk, of importance MH, and of MHLJ."""
+    """Messages per update in the long run, by graph: of the uniform walk, of importance MH, and of MHLJ."""
     import xarray
 
     jumping = MHLJ(**spec["jumps"])
@@ -72,7 +72,7 @@ def _increase(data: "xarray.Dataset", other: str, why: str) -> Verdict:
     ]
     holds = float(increase.max()) <= 10
     return Verdict(
-        f"on every graph, with every draw, MHLJ sends at most 10 % more messages for each update than {other} does",
+        f"on every graph, with every draw, MHLJ sends at most 10 % more messages per update than {other} does",
         OUTCOMES[holds],
         ", ".join(listed),
         "" if holds else why,
@@ -81,7 +81,7 @@ def _increase(data: "xarray.Dataset", other: str, why: str) -> Verdict:
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
-    """Messages for each update."""
+    """Messages per update."""
     designs = [str(name) for name in data.design.values]
     rows = [
         [
@@ -94,7 +94,7 @@ def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
         for name in data.graph.values
     ]
     caption = (
-        f"Models that leave a node for each update, in the long run; exact. The range is that of {data.sizes['draw']} "
+        f"Models sent per update in the long run; exact. The range is that of {data.sizes['draw']} "
         "draws of the data, without those that have no heavy node. MHLJ with (p_J, p_d, r) as stated."
     )
     return Table(["graph", *designs], rows, caption)
@@ -122,7 +122,7 @@ def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
                 value, color=INK, linewidth=1.0, linestyle=(0, dashes), label=f"Remark 1's {words}, {value:.4g}"
             )
         axes.set_xticks(places, [str(name) for name in data.graph.values])
-        axes.set_ylabel("messages for each update")
+        axes.set_ylabel("messages per update")
         axes.grid(axis="x", visible=False)
         figure.legend(loc="outside upper center", ncols=3, handlelength=1.8)
         figure.supxlabel(footer, fontsize=8.5, color="#666666")

@@ -1,6 +1,6 @@
-"""How near the curves of a `published` spec are to the printed ones.
+"""How close the curves of a `published` spec are to the printed ones.
 
-Its parameters were chosen to make them so: this says how good the fit is, and is no claim of the paper.
+Its parameters were fitted to them: this measures the quality of the fit, and is not a claim of the paper.
 """
 
 from itertools import permutations

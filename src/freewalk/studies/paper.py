@@ -34,7 +34,7 @@ _SMALL_STEP = (
     "Importance MH makes many updates in a row at the same nodes, so that on these graphs it settles higher than the "
     "uniform walk at the same step. At the same accuracy its step is the smaller one, and MHLJ shares it"
 )
-_MESSAGES = "MHLJ sends fewer messages for each update, but needs more updates by more than it saves"
+_MESSAGES = "MHLJ sends fewer messages per update, but needs more updates by more than it saves"
 _START = (
     "From the stated random start few walks begin where jumps help, and they gain less than half; from a heavy node "
     "they gain more"

@@ -1,4 +1,4 @@
-"""The curves that the paper prints, as numbers, and how far another curve is from one of them."""
+"""The paper's printed curves as numbers, and the distance of another curve from one of them."""
 
 import csv
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from freewalk.errors import SpecError
 
 Floats = NDArray[np.float64]
 
-#: How the file calls a design, and how the specs of the studies do.
+#: The names of designs in the file, and in the specs of the studies.
 LABELS = {
     "mh_uniform": "MH uniform",
     "mh_importance": "MH importance",
     "mhlj": "MHLJ",
     "mhlj_then_uniform": "MHLJ, then uniform",
 }
-#: How the file calls a figure, by its number in the paper.
+#: The names of figures in the file, by their number in the paper.
 FIGURES = {
     "3": "fig3_ring",
     "4a": "fig4a_er_homogeneous",
@@ -30,7 +30,7 @@ FIGURES = {
     "5b": "fig5b_watts_strogatz",
     "6": "fig6_ring_switch",
 }
-#: How many checkpoints two curves are compared at.
+#: The number of checkpoints at which two curves are compared.
 CHECKPOINTS = 30
 
 
@@ -48,7 +48,7 @@ class PublishedCurve:
     mse: Floats
 
     def checkpoints(self) -> Floats:
-        """Updates at equal distances on a log scale, from the first printed point after 0 to the last."""
+        """Updates evenly spaced on a log scale, from the first printed point after 0 to the last."""
         return np.geomspace(self.updates[1], self.updates[-1], CHECKPOINTS)
 
     def decades(self, updates: ArrayLike, mse: ArrayLike) -> Floats:
@@ -62,7 +62,7 @@ class PublishedCurve:
         Returns
         -------
         NDArray
-            Positive where the other curve lies above; not finite where it is not.
+            Positive where the other curve is above; not finite where the other curve is not.
         """
         where = self.checkpoints()
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -218,7 +218,7 @@ def _verdict(
     quote: str = "",
     unit: str = "×",
 ) -> Verdict:
-    """The verdict of a test in one setting: by the other draws of the data, or by the first one where it is alone."""
+    """The verdict of a test in one setting: by the other draws of the data, or by the first if it is the only one."""
     here, *others = (measure(data.sel(setting=setting).isel(draw=draw)) for draw in range(data.sizes["draw"]))
     text = f"{setting}: {test}"
     if not others:
@@ -232,11 +232,11 @@ def _verdict(
 
 
 def _at(part: "xarray.Dataset", name: str, design: str) -> float:
-    """A number where the tests look."""
+    """A number at the checkpoint of the tests."""
     return float(part[name].sel(design=design, updates=part.attrs["look"]))
 
 
-# Each of these looks at one draw in one setting.
+# Each of these tests one draw in one setting.
 
 
 def _same_data(part: "xarray.Dataset") -> Finding:
@@ -286,7 +286,7 @@ def _over(part: "xarray.Dataset") -> Finding:
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
-    """The numbers where the claims look."""
+    """The numbers at the checkpoint of the claims."""
     look = data.attrs["look"]
     names = ("visits", "own", "own_mean", "distance", "correlation")
     rows = []

@@ -1,4 +1,4 @@
-"""What can be reproduced: figures of learning curves, and studies that are modules of their own."""
+"""What can be reproduced: figures of learning curves, and studies with their own modules."""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -26,14 +26,14 @@ STUDIES: dict[str, Study] = {
         centralized.HOMOGENEOUS,
     )
 }
-#: What is no figure of learning curves: its name, the module that computes it, and its variants.
+#: Studies that are not figures of learning curves: name, module and variants.
 COMPUTED: dict[str, tuple[str, ModuleType, Sequence[Variant]]] = {
     "2": ("Figure 2", chain, ("stated",)),
     "section-4": ("Section IV", pull, ("own",)),
     "remark-1": ("Remark 1", messages, ("stated",)),
     "theorem-1-rate": ("Theorem 1, rate", rate, ("own",)),
 }
-#: All that can be asked for, in the order of the paper.
+#: Everything that can be requested, in the order of the paper.
 KEYS = (
     "2",
     "centralized",
@@ -62,5 +62,5 @@ def variants_of(key: str) -> Sequence[Variant]:
 
 
 def name_of(key: str) -> str:
-    """What tables call a figure."""
+    """The name of a figure in tables."""
     return COMPUTED[key][0] if key in COMPUTED else STUDIES[key].name

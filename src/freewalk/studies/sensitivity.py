@@ -1,4 +1,4 @@
-"""What the printed curves say about MHLJ's parameters: one jump probability for all figures, and everything at once.
+"""What the printed curves tell about MHLJ's parameters: one jump probability for all figures, and all factors varied.
 
 The search in `fitting` takes each figure by itself, with the stopping probability and the longest jump as stated. Here
 the figures share one jump probability, and everything that a spec takes for granted is varied at the same time.
@@ -35,13 +35,13 @@ NAMES = {
 }
 WITHIN = 0.15  # decades, a factor of 1.4
 FAR = 1.0  # decades; beyond that, worlds count as equally wrong
-_SHUFFLES = 1000  # to know what chance explains
+_SHUFFLES = 1000  # to find out how much chance explains
 _SEED = 20_260_102  # of the shuffles
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What `explore` has found: scores, from which everything else is computed.
+    """The result of `explore`: scores, from which everything else is computed.
 
     Attributes
     ----------
@@ -232,20 +232,20 @@ def explore(
 ) -> Sensitivity:
     """Fit one jump probability to all figures, and vary everything that the specs take for granted, several at a time.
 
-    It works in other processes, so a script that calls it does so under `if __name__ == "__main__":`.
+    It uses other processes, so a script must call it under `if __name__ == "__main__":`.
 
     Parameters
     ----------
     worlds
-        How many random worlds to try for each figure.
+        The number of random worlds to try for each figure.
     seeds
-        How many draws of the data: seeds 1, 2, 3, …
+        The number of draws of the data: seeds 1, 2, 3, …
     workers
-        How many processes; None: one for each core.
+        The number of processes. Default: one per core.
     folder
-        Where each score is kept, so that whoever is interrupted continues; None: nowhere.
+        Where scores are stored, so that an interrupted call can resume; None: nowhere.
     tell
-        Told about the progress.
+        Called with the progress.
 
     Returns
     -------

@@ -22,19 +22,19 @@ def limit(evidence: Evidence, label: str) -> SteadyState:
 
 
 def pull(evidence: Evidence, label: str) -> float:
-    """What the stationary distribution ν of a walk costs: the excess of the model that it makes best.
+    """The cost of a walk's stationary distribution ν: the excess loss of the model that is optimal under ν.
 
     That is argmin Σ ν_v w_v f_v.
 
-    Where it is the target that is 0. The bias of a steady state can be more: the steps of a walk are correlated, and
-    with a large step that is a bias of its own, even where the distribution is right.
+    It is 0 if ν is the target. The bias of a steady state can be larger: the steps of a walk are correlated, and with a
+    large step size that is a bias in itself, even if the distribution is right.
     """
     problem, kernel = evidence.plan.problem, evidence.plan.walks[label][-1].kernel
     if not isinstance(problem, LeastSquares) or len(problem.targets) != problem.n or problem.ridge:
         raise SpecError(f"{label}: got {problem!r}, expected least squares with one sample per node and no ridge")
     scales = np.sqrt(stationary(kernel) * kernel.weights)
     model = np.linalg.lstsq(scales[:, None] * problem.features, scales * problem.targets, rcond=None)[0]
-    return max(0.0, float(problem.loss(model) - problem.loss(problem.optimum())))  # where it is 0, rounding is left
+    return max(0.0, float(problem.loss(model) - problem.loss(problem.optimum())))  # removes rounding errors around 0
 
 
 def mostly_bias(label: str, quote: str = "", why: Mapping[Variant, str] | None = None) -> Claim:

@@ -16,17 +16,17 @@ class Study:
     Attributes
     ----------
     key
-        How it is called on the command line.
+        Its name on the command line.
     title
-        In a few words.
+        Its title.
     text
         What the paper shows with it.
     claims
-        What it says, in numbers.
+        Its claims, as testable statements.
     variants
-        Those that have a spec.
+        The variants that have a spec.
     extra
-        More charts, made of the same evidence.
+        Additional charts from the same evidence.
     """
 
     key: str
@@ -38,7 +38,7 @@ class Study:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Its name in tables."""
         return f"Figure {self.key}" if self.key[:1].isdigit() else self.key.replace("-", " ").capitalize()
 
     def judge(self, evidence: Evidence, shares: Mapping[str, Share] | None = None) -> list[Verdict]:
@@ -47,8 +47,8 @@ class Study:
         Parameters
         ----------
         evidence
-            What was run.
+            The results of its run.
         shares
-            In how many settings each claim holds, by its text.
+            The settings in which each claim holds, by its text.
         """
         return [claim.judge(evidence, (shares or {}).get(claim.text)) for claim in self.claims]

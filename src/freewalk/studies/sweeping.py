@@ -1,12 +1,12 @@
-"""In how many settings a claim holds, where one setting would not be fair.
+"""The number of settings in which a claim holds, when a single setting would not be a fair test.
 
-`stated`: the appendix asks for the largest step that converges, and at that limit itself nothing settles, so that some
-fraction of it has to be taken. Every fraction comes with every draw of the data, and with the start that is stated
-as well as the one that the printed curves ask for. `published`: the data were chosen for the curves, so that the
-claims are tested on fresh draws.
+`stated`: the appendix asks for the largest step that converges; at that limit itself nothing settles, so some fraction
+of it must be used. Every fraction is combined with every draw of the data, and with both the stated start and the one
+that the printed curves suggest. `published`: the data were fitted to the curves, so the claims are tested on fresh
+draws.
 
-A setting is the spec of its figure with other numbers in it, run as it is. The findings are stored beside the specs;
-`freewalk reproduce --sweep` makes them again.
+A setting is the spec of its figure with other numbers. The findings are stored next to the specs;
+`freewalk reproduce --sweep` recomputes them.
 """
 
 import json
@@ -46,16 +46,16 @@ _NAMES = {"fraction": "step {} of the limit", "start": "start: {}", "seed": "dra
 
 @dataclass(frozen=True)
 class Row:
-    """What was found about one claim.
+    """The findings on one claim.
 
     Attributes
     ----------
     text, threshold, looks_at
         The claim.
     holds
-        By setting: whether it holds; None where it cannot be tested.
+        Whether it holds, by setting; None if it cannot be tested.
     values
-        By setting: the number behind it; None where there is none.
+        The number behind it, by setting; None if there is none.
     """
 
     text: str
@@ -72,10 +72,10 @@ class Sweep:
     Attributes
     ----------
     figure, variant
-        Which spec the settings are made from.
+        The spec that the settings are based on.
     settings
-        What each of them puts in its place: the draw of the data ("seed"), and for "stated" also the start and the
-        step of the uniform walk as a fraction of the stability limit.
+        The values that each of them sets: the draw of the data ("seed"), and for "stated" also the start and the step
+        of the uniform walk as a fraction of the stability limit.
     rows
         One for each claim.
     """
@@ -101,9 +101,9 @@ class Sweep:
         return Sweep(**{**values, "settings": tuple(values["settings"]), "rows": rows})
 
     def shares(self, **only: Any) -> dict[str, Share]:
-        """In how many settings each claim holds, by its text.
+        """The settings in which each claim holds, by its text.
 
-        Settings that do not differ in what a claim looks at are one.
+        Settings that do not differ in what a claim depends on count as one.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class Sweep:
         return {row.text: self._share(row, self.distinct(row, **only)) for row in self.rows}
 
     def distinct(self, row: Row, **only: Any) -> list[tuple[int, Setting]]:
-        """The settings that a claim tells apart: the number of the first of each, and what the claim looks at."""
+        """The settings that differ for a claim: the index of the first of each, and what the claim depends on."""
         keys = [key for key in self.settings[0] if key == "seed" or key in row.looks_at]
         found: dict[tuple[Any, ...], int] = {}
         for number, setting in enumerate(self.settings):
@@ -130,7 +130,7 @@ class Sweep:
         return Share(holds.count(True), len(holds) - holds.count(None), len(holds), low, high, what)
 
     def tables(self) -> list[Table]:
-        """Where each claim holds, by what was varied; only where more than the draw was."""
+        """Where each claim holds, by what was varied; only if more than the draw was varied."""
         varied = [(key, value) for key in self.settings[0] for value in self.values(key) if key != "seed"]
         if not varied:
             return []
@@ -148,12 +148,12 @@ class Sweep:
         return [Table(["test", *(_NAMES[key].format(value) for key, value in varied)], rows, caption)]
 
     def values(self, key: str) -> list[Any]:
-        """The values of one thing that is varied, in the order of the settings; none where it is not varied."""
+        """The values of one varied quantity, in the order of the settings; empty if it is not varied."""
         return list(dict.fromkeys(setting[key] for setting in self.settings if key in setting))
 
 
 def settings_of(variant: Variant) -> tuple[Setting, ...]:
-    """What is varied, those of one draw after each other."""
+    """The settings; those of one draw are consecutive."""
     if variant == "published":
         return tuple({"seed": seed} for seed in FRESH)
     return tuple(
@@ -168,10 +168,10 @@ def varied(figure: str, variant: Variant, setting: Setting) -> Spec:
     Parameters
     ----------
     figure, variant
-        Whose spec.
+        The spec.
     setting
-        One of `settings_of`. For a fraction all steps are computed anew: those that are equal to the uniform walk's
-        stay equal to it, all others become the step at which importance MH settles at the same error.
+        One of `settings_of`. For a fraction, all steps are recomputed: those equal to the uniform walk's stay equal
+        to it, and all others become the step at which importance MH settles at the same error.
 
     Returns
     -------
@@ -199,7 +199,7 @@ def _steps(figure: str, seed: int, fraction: float) -> tuple[float, float]:
     return found.first, found.second
 
 
-@cache  # it is most of the work, and the same for every fraction
+@cache  # most of the work, and the same for every fraction
 def _limit(figure: str, seed: int) -> float:
     problem, uniform, _ = _made(figure, seed)
     return stability_limit(problem, uniform)
@@ -221,14 +221,14 @@ def measured(figure: str, variant: Variant, setting: Setting) -> Measured:
     Parameters
     ----------
     figure, variant
-        Whose spec, and whose claims.
+        The spec and its claims.
     setting
         One of `settings_of`.
     """
     spec = varied(figure, variant, setting)
     plan = spec.plan()
     if "heavy_probability" in spec.tables.problem and not plan.problem.heavy:
-        return [(None, None)] * len(STUDIES[figure].claims)  # a draw without what all of them are about
+        return [(None, None)] * len(STUDIES[figure].claims)  # a draw without heavy nodes, which all claims are about
     evidence = Evidence(plan, spec.run(plan=plan), None, {}, variant)
     found = [claim.measure(evidence) for claim in STUDIES[figure].claims]
     return [(one.holds, float(f"{one.value:.6g}") if np.isfinite(one.value) else None) for one in found]
@@ -244,20 +244,20 @@ def sweep(
 ) -> Iterator[Sweep]:
     """Test the claims of figures in all their settings.
 
-    It works in other processes, so a script that calls it does so under `if __name__ == "__main__":`.
+    It uses other processes, so a script must call it under `if __name__ == "__main__":`.
 
     Parameters
     ----------
     figures
-        Of those with printed curves; none: all of them.
+        Figures with printed curves. Default: all.
     variant
-        "stated" or "published"; None: both.
+        "stated" or "published". Default: both.
     workers
-        How many processes; None: one for each core.
+        The number of processes. Default: one per core.
     folder
-        Where the findings of each draw are kept, so that whoever is interrupted continues; None: nowhere.
+        Where the findings of each draw are stored, so that an interrupted call can resume; None: nowhere.
     tell
-        Told about the progress.
+        Called with the progress.
 
     Yields
     ------

@@ -34,32 +34,32 @@ from freewalk.studies.sweeping import Sweep
 if TYPE_CHECKING:
     import xarray
 
-#: Called with what is under way.
+#: Called with the current work.
 Tell = Callable[[str], None]
 
 
 class Stopped(Exception):
-    """Somebody pressed Ctrl-C while a curve was computed in another thread."""
+    """Ctrl-C was pressed while another thread computed a curve."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of a study.
+    """The results of a study.
 
     Attributes
     ----------
     key, name, variant
-        Which study.
+        The study and its variant.
     verdicts
-        On its claims.
+        The verdicts on its claims.
     section
         Its part of the page.
     folder
-        Where its files are.
+        The folder of its files.
     fit
-        How near the curves are to the printed ones, where they were chosen to be: not counted among the claims.
+        How close fitted curves are to the printed ones; not counted among the claims.
     tables
-        The same in words, what the search has found out about the fitted values, and where each claim holds.
+        The quality of the fit, the results of the search for the fitted values, and where each claim holds.
     """
 
     key: str
@@ -85,17 +85,17 @@ class Curves:
 
     @cached_property
     def spec(self) -> Spec:
-        """What is run."""
+        """The spec of the study."""
         return load(spec_path(self.study.key, self.variant))
 
     @cached_property
     def plan(self) -> Plan:
-        """The same, made."""
+        """The plan of the spec."""
         plan = self.spec.plan()
         return plan if self.runtime is None else replace(plan, options={**plan.options, "runtime": self.runtime})
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
-        """Hand the exact curves that are missing to other threads; each is kept as soon as it is there."""
+        """Compute the missing exact curves in other threads; each is stored as soon as it is finished."""
         files.write(self.folder / keeping.SPEC, self.spec.text)
         problem = self.plan.problem
         if not self.quick and isinstance(problem, LeastSquares):
@@ -139,7 +139,7 @@ class Curves:
                     raise KeyboardInterrupt
                 record = keeping.timeless(made, self.spec.text)
                 writing.append(writer.submit(record.save, path))
-                # Ctrl-C in the last moment of a run leaves it complete.
+                # Ctrl-C at the last moment of a run leaves it complete.
                 if any(part["interruptions"] for part in made.provenance["parts"].values()):
                     raise KeyboardInterrupt
             printed = published(self.study.key) if self.study.key in FIGURES else {}
@@ -232,21 +232,21 @@ class Curves:
         return replace(walks, paths=paths, note=note)
 
     def _search(self) -> list[Table]:
-        """What the search says about the fitted values."""
+        """The results of the search for the fitted values."""
         if self.variant != "published" or not fit_path(self.study.key).is_file():
             return []
         return Fit.load(fit_path(self.study.key)).tables()
 
     @cached_property
     def _sweep(self) -> Sweep | None:
-        """The claims in other settings, where they are stored."""
+        """The stored results of the claims in other settings, if any."""
         path = sweep_path(self.study.key, self.variant)
         return Sweep.load(path) if path.is_file() else None
 
 
 @dataclass
 class Numbers:
-    """A study that is a module of its own: it computes numbers, judges them and draws them."""
+    """A study with its own module, which computes numbers, judges them and draws them."""
 
     key: str
     name: str
@@ -261,7 +261,7 @@ class Numbers:
         return spec_path(self.key, self.variant).read_text(encoding="utf-8")
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
-        """Make the folder, and hand the numbers to another thread if they are missing."""
+        """Create the folder, and compute missing numbers in another thread."""
         files.write(self.folder / keeping.SPEC, self.text)
         self._record = pool.submit(self._numbers)
 
@@ -299,12 +299,12 @@ _BAND = "line: mean over the walks   band: from the 10 % to the 90 % quantile"
 
 
 def _named(sources: dict[str, str]) -> str:
-    """What a figure is made from, for its footer."""
+    """The sources of a figure, for its footer."""
     return "   ".join(f"{name} {value}" for name, value in sources.items())
 
 
 def _fitted(fit: Sequence[Verdict]) -> list[Table]:
-    """How near a fit is."""
+    """The quality of a fit."""
     caption = (
         "How near the curves are to the printed ones. Parameters and data were chosen to make them so, which is why "
         "this is not counted among the claims."

@@ -1,4 +1,4 @@
-"""Worlds in which a figure of the paper may have been made, and how near each comes to its printed curves."""
+"""Settings ("worlds") in which a figure of the paper may have been made, and their distance from its printed curves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 FIGURES = ("3", "5a", "5b", "6")  # those that print a curve of MHLJ
 JUMPS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)  # that are fitted to all figures
 D_HOPS, ONE_MORE, CLOSED_FORM = "d hops", "d + 1 hops", "closed form"
-#: What a world is made of, besides a draw of the data; the noise in multiples of that of the spec.
+#: The factors of a world, besides a draw of the data; the noise is a multiple of that of the spec.
 VALUES: dict[str, tuple[Any, ...]] = {
     "jump": (0.1, 0.3, 0.5, 0.7, 0.9),
     "stop": (0.3, 0.5, 0.7, 0.9),
@@ -31,7 +31,7 @@ _SEED = 20_260_101  # of the draws of worlds
 
 
 class Score(NamedTuple):
-    """How near a world comes to the print: the least RMS over all steps, in decades.
+    """The distance of a world from the printed curves: the smallest RMS over all steps, in decades.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class World:
     noise
         Its standard deviation, in multiples of that of the figure's published spec.
     heavy
-        How many nodes are heavy.
+        The number of heavy nodes.
     reading
         What a jump is: "d hops", "d + 1 hops" (Algorithm 1 to the letter) or "closed form" (the printed matrix).
     """
@@ -72,7 +72,7 @@ class World:
     reading: str
 
     def design(self) -> Design:
-        """What stands for MHLJ in this world."""
+        """The design that represents MHLJ in this world."""
         if self.reading == CLOSED_FORM:
             return ClosedFormMHLJ(self.jump, self.stop, self.hops)
         hopping = MHLJ(self.jump, self.stop, self.hops)
@@ -110,7 +110,7 @@ class OneHopMore(Design):
 def draw(figure: str, worlds: int, seeds: int) -> list[World]:
     """Random worlds for a figure: the values of each factor equally often, in a random order."""
     generator = np.random.default_rng([_SEED, FIGURES.index(figure)])
-    # On a regular graph the closed form is the same as hops: it would be drawn for nothing.
+    # On a regular graph the closed form is the same as hops, so drawing it would be useless.
     regular = len(set(graph_of(figure).degrees.tolist())) == 1
     choices = {"seed": range(1, seeds + 1), **VALUES, "reading": VALUES["reading"][: 2 if regular else 3]}
     columns = [generator.permutation(np.resize(np.array(values), worlds)).tolist() for values in choices.values()]
@@ -136,4 +136,4 @@ def points(figure: str, seed: int, jumps: Sequence[float] = JUMPS) -> dict[float
 
 def _least(trial: list[Tried]) -> Score:
     least = (min(tried.worst for tried in trial), min(tried.jumping for tried in trial))
-    return Score(*(float(f"{min(value, DIVERGED):.7g}") for value in least))  # more digits would be rounding
+    return Score(*(float(f"{min(value, DIVERGED):.7g}") for value in least))  # further digits are rounding errors
