@@ -93,8 +93,7 @@ def steady_state(
     rule
         `fw.SGD` with a constant step, without averaging.
     initial
-        The initial model, of which the limit depends only on the part outside the span of the features; None means
-        zero.
+        The initial model, which affects the limit only outside the span of the features; None means the zero model.
     tokens, exchange
         As in `exact_curve`; parked tokens must be one per node, with an exchange. If exchanges do not follow every
         update, the result is the limit at the steps with an exchange.

@@ -28,9 +28,9 @@ class VisitWeighted(Rule):
     step
         The step size γ, a positive number or a schedule; at most about a tenth of 1/L̄, with the mean smoothness L̄.
     prior
-        c, the number of visits for which the target counts. A node first visited late has a weight of up to (t + c)/(n
-        + n c π_v), so c must be of the order of n. None uses 10 n, with which none of our runs diverged at that step
-        (with c = n some did).
+        c, the number of visits for which the target counts. A node first visited late has a weight of up to
+        (t + c)/(n + n c π_v), so c must be of the order of n. None uses 10 n, with which none of our runs diverged at
+        that step (with c = n some did).
     sampled
         Compute each gradient from one random local sample instead of all samples of the node.
 
