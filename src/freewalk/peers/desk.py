@@ -69,6 +69,15 @@ class Desk:
         self.closed = ""
         self._actions: list[Action] = []
 
+    def _verdict(self, key: Key, point: Point) -> str:
+        """The verdict on an offered token: "old", "had" or "new"."""
+        custody = self.custody.get(key)
+        if custody is None:
+            return "new"
+        if point.generation < custody.floor:
+            return "old"
+        return "had" if custody.seen is not None and point <= custody.seen else "new"
+
     def _fail(self, key: Key, why: str) -> None:
         self._enter(key, Stage("failed"))
         self._do(say.Fail(key, why))

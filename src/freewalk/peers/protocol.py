@@ -153,15 +153,6 @@ class Node(Walker):
 
     # Handing over.
 
-    def _verdict(self, key: Key, point: Point) -> str:
-        """The verdict on an offered token: "old", "had" or "new"."""
-        custody = self.custody.get(key)
-        if custody is None:
-            return "new"
-        if point.generation < custody.floor:
-            return "old"
-        return "had" if custody.seen is not None and point <= custody.seen else "new"
-
     def _on_offer(self, sender: int, message: say.Offer) -> None:
         key, point = message
         verdict = self._verdict(key, point)

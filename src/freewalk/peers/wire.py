@@ -134,10 +134,11 @@ def decode(data: bytes) -> Message | Chunk | Bundle:
     return _read(envelope)
 
 
-def _read(envelope: Any) -> Any:
+def _read(envelope: Any) -> Message | Chunk | Bundle:
     kind = envelope.WhichOneof("kind")
     require(kind is not None, "its kind is not known")
-    return _READERS[kind](getattr(envelope, kind))
+    message: Message | Chunk | Bundle = _READERS[kind](getattr(envelope, kind))
+    return message
 
 
 def _to_key(key: Key) -> Any:
@@ -238,7 +239,7 @@ def _bundled(message: Any) -> Bundle:
     require(2 <= len(message.messages) <= TOGETHER, "a bundle has too few messages, or too many")
     kinds = {one.WhichOneof("kind") for one in message.messages}
     require(not kinds & {"chunk", "bundle"}, "a bundle holds what does not belong there")
-    return Bundle(tuple(_read(one) for one in message.messages))
+    return Bundle(tuple(_read(one) for one in message.messages))  # type: ignore[misc]  # kinds were checked
 
 
 _HANDINGS = (say.Offer, say.Coming, say.Accept, say.Received, say.Renew, say.Query, say.Release, say.Released)
