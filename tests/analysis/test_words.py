@@ -94,6 +94,9 @@ def test_what_was_not_reached_says_why(ring: Diagnosis) -> None:
     excess = ring.forecasts[JUMPING].race.excess
     biased = changed(ring, JUMPING, updates=np.inf, messages=np.inf, bias=0.9 * excess)
     assert row(biased, JUMPING)[-3:] == ["biased", "—", "—"]
+    assert "'biased': the design settles above the goal" in " ".join(str(biased).split())
+    assert "'given up': not at the goal after" in " ".join(str(given_up).split())
+    assert "'given up'" not in str(ring)
     # A design with its law on target is never called biased.
     slow = changed(ring, IMPORTANCE, updates=np.inf, messages=np.inf, bias=0.9 * ring.forecasts[IMPORTANCE].race.excess)
     assert "given" in row(slow, IMPORTANCE)

@@ -105,8 +105,14 @@ def test_the_table_goes_by_the_record_on_what_has_diverged() -> None:
     blown.data["diverged"] = ("walk", [True, False])  # finite, and yet far beyond its start
     assert summarize(blown)[0].diverged == 1
     assert "1 of 2 diverged" in text(blown)
+    assert "use a smaller step" in " ".join(text(blown).split())
     del blown.data["diverged"]  # an old record
     assert summarize(blown)[0].diverged == 0
+
+
+def test_a_single_walk_has_no_interval_to_explain() -> None:
+    assert "± is the 95 % confidence interval" in " ".join(text(record([[8.0, 2.0, 1.0], [8.0, 1.0, 1.5]])).split())
+    assert "±" not in text(record([[8.0, 2.0, 1.0]]))
 
 
 def test_few_heavy_nodes_are_named_where_nodes_have_names() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from freewalk.analysis.findings import Diagnosis, Forecast
 
 UNIFORM, IMPORTANCE = "MH uniform", "MH importance"
-BIASED, UNKNOWN = "biased", "—"
+BIASED, GIVEN_UP, UNKNOWN = "biased", "given up", "—"
 #: A total variation this small is a rounding error.
 ON_TARGET = 1e-9
 
@@ -129,7 +129,7 @@ def outcome(one: "Forecast") -> str:
         return ""
     # A design whose stationary distribution is its target gets there in the end, even if some of its error counts as
     # bias before that.
-    return BIASED if one.distance > ON_TARGET and one.race.bias > one.race.excess / 2 else "given up"
+    return BIASED if one.distance > ON_TARGET and one.race.bias > one.race.excess / 2 else GIVEN_UP
 
 
 def times(found: "Diagnosis", one: "Forecast") -> str:
@@ -157,6 +157,11 @@ def _caption(found: "Diagnosis") -> str:
             f"expected loss of {found.goal.in_words(found.goal.reach)}. Last column: updates to the goal, relative to "
             f"{UNIFORM}."
         )
+    outcomes = {outcome(one) for one in found.forecasts.values()}
+    if BIASED in outcomes:
+        words.append(f"'{BIASED}': the design settles above the goal, because of its bias.")
+    if GIVEN_UP in outcomes and found.goal is not None:
+        words.append(f"'{GIVEN_UP}': not at the goal after {number(found.goal.most)} updates.")
     return " ".join(words)
 
 

@@ -82,7 +82,8 @@ def _chosen(record: Record, design: str | None) -> "tuple[xarray.Dataset, str]":
         raise RecordError(f"export: nothing was learned in {record.label!r}, expected a record with final models")
     labels = [str(label) for label in data.design.values] if "design" in data.dims else [record.label]
     if design is None and len(labels) > 1:
-        raise RecordError(f"export: there are {len(labels)} designs, expected one of {show(labels)}; choose one")
+        names = ", ".join(map(repr, labels))
+        raise RecordError(f"export: there are {len(labels)} designs, expected one; choose with --design: {names}")
     label = labels[0] if design is None else design
     if label not in labels:
         raise RecordError(f"export: there is no design {show(label)}; {suggestion(label, labels, 'there are')}")

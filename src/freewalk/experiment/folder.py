@@ -22,6 +22,7 @@ from freewalk.signals import held
 
 RECORD, CURVES, TABLE, PARTS, NEW = "record.npz", "curves.png", "table.txt", "parts", "new"
 _FILES = (TABLE, CURVES, INPUTS, RECORD, SPEC)  # in the order in which a new run replaces an old one
+_WHERE = "`freewalk run` writes a run to runs/<name of the spec>"
 _LARGE = 200e6  # bytes of a record; compressed, about a third reach the disk
 
 
@@ -118,7 +119,7 @@ class RunFolder:
             If there is none, or it needs code and `allow_code` is false.
         """
         if not (path / SPEC).is_file():
-            raise RecordError(f"{path}: is not the folder of a run (there is no {path / SPEC})")
+            raise RecordError(f"{path}: is not the folder of a run (there is no {path / SPEC}); {_WHERE}")
         work = path / NEW if (path / NEW / SPEC).is_file() else path
         spec = load(work / SPEC)
         folder = RunFolder(path, spec, None, tell)
@@ -355,7 +356,7 @@ def record_of(path: Path) -> Record:
         If there is none.
     """
     if not path.suffix and not path.exists() and not path.with_suffix(".npz").exists():
-        raise RecordError(f"{path}: there is no such file or folder")
+        raise RecordError(f"{path}: there is no such file or folder; {_WHERE}")
     if path.is_dir() and not (path / SPEC).is_file() and not (path / RECORD).exists():
         raise RecordError(f"{path}: is not the folder of a run (there is neither {RECORD} nor {SPEC} in it)")
     if path.is_dir() and not (path / RECORD).exists():

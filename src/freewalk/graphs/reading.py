@@ -89,7 +89,8 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
             f"read: {_shown(file)}: cannot be read ({error.strerror or error}), expected an edge list, GraphML, "
             "GML or a file written by Graph.save"
         ) from error
-    if _is_header(names, ends):
+    header = _is_header(names, ends)
+    if header:
         words = len(set(ends[:2].tolist()))
         names, ends = names[words:], ends[2:] - words
     ordered, ends = by_size(names, ends)
@@ -97,7 +98,7 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
     try:
         return from_pairs(ends[0::2], ends[1::2], len(ordered), _title(file), unless_numbers(ordered))
     except GraphError as error:
-        if len(names) > 2 and ends.size > 2 and not np.isin(ends[2:], ends[:2]).any():
+        if not header and len(names) > 2 and ends.size > 2 and not np.isin(ends[2:], ends[:2]).any():
             first, second = (ordered[end] for end in ends[:2])
             raise GraphError(
                 f"{error}; or, if {show(first)} and {show(second)} in the first line are a header, call these columns "

@@ -184,7 +184,7 @@ def _listed(who: str, name: str, values: Any, expected: str) -> Any:
     if getattr(getattr(values, "dtype", None), "kind", "O") in ("b", "i", "u", "f"):
         return np.asanyarray(values)
     check.room(who, name, _NODE * size)
-    return list(values)
+    return values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind == "U" else list(values)
 
 
 def by_node(values: Floats, offsets: Ints) -> Floats:

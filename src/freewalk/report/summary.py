@@ -234,7 +234,8 @@ def tabulated(
     until = "in all" if wanted is None else "to the goal"
     head = ["design", *(f"{label} {until}" for label in counted.values())]
     head += [f"final {shown.name}", "time on heavy nodes", "messages per update"]
-    caption = [f"± is the 95 % confidence interval of the mean over {walks_in_words(parts)}."]
+    several = any(part.sizes["walk"] > 1 for part in parts.values())
+    caption = [f"± is the 95 % confidence interval of the mean over {walks_in_words(parts)}."] if several else []
     if wanted is not None:
         gaps = np.diff(record.data.step.values)
         unit = "rounds" if rounds_differ(parts) else "updates"
@@ -242,6 +243,8 @@ def tabulated(
         caption.append(f"{wanted.in_words(shown.name)} Counted until the first checkpoint{spacing} that reaches it.")
     if rounds_differ(parts):
         caption.append("Updates are those of all tokens of a walk; in a round each token visits one node.")
+    if any(row.diverged for row in rows):
+        caption.append("Diverged: the error grew without bound; use a smaller step.")
     graph, heavy = graph_of(record), heavy_of(record)
     if heavy and graph is not None and graph.node_names is not None:
         caption.append(f"Heavy nodes: {in_words(graph, heavy)}.")
