@@ -145,7 +145,7 @@ def test_while_the_results_are_written(here: Path) -> None:
     """Whenever it comes after the last walk, all files are there, whole."""
     (here / "long.toml").write_text(SHORT)
     status, said = sent(signal.SIGTERM, here / "runs/long/record.npz", "run", "long.toml", "--quiet")
-    assert (status, said) in ((0, ""), (143, "terminated; the run was complete, and is in runs/long\n"))
+    assert (status, said) in ((0, ""), (143, "terminated; the run is complete and is in runs/long\n"))
     assert {file.name for file in (here / "runs/long").iterdir()} == {
         "spec.toml",
         "record.npz",
