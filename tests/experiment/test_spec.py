@@ -50,7 +50,7 @@ BAD = [
     (text(run=RUN.replace("heaviest", "heavyest")), r"'heavyest', expected .*'uniform' or 'heaviest'"),
     (
         text(run=RUN + 'runtime = "gpu"\n'),
-        r"\[run\]: .*runtime = 'gpu', expected 'cpu', 'cuda', 'ray', 'reference' or 'torch'",
+        r"\[run\]: .*runtime = 'gpu', expected 'cpu', 'cuda', 'ray', 'reference' or 'torch'; a graphics card",
     ),
     (text(run=RUN + 'precision = "double"\n'), r"\[run\]: .*precision = 'double'"),
     (text(run=RUN + "paths = 9\n"), r"\[run\]: paths = 9, expected a whole number from 0 to 4; give"),

@@ -157,11 +157,14 @@ def compare(
 def _methods(contestants: Sequence[Method]) -> list[Method]:
     expected = "a list of methods, such as [fw.baselines.fedavg(step=0.01)]"
     found = _check.items("compare", "contestants", contestants, expected)
+    if not found:
+        raise _check.fail("compare", "contestants", contestants, expected)
+    one_method = "a method, such as fw.baselines.fedavg(step=0.01) or fw.baselines.Method(label, design, rule)"
     for one in found:
-        _check.instance("compare", "a contestant", one, Method, "a method, such as fw.baselines.fedavg(step=0.01)")
+        _check.instance("compare", "a contestant", one, Method, one_method)
     labels = [one.label for one in found]
-    if not found or len(set(labels)) != len(labels):
-        raise _check.fail("compare", "the labels of contestants", labels, "at least one, all different", "rename them")
+    if len(set(labels)) != len(labels):
+        raise _check.fail("compare", "the labels of contestants", labels, "different ones", "rename them")
     return list(found)
 
 

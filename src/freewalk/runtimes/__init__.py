@@ -39,5 +39,10 @@ def runtime_named(runtime: str | Runtime) -> Runtime:
     """
     if isinstance(runtime, Runtime):
         return runtime
+    check = Checks(FreewalkError)
     names: dict[str, type[Runtime]] = {name.lower(): globals()[name] for name in __all__}
-    return names[Checks(FreewalkError).choice("run", "runtime", runtime, names)]()
+    if runtime == "gpu":  # not a misspelt "cpu"
+        *most, last = map(repr, names)
+        remedy = "a graphics card is 'cuda' or, for PyTorch models, fw.runtimes.Torch(device='cuda')"
+        raise check.fail("run", "runtime", runtime, f"{', '.join(most)} or {last}", remedy)
+    return names[check.choice("run", "runtime", runtime, names)]()
