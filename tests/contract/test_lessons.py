@@ -197,7 +197,7 @@ def test_an_objective_without_a_slope_runs_on_reference_alone():
     assert "mse" not in data
     for runtime in COMPILED:
         with pytest.raises(
-            FreewalkError, match=r"c(pu|uda): Centres gives a gradient but no slope, .* pass runtime='reference'"
+            FreewalkError, match=r"c(pu|uda): Centres has a gradient but no slope, .* pass runtime='reference'"
         ):
             fw.learn(SLOPELESS, kernel, rule, steps=10, runtime=runtime)
 

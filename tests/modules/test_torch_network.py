@@ -65,7 +65,7 @@ def test_nodes_make_their_share_from_the_spec(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "rule", "words"),
     [
-        ("nets_of_peers:dropping", 'kind = "SGD", step = 0.1', "draws random numbers of its own"),
+        ("nets_of_peers:dropping", 'kind = "SGD", step = 0.1', "draws its own random numbers"),
         ("nets_of_peers:normed", 'kind = "SGD", step = 0.1', "numbers that are not trained"),
         ("softmax", 'kind = "Optimizer", factory = "Adam"', "Optimizer runs on runtime = 'torch' only"),
     ],
