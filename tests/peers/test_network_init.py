@@ -323,6 +323,9 @@ def test_the_commands(here: Path) -> None:
     assert {name for word, name in heads if word == "wrong"} == {"neighbours"}
     for neighbour in (1, 3):
         assert re.search(rf"node-000{neighbour} at 127.0.0.1:\d+ does not answer .*; start that node", result.stdout)
+    result = call("network", "launch", "net")
+    assert result.exit_code == 2
+    assert re.search(r"does not answer: .*; `freewalk network up` starts all nodes", result.stderr)
 
 
 def test_a_check_names_all_that_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,10 @@ def _data(config: NodeConfig) -> tuple[str, list[str]]:
 
 def _rule(config: NodeConfig) -> tuple[str, list[str]]:
     settings = config.settings()
-    return f"{config.rule}, {settings.steps:,} updates of {config.run.tokens:,} tokens", []
+    return (
+        f"{config.rule}, {settings.steps:,} updates of {config.run.tokens:,} token{'s' * (config.run.tokens != 1)}",
+        [],
+    )
 
 
 def _state(config: NodeConfig) -> tuple[str, list[str]]:

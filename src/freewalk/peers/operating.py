@@ -19,6 +19,7 @@ from freewalk.peers.serving import OPERATE, Identity, point_of
 from freewalk.peers.tokens import Key, Point
 
 _PATIENCE = 10.0  # seconds for an answer
+_START = "`freewalk network up` starts all nodes on this machine"
 
 
 class Operator:
@@ -142,8 +143,9 @@ class Operator:
             raise self._unreachable(node, error) from None
 
     def _unreachable(self, node: int, error: Any) -> PeerError:
-        known = self.nodes[node]
-        return PeerError(f"node {known.name} at {known.address} does not answer: {str(error.details())[:200]}")
+        known, why = self.nodes[node], str(error.details())[:200]
+        remedy = f"; {_START}" if error.code() == grpc.StatusCode.UNAVAILABLE else ""
+        return PeerError(f"node {known.name} at {known.address} does not answer: {why}{remedy}")
 
 
 async def _launch(key: Key, payload: Payload) -> AsyncIterator[Any]:
