@@ -129,7 +129,8 @@ def test_a_matrix_has_two_dimensions():
 
 def test_a_reducible_matrix_needs_a_target():
     fails(
-        r"FromMatrix: P is reducible \(5 strongly connected parts\), so its stationary distribution is not unique.* pass target=",
+        r"FromMatrix: P is reducible \(5 strongly connected parts\), so its stationary distribution is not unique.* "
+        "pass target=",
         lambda: FromMatrix(np.eye(5)).kernel(RING),
     )
 

@@ -18,7 +18,6 @@ from freewalk.peers.tables import Address
 
 _LONGEST = 50  # letters, so that a number can follow
 _FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # the range of the first port
-_FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # the range of the first port
 _LAST_PORT = 2**16 - 1
 _RESERVED = "operator"
 

@@ -42,7 +42,7 @@ _QUICK = 2e-3  # seconds: faster updates are made before waiting for the disk
 _TOGETHER = 32  # updates between writes
 _SOON = 0.05  # seconds that a write waits if it is not urgent
 _AGAIN = 1.0  # seconds until a failed disk is tried again
-_SOON = 0.1  # seconds until a file that is in use is checked again
+_IN_USE = 0.1  # seconds until a file that is in use is checked again
 _WAITING = 10_000  # messages that wait for a failed disk; further ones are lost, and repeated later
 _WALKS = 100_000  # known to a node; neighbours cannot make it learn of more
 _FULL = "its disk cannot be written"
@@ -171,7 +171,7 @@ class Service:
     def _leave(self, digest: str) -> None:
         with suppress(PeerError):  # otherwise it is removed by a later sweep
             if not self.store.unneeded(digest):  # a thread may still be using it
-                asyncio.get_running_loop().call_later(_SOON, self._leave, digest)
+                asyncio.get_running_loop().call_later(_IN_USE, self._leave, digest)
                 return
         self._leaving.discard(digest)
 
