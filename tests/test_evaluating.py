@@ -62,6 +62,8 @@ def test_a_model_that_has_diverged(problem, tmp_path):
 def test_what_does_not_fit_is_named(problem):
     with pytest.raises(RecordError, match=r"the models have 3 parameters, expected 2, as Logistic"):
         fw.evaluate([1.0, 2.0, 3.0], problem)
+    with pytest.raises(RecordError, match=r"model = 'run.npz', expected a record or an array; fw.load reads a record"):
+        fw.evaluate("run.npz", problem)
     walked = fw.walk(fw.designs.SimpleWalk().kernel(GRAPH), steps=3)
     with pytest.raises(RecordError, match=r"nothing was learned in 'SimpleWalk\(\)'"):
         fw.evaluate(walked, problem)

@@ -125,6 +125,8 @@ def phases(
     expected = f"an update rule such as fw.SGD(step=1e-3){' or None' if objective is None else ''}"
     for index, phase in enumerate(listed):
         name = f"phases[{index}].rule" if several else "rule"
+        if type(phase.rule).__module__.startswith("torch.optim"):
+            raise check.fail(who, name, phase.rule, "freewalk.torch.Optimizer, such as Optimizer('Adam', {'lr': 1e-3})")
         check.instance(who, name, phase.rule, (Rule, NoneType) if objective is None else Rule, expected)
         if phase.exchange is not None:
             name = name.replace("rule", "exchange")

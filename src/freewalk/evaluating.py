@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +104,8 @@ def _models(model: Any, objective: Objective) -> xarray.DataArray:
         order = ("design", "walk", "coordinate") if "design" in found.dims else ("walk", "coordinate")
         found = found.transpose(*order)
     else:
+        if isinstance(model, str | os.PathLike):
+            raise check.fail("evaluate", "model", model, "a record or an array", "fw.load reads a record from a file")
         array: NDArray[Any] = check.floats("evaluate", "model", model, finite=False)
         if getattr(model, "dtype", None) == np.float32:  # as in a run with this precision
             array = array.astype(np.float32)

@@ -108,6 +108,7 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
         (lambda: made([0, 1], ("a", "b")).standardized(targets=True), "targets are classes"),
         (lambda: made([0.0]).standardized(Dataset([[1.0]], [0.0])), r"shape \(1,\), expected \(2,\)"),
         (lambda: made([0.0, 1.0]).by_node(data.IID().partition([0, 1, 2], 2)), "of 3 samples, expected 2"),
+        (lambda: made([0.0, 1.0]).by_node([0, 1]), r"partition = \[0, 1\], expected a Partition, such as Dirichlet"),
         (lambda: made([0.0, 1.0]).by_node(data.Partition([1, 1], 2, [0.0, 1.0])), "indices is empty"),
     ],
 )

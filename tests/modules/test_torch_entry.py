@@ -38,7 +38,7 @@ BAD_DATA = {
     "no pair": (with_node(1, X), r"datasets\[1\]"),
     "a text": (with_node(1, "digits"), r"datasets\[1\]"),
     "a dict": (with_node(1, {"x": X}), r"datasets\[1\]"),
-    "a number": (3, r"datasets = 3, expected a list with one dataset per node"),
+    "a number": (3, r"datasets = 3, expected a list with one dataset per node; dataset\.by_node"),
 }
 
 

@@ -257,3 +257,10 @@ def test_a_rule_is_used_for_one_objective_after_the_other():
     first = fw.learn(OBJECTIVE, KERNEL, rule, **RUN)
     fw.learn(wider, KERNEL, rule, **RUN)
     identical(fw.learn(OBJECTIVE, KERNEL, rule, **RUN), first)
+
+
+def test_an_optimizer_of_torch_is_no_rule_by_itself():
+    problem = fw.objectives.LeastSquares.synthetic(3, dim=2)
+    kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(3))
+    with pytest.raises(fw.FreewalkError, match=r"rule = .*, expected freewalk\.torch\.Optimizer, such as"):
+        fw.learn(problem, kernel, torch.optim.Adam([torch.zeros(2, requires_grad=True)]), steps=1)

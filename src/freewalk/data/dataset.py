@@ -216,7 +216,8 @@ class Dataset:
         """
         from freewalk.data.partition import Partition
 
-        found: Partition = check.instance(self.name, "partition", partition, Partition, "a Partition")
+        expected = "a Partition, such as Dirichlet(alpha=0.3).partition(dataset, n=20)"
+        found: Partition = check.instance(self.name, "partition", partition, Partition, expected)
         if len(found.nodes) != len(self):
             raise ProblemError(
                 f"{self.name}: the partition is of {len(found.nodes):,} samples, expected {len(self):,}; make it from "

@@ -123,7 +123,8 @@ class TorchObjective(Objective):
         self.layout = Layout.of(who, module)
         self.module = module
         self.loss_function = checked_loss(who, loss)
-        listed = check.items(who, "datasets", datasets, "a list with one dataset per node")
+        remedy = "dataset.by_node(partition) makes one"
+        listed = check.items(who, "datasets", datasets, "a list with one dataset per node", remedy=remedy)
         nodes = Nodes.of(who, graph)
         if nodes.n is not None and len(listed) != nodes.n:
             raise ProblemError(f"{who}: got {len(listed)} datasets for {nodes.n} nodes, expected one for each")
