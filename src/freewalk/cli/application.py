@@ -25,7 +25,18 @@ SpecFile = Annotated[
 ]
 
 
-class Group(TyperGroup):
+class Reflowing(TyperGroup):
+    """Commands whose help texts wrap at the width of the terminal, not where lines end in the source."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Look up a command."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and command.help:
+            command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
+        return command
+
+
+class Group(Reflowing):
     """Commands that report errors and warnings in one line each and end the same way after Ctrl-C and SIGTERM."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -115,7 +126,7 @@ app = typer.Typer(
 DEFAULT = "run"
 
 
-class WithDefault(TyperGroup):
+class WithDefault(Reflowing):
     """A group with a default command: `freewalk sweep FILE` is `freewalk sweep run FILE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -128,7 +139,7 @@ class WithDefault(TyperGroup):
 def group(*lines: str, default: bool = False) -> typer.Typer:
     """A group of commands with these examples; with `default`, the command `DEFAULT` may be left unnamed."""
     return typer.Typer(
-        cls=WithDefault if default else TyperGroup,
+        cls=WithDefault if default else Reflowing,
         no_args_is_help=True,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
