@@ -146,7 +146,7 @@ def test_a_changed_or_truncated_file_is_refused(tmp_path):
     file.write_bytes(whole)
     offset = objectives.read(file).features.source.offset + 8
     file.write_bytes(whole[:offset] + bytes([whole[offset] ^ 1]) + whole[offset + 1 :])
-    with pytest.raises(ProblemError, match="checksum of features is another one"):
+    with pytest.raises(ProblemError, match="checksum of features differs"):
         objectives.read(file)
     with pytest.raises(ProblemError, match="cannot be read"):
         objectives.read(tmp_path / "none.data")
