@@ -66,8 +66,10 @@ def test_a_partial_record_goes_on_to_its_end(tmp_path):
     partial, end = old("partial"), old("partial-to-its-end")
     assert partial.partial
     resumed = fw.resume(partial)
-    for name in end.data.variables:
-        assert np.array_equal(resumed.data[name], end.data[name]), name
+    for name, expected in end.data.variables.items():
+        # It was recorded on another processor, where numpy rounds some powers differently.
+        tolerance = 1e-12 if expected.dtype.kind == "f" else 0.0
+        np.testing.assert_allclose(resumed.data[name], expected, rtol=tolerance, atol=0, err_msg=name)
     assert set(resumed.data.data_vars) - set(end.data.data_vars) == {"bytes", "updates"}
     # The mean travels as another vector from step 40 on. What was sent before it stopped is an estimate, as if rules
     # had changed at checkpoints alone; what it sends from there on is counted.

@@ -45,7 +45,7 @@ def test_nothing_finished_is_lost_on_a_full_disk(tmp_path: Path) -> None:
     code, said, first, left, again, silence, last = json.loads(done.stdout)
     assert code == 2
     assert "cannot be written (No space left on device)" in said
-    assert f"; {len(first)} of 30 points are finished and intact in runs/small: make room" in said
+    assert f"; {len(first)} of 30 points are finished and intact in runs/small: free some space" in said
     assert said.count("\n") == 1
     assert 1 <= len(first) < 30
     assert {name for name in left if name != "locks"} == set(first)  # no half a file
