@@ -35,12 +35,9 @@ _QUEUED = 10_000  # messages queued for one neighbour
 _ROOM = 2**24  # their total bytes
 STREAMS = 4  # per neighbour at the same time: newer streams end those of a connection that broke unnoticed
 _BUNDLE = 2**20  # bytes sent together
-_PATIENT = (
-    Received,
-    Release,
-    Released,
-)  # not urgent: each message that is sent wakes threads on both sides
-_WHILE = 0.01  # seconds
+#: Messages that are not urgent: they go with the next one, since each that is sent wakes threads on both sides.
+_PATIENT = (Received, Release, Released)
+_WHILE = 0.01  # seconds after which they are sent by themselves
 _SHORTEST, _LONGEST = 0.05, 2.0  # seconds between attempts to reach a neighbour
 
 
@@ -91,7 +88,7 @@ class Link:
                 self._large.append((mark, _pieces(message)))
         else:
             data = wire.encode(message)
-            if len(self._small) < _QUEUED and len(data) <= self._room:
+            if len(self._small) + len(self._patient) < _QUEUED and len(data) <= self._room:
                 self._room -= len(data)
                 if isinstance(message, _PATIENT):
                     self._patient.append(data)
