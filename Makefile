@@ -26,9 +26,9 @@ test-long: $(READY)
 
 # Real peers for hours: a million schedules of the protocol, and storms over networks of processes.
 soak: $(READY)
-	@$(BIN)/python tests/peers/schedules.py 1000000
-	@$(BIN)/python tests/peers/storm.py --nodes 30 --steps 5000 --kills 200 --seed 1
-	@$(BIN)/python tests/peers/storm.py --nodes 30 --steps 5000 --kills 200 --seed 2 --tokens 3 --sag
+	@$(BIN)/python tests/robustness/schedules.py 1000000
+	@$(BIN)/python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200 --seed 1
+	@$(BIN)/python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200 --seed 2 --tokens 3 --sag
 
 # The contract tests on a graphics card, where there is one.
 test-cuda: .venv/ready-cuda

@@ -11,9 +11,9 @@ ROOT = Path(__file__).parent
 WITHOUT = os.environ.get("FREEWALK_TEST_TORCH") == "0"
 TORCH = not WITHOUT and find_spec("torch") is not None
 _NEEDING = [
-    "tests/modules",
+    "tests/torch",
     "src/freewalk/torch",
-    *(f"src/freewalk/runtimes/torch_{name}.py" for name in ("learner", "visits")),
+    *(f"src/freewalk/runtimes/torch/{name}.py" for name in ("learner", "visits")),
 ]
 collect_ignore = [] if TORCH else _NEEDING
 _UNKNOWN = pytest.StashKey[list[str]]()
@@ -22,7 +22,7 @@ _UNKNOWN = pytest.StashKey[list[str]]()
 def pytest_report_header() -> str:
     """Say what is left out."""
     why = "FREEWALK_TEST_TORCH=0" if WITHOUT else "it is not installed"
-    return "PyTorch: tested" if TORCH else f"PyTorch: tests/modules and all that needs it is left out ({why})"
+    return "PyTorch: tested" if TORCH else f"PyTorch: tests/torch and all that needs it is left out ({why})"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -37,9 +37,9 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import freewalk as fw
-from freewalk.analysis.diagnosis import levels
-from freewalk.analysis.race import largest_settling, race
-from freewalk.analysis.recursion import Recursion
+from freewalk.analysis.diagnosis.diagnose import levels
+from freewalk.analysis.learning.race import largest_settling, race
+from freewalk.analysis.learning.recursion import Recursion
 from freewalk.errors import AnalysisError
 
 SEEDS = range(5000, 5300)

@@ -53,9 +53,10 @@ def crossed(name: str) -> set[tuple[str, str]]:
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(root) and code.co_flags & CO_OPTIMIZED:
-            if code.co_name not in ("<lambda>", "<genexpr>"):
-                seen.add((code.co_filename.removeprefix(root), code.co_qualname))
+        if event != "call" or not code.co_filename.startswith(root) or code.co_name in ("<lambda>", "<genexpr>"):
+            return
+        if code.co_flags & CO_OPTIMIZED:
+            seen.add((code.co_filename.removeprefix(root), code.co_qualname))
 
     for round_ in range(2):
         with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,7 @@ import numpy as np
 from timing import machine
 
 import freewalk as fw
-from freewalk.recording import versions
+from freewalk.run.measurements import versions
 
 DESIGN = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3)
 CORES = os.cpu_count() or 1
@@ -45,7 +45,10 @@ SAMPLE = 12  # and in it, a sample
 DRAW_ONE = 150 + 47  # a word that is drawn alone for a local sample, and what surrounds the call
 DOT, STEP = 3, 5  # a vector of 32 bytes in the product, a vector of 64 bytes in the update
 
-GROUP, SLAB = 16, 1024  # walks that take turns, and the steps for which they do (engine/cpu.py, runtimes/cpu.py)
+GROUP, SLAB = (
+    16,
+    1024,
+)  # walks that take turns, and the steps for which they do (runtimes/cpu/)
 
 
 @dataclass(frozen=True)

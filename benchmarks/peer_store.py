@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from freewalk.peers.messages import Journal, Offer, Save, Transfer
-from freewalk.peers.payloads import Payload
-from freewalk.peers.store import Store
-from freewalk.peers.tokens import Custody, Generation, Key, Loan, Point, Token, Version
-from freewalk.peers.wire import decode, encode
+from freewalk.peers.node.store import Store
+from freewalk.peers.protocol.messages import Journal, Offer, Save, Transfer
+from freewalk.peers.protocol.payload import Payload
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token, Version
+from freewalk.peers.protocol.wire import decode, encode
 
 WRITES = 2000
 KEY = Key("first", 0)

@@ -28,16 +28,17 @@ import grpc
 import numpy as np
 from timing import machine
 
-from freewalk.peers import collecting, running
-from freewalk.peers.config import NodeConfig
-from freewalk.peers.learning import Learner
-from freewalk.peers.links import Neighbour
-from freewalk.peers.messages import Compute, Journal, Save
-from freewalk.peers.network import Network, init
-from freewalk.peers.payloads import Payload
-from freewalk.peers.serving import Identity
-from freewalk.peers.store import Store
-from freewalk.peers.tokens import Custody, Generation, Key, Loan, Point, Token
+from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.init import Network, init
+from freewalk.peers.node import process as running
+from freewalk.peers.node.learner import Learner
+from freewalk.peers.node.links import Neighbour
+from freewalk.peers.node.server import Identity
+from freewalk.peers.node.store import Store
+from freewalk.peers.operator import collect
+from freewalk.peers.protocol.messages import Compute, Journal, Save
+from freewalk.peers.protocol.payload import Payload
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token
 
 SPEC = """
 [graph]
@@ -142,7 +143,7 @@ async def hand_over(network: Network, processes: list[int], size: int) -> Measur
     other = processes[1 - network.starts[0]]  # after one step it has forwarded, and made no update
     with TemporaryDirectory(dir=network.folder) as folder:
         payload = Payload.of({"x": np.zeros(size)}, Path(folder))
-        async with collecting.operator_of(network) as operator:
+        async with collect.operator_of(network) as operator:
             while None in (await operator.statuses(1.0)).values():
                 await asyncio.sleep(0.05)
             cpu, memory = sum(map(spent, processes)), resident(other, "VmRSS")
@@ -150,7 +151,7 @@ async def hand_over(network: Network, processes: list[int], size: int) -> Measur
             here = []
             while not here or not here[0].finished:
                 await asyncio.sleep(0.2)
-                here = collecting.whereabouts("first", await operator.statuses())
+                here = collect.whereabouts("first", await operator.statuses())
             cpu, memory = sum(map(spent, processes)) - cpu, resident(other, "VmHWM") - memory
             lines = [line for node in (0, 1) for line in await operator.journal(node)]
     lines = sorted((line for line in lines if line.kind in ("update", "finish")), key=lambda line: line.point)

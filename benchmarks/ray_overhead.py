@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 
 import freewalk as fw
-from freewalk.ray.connecting import cores, ray_module
+from freewalk.runtimes.ray.cluster import cores, ray_module
 
 
 def workers() -> dict[int, str]:
@@ -81,8 +81,8 @@ def main() -> None:
     problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=10, seed=1)
     kernel = fw.designs.Metropolis().kernel(graph)
     engine = fw.runtimes.Ray(cpus=1, tasks=cores()).engine(fw.runtimes.Job(problem, _phases(kernel), 0))
-    from freewalk.ray.shipping import pack
-    from freewalk.runtimes.ray_worker import Kit
+    from freewalk.runtimes.ray.shipment import pack
+    from freewalk.runtimes.ray.worker import Kit
 
     job = pack(Kit(engine.job, engine.inner.engine(engine.job))).bytes / 2**20
     models = np.zeros((4 * cores(), problem.dim))

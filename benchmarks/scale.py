@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import freewalk as fw
-import freewalk.ray.shipping
-from freewalk.ray.connecting import cores, ray_module
-from freewalk.runtimes import ray_worker
-from freewalk.runtimes.ray import pace_of
+import freewalk.runtimes.ray.shipment
+from freewalk.runtimes.ray import worker
+from freewalk.runtimes.ray.cluster import cores, ray_module
+from freewalk.runtimes.ray.runtime import pace_of
 
 DIM, DEGREE = 4, 4
 VISITS_BY_WALK = 4_000_000  # above so many counts, visits are summed over the walks
@@ -169,13 +169,13 @@ def delayed(latency: float, bandwidth: float) -> Callable[..., object]:
     """What a worker does, behind a network that takes so long."""
 
     def work(job: object, part: fw.runtimes.State, order: object) -> object:
-        from freewalk.runtimes import ray_worker
+        from freewalk.runtimes.ray import worker
 
         def size(state: fw.runtimes.State) -> int:
             return sum(value.nbytes for value in vars(state).values() if isinstance(value, np.ndarray))
 
         time.sleep(latency + size(part) / bandwidth)
-        found = ray_worker.work(job, part, order)
+        found = worker.work(job, part, order)
         counts = found.visits if isinstance(found.visits, tuple) else (found.visits,)
         time.sleep(latency + (size(found.state) + sum(count.nbytes for count in counts)) / bandwidth)
         return found
@@ -187,7 +187,7 @@ def validate(costs: Costs, seconds: float) -> list[dict[str, float]]:
     """Predicted and measured times with 1, 2 and 4 workers of a core each, behind networks of three kinds."""
     ray = ray_module()
     rows = []
-    work = ray_worker.work
+    work = worker.work
     for nodes, walks in ((10_000, 256), (1_000_000, 256), (10_000, 20_000)):
         problem, kernel = problem_of(nodes)
         for workers in (1, 2, 4):
@@ -200,12 +200,12 @@ def validate(costs: Costs, seconds: float) -> list[dict[str, float]]:
                     problem, kernel, 1, walks, plain
                 )
                 here = replace(costs, update={1: (cost := alone * at_once / (steps // 3 * walks)), 2: cost})
-                ray_worker.work = delayed(latency, bandwidth) if latency else work
+                worker.work = delayed(latency, bandwidth) if latency else work
                 runtime = fw.runtimes.Ray(tasks=workers, cpus=1)
                 seconds_of(problem, kernel, 100, walks, runtime)  # the workers have what they need
                 found = seconds_of(problem, kernel, steps, walks, runtime)
                 found -= seconds_of(problem, kernel, 1, walks, runtime)  # to begin and to end
-                ray_worker.work = work
+                worker.work = work
                 cluster = Cluster(at_once, 1, latency, bandwidth * at_once)  # each has a wire of its own
                 expected = predict(here, cluster, Run(nodes, walks, steps)).seconds
                 rows.append(

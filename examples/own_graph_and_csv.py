@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 import freewalk as fw
-from freewalk.experiment import read_samples
 from freewalk.report import Page, section_of, write_page
+from freewalk.specs import read_samples
 
 # Two files as you may have them: pipes between pumping stations, and a few measurements from each station.
 stations = ["north", "mill", "bridge", "harbour", "market", "school", "tower", "south"]

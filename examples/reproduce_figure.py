@@ -7,7 +7,7 @@ near our curves are to the printed ones, and where the page is.
 
 from pathlib import Path
 
-from freewalk.studies import reproduce
+from freewalk.paper import reproduce
 
 # "published" uses parameters fitted to the paper's printed curves; `quick` leaves out the exact curves.
 made = reproduce(["3"], variant="published", folder=Path("reproduced"), quick=True)

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from freewalk import rng
-from freewalk.compiling import compile_functions
+from freewalk.compiled.compiler import compile_functions
 from freewalk.errors import FreewalkError
 from freewalk.rng import accepts, pick, word, word_pair
 

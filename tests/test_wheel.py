@@ -35,11 +35,11 @@ def wheel(tmp_path_factory) -> Path:
 def test_wheel_ships_types_specs_and_license_but_no_tests(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "freewalk/py.typed" in names
-    assert "freewalk/experiment/specs/demo.toml" in names
+    assert "freewalk/specs/examples/demo.toml" in names
     assert {"freewalk/report/page/page.html", "freewalk/report/page/page.css", "freewalk/report/page/page.js"} <= {
         *names
     }
-    assert {"freewalk/studies/published_curves.csv", "freewalk/studies/specs/published/figure-3.json"} <= {*names}
+    assert {"freewalk/paper/published_curves.csv", "freewalk/paper/specs/published/figure-3.json"} <= {*names}
     assert any(name.endswith("LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
     sources = {str(file.relative_to(ROOT / "src")) for file in (ROOT / "src" / "freewalk").rglob("*.py")}

@@ -31,7 +31,7 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def _tables() -> Iterator[str]:
-    from freewalk.experiment import tables
+    from freewalk.specs import tables
 
     names = {
         "The top level": tables.Tables,
@@ -51,7 +51,7 @@ def _tables() -> Iterator[str]:
 
 
 def _families() -> Iterator[str]:
-    from freewalk.experiment.catalogue import families
+    from freewalk.specs.catalogue import families
 
     for family, kinds in families().items():
         heading, use = FAMILIES[family]
@@ -63,7 +63,7 @@ def _families() -> Iterator[str]:
 
 
 def _parameters(kind: Any) -> Iterator[str]:
-    from freewalk.experiment.signatures import in_words
+    from freewalk.specs.signatures import in_words
 
     for name, parameter in kind.signature.parameters.items():
         about = [in_words(parameter.annotation)]

@@ -12,15 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 import freewalk as fw
-from freewalk.analysis import (
-    escape_time,
-    exact_curve,
-    excess_visits,
-    find_traps,
-    race,
-    spectral_gap,
-    steady_state,
-)
+from freewalk.analysis import escape_time, exact_curve, excess_visits, find_traps, spectral_gap, steady_state
+from freewalk.analysis.learning import race
 from freewalk.designs import MHLJ, Metropolis
 from freewalk.report.figures import COLOURS, INK, STYLE, new_figure, save
 

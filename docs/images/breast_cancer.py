@@ -18,8 +18,8 @@ import writing
 
 import freewalk as fw
 from freewalk.analysis import excess_visits
-from freewalk.experiment import spec
 from freewalk.report.figures import COLOURS, STYLE, new_figure, save
+from freewalk.specs import spec
 
 HERE = Path(__file__).parent / "breast-cancer"
 PAGE = Path(__file__).parents[1] / "explanation" / "real-data.md"

@@ -23,9 +23,9 @@ import writing
 
 import freewalk as fw
 from freewalk.baselines import Method
-from freewalk.comparing import Budget
-from freewalk.comparing.stepping import exact_step
-from freewalk.comparing.track import Contestant, Track
+from freewalk.comparison import Budget
+from freewalk.comparison.steps import exact_step
+from freewalk.comparison.track import Contestant, Track
 from freewalk.report.figures import COLOURS, STYLE, new_figure, save
 
 HERE = Path(__file__).parent / "comparison"

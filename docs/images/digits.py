@@ -24,8 +24,8 @@ from scipy.stats import t as student
 import freewalk as fw
 from freewalk.analysis import excess_visits
 from freewalk.baselines import Method
-from freewalk.experiment import spec
 from freewalk.report.figures import COLOURS, STYLE, new_figure, save
+from freewalk.specs import spec
 
 HERE = Path(__file__).parent / "digits"
 PAGE = Path(__file__).parents[1] / "explanation" / "real-data.md"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from PIL import Image
 
+from freewalk.paper import KEYS, Fit, Sensitivity, Sweep
+from freewalk.paper.files import VARIANTS, fit_path, folder_name, sensitivity_path, sweep_path
+from freewalk.paper.registry import name_of
 from freewalk.report.page import Table
-from freewalk.studies import KEYS, Fit, Sensitivity, Sweep
-from freewalk.studies.files import VARIANTS, fit_path, folder_name, sensitivity_path, sweep_path
-from freewalk.studies.registry import name_of
 
 RUNS = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/reproduce")
 DOCS = Path(__file__).parents[1]

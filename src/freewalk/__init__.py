@@ -3,19 +3,19 @@
 from freewalk import analysis, baselines, data, designs, exchanges, graphs, objectives, rules, runtimes, schedules
 from freewalk._version import __version__
 from freewalk.analysis import diagnose
-from freewalk.comparing import compare
+from freewalk.comparison import compare
 from freewalk.designs import Design
+from freewalk.designs.kernel import Kernel, Move
 from freewalk.errors import FreewalkError
-from freewalk.evaluating import evaluate
 from freewalk.exchanges import Exchange
 from freewalk.graphs import Graph
-from freewalk.kernel import Kernel, Move
+from freewalk.jobs.phase import Phase
 from freewalk.objectives import Objective, Predictor
-from freewalk.phases import Phase
-from freewalk.record import Record, concat
 from freewalk.rules import SGD, Rule
-from freewalk.run import learn, resume, walk
-from freewalk.sweeping import sweep
+from freewalk.run.evaluate import evaluate
+from freewalk.run.learn import learn, resume, walk
+from freewalk.run.record import Record, concat
+from freewalk.sweeps import sweep
 
 __all__ = [
     "SGD",

@@ -7,13 +7,13 @@ from typing import Any
 
 from freewalk.checks import Checks
 from freewalk.designs import Centralized, Design, Metropolis, Stay
+from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError, KernelError
 from freewalk.exchanges import Average, Exchange, Gossip, Meet
 from freewalk.graphs import Graph
-from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
-from freewalk.record import Record
 from freewalk.rules import SGD, CombineFirst, GradientTracking, Rule
+from freewalk.run.record import Record
 from freewalk.schedules import Schedule
 
 __all__ = ["centralized_sgd", "decentralized_sgd", "fedavg", "gradient_tracking", "minibatch_sgd", "multi_walk_sgd"]
@@ -77,7 +77,7 @@ class Method:
 
     def learn(self, problem: Objective, graph: Graph, **options: Any) -> Record:
         """Run the method; `options` are those of `fw.learn`: steps, walks, every and so on."""
-        from freewalk.run import learn
+        from freewalk.run.learn import learn
 
         kernel = self.kernel(graph, problem)
         record = learn(problem, kernel, self.rule, tokens=self.tokens, exchange=self.exchange, **options)

@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from freewalk.stationary import leaving_rates
+from freewalk.linear.stationary import leaving_rates
 
 
 class Exact:

@@ -5,7 +5,7 @@ import pytest
 
 import freewalk as fw
 from freewalk.analysis import exact_curve
-from freewalk.analysis.moments import LANES
+from freewalk.analysis.learning.moments import LANES
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.errors import AnalysisError, FreewalkError
 
@@ -205,6 +205,6 @@ def test_bad_input_says_what_is_wrong(name):
 
 
 def test_too_many_numbers_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr("freewalk.analysis.model.LARGEST", 50)
+    monkeypatch.setattr("freewalk.analysis.learning.model.LARGEST", 50)
     with pytest.raises(AnalysisError, match=r"9 nodes and 3 features make a state of 90 numbers.*fw\.learn"):
         exact_curve(problem_with(), SimpleWalk().kernel(GRAPH), fw.SGD(0.1))

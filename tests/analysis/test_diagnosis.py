@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk.analysis import diagnosis, exact_curve, race, sets
-from freewalk.analysis.diagnosis import DESIGNS, levels, stand_in
-from freewalk.analysis.findings import IMPORTANCE, UNIFORM
-from freewalk.deadline import OutOfTime
+from freewalk.analysis import exact_curve
+from freewalk.analysis.diagnosis import diagnose
+from freewalk.analysis.diagnosis.diagnose import DESIGNS, levels, stand_in
+from freewalk.analysis.diagnosis.findings import IMPORTANCE, UNIFORM
+from freewalk.analysis.learning.race import race
+from freewalk.analysis.traps import sets
 from freewalk.errors import FreewalkError
+from freewalk.linear.deadline import OutOfTime
 
 ROOT = Path(__file__).parents[2]
 
@@ -98,7 +101,7 @@ def test_on_the_ring_from_a_heavy_start_importance_is_entrapped_and_slower():
     assert found.entrapped
     assert found.slower
     assert {0, 1} <= set(found.traps[0].nodes) <= {196, 197, 198, 199, 0, 1, 2, 3}
-    assert found.ratio > diagnosis.PATIENCE
+    assert found.ratio > diagnose.PATIENCE
     words = " ".join(str(found).split())
     for part in ("entrapped at nodes 0, 1, ", "it is far slower", "stand-in", "of the designs below"):
         assert part in words
@@ -285,7 +288,7 @@ def test_designs_of_ones_own_take_the_place_of_the_standard_ones():
 
 
 def test_large_graphs_are_told_what_can_be_told(monkeypatch):
-    monkeypatch.setattr(diagnosis, "MOST_NODES", 20)
+    monkeypatch.setattr(diagnose, "MOST_NODES", 20)
     found = fw.diagnose(fw.graphs.ring(30), [50.0] + 29 * [1.0])
     assert found.entrapped
     assert found.slower is None

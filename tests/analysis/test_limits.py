@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import freewalk as fw
-from freewalk.analysis import exact_curve, race, small_step_law, stability_limit, steady_state
+from freewalk.analysis import exact_curve, small_step_law, stability_limit, steady_state
+from freewalk.analysis.learning.race import race
 from freewalk.designs import MHLJ, Centralized, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.errors import AnalysisError
 
@@ -91,7 +92,7 @@ def test_curves_converge_below_the_stability_limit_and_not_above(graph, design):
 
 
 def test_both_ways_to_the_spectral_radius_agree(monkeypatch):
-    from freewalk.analysis import limits
+    from freewalk.analysis.learning import limits
 
     problem, kernel = setting("grid", "MHLJ")
     recursion = limits.Recursion("test", problem, kernel, fw.SGD(1.0))
@@ -193,7 +194,7 @@ def test_bad_input_says_what_to_do_instead(monkeypatch):
     reducible = FromMatrix(np.eye(15), target=np.ones(15)).kernel(GRAPHS["grid"])
     with pytest.raises(fw.FreewalkError, match="parts"):
         steady_state(problem, reducible, fw.SGD(0.001))
-    monkeypatch.setattr("freewalk.analysis.chain.DENSE", 10)
+    monkeypatch.setattr("freewalk.analysis.chain.chain.DENSE", 10)
     for call in (steady_state, small_step_law):
         with pytest.raises(AnalysisError, match="got 15 nodes, expected at most 10"):
             call(problem, kernel, fw.SGD(0.01))

@@ -15,15 +15,15 @@ from scipy.sparse.linalg import cg
 from walks import FIXED, directed_rows, random_graph, weighted_graphs
 
 import freewalk as fw
-from freewalk.analysis import returns
-from freewalk.analysis.law import stationary
-from freewalk.analysis.returns import Returns, excess_visits
-from freewalk.analysis.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant
-from freewalk.analysis.unrolled import Hops
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant
+from freewalk.analysis.chain.unrolled import Hops
+from freewalk.analysis.traps import returns
+from freewalk.analysis.traps.returns import Returns, excess_visits
 from freewalk.designs import MHLJ, Centralized, Decaying, FromMatrix, Metropolis, SimpleWalk
-from freewalk.elimination import absorbed
 from freewalk.errors import AnalysisError, KernelError
-from freewalk.stationary import flows_of, leaving_rates, totals_of
+from freewalk.linear.elimination import absorbed
+from freewalk.linear.stationary import flows_of, leaving_rates, totals_of
 
 ERROR = 1e-10
 

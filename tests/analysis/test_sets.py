@@ -8,11 +8,11 @@ from scipy.sparse import diags_array
 
 import freewalk as fw
 from freewalk.analysis import escape_time, excess_visits, find_traps, stationary
-from freewalk.analysis.sets import held_sets
+from freewalk.analysis.traps.sets import held_sets
 from freewalk.designs import MHLJ, Centralized, Decaying, FromMatrix, Metropolis, SimpleWalk
-from freewalk.elimination import times_between
 from freewalk.errors import AnalysisError
-from freewalk.stationary import leaving_rates
+from freewalk.linear.elimination import times_between
+from freewalk.linear.stationary import leaving_rates
 
 
 def heavy(n, nodes, value=100.0):

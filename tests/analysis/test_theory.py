@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import freewalk as fw
-from freewalk.analysis.curve import exact_curve
-from freewalk.analysis.law import stationary
-from freewalk.analysis.mixing import mixing_time
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.mixing_time import mixing_time
+from freewalk.analysis.chain.times import fundamental_matrix
+from freewalk.analysis.learning.curve import exact_curve
 from freewalk.analysis.theory import (
     accumulated_error,
     assumptions,
@@ -25,7 +26,6 @@ from freewalk.analysis.theory import (
     smallest_constant,
     theorem_1,
 )
-from freewalk.analysis.times import fundamental_matrix
 from freewalk.errors import AnalysisError
 from freewalk.objectives import LeastSquares, Logistic, Predictor
 

@@ -8,8 +8,8 @@ import pytest
 
 import freewalk as fw
 from freewalk.analysis import exact_curve, steady_state
-from freewalk.analysis.race import race
-from freewalk.analysis.tokens import settling_step
+from freewalk.analysis.learning.race import race
+from freewalk.analysis.learning.tokens import settling_step
 from freewalk.designs import MHLJ, Centralized, FromMatrix, Metropolis, SimpleWalk, Stay
 from freewalk.errors import AnalysisError, FreewalkError
 from freewalk.exchanges import Average, Gossip, Meet

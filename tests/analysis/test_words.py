@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk.analysis.diagnosis import IMPORTANCE, UNIFORM, diagnose
-from freewalk.analysis.findings import Diagnosis
-from freewalk.analysis.words import number
+from freewalk.analysis.diagnosis.diagnose import IMPORTANCE, UNIFORM, diagnose
+from freewalk.analysis.diagnosis.findings import Diagnosis
+from freewalk.analysis.diagnosis.words import number
 from freewalk.designs import MHLJ, Metropolis
 from freewalk.graphs import Graph
 

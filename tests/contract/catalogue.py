@@ -13,13 +13,13 @@ from typing import ClassVar
 import numpy as np
 
 import freewalk as fw
-from freewalk import entering
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk, Stay
 from freewalk.exchanges import Average, Gossip, Meet
+from freewalk.jobs import arguments
+from freewalk.jobs.phase import Phase
 from freewalk.objectives import LeastSquares, Logistic
-from freewalk.phases import Phase
 from freewalk.runtimes import CPU, CUDA, Job, Ray, Reference, State, Torch
-from freewalk.runtimes.runtime import side_by_side
+from freewalk.runtimes.base import side_by_side
 from freewalk.schedules import Exponential, Inverse
 
 # Graphs: regular and periodic, as irregular as can be, and random.
@@ -389,7 +389,7 @@ RUNTIMES = {
     "CPU": [CPU(threads=1), CPU(threads=2)],
     "CUDA": [CUDA(), CUDA(walks_at_once=15)],
     "Ray": [Ray(tasks=1, cpus=1), Ray(tasks=2, cpus=1), Ray(tasks=7, cpus=1)],  # test_ray_contract.py
-    "Torch": [Torch()],  # it learns other objectives: tests/modules
+    "Torch": [Torch()],  # it learns other objectives: tests/torch
 }
 #: Those that are tested: with $FREEWALK_TEST_RUNTIME = CUDA the card, or numba's simulator of one.
 COMPILED = RUNTIMES[os.environ.get("FREEWALK_TEST_RUNTIME", "CPU")]
@@ -400,7 +400,7 @@ COMPILED = RUNTIMES[os.environ.get("FREEWALK_TEST_RUNTIME", "CPU")]
 
 def job_of(problem, kernel, rule=None, seed=3, precision="float64"):
     phases = kernel if isinstance(kernel, list) else [Phase(None, kernel, rule)]
-    return Job(problem, entering.phases(phases, None, problem), seed, precision)
+    return Job(problem, arguments.phases(phases, None, problem), seed, precision)
 
 
 def begin(job, walks, steps, initial=0.0):

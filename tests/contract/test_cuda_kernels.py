@@ -11,7 +11,8 @@ from catalogue import HeavyBall, Scaled
 
 import freewalk as fw
 from freewalk.objectives import LeastSquares, Logistic
-from freewalk.runtimes import CUDA, cuda
+from freewalk.runtimes import CUDA
+from freewalk.runtimes.cuda import runtime as cuda
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("FREEWALK_TEST_RUNTIME") != "CUDA", reason="needs a graphics card, or numba's simulator of one"
@@ -84,7 +85,7 @@ def test_with_and_without_shared_memory(shared, precision, monkeypatch):
 @pytest.mark.parametrize("shared", [0, 2**14])
 @pytest.mark.parametrize("runtime", [CUDA(), CUDA(walks_at_once=2)], ids=repr)
 def test_visits_of_many_walks_are_counted_together(runtime, shared, monkeypatch):
-    monkeypatch.setattr("freewalk.runtimes.state._VISITS_BY_WALK", 1)
+    monkeypatch.setattr("freewalk.jobs.job._VISITS_BY_WALK", 1)
     monkeypatch.setattr(cuda.CUDAEngine, "_most_shared", lambda self: shared)
     card, truth = both(LeastSquares.synthetic(12, dim=2, seed=1), fw.SGD(step=0.01), runtime=runtime, paths=[2])
     assert truth.visits.dims == ("node",)

@@ -9,7 +9,7 @@ from catalogue import COMPILED, GRAPHS, OWN_RULES, PROBLEMS, Scaled, advance, be
 
 import freewalk as fw
 from freewalk.analysis import exact_curve, small_step_law, stability_limit, steady_state
-from freewalk.analysis.moments import LANES
+from freewalk.analysis.learning.moments import LANES
 from freewalk.designs import MHLJ, Metropolis, SimpleWalk
 from freewalk.objectives import LeastSquares, Objective
 from freewalk.runtimes import CPU, Reference

@@ -7,7 +7,7 @@ import pytest
 from catalogue import COMPILED, COUNTS, DESIGNS, GRAPHS, advance, begin, job_of, kernel_of, phases_of
 
 import freewalk as fw
-from freewalk.phases import Phase
+from freewalk.jobs.phase import Phase
 from freewalk.runtimes import CPU, Reference
 
 WALKS, STEPS = 40, 20
@@ -141,7 +141,7 @@ def test_visits_may_be_summed_over_the_walks(monkeypatch, runtime):
     by_walk = fw.walk(kernel, steps=STEPS, walks=WALKS, runtime=runtime).data.visits
     assert by_walk.dims == ("walk", "node")
     assert (by_walk.sum("node") == STEPS).all()
-    monkeypatch.setattr("freewalk.runtimes.state._VISITS_BY_WALK", 0)
+    monkeypatch.setattr("freewalk.jobs.job._VISITS_BY_WALK", 0)
     summed = fw.walk(kernel, steps=STEPS, walks=WALKS, runtime=runtime).data.visits
     assert summed.dims == ("node",)
     assert np.array_equal(summed, by_walk.sum("walk"))

@@ -10,10 +10,10 @@ from catalogue import DESIGNS, GRAPHS, begin, job_of, kernel_of
 from world import World
 
 from freewalk.errors import FreewalkError
-from freewalk.peers import messages as say
-from freewalk.peers.messages import Settings
-from freewalk.peers.protocol import Node
-from freewalk.peers.tokens import Generation, Key, Point
+from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.messages import Settings
+from freewalk.peers.protocol.node import Node
+from freewalk.peers.protocol.token import Generation, Key, Point
 from freewalk.runtimes import Reference
 
 SEED, WALKS, STEPS = 21, 4, 40

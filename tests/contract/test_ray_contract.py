@@ -1,8 +1,6 @@
 """What runs on Ray has the bytes of what runs on one machine: designs, rules and exchanges, in any number of tasks."""
 
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +16,10 @@ from catalogue import (
     kernel_of,
     phases_of,
 )
+from processes import killing
 
 import freewalk as fw
 from freewalk.designs import MHLJ
-
-sys.path.append(str(Path(__file__).parents[1] / "cluster"))
-from processes import killing
 
 pytest.importorskip("ray")
 SEVERAL = [RUNTIMES["Ray"][1]]

@@ -17,9 +17,10 @@ from catalogue import (
 )
 
 import freewalk as fw
-from freewalk import entering, exchanges
+from freewalk import exchanges
 from freewalk.exchanges import Average
-from freewalk.phases import Phase
+from freewalk.jobs import arguments
+from freewalk.jobs.phase import Phase
 from freewalk.runtimes import CPU, CUDA, Job, Reference, State
 
 ON_CARD = os.environ.get("FREEWALK_TEST_RUNTIME", "CPU") == "CUDA"
@@ -33,7 +34,7 @@ ON_CARDS = [name for name in EXCHANGES if name.startswith(("apart", "Average"))]
 
 def job_of(setting, rule, precision="float64"):
     kernel, tokens, exchange = EXCHANGES[setting]
-    phases = entering.phases(kernel, RULES[rule], PROBLEM, exchange=exchange)
+    phases = arguments.phases(kernel, RULES[rule], PROBLEM, exchange=exchange)
     return Job(PROBLEM, phases, 3, precision, tokens)
 
 
@@ -128,7 +129,7 @@ def test_means_computed_in_python(monkeypatch):
 
     problem = Measured(PROBLEM.features, PROBLEM.targets, PROBLEM.nodes)
     kernel, tokens, exchange = EXCHANGES["Meet"]
-    phases = entering.phases(kernel, RULES["SGD"], problem, exchange=exchange)
+    phases = arguments.phases(kernel, RULES["SGD"], problem, exchange=exchange)
     job = Job(problem, phases, 3, "float64", tokens)
     expected, result = learned(Reference().engine(job), 2), learned(CPU(1).engine(job), 2)
     assert "worst" in expected[1]

@@ -5,7 +5,7 @@ import pytest
 from catalogue import DESIGNS, GRAPHS, kernel_of
 
 import freewalk as fw
-from freewalk.analysis.traffic import messages_per_visit
+from freewalk.analysis.chain.traffic import messages_per_visit
 from freewalk.errors import AnalysisError
 
 REPLICAS = 4000

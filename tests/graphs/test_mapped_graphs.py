@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from freewalk import graphs
 from freewalk.errors import GraphError, RecordError
 from freewalk.graphs import structure
-from freewalk.mapping import _PRELUDE, SIGNATURE, is_mapped
+from freewalk.storage.mapped import _PRELUDE, SIGNATURE, is_mapped
 
 NAMED = graphs.from_edges([("Åre", "Kiel"), ("Kiel", "Ulm")])
 

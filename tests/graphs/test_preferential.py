@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from freewalk.compiling import compile_functions
+from freewalk.compiled.compiler import compile_functions
 from freewalk.errors import GraphError
 from freewalk.graphs import barabasi_albert, from_edges, star
 from freewalk.graphs.preferential import attach

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freewalk.compiling import compile_functions
+from freewalk.compiled.compiler import compile_functions
 from freewalk.objectives import LeastSquares
 
 moderate = st.floats(-1e6, 1e6)

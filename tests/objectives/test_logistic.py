@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from freewalk.compiling import compile_functions
+from freewalk.compiled.compiler import compile_functions
 from freewalk.errors import ProblemError
 from freewalk.objectives import Logistic
 

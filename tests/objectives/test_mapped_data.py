@@ -10,8 +10,8 @@ import pytest
 
 from freewalk import blocks, objectives
 from freewalk.errors import ProblemError
-from freewalk.mapping import is_mapped
 from freewalk.objectives import LeastSquares, Logistic, Predictor, synthetic
+from freewalk.storage.mapped import is_mapped
 
 PROBLEMS = {
     "one sample each": LeastSquares.synthetic(300, 4, heavy=2, seed=1),

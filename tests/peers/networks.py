@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 import numpy as np
 
 import freewalk as fw
-from freewalk.peers import collecting, running
-from freewalk.peers.network import init
+from freewalk.peers.network.init import init
+from freewalk.peers.node import process
+from freewalk.peers.operator import collect
 from freewalk.runtimes import Reference
 
 SPEC = """
@@ -44,9 +45,9 @@ def written(folder, graph=RING, problem=LINEAR, walk=MHLJ, steps=100, every=25, 
 @asynccontextmanager
 async def nodes(network):
     """All nodes, in this process and this loop."""
-    tasks = {one.number: asyncio.create_task(running.work(network.config(one.number))) for one in network.nodes}
+    tasks = {one.number: asyncio.create_task(process.work(network.config(one.number))) for one in network.nodes}
     try:
-        async with collecting.operator_of(network) as operator:
+        async with collect.operator_of(network) as operator:
             while None in (await operator.statuses(5.0)).values():
                 for task in tasks.values():
                     if task.done():
@@ -62,9 +63,9 @@ async def nodes(network):
 async def played(network, run="first", patience=120):
     """Launch a run, see it through, and collect it."""
     async with nodes(network):
-        await collecting.launch(network, run)
-        await collecting.finished(network, run, patience)
-        return await collecting.collect(network, run)
+        await collect.launch(network, run)
+        await collect.finished(network, run, patience)
+        return await collect.collect(network, run)
 
 
 def play(network, run="first"):

@@ -5,10 +5,10 @@ from schedules import LARGER
 from world import World
 
 import freewalk as fw
-from freewalk.peers import messages as say
-from freewalk.peers.messages import Settings
-from freewalk.peers.protocol import Node
-from freewalk.peers.tokens import Generation, Key, Point
+from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.messages import Settings
+from freewalk.peers.protocol.node import Node
+from freewalk.peers.protocol.token import Generation, Key, Point
 
 KEY = Key("run", 0)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from freewalk.errors import MissingExtra, PeerError
-from freewalk.peers import certificates
-from freewalk.peers.certificates import AUTHORITY, CERTIFICATE, KEY, Authority, describe, problems
-from freewalk.peers.naming import listening
+from freewalk.peers.network import certificates
+from freewalk.peers.network.certificates import AUTHORITY, CERTIFICATE, KEY, Authority, describe, problems
+from freewalk.peers.network.names import listening
 
 OWN = Authority.new("freewalk test")
 

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 import freewalk as fw
 from freewalk.cli import app
 from freewalk.errors import FreewalkError, FreewalkWarning, PeerError
-from freewalk.experiment import load
 from freewalk.graphs import from_edges
-from freewalk.peers import certificates
-from freewalk.peers.naming import free_addresses, listening, names_of
-from freewalk.peers.network import Network, init
+from freewalk.peers.network import certificates
+from freewalk.peers.network.init import Network, init
+from freewalk.peers.network.names import free_addresses, listening, names_of
+from freewalk.specs import load
 
 GRAPH = '[graph]\nkind = "ring"\nn = 6\n'
 PROBLEM = '[problem]\nkind = "LeastSquares"\ndim = 3\nheavy = 1\nsamples = 2\nridge = 0.1\n'
@@ -170,7 +170,7 @@ def test_an_objective_and_a_rule_of_the_users_own(here: Path) -> None:
     )
     assert "importing my_centres" in said[0]
     config = network.config(4)
-    assert config.node.data.object == "freewalk.peers.shares:from_spec"
+    assert config.node.data.object == "freewalk.peers.node.data:from_spec"
     assert np.array_equal(config.share().gradient([0.0, 0.0]), [-8.0, -9.0])
     assert config.share().node == 4
     assert config.rule.momentum == 0.5
@@ -252,7 +252,7 @@ def test_a_folder_is_made_whole_or_not_at_all(here: Path, monkeypatch: pytest.Mo
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("freewalk.peers.network.write_network", full)
+        patch.setattr("freewalk.peers.network.init.write_network", full)
         for folder in ("net", "new"):
             with pytest.raises(PeerError, match="No space left on device"):
                 init("my.toml", folder, force=True)
@@ -334,8 +334,8 @@ def test_a_check_names_all_that_is_wrong(here: Path, monkeypatch: pytest.MonkeyP
     (home / "key.pem").chmod(0o644)
     (home / "data.npz").write_bytes(b"")
     (home / "state").write_text("in the way")
-    monkeypatch.setattr("freewalk.peers.checking.reach", lambda config: ["node-0001 does not answer; start it"])
-    monkeypatch.setattr("freewalk.peers.checking.PACKAGES", {"grpcio": (999,), "no-such-package": (1,)})
+    monkeypatch.setattr("freewalk.peers.node.check.reach", lambda config: ["node-0001 does not answer; start it"])
+    monkeypatch.setattr("freewalk.peers.node.check.PACKAGES", {"grpcio": (999,), "no-such-package": (1,)})
     with listening("127.0.0.1", network.addresses[2].port):
         result = call("node", "check", str(home / "config.toml"))
     assert result.exit_code == 1, result.output
@@ -366,6 +366,6 @@ def test_what_is_no_network(here: Path) -> None:
 
 
 def test_a_lease_leaves_time_for_a_large_model_to_arrive(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("freewalk.peers.network._SLOW", 4.0)
+    monkeypatch.setattr("freewalk.peers.network.init._SLOW", 4.0)
     network = init(spec(), "net")
     assert network.config(0).times.lease == 10 + 8 * network.config(0).run.dim / 4.0

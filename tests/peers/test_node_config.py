@@ -11,11 +11,11 @@ from catalogue import DESIGNS, GRAPHS, LISTED_RULES, MEMORY_RULES, OWN_RULES, PR
 
 import freewalk as fw
 from freewalk.errors import FreewalkError, PeerError
-from freewalk.experiment.own import Importer
-from freewalk.peers.config import NodeConfig
-from freewalk.peers.shares import write_samples
-from freewalk.peers.tables import Address
-from freewalk.peers.writing import choice_values, walk_values
+from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.tables import Address
+from freewalk.peers.network.toml import choice_values, walk_values
+from freewalk.peers.node.data import write_samples
+from freewalk.specs.own import Importer
 
 LOCAL = [design for design in DESIGNS if not design.startswith("Centralized")]
 NOBODY = Importer(Path(), "a test")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from freewalk.errors import PeerError
-from freewalk.peers.payloads import SMALL, Form, Incoming, Payload, discard
-from freewalk.peers.tensors import LONGEST
+from freewalk.peers.protocol.payload import SMALL, Form, Incoming, Payload, discard
+from freewalk.peers.protocol.tensors import LONGEST
 
 LARGE = np.arange(SMALL, dtype=np.float64)  # eight times what is small
 FORM = Form(("x", "velocity"), ((3,), (3,)), np.float64)

@@ -8,10 +8,10 @@ from networks import nodes, written
 from typer.testing import CliRunner
 
 from freewalk.cli import app
-from freewalk.peers import greeting
-from freewalk.peers.checking import reach
-from freewalk.peers.config import NodeConfig
-from freewalk.peers.naming import listening
+from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.names import listening
+from freewalk.peers.node import greeting
+from freewalk.peers.node.check import reach
 
 WALK = 'design = { kind = "SimpleWalk" }\nrule = { kind = "SGD", step = 3e-3 }'
 

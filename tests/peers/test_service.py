@@ -5,13 +5,13 @@ import asyncio
 import numpy as np
 
 import freewalk as fw
-from freewalk.peers import messages as say
-from freewalk.peers.learning import Learner
-from freewalk.peers.messages import Settings
-from freewalk.peers.payloads import Payload
-from freewalk.peers.protocol import Node
-from freewalk.peers.service import Service
-from freewalk.peers.tokens import Generation, Key, Point, Token
+from freewalk.peers.node.learner import Learner
+from freewalk.peers.node.service import Service
+from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.messages import Settings
+from freewalk.peers.protocol.node import Node
+from freewalk.peers.protocol.payload import Payload
+from freewalk.peers.protocol.token import Generation, Key, Point, Token
 
 KEY = Key("run", 0)
 KERNEL = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))

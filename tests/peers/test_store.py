@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freewalk.errors import PeerError
-from freewalk.peers import store as module
-from freewalk.peers.messages import Journal, Save
-from freewalk.peers.payloads import SMALL, Payload
-from freewalk.peers.store import Store
-from freewalk.peers.tokens import Custody, Generation, Key, Loan, Point, Token, Version
+from freewalk.peers.node import store as module
+from freewalk.peers.node.store import Store
+from freewalk.peers.protocol.messages import Journal, Save
+from freewalk.peers.protocol.payload import SMALL, Payload
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token, Version
 
 KEY, OTHER = Key("first", 0), Key("first", 1)
 LAUNCH = Generation(0, 3)
@@ -226,7 +226,12 @@ def test_a_repeated_line_brings_no_payload(tmp_path):
 
 
 def test_a_second_process_is_refused(tmp_path):
-    command = [sys.executable, "-c", "import sys; from freewalk.peers.store import Store; Store(sys.argv[1])", tmp_path]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from freewalk.peers.node.store import Store; Store(sys.argv[1])",
+        tmp_path,
+    ]
     with Store(tmp_path) as store:
         save(store, custody(store, 1))
         with pytest.raises(PeerError, match="another process has it open"):

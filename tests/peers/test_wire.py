@@ -13,12 +13,20 @@ from world import World
 
 import freewalk as fw
 from freewalk.errors import PeerError
-from freewalk.peers import messages as say
-from freewalk.peers import wire_pb2 as pb
-from freewalk.peers.coding import announced, from_custody, from_token, from_version, to_custody, to_token, to_version
-from freewalk.peers.payloads import SMALL, Payload
-from freewalk.peers.tokens import Custody, Generation, Key, Loan, Point, Token, Version
-from freewalk.peers.wire import LIMIT, TOGETHER, TRAIL, Bundle, Chunk, decode, encode, together
+from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol import wire_pb2 as pb
+from freewalk.peers.protocol.codec import (
+    announced,
+    from_custody,
+    from_token,
+    from_version,
+    to_custody,
+    to_token,
+    to_version,
+)
+from freewalk.peers.protocol.payload import SMALL, Payload
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token, Version
+from freewalk.peers.protocol.wire import LIMIT, TOGETHER, TRAIL, Bundle, Chunk, decode, encode, together
 
 SOURCE = Path(fw.__file__).parent
 LARGEST = 2**63 - 1
@@ -322,9 +330,9 @@ def _real(one):
 @pytest.mark.skipif(find_spec("grpc_tools") is None, reason="grpcio-tools is not installed: pip install grpcio-tools")
 def test_the_generated_module_is_that_of_the_proto_file(tmp_path):
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{SOURCE.parent}", f"--python_out={tmp_path}"]
-    subprocess.run([*command, f"--pyi_out={tmp_path}", "freewalk/peers/wire.proto"], check=True)
+    subprocess.run([*command, f"--pyi_out={tmp_path}", "freewalk/peers/protocol/wire.proto"], check=True)
     for name in ("wire_pb2.py", "wire_pb2.pyi"):
-        here, there = ((folder / name).read_text() for folder in (SOURCE / "peers", tmp_path / "freewalk" / "peers"))
+        here, there = ((folder / "peers" / "protocol" / name).read_text() for folder in (SOURCE, tmp_path / "freewalk"))
         assert _without_version(here) == _without_version(there)
 
 
@@ -335,5 +343,5 @@ def _without_version(text):
 
 
 def test_it_was_generated_for_the_oldest_protobuf_that_is_allowed():
-    numbers = re.findall(r"(?m)^    (\d+),$", (SOURCE / "peers" / "wire_pb2.py").read_text())
+    numbers = re.findall(r"(?m)^    (\d+),$", (SOURCE / "peers" / "protocol" / "wire_pb2.py").read_text())
     assert [int(number) for number in numbers] <= [6, 31, 1]

@@ -7,10 +7,10 @@ and with them the messages that had to wait for them.
 
 from collections import Counter
 
-from freewalk.peers import messages as say
-from freewalk.peers.moving import Mover
-from freewalk.peers.protocol import Node
-from freewalk.peers.tokens import Key, Token
+from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.moves import Mover
+from freewalk.peers.protocol.node import Node
+from freewalk.peers.protocol.token import Key, Token
 
 RUN = "run"
 

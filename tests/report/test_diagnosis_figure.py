@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 import freewalk as fw
-from freewalk.analysis import diagnosis
-from freewalk.analysis.diagnosis import IMPORTANCE, UNIFORM, Diagnosis, Forecast, diagnose
+from freewalk.analysis.diagnosis import diagnose as diagnosis
+from freewalk.analysis.diagnosis.diagnose import IMPORTANCE, UNIFORM, Diagnosis, Forecast, diagnose
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
 from freewalk.report import diagnosis as pictures

@@ -10,8 +10,8 @@ from matplotlib.image import imread
 import freewalk as fw
 from freewalk.errors import RecordError
 from freewalk.report import Page, curves, section_of, summarize, table, text, write_page
+from freewalk.report.measures import axes_of, by_design, measure_of
 from freewalk.report.page.payload import payload
-from freewalk.report.reading import axes_of, by_design, measure_of
 
 STEPS = np.arange(0, 1001, 50)
 

@@ -12,6 +12,8 @@ import xarray
 
 import freewalk as fw
 from freewalk.errors import RecordError
+from freewalk.paper.registry import STUDIES
+from freewalk.paper.task import Curves
 from freewalk.report import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
 from freewalk.report.layout import layout
 from freewalk.report.page import Table
@@ -19,8 +21,6 @@ from freewalk.report.page.conclusion import lead_of
 from freewalk.report.page.encode import MOST_POINTS, thin
 from freewalk.report.page.payload import MOST_NODES, MOST_STEPS, OVERLAY
 from freewalk.report.page.places import MOST_EDGES, place, views
-from freewalk.studies.registry import STUDIES
-from freewalk.studies.task import Curves
 
 HOSTILE = "</script><script>alert('x')</script> & \"quoted\" <!-- \u2028 @@data@@"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray
 
-from freewalk.report.reading import USUAL, Measure
+from freewalk.report.measures import USUAL, Measure
 from freewalk.report.statistics import is_log, is_spread, mean_and_band
 
 

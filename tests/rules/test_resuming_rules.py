@@ -8,8 +8,8 @@ from test_rule import EXAMPLES
 from written_out import KERNEL, PROBLEM
 
 import freewalk as fw
-from freewalk import loop
 from freewalk.rules import SAG, AdaGrad, Momentum
+from freewalk.run import loop
 
 SMALL = 0.003  # a step that suits all of them
 RULES = {name: rule for name, rule in EXAMPLES.items() if "Walkman" not in name}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk import entering
+from freewalk.jobs import arguments
+from freewalk.jobs.phase import Phase
 from freewalk.objectives import LeastSquares
-from freewalk.phases import Phase
 from freewalk.runtimes import Job, State, runtime_named
 
 GRAPH = fw.graphs.watts_strogatz(8, 4, 0.3, seed=1)
@@ -27,7 +27,7 @@ def compare(rule, runtime, replay, problem=PROBLEM, kernel=KERNEL):
     `replay(path, x)` returns the models that are reported, the first one included, and by name the last of every
     vector: those that are stored by node.
     """
-    (phase,) = entering.phases([Phase(None, kernel, rule)], None, problem)
+    (phase,) = arguments.phases([Phase(None, kernel, rule)], None, problem)
     job = Job(problem, (phase,), seed=9)
     nodes = np.array([PROBLEM.heavy[0], 5], dtype=np.int32)
     state = State.begin(job, nodes, START.copy(), STEPS, np.arange(2))

@@ -6,20 +6,20 @@ the sets that entrap it (`find_traps`), exact learning curves and limits for lea
 """
 
 from freewalk.analysis import theory
-from freewalk.analysis.curve import exact_curve
-from freewalk.analysis.diagnosis import diagnose
-from freewalk.analysis.findings import Diagnosis
-from freewalk.analysis.law import distance_to_target, period, stationary
-from freewalk.analysis.limits import SteadyState, stability_limit, steady_state
-from freewalk.analysis.matching import MatchedSteps, matched_steps
-from freewalk.analysis.mixing import MixingTime, mixing_time
-from freewalk.analysis.race import Race, race
-from freewalk.analysis.returns import excess_visits
-from freewalk.analysis.sets import Trap, find_traps
-from freewalk.analysis.small_step import SmallStepLaw, small_step_law
-from freewalk.analysis.spectrum import second_eigenvalue, spectral_gap
-from freewalk.analysis.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant, sojourn_times
-from freewalk.analysis.traffic import messages_per_visit
+from freewalk.analysis.chain.law import distance_to_target, period, stationary
+from freewalk.analysis.chain.mixing_time import MixingTime, mixing_time
+from freewalk.analysis.chain.spectrum import second_eigenvalue, spectral_gap
+from freewalk.analysis.chain.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant, sojourn_times
+from freewalk.analysis.chain.traffic import messages_per_visit
+from freewalk.analysis.diagnosis.diagnose import diagnose
+from freewalk.analysis.diagnosis.findings import Diagnosis
+from freewalk.analysis.learning.curve import exact_curve
+from freewalk.analysis.learning.limits import SteadyState, stability_limit, steady_state
+from freewalk.analysis.learning.matched_steps import MatchedSteps, matched_steps
+from freewalk.analysis.learning.race import Race, race
+from freewalk.analysis.learning.small_step import SmallStepLaw, small_step_law
+from freewalk.analysis.traps.returns import excess_visits
+from freewalk.analysis.traps.sets import Trap, find_traps
 
 __all__ = [
     "Diagnosis",

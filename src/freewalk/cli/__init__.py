@@ -1,34 +1,12 @@
-"""The command line: run a spec, inspect its results, diagnose it, reproduce the paper."""
+"""The command line, one file per command or family of commands."""
 
-# In the order in which the help lists the commands; importing a module registers its commands.
-from freewalk.cli import (  # noqa: I001
-    running,
-    sweeping,
-    comparing,
-    peers,
-    showing,
-    evaluating,
-    diagnosing,
-    reproducing,
-    listing,
-    partitioning,
-)
+from importlib import import_module
+
 from freewalk.cli.application import app
 
-__all__ = [
-    "app",
-    "comparing",
-    "diagnosing",
-    "evaluating",
-    "listing",
-    "main",
-    "partitioning",
-    "peers",
-    "reproducing",
-    "running",
-    "showing",
-    "sweeping",
-]
+# In the order in which the help lists the commands; importing a module registers its commands.
+for _name in ("run", "sweep", "compare", "network", "report", "evaluate", "diagnose", "reproduce", "list", "data"):
+    import_module(f"freewalk.cli.{_name}")
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from freewalk import terminal
 from freewalk._version import __version__
+from freewalk.cli import terminal
 from freewalk.errors import FreewalkError, FreewalkWarning
 
 ENTRAPPED, FAILED = 1, 2  # exit codes

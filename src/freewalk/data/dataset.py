@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.data.sharing import apportion, check, class_names
+from freewalk.data.shares import apportion, check, class_names
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
 

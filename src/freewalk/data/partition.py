@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.data.sharing import check, class_names
+from freewalk.data.shares import check, class_names
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
 

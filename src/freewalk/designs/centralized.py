@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from freewalk.designs.design import Design, Floats, check, check_power, power_law
+from freewalk.designs.kernel import Move
 from freewalk.graphs import Graph
-from freewalk.kernel import Move
 
 
 @dataclass(frozen=True)

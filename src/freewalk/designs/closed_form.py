@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from freewalk.designs.design import Design, Floats, by_degree, check_power, power_law
+from freewalk.designs.kernel import Move
 from freewalk.designs.mhlj import check_jumps, truncated_geometric
 from freewalk.graphs import Graph
-from freewalk.kernel import Move
 
 
 @dataclass(frozen=True)

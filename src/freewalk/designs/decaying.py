@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from freewalk.designs.design import Design, Floats, check
+from freewalk.designs.kernel import Move
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
-from freewalk.kernel import Move
 from freewalk.schedules import Schedule
 
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.blocks import LARGE, blocks, constant, read_only
 from freewalk.checks import Checks
+from freewalk.designs.kernel import MOST_HOPS as MOST_HOPS
+from freewalk.designs.kernel import Kernel, Move, check_graph, per_node
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
-from freewalk.kernel import MOST_HOPS as MOST_HOPS
-from freewalk.kernel import Kernel, Move, check_graph, per_node
 from freewalk.schedules import Schedule
 
 Floats = NDArray[np.float64]

@@ -8,10 +8,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from freewalk.designs.design import Design, Floats, check_importance
+from freewalk.designs.kernel import Move, canonical_rows, check_stochastic
 from freewalk.errors import AnalysisError, KernelError
 from freewalk.graphs import Graph
-from freewalk.kernel import Move, canonical_rows, check_stochastic
-from freewalk.stationary import stationary_law
+from freewalk.linear.stationary import stationary_law
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freewalk.designs.design import Design, Floats, by_degree, check_importance, check_power, power_law
+from freewalk.designs.kernel import Move, canonical_rows, check_stochastic
 from freewalk.graphs import Graph
-from freewalk.kernel import Move, canonical_rows, check_stochastic
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freewalk.designs.design import Design, Floats
+from freewalk.designs.kernel import Move
 from freewalk.graphs import Graph
-from freewalk.kernel import Move
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.checks import Checks
+from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError
 from freewalk.graphs import Graph
-from freewalk.kernel import Kernel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

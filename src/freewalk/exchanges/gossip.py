@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.designs.kernel import Kernel, canonical_rows, check_stochastic
 from freewalk.errors import FreewalkError
 from freewalk.exchanges.exchange import Exchange, Gathering, check, checked, is_parked
 from freewalk.graphs import Graph
-from freewalk.kernel import Kernel, canonical_rows, check_stochastic
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -1,13 +1,13 @@
 """Immutable, undirected, connected graphs: generators, readers and conversions."""
 
-from freewalk.graphs.convert import from_networkx, from_scipy
+from freewalk.graphs.conversion import from_networkx, from_scipy
 from freewalk.graphs.edges import from_edges
+from freewalk.graphs.files import read
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.lattices import complete, grid, path, ring, star
 from freewalk.graphs.preferential import barabasi_albert
 from freewalk.graphs.random_graphs import erdos_renyi, watts_strogatz
-from freewalk.graphs.reading import read
-from freewalk.graphs.real import topologies, topology
+from freewalk.graphs.topohub import topologies, topology
 
 __all__ = [
     "Graph",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.checks import LARGEST, show
 from freewalk.errors import GraphError
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.naming import by_size, end_columns, first_seen
+from freewalk.graphs.names import by_size, end_columns, first_seen
 from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, Names, check, check_size
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.checks import show, suggestion
 from freewalk.errors import GraphError
-from freewalk.graphs import storing
+from freewalk.graphs import mapped
 from freewalk.graphs.structure import (
     MOST_NODES,
     check,
@@ -24,7 +24,7 @@ from freewalk.graphs.structure import (
     hop_distances,
     pattern,
 )
-from freewalk.mapping import Mapped, adopted, is_mapped
+from freewalk.storage.mapped import Mapped, adopted, is_mapped
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -104,7 +104,7 @@ class Graph:
     def _as_saved(cls, *parts: Any) -> Graph:
         """A graph from the arrays of an existing graph, which need no check."""
         graph = object.__new__(cls)
-        for field, value in zip(storing.Parts._fields, parts, strict=True):
+        for field, value in zip(mapped.Parts._fields, parts, strict=True):
             object.__setattr__(graph, field, value)
         return graph
 
@@ -137,7 +137,7 @@ class Graph:
         >>> graph
         Graph(ring(5): 5 nodes, 5 edges)
         """
-        return storing.write(storing.Parts(*self._parts), path)
+        return mapped.write(mapped.Parts(*self._parts), path)
 
     @property
     def _parts(self) -> tuple[Any, ...]:

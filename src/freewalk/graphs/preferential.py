@@ -42,7 +42,7 @@ def barabasi_albert(n: int, m: int, seed: int = 0) -> Graph:
     >>> barabasi_albert(1000, 3, seed=1)
     Graph(barabasi_albert(1000, 3, seed=1): 1000 nodes, 2991 edges)
     """
-    from freewalk.compiling import compile_functions
+    from freewalk.compiled.compiler import compile_functions
 
     who = "barabasi_albert"
     n = check.whole(who, "n", n, 2, MOST_NODES)

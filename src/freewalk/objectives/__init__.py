@@ -4,10 +4,10 @@
 and subclasses `Predictor`. Any other loss subclasses `Objective` and runs on the `reference` runtime.
 """
 
+from freewalk.objectives.files import read as read
 from freewalk.objectives.least_squares import LeastSquares
 from freewalk.objectives.logistic import Logistic
 from freewalk.objectives.objective import Objective as Objective
 from freewalk.objectives.predictor import Predictor as Predictor
-from freewalk.objectives.reading import read as read
 
 __all__ = ["LeastSquares", "Logistic"]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
 from freewalk.blocks import read_only
-from freewalk.objectives import storing
+from freewalk.objectives import mapped
 from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check, table
 from freewalk.objectives.synthetic import NOISE, Data, Shifted, draw_of
@@ -290,11 +290,11 @@ class LeastSquares(Predictor):
             return cls(data.features, answers(data), data.nodes, ridge, data.heavy)
         total = int(draw.counts.sum())
         several = bool((draw.counts != 1).any())
-        with storing.writing(path, cls, (total, dim), nodes=several, ridge=ridge, heavy=draw.heavy) as sinks:
+        with mapped.writing(path, cls, (total, dim), nodes=several, ridge=ridge, heavy=draw.heavy) as sinks:
             for data in draw.parts(draw.pieces()):
                 features, targets = table(who, data.features, answers(data))
                 sinks["features"].append(features)
                 sinks["targets"].append(targets)
                 if several:
                     sinks["nodes"].append(data.nodes)
-        return cls._of_parts(storing.opened(path, verify=False), checked=several)
+        return cls._of_parts(mapped.opened(path, verify=False), checked=several)

@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.blocks import LARGE, ascends, blocks, constant, read_only
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
-from freewalk.mapping import is_mapped
-from freewalk.objectives import storing
+from freewalk.objectives import mapped
 from freewalk.objectives.objective import Objective, Share
 from freewalk.objectives.samples import Nodes, by_node, check, table
 from freewalk.objectives.spectra import largest_eigenvalues
+from freewalk.storage.mapped import is_mapped
 
 Floats = NDArray[np.float64]
 WeightBy = Literal["node", "sample"]
@@ -161,7 +161,7 @@ class Predictor(Objective):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _of_parts(cls, parts: storing.Parts, *, checked: bool) -> Self:
+    def _of_parts(cls, parts: mapped.Parts, *, checked: bool) -> Self:
         """The problem in a file; unless it is to be checked, its parts come from an existing problem."""
         values = parts._asdict()
         del values["kind"]
@@ -205,7 +205,7 @@ class Predictor(Objective):
         RecordError
             If the file cannot be written.
         """
-        return storing.write(self, path)
+        return mapped.write(self, path)
 
     def __repr__(self) -> str:
         chosen = "" if self.weight_by == "node" else f", weight_by={self.weight_by!r}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from freewalk.checks import LARGEST, Checks, suggestion
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
-from freewalk.mapping import adopted
+from freewalk.storage.mapped import adopted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.findings import Diagnosis
-from freewalk.analysis.law import stationary
-from freewalk.analysis.words import BIASED, IMPORTANCE, ON_TARGET, UNIFORM, number, outcome, times
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.diagnosis.findings import Diagnosis
+from freewalk.analysis.diagnosis.words import BIASED, IMPORTANCE, ON_TARGET, UNIFORM, number, outcome, times
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
-from freewalk.files import replacing
-from freewalk.record import Record
-from freewalk.report.reading import (
+from freewalk.report.measures import (
     USUAL,
     along,
     axes_of,
@@ -24,6 +22,8 @@ from freewalk.report.reading import (
     walks_in_words,
 )
 from freewalk.report.statistics import BANDS, Band, check_band, is_log, is_spread, mean_and_band
+from freewalk.run.record import Record
+from freewalk.storage.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.sets import count_of, name_nodes
+from freewalk.analysis.traps.sets import count_of, name_nodes
 from freewalk.report.figures import COLOURS, INK
 from freewalk.report.layout import Layout, along, layout, middle
 from freewalk.report.nodes import short
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
-    from freewalk.analysis.findings import Diagnosis
-    from freewalk.analysis.sets import Trap
+    from freewalk.analysis.diagnosis.findings import Diagnosis
+    from freewalk.analysis.traps.sets import Trap
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
-from freewalk.record import Record
 from freewalk.report.layout import along, kind_of
+from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     import xarray

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
-from freewalk.report.reading import Measure, along, half_width, values_of
+from freewalk.report.measures import Measure, along, half_width, values_of
 
 if TYPE_CHECKING:
     import xarray

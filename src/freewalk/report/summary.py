@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
-from freewalk.record import Record
-from freewalk.report.nodes import graph_of, heavy_of, in_words, visits_of
-from freewalk.report.reading import (
+from freewalk.report.measures import (
     UPDATES,
     Measure,
     along,
@@ -27,6 +25,8 @@ from freewalk.report.reading import (
     values_of,
     walks_in_words,
 )
+from freewalk.report.nodes import graph_of, heavy_of, in_words, visits_of
+from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     import xarray

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
-from freewalk.report.reading import Measure, half_width
+from freewalk.report.measures import Measure, half_width
 
 if TYPE_CHECKING:
     import xarray

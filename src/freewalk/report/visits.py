@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
-from freewalk.record import Record
 from freewalk.report.figures import (
     COLOURS,
     INK,
@@ -24,8 +23,9 @@ from freewalk.report.figures import (
     new_figure,
     save,
 )
+from freewalk.report.measures import by_design
 from freewalk.report.nodes import Surroundings, graph_of, heavy_of, in_words, paths_of, surroundings, visits_of
-from freewalk.report.reading import by_design
+from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from freewalk.errors import FreewalkError
 from freewalk.schedules import Schedule, schedule, values_at
 
 if TYPE_CHECKING:
-    from freewalk.kernel import Kernel
+    from freewalk.designs.kernel import Kernel
     from freewalk.objectives import Objective
 
 check = Checks(FreewalkError)

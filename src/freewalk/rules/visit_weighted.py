@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from freewalk.kernel import Kernel
+from freewalk.designs.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.rules.rule import Rule, check, check_options
 from freewalk.schedules import Schedule

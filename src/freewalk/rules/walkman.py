@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.kernel import Kernel
+from freewalk.designs.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.rules.rule import Rule, Visit, check
 

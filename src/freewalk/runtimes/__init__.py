@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
+from freewalk.jobs.job import Job as Job
+from freewalk.jobs.job import State as State
+from freewalk.jobs.phase import Phase
 from freewalk.objectives import Objective
-from freewalk.phases import Phase
-from freewalk.runtimes.cpu import CPU
-from freewalk.runtimes.cuda import CUDA
-from freewalk.runtimes.ray import Ray
+from freewalk.runtimes.base import Engine as Engine
+from freewalk.runtimes.base import Runtime as Runtime
+from freewalk.runtimes.cpu.runtime import CPU
+from freewalk.runtimes.cuda.runtime import CUDA
+from freewalk.runtimes.ray.runtime import Ray
 from freewalk.runtimes.reference import Reference
-from freewalk.runtimes.runtime import Engine as Engine
-from freewalk.runtimes.runtime import Runtime as Runtime
-from freewalk.runtimes.state import Job as Job
-from freewalk.runtimes.state import State as State
-from freewalk.runtimes.torch import Torch
+from freewalk.runtimes.torch.runtime import Torch
 
 __all__ = ["CPU", "CUDA", "Ray", "Reference", "Torch"]
 

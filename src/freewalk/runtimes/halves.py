@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.engine.arrays import Stretch
-from freewalk.engine.cpu import LANES
-from freewalk.phases import Passage
-from freewalk.runtimes.runtime import Engine
-from freewalk.runtimes.state import Job, Measures, State
+from freewalk.jobs.job import Job, Measures, State
+from freewalk.jobs.phase import Passage
+from freewalk.runtimes.base import Engine
+from freewalk.runtimes.cpu.loops import LANES
+from freewalk.runtimes.step.arrays import Stretch
 
 _TASKS_PER_THREAD = 4  # smaller tasks balance unequally loaded cores
 _STRETCH = 2**16  # nodes walked before learning at them, so that they stay in the cache

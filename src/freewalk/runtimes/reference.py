@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.checks import Checks
-from freewalk.engine.arrays import Stretch
+from freewalk.designs.kernel import Kernel, Move
+from freewalk.designs.local import choose, outcome
 from freewalk.errors import FreewalkError
-from freewalk.kernel import Kernel, Move
-from freewalk.local import choose, outcome
+from freewalk.jobs.job import Job, State
+from freewalk.jobs.phase import Passage
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share, measured
-from freewalk.phases import Passage
 from freewalk.rules import Rule
 from freewalk.rules.rule import check_runs_on
-from freewalk.runtimes.exchanging import exchange_by
+from freewalk.runtimes.base import Runtime
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
-from freewalk.runtimes.runtime import Runtime
-from freewalk.runtimes.state import Job, State
-from freewalk.runtimes.visiting import Occasion, by_coordinate, numbers_of, visit
+from freewalk.runtimes.mixer import exchange_by
+from freewalk.runtimes.step.arrays import Stretch
+from freewalk.runtimes.visit import Occasion, by_coordinate, numbers_of, visit
 
 
 @dataclass(frozen=True, repr=False)

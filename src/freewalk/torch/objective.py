@@ -20,7 +20,7 @@ from freewalk.graphs import Graph
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share
 from freewalk.objectives.samples import Nodes
-from freewalk.torch import trying
+from freewalk.torch import trial
 from freewalk.torch.evaluation import Evaluation, chosen
 from freewalk.torch.functions import Loss, Metric, checked_loss, checked_metrics, name_of
 from freewalk.torch.gradients import Looped
@@ -331,7 +331,7 @@ class TorchObjective(Objective):
 
     def save_model(self, model: ArrayLike, path: str | Path) -> Path:
         """Write a model to a file: named arrays as .safetensors, or a PyTorch state_dict as .pt or .pth."""
-        from freewalk.torch.saving import save_state
+        from freewalk.torch.files import save_state
 
         return save_state(self.state_dict(model), path)
 
@@ -434,16 +434,16 @@ class TorchObjective(Objective):
         ProblemError
             If one fails, or the loss is not finite.
         """
-        trying.learn_and_measure(self, self._row(model))
+        trial.learn_and_measure(self, self._row(model))
 
     def admit_single(self, precision: str) -> None:
         """Reject a module that cannot learn from a single sample, as `sampled` rules require."""
-        trying.learn_from_one(self, self._row(self.first_model().astype(precision)))
+        trial.learn_from_one(self, self._row(self.first_model().astype(precision)))
 
     @cached_property
     def random(self) -> bool:  # type: ignore[override]
         """Whether the module draws random numbers during training."""
-        return trying.is_random(self, self._row(self.first_model()))
+        return trial.is_random(self, self._row(self.first_model()))
 
 
 def _is_tensor(part: Any) -> bool:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError
-from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 from freewalk.rules.rule import Rule, check, check_options
 from freewalk.schedules import Schedule

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain import check, check_fit, matrix_of
-from freewalk.analysis.law import stationary
-from freewalk.analysis.mixing import MixingTime, mixing_time_of
-from freewalk.analysis.model import start_law
+from freewalk.analysis.chain.chain import check, check_fit, matrix_of
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.mixing_time import MixingTime, mixing_time_of
+from freewalk.analysis.learning.model import start_law
 from freewalk.analysis.theory.losses import Floats, losses_of
 from freewalk.analysis.theory.perturbation import Pieces, pieces_of
-from freewalk.kernel import Kernel
+from freewalk.designs.kernel import Kernel
 from freewalk.objectives import Objective
 
 LONGEST = 10**6  # maximum number of updates that a bound looks back: they are summed one by one

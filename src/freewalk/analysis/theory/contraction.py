@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.analysis.chain import check, check_fit
+from freewalk.analysis.chain.chain import check, check_fit
 from freewalk.analysis.theory.losses import Floats, Losses, losses_of
-from freewalk.kernel import Kernel
+from freewalk.designs.kernel import Kernel
 from freewalk.objectives import Objective
 
 _ROUNDING = 1e-12

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.chain import check
+from freewalk.analysis.chain.chain import check
 from freewalk.objectives import LeastSquares, Logistic, Objective, Predictor
 from freewalk.objectives.samples import by_node
 

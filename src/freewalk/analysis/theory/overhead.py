@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.analysis.law import stationary
-from freewalk.analysis.traffic import messages_per_visit
-from freewalk.kernel import Kernel, Move
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.traffic import messages_per_visit
+from freewalk.designs.kernel import Kernel, Move
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from freewalk.analysis.chain import check_constant
-from freewalk.analysis.law import stationary
+from freewalk.analysis.chain.chain import check_constant
+from freewalk.analysis.chain.law import stationary
 from freewalk.analysis.theory.losses import Floats
+from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
-from freewalk.kernel import Kernel
-from freewalk.stationary import PLAIN, Flows, leaving_rates
+from freewalk.linear.stationary import PLAIN, Flows, leaving_rates
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

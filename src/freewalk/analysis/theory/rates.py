@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain import check
+from freewalk.analysis.chain.chain import check
 
 
 @dataclass(frozen=True)

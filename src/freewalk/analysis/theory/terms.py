@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.law import stationary
-from freewalk.analysis.mixing import EXACT, MixingTime
-from freewalk.analysis.model import first_model
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.mixing_time import EXACT, MixingTime
+from freewalk.analysis.learning.model import first_model
 from freewalk.analysis.theory.accumulation import bias_of, mixing_of, pulls_of
 from freewalk.analysis.theory.assumptions import Assumptions, assumptions_of
 from freewalk.analysis.theory.losses import Floats, Losses, losses_of
 from freewalk.analysis.theory.perturbation import pieces_of
+from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
-from freewalk.kernel import Kernel
 from freewalk.objectives import Objective
 
 #: The constants of the corrected theorem; the notes of `theorem_1` derive them.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain import check, check_fit, matrix_of
+from freewalk.analysis.chain.chain import check, check_fit, matrix_of
 from freewalk.analysis.theory.accumulation import LONGEST, conditional_errors, first_law, over_starts
 from freewalk.analysis.theory.contraction import Contraction, contraction_of
 from freewalk.analysis.theory.losses import Floats
 from freewalk.analysis.theory.terms import Setting, Terms, setting_of
-from freewalk.kernel import Kernel
+from freewalk.designs.kernel import Kernel
 from freewalk.objectives import Objective
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.data.partitioners.partitioner import Partitioner, Samples, dealt
-from freewalk.data.sharing import check, even_sizes
+from freewalk.data.shares import check, even_sizes
 from freewalk.errors import ProblemError
 
 

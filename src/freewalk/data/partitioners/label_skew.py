@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.data.partitioners.partitioner import Partitioner, Samples, checked_alpha
-from freewalk.data.sharing import apportion, check, even_sizes
+from freewalk.data.shares import apportion, check, even_sizes
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.data.dataset import Dataset
 from freewalk.data.partition import MOST_NODES, Partition
-from freewalk.data.sharing import check
+from freewalk.data.shares import check
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from freewalk.graphs import Graph
-from freewalk.record import Record
+from freewalk.report.measures import UPDATES, by_design, measure_of, rounds_differ, walks_in_words
 from freewalk.report.nodes import graph_of, heavy_of
-from freewalk.report.reading import UPDATES, by_design, measure_of, rounds_differ, walks_in_words
 from freewalk.report.summary import Row, goal_of, summarize, with_interval
+from freewalk.run.record import Record
 
 _GRAPHS = {
     "ring": "a ring",

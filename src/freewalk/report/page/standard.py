@@ -11,12 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
-from freewalk.record import Record
-from freewalk.report.nodes import graph_of, heavy_of, paths_of, visits_of
-from freewalk.report.page.conclusion import lead_of
-from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
-from freewalk.report.page.payload import MOST_STEPS
-from freewalk.report.reading import (
+from freewalk.report.measures import (
     UPDATES,
     USUAL,
     Measure,
@@ -28,8 +23,13 @@ from freewalk.report.reading import (
     values_of,
     walks_in_words,
 )
+from freewalk.report.nodes import graph_of, heavy_of, paths_of, visits_of
+from freewalk.report.page.conclusion import lead_of
+from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
+from freewalk.report.page.payload import MOST_STEPS
 from freewalk.report.statistics import Band, check_band, is_log, is_spread, mean_and_band
 from freewalk.report.summary import tabulated
+from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     import xarray

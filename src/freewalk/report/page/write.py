@@ -11,12 +11,12 @@ from pathlib import Path
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
-from freewalk.files import replacing
 from freewalk.report.figures import COLOURS
 from freewalk.report.page.encode import embed
 from freewalk.report.page.html import body, navigation
 from freewalk.report.page.model import Page
 from freewalk.report.page.payload import payload
+from freewalk.storage.files import replacing
 
 _check = Checks(RecordError)
 _SCRIPTS = (

@@ -1,0 +1,257 @@
+"""How long a walk takes: to reach a node, to leave one, to escape from a set of nodes.
+
+The times after which it forgets its start are in `spectrum` and `mixing`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk.analysis.chain.chain import check, check_dense, check_kernel, check_nodes, matrix_of
+from freewalk.analysis.chain.law import stationary
+from freewalk.designs.kernel import Kernel
+from freewalk.errors import AnalysisError
+from freewalk.graphs import Graph
+from freewalk.jobs import arguments
+from freewalk.linear.elimination import absorbed, narrow_absorbed, narrow_order, times_between
+from freewalk.linear.stationary import (
+    ELIMINATION,
+    PLAIN,
+    check_irreducible,
+    flows_of,
+    leaving_rates,
+    row_sums,
+    totals_of,
+)
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+
+_PRECISION, _ROUGHLY = 1e-10, 1e-8
+_INSTEAD = "On larger graphs ask for what is sparse: sojourn_times, escape_time, stationary"
+
+
+def fundamental_matrix(kernel: Kernel) -> Floats:
+    """Compute Z = (I − P + 1 νᵀ)⁻¹: Z[i, j] − ν[j] sums how much more often than ν[j] a walk from i is at j.
+
+    Parameters
+    ----------
+    kernel
+        The walk, on at most 5000 nodes.
+
+    Raises
+    ------
+    KernelError
+        If the kernel is reducible.
+    AnalysisError
+        If there are too many nodes for a dense matrix, or the kernel changes with time.
+
+    References
+    ----------
+    Kemeny, Snell, *Finite Markov chains*, 1960, chapter IV.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> fundamental = fw.analysis.fundamental_matrix(fw.designs.SimpleWalk().kernel(fw.graphs.ring(4)))
+    >>> fundamental.sum(axis=1).round(12)
+    array([1., 1., 1., 1.])
+    """
+    times, law = _hitting_times("fundamental_matrix", kernel)
+    diagonal = law * (1.0 + law @ times)
+    result = np.asarray(diagonal - law * times)
+    # The only difference in all this. Between deep traps it has no digits left.
+    error = 4 * np.sqrt(law.size) * np.finfo(float).eps * (diagonal + law * times)
+    worst = float((error / np.maximum(np.abs(result), 1.0)).max())
+    if not worst <= _ROUGHLY:
+        raise AnalysisError(
+            f"fundamental_matrix: {kernel.label}: rounding leaves an error of {worst:.1e} in some of its entries, "
+            f"expected at most {_ROUGHLY:.0e}: the walk goes too seldom between some nodes. Use hitting_times"
+        )
+    return result
+
+
+def hitting_times(kernel: Kernel) -> Floats:
+    """Compute the mean number of steps H[i, j] from node i until node j is first reached: (Z[j, j] − Z[i, j]) / ν[j].
+
+    Parameters
+    ----------
+    kernel
+        The walk, on at most 5000 nodes.
+
+    Returns
+    -------
+    NDArray
+        n × n numbers, 0 on the diagonal.
+
+    Raises
+    ------
+    KernelError, AnalysisError
+        As for `fundamental_matrix`.
+
+    Examples
+    --------
+    On a ring, a distance of d takes d · (n − d) steps:
+
+    >>> import freewalk as fw
+    >>> fw.analysis.hitting_times(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5)))[0].round(9)
+    array([0., 4., 6., 6., 4.])
+    """
+    return _hitting_times("hitting_times", kernel)[0]
+
+
+def kemeny_constant(kernel: Kernel) -> float:
+    """Compute the mean number of steps to a node drawn from ν, the same from every node: tr Z − 1 = Σ_j ν[j] H[i, j].
+
+    Parameters
+    ----------
+    kernel
+        The walk, on at most 5000 nodes.
+
+    Raises
+    ------
+    KernelError, AnalysisError
+        As for `fundamental_matrix`.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> round(fw.analysis.kemeny_constant(fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))), 9)
+    4.0
+    """
+    times, law = _hitting_times("kemeny_constant", kernel)
+    return float(times[int(np.argmax(law))] @ law)
+
+
+def sojourn_times(kernel: Kernel) -> Floats:
+    """Compute the mean number of consecutive updates at each node, once the walk is there: 1 / (1 − P(v, v)).
+
+    Parameters
+    ----------
+    kernel
+        The walk, on any number of nodes.
+
+    Returns
+    -------
+    NDArray
+        One number of at least 1 per node; infinite if the walk never leaves.
+
+    Raises
+    ------
+    AnalysisError
+        If the kernel changes with time.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> fw.analysis.sojourn_times(fw.designs.Metropolis(power=1).kernel(fw.graphs.ring(5), [100, 1, 1, 1, 1])).round(9)
+    array([100.,   1.,   1.,   1.,   1.])
+    """
+    # From the rates of leaving, not from the diagonal: the difference 1 − P(v, v) would lose digits where walks stay
+    # long.
+    left = totals_of(leaving_rates(matrix_of("sojourn_times", kernel)))
+    times = np.divide(1.0, left, out=np.full(left.size, np.inf), where=left > 0)
+    return np.asarray(np.maximum(times, 1.0))
+
+
+def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int | ArrayLike | None = None) -> float:
+    """Compute the mean number of steps until the walk first leaves a set S: h = 1 + P_SS h, averaged over `start`.
+
+    Parameters
+    ----------
+    kernel
+        The walk, on any number of nodes.
+    nodes
+        The set: distinct nodes, by number or name, but not all nodes.
+    start
+        Where in the set the walk is. None: anywhere, in the long run (the stationary distribution within the set). A
+        node of the set, or a distribution: one number for each of `nodes`. "entry": where visits begin, so that the
+        result is the mean length of a visit, ν(S) / (flow out of S).
+
+    Raises
+    ------
+    KernelError
+        If the kernel is reducible.
+    AnalysisError
+        If the set or the start is invalid, or the kernel changes with time.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> kernel = fw.designs.Metropolis(power=1).kernel(fw.graphs.ring(6), [100, 100, 1, 1, 1, 1])
+    >>> round(fw.analysis.escape_time(kernel, [0, 1]), 6)
+    200.0
+    """
+    leaving = leaving_rates(matrix_of("escape_time", kernel))
+    chosen = check_nodes("escape_time", nodes, kernel.graph)
+    check_irreducible(leaving, f"escape_time: {kernel.label}")
+    if start is None or (isinstance(start, str) and start == "entry"):
+        law = stationary(kernel, who="escape_time")
+        shares = law[chosen]
+        if start is None:
+            return float(shares @ _escapes(leaving, chosen) / shares.sum())
+        flows = flows_of(leaving, law)[chosen]
+        inside = np.isin(flows.indices, chosen)
+        return float(shares.sum() / flows.data[~inside].sum())
+    return float(_start_within(start, chosen, kernel.graph) @ _escapes(leaving, chosen))
+
+
+def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:
+    """The times from every node to every other, and the stationary distribution."""
+    check_kernel(who, kernel)
+    check_dense(who, kernel.graph.n, _INSTEAD)
+    law = stationary(kernel, who=who)
+    times = times_between(leaving_rates(kernel.matrix()))
+    if not np.isfinite(times).all():
+        raise AnalysisError(
+            f"{who}: {kernel.label}: some times are longer than floats can represent, expected less than 1e308"
+        )
+    return times, law
+
+
+def _escapes(leaving: csr_array, nodes: NDArray[np.int64]) -> Floats:
+    """The mean number of steps to leave the set from each of its nodes."""
+    from scipy.sparse import csc_array, diags_array
+    from scipy.sparse.linalg import splu
+
+    rows = leaving[nodes]
+    inside = np.zeros(leaving.shape[0], dtype=np.bool_)
+    inside[nodes] = True
+    rates, ones = rows[:, nodes], np.ones(nodes.size)
+    out = row_sums(rows, np.where(inside[rows.indices], 0.0, rows.data))
+    if nodes.size <= PLAIN:
+        return absorbed(rates.toarray(), out, ones[:, None])[:, 0]
+    place, width = narrow_order(rates)
+    if nodes.size * width**2 <= ELIMINATION:
+        return narrow_absorbed(rates, place, width, out, ones[:, None])[:, 0]
+    equations = csc_array(diags_array(totals_of(rates) + out) - rates)
+    # Pivots on the diagonal are safe: each row has a positive diagonal entry that is at least the sum of the others.
+    factors = splu(equations, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    # The walk escapes with probability 1: the computed value of that shows how many digits the factors have.
+    error = float(np.abs(factors.solve(out) - 1.0).max())
+    if not error <= _PRECISION:
+        raise AnalysisError(
+            f"escape_time: the set is so nearly closed that rounding leaves an error of {error:.1e} (relative), "
+            f"expected at most {_PRECISION:.0e}; ask for a set of at most {PLAIN} nodes, or for start='entry'"
+        )
+    return np.asarray(factors.solve(ones), dtype=np.float64)
+
+
+def _start_within(start: object, nodes: NDArray[np.int64], graph: Graph) -> Floats:
+    """Where in the set the walk is, as a distribution over its nodes."""
+    expected = f'None, "entry", one of the nodes of the set, or {nodes.size} numbers, one for each of them'
+    if isinstance(start, (str, bool, int, np.integer)):
+        node = arguments.nodes_of("escape_time", "start", start, graph, expected, check)
+        if node not in nodes:
+            raise check.fail("escape_time", "start", start, expected)
+        return np.asarray(nodes == node, dtype=np.float64)
+    given = check.floats("escape_time", "start", start, nodes.shape, low=0.0, remedy=f"give {expected}")
+    if not given.any():
+        raise check.fail("escape_time", "start", start, expected)
+    parts = given / given.max()  # their sum is finite
+    return np.asarray(parts / parts.sum())

@@ -1,0 +1,1 @@
+"""The diagnosis: what each design would do on a problem, in numbers and in words."""

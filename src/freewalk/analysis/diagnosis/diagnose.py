@@ -1,0 +1,384 @@
+"""Predict before any training whether importance sampling pays or is entrapped, and what each design would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk import rng
+from freewalk.analysis.chain.chain import check
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.times import sojourn_times
+from freewalk.analysis.chain.traffic import messages_per_visit
+from freewalk.analysis.diagnosis.findings import IMPORTANCE, UNIFORM, Diagnosis, Forecast, Goal
+from freewalk.analysis.learning.model import is_distribution, start_law
+from freewalk.analysis.learning.moments import Floats
+from freewalk.analysis.learning.race import Race, largest_settling, race
+from freewalk.analysis.learning.recursion import Recursion
+from freewalk.analysis.theory import importance_pays
+from freewalk.analysis.traps.returns import Returns
+from freewalk.analysis.traps.sets import FACTOR, held_sets, name_nodes, traps_among
+from freewalk.checks import show
+from freewalk.designs import MHLJ, Design, Metropolis
+from freewalk.designs.design import check_importance
+from freewalk.designs.kernel import Kernel, check_graph
+from freewalk.errors import AnalysisError, KernelError
+from freewalk.graphs import Graph
+from freewalk.linear import deadline
+from freewalk.linear.deadline import OutOfTime
+from freewalk.objectives import LeastSquares, Objective
+from freewalk.rules import SGD
+
+#: The designs to compare: the two in question, the paper's walk, and two that sample less unevenly.
+DESIGNS: Mapping[str, Design] = {
+    UNIFORM: Metropolis(power=0.0),
+    IMPORTANCE: Metropolis(power=1.0),
+    "MHLJ, jump 0.1": MHLJ(0.1, 0.5, 3),
+    "MHLJ, jump 0.5": MHLJ(0.5, 0.5, 3),
+    "MH tempered": Metropolis(power=0.5),
+    "MHLJ corrected, tempered": MHLJ(0.5, 0.5, 3, power=0.5, corrected=True),
+}
+
+#: The updates of a design are predicted up to this many nodes, and this many numbers in the state of the recursion.
+MOST_NODES, MOST_NUMBERS = 2000, 150_000
+#: Stand-in data are drawn this often, and the verdict is the median; only once above this many numbers.
+DRAWS, FEW_NUMBERS = 5, 20_000
+#: A design that needs more than this many times the updates of the uniform walk is given up.
+PATIENCE = 20.0
+MOST_UPDATES = 1_000_000
+#: The steady error for which steps are chosen, and the error at which counting stops, as fractions of the optimal loss.
+SETTLE, REACH = 0.25, 0.5
+
+Ints = NDArray[np.int64]
+Result = TypeVar("Result")
+
+_DIRECTIONS, _TRUTH, _NOISE = 101, 102, 103  # streams of the stand-in data
+
+
+def diagnose(
+    graph: Graph,
+    importance: ArrayLike | Objective,
+    *,
+    start: str | ArrayLike = "uniform",
+    dim: int = 5,
+    samples: int = 1,
+    equal: bool = False,
+    designs: Mapping[str, Design] | None = None,
+    budget: float = 60.0,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Diagnosis:
+    """Predict, before any training, whether importance sampling pays or is entrapped, and what to use instead.
+
+    *Entrapped* is judged by `find_traps`: importance makes the walk keep returning to some nodes, for ten times as long
+    as the uniform walk, and longer by at least as many updates as the graph has nodes. This predicts that importance
+    sampling needs at least twice the updates it would need if the graph slowed it down no more than it slows down the
+    uniform walk. It may still pay.
+
+    In the race, each design gets the step at which its expected loss settles at 1.25 × the optimum (or 1 / max w_v L_v,
+    the largest step that is tried, if that settles lower), and the exact recursion counts the updates until 1.5 × the
+    optimum. For a least-squares problem this uses its own data; given only the importance, it uses stand-in data with
+    that importance: features in random directions, one optimum for all nodes, equal noise; of five draws, the one with
+    the median ratio.
+
+    Parameters
+    ----------
+    graph
+        The graph to walk on.
+    importance
+        The problem itself, or one positive number per node, such as `problem.smoothness`.
+    start
+        A node, nodes, a distribution, "uniform", or "heaviest" (the node with the largest importance). Nodes are given
+        by number or, if the graph has names, by name.
+    dim, samples
+        What is known about the data besides the importance: the number of features, and of samples per node. Not used
+        with a least-squares problem.
+    equal
+        If the uniform walk cannot take a step large enough to settle at the desired error, lower the error for all
+        designs to the one it settles at, so that the steady errors are exactly equal. Importance sampling then seldom
+        pays, because raising that step limit is its advantage.
+    designs
+        What to compare with the uniform and the importance walk, by label; None uses `DESIGNS`.
+    budget
+        The time limit in seconds. Parts not finished by then are omitted, and listed in `left_out`. Small graphs (a
+        thousand nodes with ten edges each, ten features) take about ten seconds.
+    progress
+        Called with the next part, the number of parts done, and their total number.
+
+    Returns
+    -------
+    Diagnosis
+        Print it; its fields have the numbers, and `best` is the design to use.
+
+    Raises
+    ------
+    FreewalkError
+        If the graph, the importance or the start is invalid.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> found = fw.diagnose(fw.graphs.ring(60), [80.0, 80.0] + 58 * [1.0], start=0)
+    >>> found.entrapped, found.slower, found.traps[0].nodes
+    (True, True, (0, 1))
+    >>> found.best_label, found.best
+    ('MHLJ corrected, tempered', MHLJ(jump=0.5, stop=0.5, hops=3, power=0.5, corrected=True))
+    """
+    check_graph("diagnose", graph)
+    check.function("diagnose", "progress", progress, ("label", "done", "total"))
+    check.flag("diagnose", "equal", equal)
+    budget = check.real("diagnose", "budget", budget, above=0.0, finite=False, remedy="it is in seconds")
+    listed = _listed(designs)
+    data = _data(graph, importance, dim, samples)
+    values = data.importance
+    first = start_law("diagnose", start, graph, values)
+    kernels = {label: design.kernel(graph, values, label=label) for label, design in listed.items()}
+    parts = _Parts(progress, total=2 + 4 * len(kernels))
+    with deadline.within(budget):
+        with deadline.within(budget / 2):
+            held, unjudged = parts.compute("traps", lambda: held_sets("diagnose", kernels[IMPORTANCE])) or ([], 0)
+        if unjudged:
+            parts.left_out[f"{unjudged} of the sets that may be traps"] = "no time left"
+        nodes = np.array(held[0].nodes if held else [int(values.argmax())])
+        returns = {label: _forecast(listed[label], kernel, nodes, parts) for label, kernel in kernels.items()}
+        goal, races = _races(data, kernels, first, equal, parts)
+    for label in [label for label, one in races.items() if one is not None]:
+        parts.left_out.pop(f"updates of {label}", None)  # omitted for one draw of the data, but not for another
+    forecasts = {label: replace(one, race=_in_units(races.get(label), data.unit)) for label, one in returns.items()}
+    return Diagnosis(
+        graph=graph,
+        importance=values,
+        rates=importance_pays(values),
+        traps=tuple(traps_among(held, FACTOR, graph.n, 10)),
+        held=held[0] if held else None,
+        stays=sojourn_times(kernels[IMPORTANCE]),
+        forecasts=forecasts,
+        start=_start_in_words(start, first, graph, values),
+        exact=isinstance(importance, LeastSquares),
+        goal=goal,
+        budget=budget,
+        left_out=parts.left_out,
+    )
+
+
+class _Parts:
+    """The parts of a diagnosis: each is announced, and may be omitted without affecting the rest."""
+
+    def __init__(self, progress: Callable[[str, int, int], None] | None, total: int) -> None:
+        self._progress, self._total = progress, total
+        self._lock = Lock()
+        self._told: dict[str, None] = {}
+        self.left_out: dict[str, str] = {}
+
+    def compute(self, what: str, part: Callable[[], Result]) -> Result | None:
+        """Compute a part; None if time has run out, or its numbers do not allow it."""
+        with self._lock:
+            if self._progress is not None and what not in self._told:
+                self._progress(what, len(self._told), self._total)
+            self._told[what] = None
+        try:
+            deadline.check()
+            with np.errstate(all="ignore"):
+                return part()
+        except OutOfTime:
+            self.left_out[what] = "no time left"
+        except (AnalysisError, KernelError) as error:
+            self.left_out[what] = str(error).split(";")[0]
+        except (np.linalg.LinAlgError, ArithmeticError, MemoryError) as error:
+            self.left_out[what] = f"its numbers are too large or too small for it, {type(error).__name__}"
+        return None
+
+    def compute_all(self, parts: Sequence[tuple[str, Callable[[], Result]]]) -> list[Result | None]:
+        """Compute several parts, two at a time: compiled loops and linear algebra release the interpreter."""
+        with ThreadPoolExecutor(2) as pool:
+            # A thread starts without the limits that are set here, so they are copied.
+            waiting = [pool.submit(copy_context().run, self.compute, what, part) for what, part in parts]
+            return [one.result() for one in waiting]
+
+
+def _listed(designs: Mapping[str, Design] | None) -> dict[str, Design]:
+    """The two designs that the verdict is about, and those to compare with them."""
+    expected = "designs by label, such as {'mine': fw.designs.MHLJ(0.1, 0.5, 3)}"
+    given: Mapping[str, Design] = check.instance(
+        "diagnose", "designs", DESIGNS if designs is None else designs, Mapping, expected
+    )
+    listed = {label: DESIGNS[label] for label in (UNIFORM, IMPORTANCE)}
+    for label, design in given.items():
+        check.text("diagnose", "a label of designs", label)
+        check.instance("diagnose", f"designs[{label!r}]", design, Design, "a design, such as fw.designs.SimpleWalk()")
+        if label in listed and repr(design) != repr(listed[label]):
+            raise AnalysisError(
+                f"diagnose: {label!r} names {listed[label]!r} here; expected another label for {show(design)}"
+            )
+        listed[label] = design
+    return listed
+
+
+def levels(problem: LeastSquares) -> tuple[float, float]:
+    """The steady error for which steps are chosen, and the one at which counting stops, as losses above the optimum.
+
+    They are fractions of the optimal loss or, if that is nearly 0 or nearly the loss of the zero model, of the first
+    error.
+    """
+    best = problem.loss(problem.optimum())
+    first = problem.loss(np.zeros(problem.dim)) - best
+    if not first > 1e-12 * best:
+        raise AnalysisError("diagnose: the zero model is already optimal on these data, expected something to learn")
+    scale = float(np.clip(best, 1e-4 * first, 0.2 * first))
+    return SETTLE * scale, REACH * scale
+
+
+def _goal(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> Goal:
+    """The goal of the race; if steady errors must be equal, one at which both walks can settle."""
+    settle = levels(problem)[0]
+    for label in (UNIFORM, IMPORTANCE) if equal else ():
+        recursion = Recursion("diagnose", problem, kernels[label], SGD(1.0))
+        settle = min(settle, largest_settling(recursion, stationary(kernels[label])))
+    best = problem.loss(problem.optimum())
+    return Goal(settle, settle * REACH / SETTLE, best, problem.loss(np.zeros(problem.dim)) - best, MOST_UPDATES)
+
+
+def _races(
+    data: _Data, kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
+) -> tuple[Goal | None, dict[str, Race | None]]:
+    """The goal, and the race of each design, on the draw of the data with the median ratio of the two walks."""
+    problems, n = data.problems, first.size
+    if not problems:
+        parts.left_out["updates"] = (
+            f"they are predicted up to {MOST_NODES:,} nodes and {MOST_NUMBERS:,} numbers in the recursion, here {n:,} "
+            f"and {_numbers(n, data.dim):,}"
+        )
+        return None, {}
+
+    def run(labels: Sequence[str], draws: Sequence[int], goals: Sequence[Goal]) -> list[Race | None]:
+        jobs = zip(labels, draws, goals, strict=True)
+        return parts.compute_all(
+            [
+                (f"updates of {label}", partial(_race, problems[draw], kernels[label], goal, first))
+                for label, draw, goal in jobs
+            ]
+        )
+
+    found = [parts.compute("the goal", partial(_goal, problem, kernels, equal)) for problem in problems]
+    draws = [draw for draw, goal in enumerate(found) if goal is not None]
+    goals = [goal for goal in found if goal is not None]
+    if not goals:
+        return None, {}
+    uniform = run([UNIFORM] * len(draws), draws, goals)
+    goals = [
+        goal if one is None else replace(goal, most=min(MOST_UPDATES, PATIENCE * max(one.updates, 10.0)))
+        for goal, one in zip(goals, uniform, strict=True)
+    ]
+    races: dict[str, Race | None] = {}
+    middle = 0
+    if len(draws) > 1:
+        importance = run([IMPORTANCE] * len(draws), draws, goals)
+        ratios = [_ratio(*pair) for pair in zip(importance, uniform, goals, strict=True)]
+        middle = sorted(range(len(draws)), key=lambda one: (np.isnan(ratios[one]), ratios[one], one))[
+            int(np.isfinite(ratios).sum()) // 2
+        ]
+        races[IMPORTANCE] = importance[middle]
+    races[UNIFORM] = uniform[middle]
+    rest = [label for label in kernels if label not in races]
+    races.update(zip(rest, run(rest, [draws[middle]] * len(rest), [goals[middle]] * len(rest)), strict=True))
+    return goals[middle], races
+
+
+def _race(problem: LeastSquares, kernel: Kernel, goal: Goal, first: Floats) -> Race:
+    """The race of one design; one that changes with time is evaluated at its first step."""
+    return race(problem, kernel.at(0), settle=goal.settle, reach=goal.reach, start=first, most=int(goal.most))
+
+
+def _ratio(importance: Race | None, uniform: Race | None, goal: Goal) -> float:
+    """Updates of the importance walk over those of the uniform walk, as far as both were followed; NaN if unknown."""
+    if importance is None or uniform is None:
+        return float("nan")
+    return min(importance.updates, goal.most) / max(min(uniform.updates, MOST_UPDATES), 1.0)
+
+
+def _is_small(n: int, dim: int) -> bool:
+    """Whether updates can be predicted in about a minute."""
+    return n <= MOST_NODES and _numbers(n, dim) <= MOST_NUMBERS
+
+
+def _numbers(n: int, dim: int) -> int:
+    return n * (dim + 1) * (dim + 2) // 2
+
+
+def stand_in(importance: Floats, dim: int, samples: int, draw: int = 0) -> LeastSquares:
+    """Data with the given importance: random directions, one optimum, and noise that makes it 1 % of the first loss."""
+    n = importance.size
+    rows = rng.generator(draw, _DIRECTIONS).standard_normal((n, samples, dim))
+    largest = np.linalg.eigvalsh(np.einsum("vsi,vsj->vij", rows, rows) / samples)[:, -1]
+    features = (rows * np.sqrt(importance / largest)[:, None, None]).reshape(n * samples, dim)
+    truth = rng.generator(draw, _TRUTH).standard_normal(dim)
+    scores = features @ truth
+    noise = rng.generator(draw, _NOISE).standard_normal(n * samples) * np.sqrt(np.mean(scores**2) / 100.0)
+    return LeastSquares(features, scores + noise, np.repeat(np.arange(n), samples))
+
+
+class _Data(NamedTuple):
+    """What is diagnosed: the importance, and the data to race on, or none if that takes too long."""
+
+    importance: Floats
+    problems: list[LeastSquares]
+    dim: int
+    unit: float  # the importance that counts as 1 in these data
+
+
+def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> _Data:
+    """The data themselves if they are least squares, otherwise data that stand in for them."""
+    dim, samples = (check.whole("diagnose", name, value, 1) for name, value in (("dim", dim), ("samples", samples)))
+    if not isinstance(importance, Objective):
+        values = check_importance("diagnose", importance, graph)
+    else:
+        values = check_importance("diagnose", importance.smoothness, graph)
+        if isinstance(importance, LeastSquares):
+            levels(importance)  # raises if there is nothing to learn
+            small = _is_small(graph.n, importance.dim)
+            return _Data(values, [importance] if small else [], importance.dim, 1.0)
+        dim, samples = min(importance.dim, dim), round(np.mean([importance.samples(v) for v in range(graph.n)]))
+    unit = float(values.max())  # data of very large importance would overflow
+    if not _is_small(graph.n, dim):
+        return _Data(values, [], dim, unit)
+    check.room("diagnose", "its stand-in data", 24.0 * graph.n * samples * dim, "fewer samples will do")
+    draws = DRAWS if _numbers(graph.n, dim) <= FEW_NUMBERS else 1
+    problems = [stand_in(values / unit, dim, max(1, samples), draw) for draw in range(draws)]
+    return _Data(values, problems, dim, unit)
+
+
+def _in_units(raced: Race | None, unit: float) -> Race | None:
+    """Convert a race on data whose importance was divided by `unit` to the original data, where steps are shorter."""
+    return None if raced is None else replace(raced, step=raced.step / unit)
+
+
+def _forecast(design: Design, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:
+    """What one design would do, without its race."""
+    label, kernel = kernel.label, kernel.at(0)
+    found = parts.compute(f"stationary distribution of {label}", lambda: Returns("diagnose", kernel))
+    distance = messages = excess = None
+    if found is not None:
+        distance = float(np.abs(found.law - np.asarray(kernel.target)).sum() / 2)
+        messages = parts.compute(f"messages of {label}", lambda: float(found.law @ messages_per_visit(kernel)[0]))
+        excess = parts.compute(f"returns of {label}", lambda: found.excess(nodes))
+    excess, distance, messages = (np.nan if value is None else value for value in (excess, distance, messages))
+    return Forecast(label, design, excess, distance, messages, race=None)
+
+
+def _start_in_words(start: str | ArrayLike, law: Floats, graph: Graph, importance: Floats) -> str:
+    if isinstance(start, str) and start == "uniform":
+        return "a uniformly random node"
+    if is_distribution(start):
+        return "a given distribution over the nodes"
+    nodes = np.flatnonzero(law).tolist()
+    named = name_nodes([graph.node_name(node) for node in nodes])
+    if len(nodes) > 1:
+        return f"one of {named}"
+    return named + (", the heaviest" if nodes[0] == importance.argmax() else "")

@@ -1,0 +1,1 @@
+"""Learning as a linear recursion of moments: exact curves, limits and steps."""

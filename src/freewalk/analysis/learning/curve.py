@@ -1,0 +1,208 @@
+"""Exact learning curves: the expected loss at every checkpoint, without random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from freewalk.analysis.chain.chain import check
+from freewalk.analysis.learning import model
+from freewalk.analysis.learning.course import Course, follow, group_of
+from freewalk.analysis.learning.groups import length_of, mean_of
+from freewalk.analysis.learning.moments import Floats, Tally
+from freewalk.designs.kernel import Kernel
+from freewalk.exchanges import Exchange
+from freewalk.jobs import arguments
+from freewalk.jobs.phase import Phase, label_of, phase_at, updates_at
+from freewalk.objectives import LeastSquares
+from freewalk.rules import Rule
+from freewalk.rules.rule import PROBE_BYTES, message_bytes
+
+if TYPE_CHECKING:
+    import xarray
+
+_BLOCK = 512  # steps between two checks for Ctrl-C
+
+
+def exact_curve(
+    problem: LeastSquares,
+    kernel: Kernel | Sequence[Phase],
+    rule: Rule | None = None,
+    steps: int = 1000,
+    every: int = 1,
+    start: str | ArrayLike | None = None,
+    initial: ArrayLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    tokens: int | str = 1,
+    exchange: Exchange | None = None,
+) -> xarray.Dataset:
+    """Compute the exact expected error of a walk that learns least squares, at every checkpoint.
+
+    With e = x − x* and the update e ← B_v e + b_v at node v, the moments p(v) = P(v_t = v), m(v) = E[e 1_v] and S(v) =
+    E[e eᵀ 1_v] follow a linear recursion:
+    S⁺(u) = Σ_v P(v, u) [B_v S B_v + B_v m b_vᵀ + b_v mᵀ B_v + p b_v b_vᵀ], and E‖e‖² = Σ tr S(v).
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem, with any number of samples per node and any ridge.
+    kernel
+        How the walk moves; or a list of `Phase`s, which replaces kernel and rule. Probabilities may change with the
+        step.
+    rule
+        `fw.SGD` without averaging: any schedule, local steps, with or without weights, full or sampled gradients.
+    steps, every
+        As in `fw.learn`: the number of updates, and the number of updates between two checkpoints.
+    start
+        A node, several nodes with equal probability, a distribution over the nodes, "uniform", or "heaviest" (the node
+        with the largest smoothness). Nodes are given by number or, if the graph has names, by name. With several
+        tokens, each draws its own start; parked tokens (`fw.designs.Stay`) may be given one node each. None means
+        "uniform" or, with tokens="nodes", each token's own node.
+    initial
+        The initial model; None means the zero model.
+    progress
+        Called every few hundred updates with the number of updates so far and in total; an exception it raises ends the
+        computation.
+    tokens, exchange
+        As in `fw.learn`: the number of models that travel at the same time, and how they mix. Supported exactly are
+        tokens that never mix, `Average` of tokens drawn by `fw.designs.Centralized`, and parked tokens with `Average`
+        or, with full gradients, `Gossip`.
+
+    Returns
+    -------
+    xarray.Dataset
+        With the names of `record.data`. By `step`: expected `loss`, `mse`, `distance`, `messages`, `probes` and `bytes`
+        (for double precision), `updates` and, with several tokens, expected `consensus`; by `node`: expected `visits`.
+        With several tokens, errors are those of their mean model and counts are sums. A step size that diverges gives
+        values up to infinity.
+
+    Raises
+    ------
+    AnalysisError
+        If the problem is not least squares, the rule is not supported, the tokens depend on each other in a way that no
+        recursion describes, or there are too many nodes and features for the memory.
+
+    Notes
+    -----
+    A step costs O((n + entries) · d²) for one sample per node. Jumps are applied hop by hop, so that jumps of up to r
+    hops count 2r · edges entries whatever their lengths; corrected jumps cannot be split into hops and count the
+    entries of their multi-hop rows. Full gradients of several samples cost an additional O(n · d³). The state takes n ·
+    (d + 1)(d + 2)/2 numbers.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, seed=1)
+    >>> kernel = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3).kernel(graph, problem.smoothness)
+    >>> curve = exact_curve(problem, kernel, fw.SGD(step=0.01), steps=2000, every=1000, start=0)
+    >>> curve.mse.values.round(3)
+    array([9.735, 0.086, 0.086])
+    """
+    who = "exact_curve"
+    quadratic = model.Quadratic(model.check_problem(who, problem))
+    phases = arguments.phases(kernel, rule, problem, who, exchange)
+    steps, every = check.whole(who, "steps", steps, 1), check.whole(who, "every", every, 1)
+    check.function(who, "progress", progress, ("done", "steps"))
+    arguments.phases_cover(phases, steps)
+    arguments.schedules(phases, steps)
+    graph = phases[0].kernel.graph
+    d, count = quadratic.dim, arguments.tokens(tokens, graph)
+    width, checkpoints = model.check_size(who, problem.n, d), steps // every + 2
+    check.room(who, f"{checkpoints:,} checkpoints", 8.0 * checkpoints * (width + d**2 + 10), "let every be larger")
+    marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
+    error = model.first_model(who, initial, problem.dim) - problem.optimum()
+    inside = quadratic.basis.T @ error
+    group = group_of(who, quadratic, phases, tokens, start, inside)
+    with np.errstate(all="ignore"):
+        if group is None:
+            law = model.start_law(who, start, graph, problem.smoothness)
+            course = _independent(quadratic, phases, marks, model.first_state(law, inside), count, progress)
+        else:
+            course = follow(group, phases, steps, marks, progress)
+        outside = float(error @ error - inside @ inside) if d < problem.dim else 0.0
+        measures = quadratic.measures(course.totals, max(outside, 0.0))
+    if count > 1:
+        measures["consensus"] = course.consensus
+    return _dataset(measures, marks, course, phases, problem, count)
+
+
+def _independent(
+    quadratic: model.Quadratic,
+    phases: Sequence[Phase],
+    marks: Any,
+    state: Floats,
+    tokens: int,
+    progress: Callable[[int, int], None] | None,
+) -> Course:
+    """The course of independent tokens: one of them determines all."""
+    n, width = state.shape
+    states = np.zeros((4, n, width))
+    states[0] = state
+    tally = Tally(np.zeros(n), np.zeros(2), np.zeros((len(marks), width)), np.zeros((len(marks), 2)))
+    tally.totals[0] = state.sum(axis=0)
+    _run(quadratic, phases, int(marks[-1]), marks, states, tally, progress)
+    totals = mean_of(tally.totals, tokens)
+    apart = np.maximum(length_of(tally.totals) - length_of(totals), 0.0)
+    return Course(totals, apart, tokens * tally.traffic, tokens * tally.visits)
+
+
+def _run(
+    quadratic: model.Quadratic,
+    phases: Sequence[Phase],
+    steps: int,
+    marks: Any,
+    states: Floats,
+    tally: Tally,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Advance the state to the end, block by block."""
+    advance = model.compiled()
+    step, place = 0, 1
+    ready: tuple[Any, ...] | None = None
+    while step < steps:
+        phase, end, _ = phase_at(phases, step)
+        rule = model.check_rule("exact_curve", phase.rule)
+        until = min(step + _BLOCK, steps, steps if end is None else end)
+        times = np.arange(step, until)
+        if ready is None or ready[0] is not phase or phase.kernel.fade is not None:
+            weights = quadratic.step_weights(phase.kernel, rule)
+            spread = model.spread_of(phase.kernel, times)
+            ready = phase, quadratic.terms(rule.sampled), model.fixed(weights), spread
+        _, terms, weights, spread = ready
+        room = model.scratch(terms, states.shape[2])
+        last = int(np.searchsorted(marks, until, side="right"))
+        part = Tally(tally.visits, tally.sent, tally.totals[place:last], tally.traffic[place:last])
+        here = marks[place:last] - step
+        rates = rule.rates(times)
+        advance(terms, weights, rates, int(rule.local_steps), spread, part, here, states, room, 2)
+        if len(times) % 2:
+            states[[0, 1]] = states[[1, 0]]
+        step, place = until, last
+        if progress is not None:
+            progress(step, steps)
+
+
+def _dataset(
+    measures: dict[str, Floats], marks: Any, course: Course, phases: Sequence[Phase], problem: LeastSquares, tokens: int
+) -> xarray.Dataset:
+    import xarray
+
+    measures = {name: np.where(np.isnan(values), np.inf, values) for name, values in measures.items()}
+    messages, probes = course.traffic.T
+    size = message_bytes(phases[0].rule, problem.dim)  # the same in all phases: their rules carry nothing
+    measures |= {"messages": messages, "probes": probes, "bytes": messages * size + probes * PROBE_BYTES}
+    variables: dict[str, Any] = {name: ("step", values) for name, values in measures.items()}
+    variables["updates"] = ("step", updates_at(phases, marks, tokens))
+    best = problem.optimum()
+    attrs = {
+        "label": label_of(phases, tokens),
+        "optimal_loss": float(problem.loss(best)),
+        "optimal_mse": float(problem.mse(best)),
+    }
+    coords = {"step": marks, "node": np.arange(problem.n)}
+    return xarray.Dataset(variables | {"visits": ("node", course.visits)}, coords=coords, attrs=attrs)

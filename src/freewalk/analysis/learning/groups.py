@@ -1,0 +1,287 @@
+"""Several tokens of one replica that are followed together, by the moments of their mean model.
+
+All tokens start with one model. With z = (1, x − x*), an update is z ← A z, and the rows (p, m, S) of the recursion are
+the upper triangle of E[z zᵀ]. Tokens that depend on each other only through the model they started from need no more
+than that: E[z_i z_jᵀ] = E[A_i] E[z₀ z₀ᵀ] E[A_j]ᵀ for two of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.analysis.learning import model
+from freewalk.analysis.learning.moments import Floats, Spread, Tally
+from freewalk.exchanges import Average, Exchange
+from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
+from freewalk.graphs import Graph
+from freewalk.jobs.phase import Phase
+from freewalk.rules import SGD
+
+
+def mean_of(totals: Floats, tokens: int) -> Floats:
+    """The packed moments of the mean of independent tokens, given those of one: S/m + (1 − 1/m) μ μᵀ."""
+    if tokens == 1:
+        return totals
+    d = _dim(totals.shape[-1])
+    firsts = totals[..., : d + 1]
+    return np.asarray(totals / tokens + (1 - 1 / tokens) * model.packed(firsts[..., :, None] * firsts[..., None, :]))
+
+
+def length_of(totals: Floats) -> Floats:
+    """E‖x − x*‖² from packed moments."""
+    d = _dim(totals.shape[-1])
+    return np.asarray(np.trace(model.unpacked(totals, d + 1)[..., 1:, 1:], axis1=-2, axis2=-1))
+
+
+def _dim(width: int) -> int:
+    return int(np.sqrt(2 * width)) - 1  # of (d + 1)(d + 2)/2
+
+
+class Update:
+    """The updates of a phase, as a map of rows of moments, and how the rows move after each update.
+
+    Parameters
+    ----------
+    terms, weights
+        The local losses and the step weights, by row.
+    rule
+        Provides the local steps.
+    spread
+        The moves.
+    """
+
+    def __init__(self, terms: Any, weights: Floats, rule: SGD, spread: Spread) -> None:
+        self._parts = terms, model.fixed(weights), int(rule.local_steps), spread
+        self._advance = model.compiled()
+
+    def run(self, state: Floats, rates: Floats, tally: Tally | None = None) -> Floats:
+        """The rows (p, m, S), or (p, m), after one step at each of the rates."""
+        terms, weights, local_steps, spread = self._parts
+        width = state.shape[1]
+        states = np.zeros((4, *state.shape))
+        states[0] = state
+        found = _tally(len(state), width) if tally is None else tally
+        order = 1 if width == terms.features.shape[1] + 1 else 2
+        marks, room = np.zeros(0, dtype=np.int64), model.scratch(terms, width)
+        self._advance(terms, weights, rates, local_steps, spread, found, marks, states, room, order)
+        return np.asarray(states[len(rates) % 2])
+
+    def images(self, columns: Floats, rates: Floats) -> Floats:
+        """The image of each column of the maps, by row: (d + 1) × rows × (d + 1)."""
+        return np.array([self.run(rows, rates) for rows in columns])
+
+
+def unit_columns(dim: int, shares: Floats) -> Floats:
+    """The columns of unit maps of z, each row times its share: (d + 1) × rows × (d + 1)."""
+    return np.asarray(np.eye(dim + 1)[:, None, :] * shares[:, None])
+
+
+def _tally(rows: int, width: int) -> Tally:
+    return Tally(np.zeros(rows), np.zeros(2), np.zeros((0, width)), np.zeros((0, 2)))
+
+
+class Group(ABC):
+    """Tokens that are followed together."""
+
+    tokens: int
+    visits: Floats  # by node
+    messages: float = 0.0
+
+    @abstractmethod
+    def enter(self, phase: Phase, rule: SGD) -> None:
+        """Begin a phase."""
+
+    @abstractmethod
+    def run(self, rates: Floats) -> None:
+        """Make an update at each of the rates, between two exchanges."""
+
+    @abstractmethod
+    def mix(self, exchange: Exchange, step: int) -> None:
+        """Exchange models after update number `step`."""
+
+    @abstractmethod
+    def moments(self) -> tuple[Floats, float]:
+        """The packed moments of the mean model, and the consensus."""
+
+
+class _Parked(Group):
+    """Tokens that stay at their nodes, one row each."""
+
+    def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32]) -> None:
+        self._quadratic, self._graph, self._nodes = quadratic, graph, nodes
+        self.tokens = nodes.size
+        self.visits = np.zeros(graph.n)
+        self._exchange: tuple[Exchange | None, Any, float] = None, None, 0.0
+
+    def enter(self, phase: Phase, rule: SGD) -> None:
+        """Set the losses and weights of the nodes of the tokens."""
+        weights = self._quadratic.step_weights(phase.kernel, rule)[self._nodes]
+        self._update = Update(_placed(self._quadratic, rule.sampled, self._nodes), weights, rule, _staying(self.tokens))
+
+    def _count(self, steps: int) -> None:
+        self.visits += steps * np.bincount(self._nodes, minlength=self.visits.size)
+
+    def _weights(self, exchange: Exchange, step: int) -> Any:
+        """The weights of an exchange, or None if it averages all; its messages are counted."""
+        if self._exchange[0] is not exchange:
+            gathering = gathering_of(0, 0, step, self._nodes, self._graph)
+            # There would be many pairs of tokens, and Average knows its messages without them.
+            weights = None if isinstance(exchange, Average) else weights_of(exchange, gathering)
+            idle = weights is None and not isinstance(exchange, Average)
+            sent = 0.0 if idle else float(sent_by(exchange, gathering, weights))
+            self._exchange = exchange, weights, sent
+        self.messages += self._exchange[2]
+        return self._exchange[1]
+
+
+class Fixed(_Parked):
+    """Parked tokens with full gradients: nothing is random, and each has one error."""
+
+    def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32], error: Floats) -> None:
+        super().__init__(quadratic, graph, nodes)
+        self._rows = np.tile(np.append(1.0, error), (self.tokens, 1))
+
+    def run(self, rates: Floats) -> None:
+        """Update each error."""
+        self._rows = self._update.run(self._rows, rates)
+        self._count(len(rates))
+
+    def mix(self, exchange: Exchange, step: int) -> None:
+        """Mix the errors."""
+        weights = self._weights(exchange, step)
+        if exchange.means == "all":
+            self._rows[:] = self._rows.mean(axis=0)
+        elif weights is not None:
+            self._rows = weights @ self._rows
+        self._rows[:, 0] = 1.0
+
+    def moments(self) -> tuple[Floats, float]:
+        """The moments of the mean error, which is deterministic."""
+        mean = self._rows.mean(axis=0)
+        return model.packed(np.outer(mean, mean)), float(np.mean(np.sum((self._rows - mean) ** 2, axis=1)))
+
+
+class Sampled(_Parked):
+    """Parked tokens with gradients of random samples: independent, given the model of the last average."""
+
+    def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32], error: Floats) -> None:
+        super().__init__(quadratic, graph, nodes)
+        self._share(model.first_state(np.ones(1), error)[0])
+
+    def _share(self, shared: Floats) -> None:
+        """Give all tokens one model with these moments."""
+        self._shared = shared
+        self._rows = np.tile(shared, (self.tokens, 1))
+        self._images = unit_columns(self._quadratic.dim, np.ones(self.tokens))
+
+    def run(self, rates: Floats) -> None:
+        """Update the moments and the expected map of each token."""
+        self._rows = self._update.run(self._rows, rates)
+        self._images = self._update.images(self._images, rates)
+        self._count(len(rates))
+
+    def mix(self, exchange: Exchange, step: int) -> None:
+        """Give all tokens the mean model."""
+        self._weights(exchange, step)
+        self._share(self.moments()[0])
+
+    def moments(self) -> tuple[Floats, float]:
+        """The moments of the mean, from the moments and the expected map of each token."""
+        totals = mean_of_parked(self._shared[None], self._rows.sum(axis=0)[None], self._images)[0]
+        return totals, max(float(length_of(self._rows.mean(axis=0)) - length_of(totals)), 0.0)
+
+
+def mean_of_parked(shared: Floats, totals: Floats, images: Floats) -> Floats:
+    """The packed moments of the mean of tokens that started from one model, for several such models.
+
+    E[z̄ z̄ᵀ] = Ā Z Āᵀ + (1/m²) Σ_i (Z_i − A_i Z A_iᵀ), with the moments Z of that model, Z_i and the expected map A_i
+    of each token; `totals` are Σ Z_i, `images` the columns of A_i in the layout of `Update.images`.
+    """
+    size, tokens, _ = images.shape
+    squares = model.unpacked(shared, size)
+    flat = images.transpose(1, 2, 0).reshape(tokens, -1)
+    pairs = (flat.T @ flat).reshape(size, size, size, size)  # Σ_i A_i ⊗ A_i, its axes row, column, row, column
+    mean = images.mean(axis=1).T
+    apart = np.tensordot(squares, pairs, axes=([1, 2], [1, 3]))
+    return np.asarray(model.packed(mean @ squares @ mean.T - apart / tokens**2) + totals / tokens**2)
+
+
+class Drawn(Group):
+    """Tokens at nodes that are redrawn for each update: all alike, with the moments of one and of a pair."""
+
+    def __init__(self, quadratic: model.Quadratic, tokens: int, law: Floats, error: Floats) -> None:
+        self._quadratic, self.tokens, self._law = quadratic, tokens, law
+        self.visits = np.zeros(law.size)
+        self._own = model.first_state(np.ones(1), error)[0]
+        self._pair = model.unpacked(self._own, quadratic.dim + 1)
+
+    def enter(self, phase: Phase, rule: SGD) -> None:
+        """Set the distribution from which nodes are drawn."""
+        quadratic, kernel = self._quadratic, phase.kernel
+        self._graph, law = kernel.graph, np.asarray(kernel.moves[0].law)
+        self._next = law / law.sum()
+        weights, spread = quadratic.step_weights(kernel, rule), model.spread_of(kernel, np.zeros(1, dtype=np.int64))
+        self._update = Update(quadratic.terms(rule.sampled), weights, rule, spread)
+        self._maps: dict[float, Floats] = {}
+
+    def run(self, rates: Floats) -> None:
+        """Update the moments of one token and those of a pair."""
+        tally = _tally(self._law.size, self._own.size)
+        self._own = self._update.run(self._law[:, None] * self._own, rates, tally).sum(axis=0)
+        for rate in rates:
+            mean = self._map(float(rate))
+            self._pair = mean @ self._pair @ mean.T
+            if self._law is not self._next:  # from here on the nodes are drawn
+                self._law, self._maps = self._next, {}
+        self.visits += self.tokens * tally.visits
+        self.messages += self.tokens * float(tally.sent[0])
+
+    def _map(self, rate: float) -> Floats:
+        """E[A] of one update."""
+        if rate not in self._maps:
+            columns = unit_columns(self._quadratic.dim, self._law)
+            self._maps = {rate: self._update.images(columns, np.array([rate])).sum(axis=1).T}
+        return self._maps[rate]
+
+    def mix(self, exchange: Exchange, step: int) -> None:
+        """Give all tokens the mean model."""
+        # The messages of Average depend only on the number of tokens.
+        gathering = gathering_of(0, 0, step, np.zeros(self.tokens, dtype=np.int32), self._graph)
+        self.messages += float(sent_by(exchange, gathering, None))
+        self._own = self.moments()[0]
+        self._pair = model.unpacked(self._own, self._quadratic.dim + 1)
+
+    def moments(self) -> tuple[Floats, float]:
+        """E[z̄ z̄ᵀ] = own/m + (1 − 1/m) pair."""
+        pair = model.packed(self._pair)
+        share = 1 - 1 / self.tokens
+        apart = share * float(length_of(self._own) - length_of(pair))
+        return self._own / self.tokens + share * pair, max(apart, 0.0)
+
+
+def _placed(quadratic: model.Quadratic, sampled: bool, nodes: NDArray[np.int32]) -> Any:
+    """The local losses by token."""
+    terms = quadratic.terms(sampled)
+    counts = np.diff(terms.offsets)[nodes]
+    ends = np.cumsum(counts)
+    samples = np.arange(ends[-1]) + np.repeat(terms.offsets[nodes] - (ends - counts), counts)
+    whole = terms.hessians.shape[0] > 0
+    return terms._replace(
+        features=model.fixed(terms.features[samples]),
+        residuals=model.fixed(terms.residuals[samples]),
+        offsets=model.fixed(np.append(0, ends)),
+        hessians=model.fixed(terms.hessians[nodes]) if whole else terms.hessians,
+        gradients=model.fixed(terms.gradients[nodes]) if whole else terms.gradients,
+    )
+
+
+def _staying(rows: int) -> Spread:
+    """A spread without moves."""
+    none = model.fixed(np.zeros(0, dtype=np.int64)), model.fixed(np.zeros(0, dtype=np.int32)), model.fixed(np.zeros(0))
+    nothing, one = model.fixed(np.zeros((2, rows))), model.fixed(np.ones((1, 1)))
+    shares, drawn = model.fixed(np.ones((1, 2))), model.fixed(np.zeros((1, 1)))
+    return Spread(none, none, none, model.fixed(np.zeros(0)), nothing, nothing, shares, one, drawn)

@@ -1,0 +1,357 @@
+"""Where learning ends: the largest stable step, and the error in the limit, split into bias and variance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.learning import model
+from freewalk.analysis.learning.groups import length_of, mean_of
+from freewalk.analysis.learning.moments import Floats
+from freewalk.analysis.learning.recursion import Recursion
+from freewalk.designs.kernel import Kernel
+from freewalk.errors import AnalysisError
+from freewalk.exchanges import Exchange
+from freewalk.linear.krylov import stabilised
+from freewalk.linear.stationary import check_irreducible, leaving_rates
+from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
+
+_DENSE = 4000  # linear systems up to this size are solved directly if iterations fail
+_SMALL = 300  # up to this size, all eigenvalues of a matrix are computed
+_PRECISION = 1e-12  # of the linear systems
+_STRIDE = 1.03  # between two steps whose stability is checked
+_MARGIN = 1e-8  # the error of eigenvalues, which can be exactly 1 at the safe step
+
+
+@dataclass(frozen=True, eq=False)
+class SteadyState:
+    """The limit of a walk with a constant step, as t → ∞; with several tokens, that of their mean model.
+
+    Attributes
+    ----------
+    loss, mse, distance
+        The limits of the expected values, with the names of `record.data`.
+    model
+        The limit of E[x]; its difference from the optimum is the bias.
+    covariance
+        The limit of the covariance of x.
+    excess
+        loss − the optimal loss: the error gap. It equals `bias` + `variance` exactly.
+    bias
+        The excess of the mean model, f(E x) − f(x*): no average over walks or time removes it.
+    variance
+        The excess due to the scatter of the models around their mean, ½ tr(H Cov).
+    consensus
+        The mean squared distance of the tokens from their mean; 0 for a single token.
+    """
+
+    loss: float
+    mse: float
+    distance: float
+    model: Floats
+    covariance: Floats
+    excess: float
+    bias: float
+    variance: float
+    consensus: float = 0.0
+
+    def __str__(self) -> str:
+        """The error gap in words."""
+        share = self.bias / self.excess if self.excess > 0 else 0.0
+        return (
+            f"loss {self.loss:.6g}, of which {self.excess:.3g} above the optimum: bias {self.bias:.3g} "
+            f"({100 * share:.3g} %), variance {self.variance:.3g}"
+        )
+
+
+def steady_state(
+    problem: LeastSquares,
+    kernel: Kernel,
+    rule: SGD,
+    initial: Any = None,
+    *,
+    tokens: int | str = 1,
+    exchange: Exchange | None = None,
+) -> SteadyState:
+    """Compute the error that remains after many updates with a constant step.
+
+    This is the fixed point of the recursion of `exact_curve`: two sparse linear systems, for the means and for the
+    second moments.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        A kernel that does not change with time, with at most 5000 nodes. For a periodic kernel the result is the mean
+        over a period, or the limit of tokens that start from the stationary distribution.
+    rule
+        `fw.SGD` with a constant step, without averaging.
+    initial
+        The initial model, which affects the limit only outside the span of the features; None means the zero model.
+    tokens, exchange
+        As in `exact_curve`; parked tokens must be one per node, with an exchange. If exchanges do not follow every
+        update, the result is the limit at the steps with an exchange.
+
+    Returns
+    -------
+    SteadyState
+        Its `bias` and `variance` add up to the error gap.
+
+    Raises
+    ------
+    AnalysisError
+        If the step exceeds the largest stable one, or the problem, rule, exchange or size is not supported.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, shift=0.3, seed=1)
+    >>> kernel = fw.designs.MHLJ(jump=0.5, stop=0.5, hops=3).kernel(graph, problem.smoothness)
+    >>> limit = steady_state(problem, kernel, fw.SGD(step=0.01))
+    >>> bool(limit.bias > limit.variance)
+    True
+
+    Decentralized SGD settles at an error that is all bias:
+
+    >>> stay, gossip = fw.designs.Stay().kernel(graph), fw.exchanges.Gossip()
+    >>> limit = steady_state(problem, stay, fw.SGD(step=0.001), tokens="nodes", exchange=gossip)
+    >>> limit.variance, bool(limit.bias > 0)
+    (0.0, True)
+    """
+    if type(tokens) is not int or tokens != 1 or exchange is not None:
+        from freewalk.analysis.learning.tokens import steady_tokens  # that module imports this one
+
+        return steady_tokens(problem, kernel, rule, initial, tokens, exchange)
+    recursion = ready("steady_state", problem, kernel, rule)
+    rate = model.constant_step("steady_state", rule)
+    first = model.first_model("steady_state", initial, problem.dim)
+    check_stable(recursion, rate)
+    return solve_limit(recursion, rate, stationary(kernel, who="steady_state"), first)
+
+
+def check_stable(recursion: Recursion, rate: float) -> None:
+    """Raise unless the moments of a walk converge at this step."""
+    radius = spectral_radius(recursion, rate) if rate >= recursion.safe_step else 0.0
+    if radius >= 1 - 1e-10:
+        raise AnalysisError(
+            f"steady_state: step = {rate:g} is beyond the largest stable one: the second moments grow by {radius:.6g} "
+            f"per update. Expected less than stability_limit(problem, kernel) = {limit_of(recursion):.6g}"
+        )
+
+
+def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = None) -> float:
+    """Compute the largest constant step up to which the expected error converges.
+
+    This is where the spectral radius of the linear map of the second moments in one step first reaches 1. It is
+    searched in strides of 3 %, and between them where the radius has turned.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        A kernel that does not change with time, with at most 5000 nodes.
+    rule
+        `fw.SGD` without averaging, whose step is ignored; None means plain weighted SGD.
+
+    Returns
+    -------
+    float
+        The step, to a relative precision of 1e-5. It is at least 2 / max w_v L_v, up to which no single update can
+        increase an error.
+
+    Raises
+    ------
+    AnalysisError
+        If the problem, rule or size is not supported.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.complete(4)
+    >>> problem = fw.objectives.LeastSquares([[1.0], [1.0], [1.0], [1.0]], [1.0, 2.0, 3.0, 4.0])
+    >>> round(stability_limit(problem, fw.designs.SimpleWalk().kernel(graph)), 5)
+    2.0
+    """
+    return limit_of(ready("stability_limit", problem, kernel, SGD(1.0) if rule is None else rule))
+
+
+def ready(who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> Recursion:
+    """The recursion whose limit is wanted, after checking that it has one."""
+    recursion = Recursion(who, problem, kernel, rule)
+    check_irreducible(leaving_rates(recursion.matrix), f"{who}: {kernel.label}")
+    if recursion.dim == 0:
+        raise AnalysisError(f"{who}: all features of the problem are 0, expected something to learn")
+    return recursion
+
+
+def limit_of(recursion: Recursion) -> float:
+    """The largest stable step of a recursion."""
+    from scipy.optimize import brentq, minimize_scalar
+
+    def growth(rate: float) -> float:
+        return spectral_radius(recursion, rate) - 1.0 - _MARGIN
+
+    # Nothing grows up to the safe step. From there on the first crossing is searched in strides.
+    rates = [recursion.safe_step]
+    values = [growth(rates[0])]
+    while values[-1] <= 0:
+        rates.append(_STRIDE * rates[-1])
+        values.append(growth(rates[-1]))
+        if rates[-1] > 1e6 * recursion.safe_step:
+            return np.inf
+        if len(values) > 2 and values[-3] < values[-2] > values[-1] and values[-2] > -0.1:
+            # The radius has turned: its peak may have been above 1.
+            peak = minimize_scalar(lambda rate: -growth(rate), bounds=(rates[-3], rates[-1]), method="bounded")
+            if -peak.fun > 0:
+                rates[-2:], values[-2:] = [float(peak.x)], [-float(peak.fun)]
+    if len(rates) == 1:
+        return rates[0]
+    return float(brentq(growth, rates[-2], rates[-1], rtol=1e-5, xtol=1e-300))
+
+
+def spectral_radius(recursion: Recursion, rate: float, order: int = 2) -> float:
+    """The largest modulus of an eigenvalue of the linear map of the second moments or, with `order` 1, of the means."""
+    n, width = recursion.n, recursion.triangle if order == 2 else recursion.dim
+    size, step = n * width, recursion.seconds if order == 2 else recursion.means
+
+    def apply(values: Floats) -> Floats:
+        return step(values.reshape(n, width), rate).ravel()
+
+    if size <= _SMALL:
+        matrix = np.column_stack([apply(column) for column in np.eye(size)])
+        return float(np.abs(np.linalg.eigvals(matrix)).max())
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+
+    # The map preserves positive semidefinite matrices, hence its largest eigenvalue has such an eigenvector.
+    first = np.tile(model.packed(np.eye(recursion.dim)) if order == 2 else np.ones(width), n) / n
+    operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
+    try:
+        values = eigs(operator, k=1, which="LM", v0=first, ncv=24, tol=1e-8, maxiter=2000, return_eigenvectors=False)
+    except ArpackNoConvergence as error:
+        raise AnalysisError(
+            f"stability: the largest eigenvalue at step {rate:g} did not converge ({error}); compare exact curves "
+            "below and above the step instead"
+        ) from error
+    return float(np.abs(values).max())
+
+
+def solve_limit(
+    recursion: Recursion,
+    rate: float,
+    law: Floats,
+    initial: Any = None,
+    precision: float = _PRECISION,
+    tokens: int = 1,
+) -> SteadyState:
+    """The fixed point of a stable recursion, for one token or several independent ones."""
+    n, d = recursion.n, recursion.dim
+    means = solve_means(recursion, rate, law, precision)
+    start = np.hstack([law[:, None], means, np.zeros((n, recursion.triangle))])
+    forced = recursion.step(start, rate)[:, 1 + d :]
+    seconds = _solve(recursion, lambda values: recursion.seconds(values, rate), forced, rate, 2, precision)
+    totals = np.concatenate([[1.0], means.sum(axis=0), seconds.sum(axis=0)])
+    mean = mean_of(totals, tokens)
+    apart = float(length_of(totals) - length_of(mean)) if tokens > 1 else 0.0
+    return limit_at(recursion.quadratic, mean, initial, apart)
+
+
+def solve_means(recursion: Recursion, rate: float, law: Floats, precision: float = _PRECISION) -> Floats:
+    """The fixed point of the means E[e 1_v] only."""
+    start = np.hstack([law[:, None], np.zeros((recursion.n, recursion.dim))])
+    forced = recursion.step(start, rate)[:, 1:]
+    return _solve(recursion, lambda values: recursion.means(values, rate), forced, rate, 1, precision)
+
+
+def limit_at(quadratic: model.Quadratic, totals: Floats, initial: Any = None, consensus: float = 0.0) -> SteadyState:
+    """The limit whose model has these packed moments."""
+    problem, d = quadratic.problem, quadratic.dim
+    best = problem.optimum()
+    error = (0.0 if initial is None else initial) - best
+    unseen = error - quadratic.basis @ (quadratic.basis.T @ error)
+    found = quadratic.measures(totals[None], float(unseen @ unseen))
+    measures = {name: float(values[0]) for name, values in found.items()}
+    mean = totals[1 : 1 + d]
+    covariance = model.unpacked(totals[1 + d :], d) - np.outer(mean, mean)
+    excess = measures["loss"] - float(problem.loss(best))
+    variance = float(0.5 * np.sum(quadratic.hessian * covariance))
+    if variance < -1e-6 * abs(excess) - 1e-14 * measures["loss"]:
+        raise AnalysisError(
+            f"steady_state: rounding leaves a variance of {variance:.2g}, which cannot be; the features differ too "
+            "much in scale, or the step is too small. Scale the features alike, or run exact_curve"
+        )
+    return SteadyState(
+        **measures,
+        model=best + unseen + quadratic.basis @ mean,
+        covariance=quadratic.basis @ covariance @ quadratic.basis.T,
+        excess=excess,
+        bias=float(0.5 * mean @ quadratic.hessian @ mean),
+        variance=variance,
+        consensus=consensus,
+    )
+
+
+def _solve(
+    recursion: Recursion, apply: Callable[[Floats], Floats], right: Floats, rate: float, order: int, precision: float
+) -> Floats:
+    """Solve x − apply(x) = right by BiCGSTAB.
+
+    Except at the few nodes where an update is long, the map is close to that of the walk alone times a decay; the
+    inverse of that, or an approximation of it, is the preconditioner.
+    """
+    scale = np.abs(right).max()
+    if scale == 0:
+        return np.zeros_like(right)
+    pull = order * rate * recursion.rule.local_steps * np.trace(recursion.quadratic.hessian) / recursion.dim
+    discounted = recursion.discounted(min(max(pull, 1e-12), 0.5))
+    shape, size = right.shape, right.size
+    wanted = right.ravel() / scale
+
+    def operator(values: Floats) -> Floats:
+        return values - apply(values.reshape(shape)).ravel()
+
+    def inverse(values: Floats) -> Floats:
+        return discounted(values.reshape(shape)).ravel()
+
+    solution, residual = np.zeros(size), wanted
+    smallest = size_of_right = float(np.linalg.norm(wanted))
+    stuck = 0
+    while stuck < 3:  # refinement: the residual of the iteration drifts from the true one
+        solution = solution + stabilised(operator, inverse, residual, max(1e-9, 0.1 * precision), rounds=400)
+        residual = wanted - operator(solution)
+        if _is_solved(residual, solution, size_of_right, precision):
+            return np.asarray(solution.reshape(shape) * scale)
+        left = float(np.linalg.norm(residual))
+        if not left < 1e3 * size_of_right:
+            break
+        stuck = 0 if left < 0.5 * smallest else stuck + 1
+        smallest = min(smallest, left)
+    if size <= _DENSE:
+        matrix = np.column_stack([operator(column) for column in np.eye(size)])
+        solution = np.linalg.solve(matrix, wanted)
+        residual = wanted - operator(solution)
+        if _is_solved(residual, solution, size_of_right, max(precision, 1e-9)):
+            return np.asarray(solution.reshape(shape) * scale)
+    raise AnalysisError(
+        f"steady_state: the system for step {rate:g} did not converge; "
+        "importance or step sizes span too many orders of magnitude, or the step is very near the stability limit. Run "
+        "exact_curve until it is flat"
+    )
+
+
+def _is_solved(residual: Floats, solution: Floats, size_of_right: float, precision: float) -> bool:
+    """Whether a residual is as small as wanted, or as the rounding of a long solution allows: small steps have one."""
+    allowance = 2e-15 * float(np.linalg.norm(solution))
+    if allowance > 1e-6 * size_of_right:
+        raise AnalysisError(
+            "steady_state: the step is so small that the limit is lost to rounding; expected a step at which the model "
+            "forgets its start within some hundred million updates. small_step_law gives the limit for smaller ones"
+        )
+    return float(np.linalg.norm(residual)) <= precision * size_of_right + allowance

@@ -1,0 +1,175 @@
+"""The number of updates a design needs, by the exact recursion, with a step chosen for a given steady error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from freewalk.analysis.chain.chain import check
+from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.learning import model
+from freewalk.analysis.learning.limits import solve_limit
+from freewalk.analysis.learning.moments import Floats, Tally
+from freewalk.analysis.learning.recursion import Recursion
+from freewalk.designs.kernel import Kernel
+from freewalk.objectives import LeastSquares
+from freewalk.rules import SGD
+
+_SMALLEST = 1e-7  # of the largest step that is tried: no step settles that much lower
+ROUGH, _FINE = 1e-5, 1e-9  # precision sufficient to choose a step, and to report its steady error
+
+
+@dataclass(frozen=True)
+class Race:
+    """A design at the step that settles at a given error.
+
+    Attributes
+    ----------
+    step
+        The step γ.
+    excess
+        The steady expected loss above the optimum.
+    bias
+        The part of `excess` that is bias.
+    updates, messages
+        The number of updates after which the expected loss is first within the given distance of the optimum,
+        interpolated between checks, and the expected number of messages up to then; inf if it is not reached.
+    """
+
+    step: float
+    excess: float
+    bias: float
+    updates: float
+    messages: float
+
+
+def race(
+    problem: LeastSquares,
+    kernel: Kernel,
+    *,
+    settle: float,
+    reach: float,
+    start: str | ArrayLike = "uniform",
+    initial: ArrayLike | None = None,
+    most: int = 1_000_000,
+    rule: SGD | None = None,
+) -> Race:
+    """Choose the step that settles `settle` above the optimal loss, and count the updates until `reach` above it.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        A kernel that does not change with time.
+    settle
+        The desired steady error, loss − optimal loss. A step never exceeds 1 / max w_v L_v, which may settle lower.
+    reach
+        The error at which counting stops, larger than `settle`.
+    start, initial
+        As in `exact_curve`.
+    most
+        The maximum number of updates.
+    rule
+        `fw.SGD`, whose step is ignored; None means plain weighted SGD.
+
+    Returns
+    -------
+    Race
+        With infinite `updates` if the bias alone exceeds `reach`, or after `most` updates.
+
+    Raises
+    ------
+    AnalysisError
+        If the problem, rule, size or levels are not supported.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, seed=1)
+    >>> best = problem.loss(problem.optimum())
+    >>> kernels = [fw.designs.Metropolis(power).kernel(graph, problem.smoothness) for power in (0, 1)]
+    >>> uniform, importance = (race(problem, kernel, settle=best / 4, reach=best / 2, start=0) for kernel in kernels)
+    >>> importance.updates > uniform.updates
+    True
+    """
+    who = "race"
+    settle = check.real(who, "settle", settle, above=0.0)
+    reach = check.real(who, "reach", reach, above=settle, remedy="the clock stops before the walk settles")
+    most = check.whole(who, "most", most, 1)
+    recursion = Recursion(who, problem, kernel, SGD(1.0) if rule is None else rule)
+    first = model.first_model(who, initial, problem.dim)
+    begin = model.start_law(who, start, kernel.graph, problem.smoothness)
+    law = stationary(kernel, who=who)
+    step = settling_step(recursion, law, settle)
+    limit = solve_limit(recursion, step, law, precision=_FINE)
+    begun = float(problem.loss(first) - problem.loss(problem.optimum()))
+    if limit.bias >= reach and begun > reach:
+        return Race(step, limit.excess, limit.bias, np.inf, np.inf)
+    updates, messages = _clock(recursion, step, reach, begin, first, most)
+    return Race(step, limit.excess, limit.bias, updates, messages)
+
+
+def largest_settling(recursion: Recursion, law: Floats) -> float:
+    """The steady error of the largest step that is tried, 1 / max w_v L_v."""
+    return solve_limit(recursion, recursion.safe_step / 2, law, precision=ROUGH).excess
+
+
+def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
+    """The step with the steady error `settle`, at most 1 / max w_v L_v; the largest found if there are several."""
+
+    def excess(step: float) -> float:
+        return solve_limit(recursion, step, law, precision=ROUGH).excess
+
+    return step_that_settles(excess, recursion.safe_step / 2, settle)
+
+
+def step_that_settles(excess: Callable[[float], float], highest: float, settle: float) -> float:
+    """The step with the steady error `settle`, at most `highest`; the largest found if there are several."""
+    from scipy.optimize import brentq
+
+    @cache  # the ends of an interval are requested again
+    def above(log_step: float) -> float:
+        # If even small steps settle above, as with bias, the smallest is as good as any.
+        return float(np.log(max(excess(float(np.exp(log_step))), 1e-300) / settle))
+
+    high = float(np.log(highest))
+    if above(high) <= 0:
+        return float(np.exp(high))
+    low = beyond = high
+    while above(low) > 0:
+        low, beyond = low - float(np.log(4.0)), low
+        if low < high + np.log(_SMALLEST):
+            return float(np.exp(low))
+    return float(np.exp(brentq(above, low, beyond, xtol=2e-3)))
+
+
+def _clock(
+    recursion: Recursion, step: float, reach: float, law: Floats, initial: Floats, most: int
+) -> tuple[float, float]:
+    """Updates and messages until the expected loss is `reach` above the optimum, interpolated between checks."""
+    problem, quadratic = recursion.quadratic.problem, recursion.quadratic
+    best = float(problem.loss(problem.optimum()))
+    state = model.first_state(law, quadratic.basis.T @ (initial - problem.optimum()))
+    tally = Tally(np.zeros(recursion.n), np.zeros(2), np.zeros((0, state.shape[1])), np.zeros((0, 2)))
+    done, previous = 0, (0.0, 0.0, np.inf)
+    while True:
+        excess = float(quadratic.measures(state.sum(axis=0)[None], 0.0)["loss"][0]) - best
+        here = (float(done), float(tally.sent[0]), excess)
+        if excess <= reach:
+            if not np.isfinite(previous[2]):
+                return here[0], here[1]
+            part = np.log(previous[2] / reach) / np.log(previous[2] / max(excess, 1e-300))
+            return float(previous[0] + part * (here[0] - previous[0])), float(
+                previous[1] + part * (here[1] - previous[1])
+            )
+        if done >= most or not np.isfinite(excess):
+            return np.inf, np.inf
+        block = max(1, min(done // 50, 4096))
+        state = recursion.run(state, step, block, tally)
+        done, previous = done + block, here

@@ -1,0 +1,1 @@
+"""Traps: sets of nodes to which a walk keeps returning."""

@@ -1,0 +1,255 @@
+"""Create a network of real peers, run it and collect its results; run or check a single node."""
+
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from freewalk.cli import terminal
+from freewalk.cli.application import DEFAULT, Quiet, SpecFile, app, examples, group
+
+_PROBLEMS = 1  # the exit code of a check that found problems
+_SHOWN = 12  # nodes in a table
+
+networks = group(
+    "freewalk network init my.toml net   create a folder for every node",
+    "freewalk network up net             start all nodes on this machine",
+    "freewalk network launch net         start the walks",
+    "freewalk network watch net          follow their progress",
+    "freewalk network collect net        fetch the models and the record",
+    "freewalk network down net           stop all nodes",
+)
+app.add_typer(networks, name="network", help="Run a walk between real processes: a network of nodes on this machine.")
+
+nodes = group(
+    "freewalk node net/node-0007/config.toml         run a node",
+    "freewalk node check net/node-0007/config.toml   find problems and suggest fixes",
+    default=True,
+)
+app.add_typer(nodes, name="node", help="Run or check one node of a network.")
+
+ConfigFile = Annotated[
+    Path,
+    typer.Argument(metavar="CONFIG", help="TOML configuration of a node; `freewalk network init` writes it."),
+]
+
+
+@networks.callback()
+def network() -> None:
+    """Run a walk between real processes: one per node, with its own data, in contact with its neighbours only."""
+
+
+@nodes.callback()
+def node() -> None:
+    """Run or check one node of a network."""
+
+
+@networks.command(
+    epilog=examples("freewalk network init my.toml net", 'freewalk network init my.toml net --label "MHLJ" --lease 5')
+)
+def init(
+    spec: SpecFile,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")],
+    label: Annotated[
+        str | None, typer.Option(help="Label of a walk of the spec; not needed if there is only one.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address of this machine on which the nodes listen.")] = "127.0.0.1",
+    first_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="First port to use. Default: free ports.")
+    ] = None,
+    lease: Annotated[
+        float | None, typer.Option(help="Seconds without a sign of life after which a token is re-issued.")
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Use no certificates; only for trying things out on 127.0.0.1.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the network in the folder and everything its nodes have stored.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Create a folder for every node of a spec (configuration, certificate, key, data) and one for the operator.
+
+    A spec can name classes of your own as "module:Name". They are imported, which executes their code.
+    """
+    from freewalk.peers.network.init import init as make
+
+    tell = None if quiet else partial(terminal.say, style="")
+    options = {"label": label, "host": host, "first_port": first_port, "plain": plain, "lease": lease, "force": force}
+    made = make(spec, folder, **options, tell=tell)  # type: ignore[arg-type]
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("node", "name", "address", "tokens"):
+        table.add_column(head, justify="left" if head in ("name", "address") else "right")
+    for one in made.nodes[:_SHOWN]:
+        count = made.starts.count(one.number)
+        table.add_row(str(one.number), one.name, one.address, str(count or ""))
+    console, rest = terminal.console(quiet), len(made.nodes) - _SHOWN
+    console.print(table)
+    if rest > 0:
+        console.print(f"and {rest} more", highlight=False)
+    security = "plain connections" if made.table.plain else f"certificates; the authority's key is in {folder}/operator"
+    run = made.table.run
+    tokens = "1 token" if run.tokens == 1 else f"{run.tokens} tokens"
+    words = [
+        f"{made.table.label}: {len(made.nodes)} nodes, {tokens} of {run.steps:,} updates, {security}",
+        f"next  {shlex.join(['freewalk', 'network', 'up', str(folder)])}",
+    ]
+    console.print("\n".join(words), markup=False, highlight=False, soft_wrap=True)
+
+
+@nodes.command(epilog=examples("freewalk node check net/node-0007/config.toml"))
+def check(config: ConfigFile) -> None:
+    """Check a node and suggest fixes: certificate, clock, port, versions, data, state, neighbours.
+
+    Code that the configuration names is imported, which executes it. The exit status is 1 if anything is wrong.
+    """
+    from freewalk.peers.network.config import NodeConfig
+    from freewalk.peers.node.check import findings
+
+    console, wrong = terminal.console(), False
+    for one in findings(NodeConfig.read(config, partial(terminal.say, style=""))):
+        lines = [f"wrong  {one.name}: {words}" for words in one.problems] or [
+            f"{'ok    ' if one.done else 'open  '} {one.name}: {one.words}"
+        ]
+        wrong = wrong or bool(one.problems)
+        console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    if wrong:
+        raise typer.Exit(_PROBLEMS)
+
+
+RunName = Annotated[str, typer.Option("--run", help="Name of the run.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a network.")]
+
+
+@nodes.command(DEFAULT, epilog=examples("freewalk node net/node-0007/config.toml"))
+def run(
+    config: ConfigFile,
+    log: Annotated[Path | None, typer.Option(help="Write the log to this file.")] = None,
+) -> None:
+    """Run a node until Ctrl-C or a signal stops it.
+
+    Code that the configuration names is imported, which executes it.
+    """
+    from freewalk.peers.network.config import NodeConfig
+    from freewalk.peers.node import process
+
+    process.demand()
+    process.log_to(log)
+    process.run(NodeConfig.read(config, partial(terminal.say, style="")))
+
+
+@networks.command(epilog=examples("freewalk network up net", "freewalk network up net --detach"))
+def up(
+    folder: Folder,
+    detach: Annotated[bool, typer.Option("--detach", help="Return as soon as all nodes answer.")] = False,
+) -> None:
+    """Start all nodes on this machine, one process per node, and restart any that die.
+
+    Each node writes the file `log` in its folder.
+    """
+    from freewalk.peers.network import up
+
+    up.up(folder, detach, partial(terminal.say, style=""))
+
+
+@networks.command(epilog=examples("freewalk network down net"))
+def down(folder: Folder) -> None:
+    """Stop all nodes that `up` has started; their state stays on disk."""
+    from freewalk.peers.network import supervisor
+
+    ended = supervisor.end(folder)
+    terminal.say(f"{folder}: all nodes have ended" if ended else f"{folder}: no nodes were running here", style="")
+
+
+@networks.command(epilog=examples("freewalk network launch net", "freewalk network launch net --run second"))
+def launch(folder: Folder, run: RunName = "first") -> None:
+    """Start a run: hand the initial model of each token to the node where it starts."""
+    import asyncio
+
+    from freewalk.peers.network.init import Network
+    from freewalk.peers.operator import collect
+
+    network = Network.read(folder, partial(terminal.say, style=""))
+    asyncio.run(collect.launch(network, run))
+    many = network.table.run.tokens
+    terminal.say(f"run {run!r}: launched {many} token{'s' * (many != 1)}", style="")
+    terminal.say(f"next  {shlex.join(['freewalk', 'network', 'watch', str(folder)])}", style="")
+
+
+@networks.command(epilog=examples("freewalk network watch net", "freewalk network watch net --json --once"))
+def watch(
+    folder: Folder,
+    run: RunName = "first",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per poll, for scripts.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Poll once and return.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between polls.")] = 1.0,
+) -> None:
+    """Show the position and progress of each token and which nodes answer, until all tokens have finished."""
+    import asyncio
+
+    from rich.live import Live
+
+    from freewalk.peers.network.init import Network
+    from freewalk.peers.operator import watch
+    from freewalk.peers.operator.collect import operator_of
+
+    network = Network.read(folder, partial(terminal.say, style=""))
+
+    async def look() -> None:
+        async with operator_of(network) as operator:
+            with Live(console=terminal.console(as_json), auto_refresh=False) as live:
+                while True:
+                    seen = await watch.glance(operator, network, run)
+                    if as_json:
+                        typer.echo(watch.as_json(network, run, seen))
+                    live.update(watch.table(network, run, seen), refresh=True)
+                    if once or seen.over:
+                        return
+                    await asyncio.sleep(every)
+
+    asyncio.run(look())
+
+
+@networks.command(epilog=examples("freewalk network collect net", "freewalk network collect net --out runs/mine"))
+def collect(
+    folder: Folder,
+    run: RunName = "first",
+    out: Annotated[Path | None, typer.Option(help="Folder for the record. Default: DIR/runs/<run>.")] = None,
+    wait: Annotated[float | None, typer.Option(help="Seconds to wait for unfinished walks.")] = None,
+) -> None:
+    """Fetch the final models, and assemble the record from the journals of all nodes.
+
+    If an update of a surviving token is in no journal, or in two, the command fails and says which.
+    """
+    import asyncio
+
+    from freewalk.peers.network.init import Network
+    from freewalk.peers.operator import collect
+    from freewalk.peers.operator.journal import Collected
+
+    network = Network.read(folder, partial(terminal.say, style=""))
+
+    async def bring() -> Collected:
+        if wait is not None:
+            await collect.finished(network, run, wait)
+        return await collect.collect(network, run)
+
+    collected = asyncio.run(bring())
+    home = out or folder / "runs" / run
+    home.mkdir(parents=True, exist_ok=True)
+    collected.record.save(home / "record.npz")
+    console, told = terminal.console(), collected.record.provenance
+    for row, story in enumerate(collected.stories):
+        words = f"token {row}: {len(story.updates):,} updates, ended at {network.nodes[story.end.node].name}"
+        words += f", {story.end.messages:,} messages, {len(story.departures)} departures"
+        if story.reissues:
+            words += f", re-issued {story.reissues} times, {story.discarded:,} updates discarded"
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
+    primary = collected.record.data.attrs["primary"]
+    value = float(collected.record.data[primary][..., -1].mean())
+    console.print(f"{primary} {value:.4g}; {told['wire_bytes']:,} bytes on the wire", highlight=False)
+    console.print(f"record  {home / 'record.npz'}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,305 @@
+"""The result of a comparison: one row per contestant, as a table, a figure, a page and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from freewalk.checks import Checks
+from freewalk.comparison.levels import Span
+from freewalk.comparison.steps import EXACT, GIVEN, SEARCH, Budget
+from freewalk.errors import RecordError
+from freewalk.run.record import Record
+from freewalk.storage.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+#: What is counted until the goal.
+AXES = ("updates", "messages", "bytes", "rounds")
+#: The files of a comparison.
+RECORD, CURVES, TABLE, PAGE, NUMBERS = "record.npz", "curves.png", "table.txt", "page.html", "comparison.json"
+
+_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_check = Checks(RecordError)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The result of one contestant.
+
+    Attributes
+    ----------
+    label
+        Its name.
+    step
+        The step it was run with; None for a schedule, or a rule without a step.
+    how
+        How the step was chosen: "exact", by the exact steady state, if no larger one was faster; "search", in pilot
+        runs; or "given".
+    to_goal
+        By axis ("updates", "messages", "bytes", "rounds"): what it took until the mean over the walks reached the goal,
+        averaged over the walks, with its 95 % confidence interval; None if it was not reached.
+    in_all
+        The same at the end of the run.
+    final
+        The mean of the measure at the end of the run; infinite if a walk has diverged.
+    walks, diverged
+        The number of walks, and of diverged walks.
+    draws
+        Whether the run is random; otherwise there is one walk and no interval.
+    stayed
+        Whether the mean stayed at the goal after reaching it: at most one checkpoint in twenty was above it again.
+    pilot_runs, pilot_updates
+        What the search for its step has spent, over all walks and tokens.
+    """
+
+    label: str
+    step: float | None
+    how: str
+    to_goal: Mapping[str, Span | None]
+    in_all: Mapping[str, float]
+    final: float
+    walks: int
+    draws: bool
+    stayed: bool = True
+    diverged: int = 0
+    pilot_runs: int = 0
+    pilot_updates: int = 0
+
+    @property
+    def reached(self) -> bool:
+        """Whether it reached the goal."""
+        return all(span is not None for span in self.to_goal.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The result of `fw.compare`.
+
+    Attributes
+    ----------
+    rows
+        One per contestant, in order.
+    record
+        The runs side by side, by `design`.
+    goal, level, optimum, measure
+        The goal is reached when the mean of the measure is at most `level`, which is `goal` times the optimum.
+    most
+        The maximum number of updates per walk, after which a contestant counts as not reaching the goal.
+    budget
+        The budget for the search for a step, per contestant.
+    """
+
+    rows: tuple[Finish, ...]
+    record: Record = field(repr=False)
+    goal: float
+    level: float
+    optimum: float
+    measure: str
+    most: int
+    budget: Budget
+
+    @property
+    def partial(self) -> bool:
+        """Whether it was interrupted, so that contestants are missing."""
+        return self.record.partial
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @property
+    def caption(self) -> str:
+        """The explanation below the table."""
+        walks = max(row.walks for row in self.rows)
+        words = [
+            f"Counted until the goal: a mean {self.measure} of at most {self.level:.4g}, which is {self.goal:g} times "
+            "the optimum. Updates are those of all tokens of a walk. Each count comes with its 95 % confidence "
+            f"interval, by a bootstrap over {walks:,} walks"
+        ]
+        words[0] += "." if all(row.draws for row in self.rows) else "; 'no draws': nothing is random, one run."
+        searched = [row for row in self.rows if row.how in (EXACT, SEARCH)]
+        if searched:
+            runs, updates = sum(row.pilot_runs for row in searched), sum(row.pilot_updates for row in searched)
+            budget = self.budget
+            words.append(
+                "Steps are those that took the fewest rounds, and stayed at the goal, in pilot runs with another seed; "
+                f"the budget for each method was {budget.runs} runs of {budget.walks} walks and "
+                f"{short(budget.updates)} updates, and {len(searched)} of them spent {runs} runs and {short(updates)} "
+                "updates together."
+            )
+        if any(row.how == EXACT for row in self.rows):
+            words.append(
+                "Step 'exact': its expected loss settles at half of the goal's distance from the optimum, and no "
+                "larger one was quicker."
+            )
+        if any(row.how == GIVEN for row in self.rows):
+            words.append("Step 'given': as the method had it.")
+        if any(row.reached and not row.stayed for row in self.rows):
+            words.append("'?': the mean was above the goal again later.")
+        if not all(row.reached for row in self.rows):
+            words.append(f"'>': not reached; a walk may make {short(self.most)} updates.")
+        return " ".join(words)
+
+    def tabulated(self) -> tuple[list[str], list[list[str]]]:
+        """The headings and rows of the table, as strings of one or two lines."""
+        head = ["method", "step", *AXES, f"final {self.measure}"]
+        return head, [self._cells(row) for row in self.rows]
+
+    def _cells(self, row: Finish) -> list[str]:
+        step = "—" if row.step is None else f"{row.step:.3g}"
+        counts = [_count(row, axis) for axis in AXES]
+        final = f"{row.diverged} of {row.walks}\ndiverged" if row.diverged else f"{row.final:.3g}"
+        return [row.label, f"{step}\n{row.how}", *counts, final]
+
+    def table(self) -> Table:
+        """The rows for a terminal of 80 columns or more."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        head, rows = self.tabulated()
+        shown = Table(
+            title="partial: the comparison was interrupted" if self.partial else None,
+            caption=Text(self.caption, style="table.caption"),
+            caption_justify="left",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        shown.add_column(head[0], overflow="fold", min_width=12, vertical="top")
+        for heading in head[1:]:
+            shown.add_column(Text(heading.replace(" ", "\n")), justify="right", no_wrap=True, vertical="top")
+        for row in rows:
+            shown.add_row(*map(Text, row))
+        return shown
+
+    def text(self, width: int = 100) -> str:
+        """The table as plain text of the given width."""
+        from rich.console import Console
+
+        width = _check.whole("text", "width", width, 20, 1000)
+        written = StringIO()
+        Console(file=written, width=width, color_system=None, force_terminal=False).print(self.table())
+        return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+
+    def figure(self) -> Figure:
+        """Plot the measure against updates, messages, bytes and rounds, with the goal as a line."""
+        from freewalk.report.figures import curves_figure
+
+        return curves_figure(
+            self.record,
+            measure=self.measure,
+            axes=AXES,
+            band="confidence",
+            lines={self._goal: self.level},
+            most_columns=2,
+        )
+
+    @property
+    def _goal(self) -> str:
+        return f"goal: {self.goal:g} × optimum"
+
+    def page(self, path: str | os.PathLike[str], title: str = "Comparison") -> Path:
+        """Write one self-contained HTML page: interactive curves, the table, and where the tokens went."""
+        from freewalk.report import Page, Table, section_of, write_page
+
+        section = section_of(self.record, title=title, band="confidence", measure=self.measure, axes=AXES)
+        head, rows = self.tabulated()
+        rows = [[cell.replace("\n", " · ") for cell in row] for row in rows]
+        lines = {self._goal: self.level, "optimum": self.optimum}
+        charts = [replace(chart, lines=lines) for chart in section.charts]
+        head = ["method", "step", *(f"{axis} to the goal" for axis in AXES), head[-1]]
+        return write_page(
+            Page(title, [replace(section, charts=charts, tables=[Table(head, rows, self.caption)], lead="")]), path
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All numbers, ready for JSON; infinite and unknown ones are None."""
+        rows = [
+            {**asdict(row), "to_goal": {axis: one and one._asdict() for axis, one in row.to_goal.items()}}
+            for row in self.rows
+        ]
+        names = ("goal", "level", "optimum", "measure", "most", "partial")
+        found = {name: getattr(self, name) for name in names}
+        plain = _plain({**found, "budget": asdict(self.budget), "rows": rows})
+        return dict(plain)
+
+    def save(self, folder: str | os.PathLike[str], title: str = "Comparison") -> Path:
+        """Write record, table, figure, page and numbers (JSON) into a folder, which is created if necessary.
+
+        Raises
+        ------
+        RecordError
+            If a file cannot be written.
+        """
+        from freewalk.report.figures import save
+
+        target = _check.path("save", "folder", folder)
+        target.mkdir(parents=True, exist_ok=True)
+        self.record.save(target / RECORD)
+        with replacing(target / TABLE) as file:
+            file.write_text(self.text(), encoding="utf-8")
+        save(self.figure(), target / CURVES)
+        self.page(target / PAGE, title)
+        with replacing(target / NUMBERS) as file:
+            file.write_text(json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        return target
+
+
+def _count(row: Finish, axis: str) -> str:
+    span = row.to_goal[axis]
+    if span is None:
+        return f"> {short(row.in_all[axis])}"
+    value = short(span.value) + " ?" * (not row.stayed)
+    if not row.draws:
+        return f"{value}\nno draws"
+    return value if math.isnan(span.low) else f"{value}\n{short_range(span.low, span.high)}"
+
+
+def short(number: float) -> str:
+    """Format a count with three digits.
+
+    Examples
+    --------
+    >>> short(12_345), short(512.3), short(3.14159), short(2e9), short(1234), short(999_600), short(0)
+    ('12.3 k', '512', '3.14', '2 G', '1.23 k', '1 M', '0')
+    """
+    digits, letter = _scaled(number)
+    return f"{digits}{' ' if letter else ''}{letter}"
+
+
+def short_range(low: float, high: float) -> str:
+    """Format two counts with three digits each.
+
+    Examples
+    --------
+    >>> short_range(11_900, 12_800), short_range(900, 1100), short_range(5.0, float("inf"))
+    ('11.9–12.8 k', '900–1.1 k', '5–∞')
+    """
+    (first, one), (last, other) = _scaled(low), _scaled(high)
+    end = f"{' ' if other else ''}{other}"
+    return f"{first}–{last}{end}" if one == other else f"{short(low)}–{last}{end}"
+
+
+def _scaled(number: float) -> tuple[str, str]:
+    if not math.isfinite(number):
+        return ("∞" if number > 0 else "?"), ""
+    rounded = float(f"{number:.3g}")
+    size, letter = next((one for one in _UNITS if rounded >= one[0]), (1.0, ""))
+    return f"{rounded / size:.3g}", letter
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

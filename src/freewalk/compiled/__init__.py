@@ -1,0 +1,1 @@
+"""The compiler: plain functions become one compiled module, kept on disk and never stale."""

@@ -1,1 +1,0 @@
-"""Compiled code: the scalar step, and the loops around it."""

@@ -1,0 +1,427 @@
+"""Check the arguments of a run before anything is computed."""
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from types import NoneType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from freewalk import rng
+from freewalk.checks import Checks, show, suggestion
+from freewalk.designs.kernel import Kernel
+from freewalk.errors import AnalysisError, FreewalkError, KernelError, ProblemError, TargetWarning
+from freewalk.exchanges import Exchange
+from freewalk.exchanges.exchange import checked as checked_exchange
+from freewalk.exchanges.exchange import gathering_of, is_parked, sent_by, weights_of
+from freewalk.graphs import Graph
+from freewalk.jobs.phase import Phase
+from freewalk.linear.stationary import stationary_law
+from freewalk.objectives import Objective
+from freewalk.rules import Rule
+from freewalk.rules.rule import Visit, begun, checked
+
+check = Checks(FreewalkError)
+PRECISIONS = ("float64", "float32")
+# Names that a record or a report already uses.
+_TAKEN = {
+    *("messages", "probes", "bytes", "distance", "visits", "final", "diverged", "path", "at", "smoothness", "time"),
+    *("step", "walk", "node", "node_name", "coordinate", "kept", "design", "walks", "updates", "rounds"),
+    *("consensus", "token"),
+}
+_CHEAP, _CHEAP_HOPS = 1000, 16  # nodes and hops for which a stationary distribution takes a fraction of a second
+_SAME = 1e-9  # a rounding error
+_TRIED = 1000  # coordinates on which a rule is tried: a model may have a hundred million
+
+
+def objective(who: str, value: Objective) -> Objective:
+    """Check an objective and the names of its measures."""
+    expected = "an objective such as fw.objectives.LeastSquares(...)"
+    found = check.instance(who, "objective", value, Objective, expected)
+    name = type(found).__name__
+    measures = check.instance(name, "measures", found.measures, tuple, "a tuple of names")
+    if "loss" not in measures or not all(isinstance(measure, str) and measure.isidentifier() for measure in measures):
+        raise check.fail(name, "measures", measures, "names such as ('loss', 'accuracy'), 'loss' among them")
+    if taken := _TAKEN & set(measures):
+        raise check.fail(name, "measures", measures, f"other names than {', '.join(sorted(taken))}")
+    check.choice(name, "primary", found.primary, measures)
+    for rising in check.instance(name, "rising", found.rising, tuple, "a tuple of names"):
+        check.choice(name, "rising", rising, measures)
+    return found
+
+
+def precision(who: str, value: str | None, found: Objective) -> str:
+    """The precision of the models: the requested one, or else the default of the objective."""
+    return check.choice(who, "precision", found.precision if value is None else value, PRECISIONS)
+
+
+def goal(value: Any, found: Objective | None, tokens: int = 1, who: str = "learn") -> dict[str, float]:
+    """The target values of a goal, by measure: those of the objective, `distance`, and `consensus` of tokens."""
+    if value is None:
+        return {}
+    expected = "levels of measures such as {'loss': 0.1}"
+    given = check.instance(who, "goal", value, Mapping, expected)
+    if not given or found is None:
+        raise check.fail(who, "goal", value, expected if found is not None else "None: nothing is learned")
+    known = [*found.measures, "distance", *(["consensus"] if tokens > 1 else [])]
+    if "distance" in given and np.isnan(optimum(found)).any():
+        raise FreewalkError(f"{who}: goal has 'distance', and the optimum of {type(found).__name__} is not known")
+    for name in given:
+        if name not in known:
+            remedy = suggestion(name, known, "there are")
+            raise FreewalkError(f"{who}: goal has {show(name)}, expected something that is measured; {remedy}")
+    return {name: check.real(who, f"goal[{name!r}]", level) for name, level in given.items()}
+
+
+def optimum(found: Objective) -> NDArray[np.float64]:
+    """The optimum from which distances are measured; NaN if the objective has none."""
+    try:
+        best = found.optimum()
+    except (ProblemError, NotImplementedError, np.linalg.LinAlgError):
+        best = None
+    if best is None or np.isnan(best).any():
+        return np.broadcast_to(np.nan, found.dim)
+    return check.floats(type(found).__name__, "optimum()", best, (found.dim,), finite=False)
+
+
+def phases(
+    kernel: Kernel | Sequence[Phase],
+    rule: Rule | None,
+    objective: Objective | None,
+    who: str = "learn",
+    exchange: Exchange | None = None,
+) -> tuple[Phase, ...]:
+    """A kernel, a rule and an exchange, or a list of phases, as phases that fit each other and the objective.
+
+    `who` is the caller. Parameters of rules that follow from the objective and the kernel are filled in.
+    """
+    several = not isinstance(kernel, Kernel)
+    if isinstance(kernel, Kernel):
+        listed = [Phase(None, kernel, rule, exchange)]
+    elif (rule is not None or exchange is not None) and isinstance(kernel, (list, tuple)):
+        what = "a rule" if rule is not None else "an exchange"
+        raise FreewalkError(
+            f"{who}: got a list of phases and {what}; each phase names its own: fw.Phase(until, kernel, rule, exchange)"
+        )
+    else:
+        listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
+    if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
+        expected = "a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase(until, kernel, rule)"
+        raise check.fail(who, "kernel", kernel, expected)
+    ends = [phase.until for phase in listed]
+    remedy = "only the last may be None"
+    given = [
+        check.whole(who, f"phases[{index}].until", end, 1, remedy=remedy)
+        for index, end in enumerate(ends[:-1] if ends[-1] is None else ends)
+    ]
+    if any(b <= a for a, b in pairwise(given)):
+        raise FreewalkError(f"{who}: phases end at {show(ends)}, expected increasing whole numbers; {remedy}")
+    if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
+        raise FreewalkError(f"{who}: the kernels of its phases are on different graphs, expected one graph")
+    expected = f"an update rule such as fw.SGD(step=1e-3){' or None' if objective is None else ''}"
+    for index, phase in enumerate(listed):
+        name = f"phases[{index}].rule" if several else "rule"
+        if type(phase.rule).__module__.startswith("torch.optim"):
+            raise check.fail(who, name, phase.rule, "freewalk.torch.Optimizer, such as Optimizer('Adam', {'lr': 1e-3})")
+        check.instance(who, name, phase.rule, (Rule, NoneType) if objective is None else Rule, expected)
+        if phase.exchange is not None:
+            name = name.replace("rule", "exchange")
+            found = check.instance(who, name, phase.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
+            if objective is None:
+                raise FreewalkError(f"{who}: {name} = {found!r}, but nothing is learned; an exchange mixes models")
+            checked_exchange(found)
+    if objective is None:
+        return tuple(listed)
+    n = listed[0].kernel.graph.n
+    if objective.n != n:
+        raise FreewalkError(
+            f"{who}: the objective has {objective.n} nodes and the graph {n}; expected the same number (the largest "
+            "number in `nodes` determines that of an objective: pass graph= to count all nodes)"
+        )
+    names = listed[0].kernel.graph.node_names
+    if objective.node_names is not None and names is not None and objective.node_names != names:
+        node = next(v for v in range(n) if objective.node_names[v] != names[v])
+        raise FreewalkError(
+            f"{who}: node {node} is {show(objective.node_names[node])} in the objective and {show(names[node])} in the "
+            "graph, expected the same names in the same order; give the objective the graph of the kernel"
+        )
+    return tuple(replace(phase, rule=_rule(phase, objective)) for phase in listed)
+
+
+def _rule(phase: Phase, objective: Objective) -> Rule | None:
+    """The checked rule of a phase, with parameters filled in that follow from the objective and the kernel."""
+    if phase.rule is None:
+        return None
+    rule = checked(phase.rule.fitted(objective, phase.kernel))
+    if objective.batch is not None and objective.batch * rule.local_steps > rng.WORDS:
+        raise FreewalkError(
+            f"{type(rule).__name__}: {rule.local_steps:,} local steps with minibatches of {objective.batch:,} need "
+            f"more draws than the {rng.WORDS:,} per visit; use fewer local steps or smaller batches"
+        )
+    begun(rule, np.zeros((2, min(objective.dim, _TRIED))))
+    if rule.proximal:
+        zeros = [np.zeros(objective.dim) for _ in ("x", *rule.carries, *rule.stores)]
+        try:
+            point, penalty = rule.point(Visit(0.1, 1.0, 0, objective.n, 1), rule.numbers, *zeros)
+        except Exception as error:
+            raise FreewalkError(f"{type(rule).__name__}: point() fails: {type(error).__name__}: {error}") from error
+        objective.proximal(0, point, penalty)  # raises if the objective has none
+    return rule
+
+
+def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) -> None:
+    """Reject an exchange that these tokens cannot make; `nodes` are the start nodes of the tokens of all walks."""
+    parked = True  # so far
+    for phase in listed:
+        exchange, stayed = phase.exchange, parked
+        parked = parked and is_parked(phase.kernel)
+        if exchange is None:
+            continue
+        who = type(exchange).__name__
+        if tokens < 2:
+            raise FreewalkError(f"{who}: there is one token, expected at least two that can mix; pass tokens=8")
+        starts = {own.tobytes(): own for own in nodes.reshape(-1, tokens)}  # np.unique is slow for long rows
+        for own in starts.values() if stayed else (None,):
+            exchange.admit(phase.kernel, own)
+        first = gathering_of(0, 0, exchange.every, nodes[:tokens], phase.kernel.graph)
+        weights = None if exchange.means else weights_of(exchange, first)
+        if exchange.means or weights is not None:
+            sent_by(exchange, first, weights)
+
+
+def tokens(value: int | str, graph: Graph) -> int:
+    """The number of tokens per walk."""
+    if isinstance(value, str) and value == "nodes":
+        return graph.n
+    if isinstance(value, str):
+        raise check.fail("run", "tokens", value, 'a whole number >= 1, or "nodes": one on each node')
+    return check.whole("run", "tokens", value, 1, remedy='"nodes" is one on each node')
+
+
+def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> None:
+    """Reject a rule that needs every node if the walk cannot reach some node from one of these nodes.
+
+    A later phase begins wherever the earlier ones may have led.
+    """
+    starts: NDArray[Any] = np.unique(nodes)
+    needing = [index for index, phase in enumerate(listed) if phase.rule is not None and phase.rule.needs_every_node]
+    for index, phase in enumerate(listed[: needing[-1] + 1] if needing else ()):
+        kernel, n = phase.kernel, phase.kernel.graph.n
+        if _leads_everywhere(kernel):
+            starts = np.arange(n)
+            continue
+        matrix = kernel.matrix()
+        matrix.eliminate_zeros()
+        stuck = _stuck(matrix, starts) if index in needing else None
+        if stuck is not None:
+            lost = np.flatnonzero(~_reached(matrix, stuck))
+            raise FreewalkError(
+                f"{type(phase.rule).__name__}: the walk by {kernel.label} never gets from node {stuck} to "
+                f"{lost.size:,} of {n:,} nodes (such as node {int(lost[0])}), but this rule needs all of them; "
+                "use a kernel that visits every node, or fw.SGD"
+            )
+        if index < needing[-1]:
+            led = np.zeros(n, dtype=bool)
+            for start in starts:
+                led |= led if led[start] else _reached(matrix, int(start))
+            starts = np.flatnonzero(led)
+
+
+def _leads_everywhere(kernel: Kernel) -> bool:
+    """Whether one move alone reaches every node: along any edge, since graphs are connected, or by a draw."""
+    probable = [move for move, share in zip(kernel.moves, kernel.probabilities(0)[0], strict=True) if share > 0]
+    return any(
+        (move.law is None and move.rows is None and move.hops == 1)
+        or (move.law is not None and bool((np.asarray(move.law) > 0).all()))
+        for move in probable
+    )
+
+
+def _stuck(matrix: Any, starts: NDArray[Any]) -> int | None:
+    """A start node from which a walk does not reach every node, or None; takes only two searches."""
+    first = int(starts[0])
+    if not _reached(matrix, first).all():
+        return first
+    lost = starts[~_reached(matrix.T.tocsr(), first)[starts]]  # from where no node that leads everywhere is reached
+    return int(lost[0]) if lost.size else None
+
+
+def _reached(matrix: Any, start: int) -> NDArray[np.bool_]:
+    """Per node: whether a walk from the start reaches it."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    found = np.zeros(matrix.shape[0], dtype=bool)
+    found[breadth_first_order(matrix, start, return_predecessors=False)] = True
+    return found
+
+
+def targets(listed: tuple[Phase, ...]) -> None:
+    """Warn if a walk is not known to sample its target and does not: its gradient weights are then wrong."""
+    weighted = [phase for phase in listed if phase.rule and phase.rule.weighted and not phase.rule.counts_visits]
+    for kernel in {id(phase.kernel): phase.kernel for phase in weighted}.values():
+        longest = max(move.hops for move in kernel.moves)
+        cheap = kernel.graph.n <= _CHEAP and longest <= _CHEAP_HOPS
+        if kernel.biased is not None or kernel.fade is not None or not cheap:
+            continue
+        target = np.asarray(kernel.target)
+        try:
+            matrix = kernel.matrix()
+            moved = float(np.abs(target @ matrix - target).sum())
+            away = float(np.abs(stationary_law(matrix, kernel.label) - target).sum() / 2) if moved > _SAME else 0.0
+        except (KernelError, AnalysisError):  # it has no unique stationary distribution: the analysis says why
+            continue
+        if away > _SAME:
+            warnings.warn(
+                f"{kernel.label}: its target is not its stationary distribution, which is {away:.2g} away in total "
+                "variation, so its gradient weights are biased; omit the target or, if this is intended, "
+                "declare it with biased=True",
+                TargetWarning,
+                stacklevel=outside(),
+            )
+
+
+def outside() -> int:
+    """The number of stack levels up to the first caller outside the package, for warnings."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "freewalk":
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def phases_cover(listed: tuple[Phase, ...], steps: int) -> None:
+    """Check that every phase has its steps, and that the last reaches the end of the run."""
+    for phase in listed[:-1]:
+        if phase.until is not None and phase.until >= steps:
+            raise FreewalkError(
+                f"phases: one begins at step {phase.until}, but the run ends at {steps}; remove it or run longer"
+            )
+    end = listed[-1].until
+    if end is not None and end < steps:
+        raise FreewalkError(
+            f"phases: the last ends at step {end}, before the {steps} steps of the run; set its until to None"
+        )
+
+
+def schedules(listed: tuple[Phase, ...], steps: int) -> None:
+    """Evaluate all schedules over the whole run in advance, so that an invalid value does not end it half-way."""
+    grid = np.unique(np.linspace(0, steps - 1, 1000).astype(np.int64))
+    for phase in listed:
+        phase.kernel.probabilities(grid)
+        if phase.rule is not None:
+            who, remedy = type(phase.rule).__name__, "give one number for each of the steps"
+            check.floats(who, "rates()", phase.rule.rates(grid), grid.shape, low=0.0, remedy=remedy)
+
+
+def models(
+    initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str, tokens: int = 1
+) -> NDArray[Any]:
+    """The initial model of each token."""
+    dim = objective.dim
+    if tokens > 1:
+        return _models_of_tokens(initial, objective, walks, seed, kind, tokens)
+    check.room("learn", f"{walks} models of {dim} numbers", 8.0 * walks * dim, "run fewer walks at a time")
+    if initial is None and type(objective).initial is Objective.initial:
+        return np.zeros((walks, dim), dtype=kind)
+    given = objective.initial(walks, seed) if initial is None else initial
+    who, name = ("learn", "initial") if initial is not None else (type(objective).__name__, "initial()")
+    # A model may be large: one that already has the right type is copied at most once.
+    plain = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray) and given.dtype == kind
+    values: NDArray[Any] = np.asarray(given) if plain else check.floats(who, name, given)
+    if values.shape not in ((dim,), (walks, dim)):
+        raise FreewalkError(
+            f"{who}: {name} has shape {values.shape}, expected ({dim},) or, with one model per walk, ({walks}, {dim})"
+        )
+    with np.errstate(over="ignore"):
+        rounded = np.array(np.broadcast_to(values.astype(kind, copy=False), (walks, dim)), order="C")
+    if not (np.isfinite(rounded.min()) and np.isfinite(rounded.max())):
+        check.floats(who, name, values)  # raises, and names the place
+        worst, most = float(np.abs(values).max()), float(np.finfo(kind).max)
+        raise FreewalkError(
+            f"learn: initial holds numbers up to {worst:.2g} in size, expected at most the {most:.2g} of {kind}; "
+            "use precision='float64'"
+        )
+    return rounded
+
+
+def _models_of_tokens(
+    initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str, tokens: int
+) -> NDArray[Any]:
+    """The tokens of a walk start with its model, unless each is given its own."""
+    what, size = f"the models of {walks:,} × {tokens:,} tokens", 8.0 * walks * tokens * objective.dim
+    check.room("learn", what, size, "run fewer walks or tokens at a time")
+    shape = walks, tokens, objective.dim
+    if initial is not None and np.shape(initial) == shape:
+        flat = check.floats("learn", "initial", initial).reshape(-1, objective.dim)
+        return models(flat, objective, walks * tokens, seed, kind)
+    try:
+        return np.repeat(models(initial, objective, walks, seed, kind), tokens, axis=0)
+    except FreewalkError as error:
+        raise FreewalkError(f"{error} (or, with one model per token, {shape})") from error
+
+
+def importance(value: Any, found: Objective | None, kernel: Kernel) -> ArrayLike:
+    """The importance by which `start` finds the heaviest node; not computed otherwise, since it may take long."""
+    heaviest = isinstance(value, str) and value == "heaviest"
+    return found.smoothness if heaviest and found is not None else kernel.target
+
+
+def start(
+    value: str | ArrayLike | None, seed_: int, walks: int, graph: Graph, importance: ArrayLike, tokens: int | str = 1
+) -> NDArray[np.int32]:
+    """The start node of each token: "uniform", "heaviest", a node, one per walk or per token, by number or name."""
+    count = graph.n if isinstance(tokens, str) else tokens
+    rows = walks * count
+    if isinstance(tokens, str):
+        if value is not None:
+            remedy = 'leave it out: with tokens="nodes" each token starts at its own node'
+            raise check.fail("run", "start", value, "None", remedy)
+        return np.tile(np.arange(graph.n, dtype=np.int32), walks)
+    if value is None or (isinstance(value, str) and value == "uniform"):
+        key = (np.uint64(seed_), rng.START, np.arange(rows, dtype=np.uint64), np.uint64(0), np.uint64(0))
+        return np.asarray(rng.pick(rng.word_pair(*key)[0], np.uint64(graph.n)), dtype=np.int32)
+    if isinstance(value, str) and value == "heaviest":
+        value = int(np.argmax(importance))
+    each = f"a list with one for each of the {walks} walks, " if walks > 1 else ""
+    each += f"rows of {count} of them, one for each token, " if count > 1 else ""
+    expected = f"a node, {each}'uniform' or 'heaviest'"
+    guess = suggestion(value, ("uniform", "heaviest"), "") if isinstance(value, str) else ""
+    if guess.startswith("did") and graph.node_names is None:
+        raise check.fail("run", "start", value, expected, guess)
+    nodes = nodes_of("run", "start", value, graph, expected)
+    nodes = nodes[None] if walks == 1 and count > 1 and nodes.shape == (count,) else nodes
+    if nodes.shape not in ((), (walks,), (walks, count)):
+        raise FreewalkError(f"run: start has shape {nodes.shape}, expected {expected}")
+    by_walk = nodes if nodes.ndim == 2 else np.broadcast_to(nodes, (walks,))[:, None]
+    return np.array(np.broadcast_to(by_walk, (walks, count)).reshape(-1), dtype=np.int32)
+
+
+def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:
+    """Nodes as numbers: given by number, or by name if the graph has names."""
+    given = value.tolist() if hasattr(value, "tolist") else value  # arrays and table columns
+    rows = given if isinstance(given, (list, tuple)) else [given]
+    words = [word for row in rows for word in (row if isinstance(row, (list, tuple)) else [row])]
+    if words and all(isinstance(word, str) for word in words):
+        if graph.node_names is None:
+            raise check.fail(who, name, value, expected, f"{graph.name} has no names")
+        if len({len(row) if isinstance(row, (list, tuple)) else 0 for row in rows}) > 1:
+            raise check.fail(who, name, value, expected, "all rows must have the same length")
+        return np.array([graph.node(word) for word in words], dtype=np.int64).reshape(np.shape(given))
+    return check.integers(who, name, value, None, low=0, high=graph.n - 1, remedy=f"give {expected}")
+
+
+def paths(value: int | Sequence[int], rows: int, tokens: int = 1) -> NDArray[np.int64]:
+    """Per token: the row of its path, or -1."""
+    who = "walks" if tokens == 1 else "tokens"
+    remedy = f"give how many {who} keep their path, or a list of them"
+    chosen = check.integers("run", "paths", value, None, low=0, remedy=remedy)
+    if chosen.ndim == 0:
+        chosen = np.arange(check.whole("run", "paths", int(chosen), 0, rows, remedy))
+    if chosen.ndim != 1 or (chosen >= rows).any() or np.unique(chosen).size != chosen.size:
+        raise check.fail("run", "paths", value, f"{who} from 0 to {rows - 1}, each once", remedy)
+    path_of = np.full(rows, -1, dtype=np.int64)
+    path_of[chosen] = np.arange(chosen.size)
+    return path_of

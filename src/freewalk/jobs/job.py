@@ -1,0 +1,343 @@
+"""What is run, `Job`, and its current state, `State`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.blocks import add_counts, copy_of_counts, no_counts
+from freewalk.checks import Checks
+from freewalk.designs.kernel import Kernel
+from freewalk.errors import RecordError
+from freewalk.jobs import arguments
+from freewalk.jobs.phase import Passage, Phase, passage, phase_at, updates_at
+from freewalk.objectives import Objective
+from freewalk.objectives.objective import measured
+from freewalk.rules import Rule
+from freewalk.rules.rule import PROBE_BYTES, begun
+
+_check = Checks(RecordError)
+_VISITS_BY_WALK = 4_000_000  # with more counts than this, visits are summed over the walks
+
+Measures = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything that determines a run, except its length."""
+
+    objective: Objective | None
+    phases: tuple[Phase, ...]
+    seed: int
+    precision: str = "float64"
+    tokens: int = 1  # models that walk at the same time within one walk
+
+    formerly: ClassVar = {"problem": "objective"}
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the first phase; all phases share its graph."""
+        return self.phases[0].kernel
+
+    @property
+    def dim(self) -> int:
+        """The size of a model; 0 if nothing is learned."""
+        return 0 if self.objective is None else self.objective.dim
+
+    @property
+    def measured(self) -> dict[str, str]:
+        """The measures of its engines, and the types of the arrays."""
+        counts = dict.fromkeys(("messages", "probes"), "int64")
+        if self.objective is None:
+            return counts
+        apart = ("consensus",) if self.tokens > 1 else ()
+        return counts | {"bytes": "int64"} | dict.fromkeys((*self.objective.measures, "distance", *apart), "float64")
+
+    @cached_property
+    def optimum(self) -> NDArray[np.float64]:
+        """The optimum from which distances are measured; NaN if the objective has none."""
+        return np.zeros(0) if self.objective is None else arguments.optimum(self.objective)
+
+    @cached_property
+    def optimal(self) -> dict[str, float]:
+        """The values of the measures at the optimum, for figures and tables; computed once."""
+        if self.objective is None or np.isnan(self.optimum).any():
+            return {}
+        values = measured(self.objective, self.optimum)
+        return {f"optimal_{name}": float(values[name]) for name in self.objective.measures}
+
+    @cached_property
+    def zero_loss(self) -> float:
+        """The loss of the zero model; NaN if it has none."""
+        try:
+            with np.errstate(all="ignore"):
+                return np.nan if self.objective is None else float(self.objective.zero_loss())
+        except Exception:  # a user's objective that fails there must not end the run
+            return np.nan
+
+    def updates_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The number of updates of all tokens of a walk up to these steps."""
+        return updates_at(self.phases, steps, self.tokens)
+
+    def rule_at(self, step: int) -> Rule | None:
+        """The rule of the update that led to a step; at step 0, that of the first update."""
+        return phase_at(self.phases, max(step - 1, 0)).phase.rule
+
+    def rule_of(self, state: State) -> Rule | None:
+        """The rule whose vectors a state holds."""
+        return phase_at(self.phases, max(state.entered, 0)).phase.rule
+
+    def passage(self, start: int, until: int, marks: NDArray[np.int64]) -> Passage:
+        """The steps from `start` to `until`, or to the end of their phase."""
+        return passage(self.phases, start, until, marks)
+
+    def message_bytes(self, rule: Rule | None) -> int:
+        """The bytes of one message: the model and what the rule carries."""
+        if rule is None or self.objective is None:
+            return 0
+        return (self.dim + rule.sent(self.objective)) * np.dtype(self.precision).itemsize
+
+    def checked(self, steps: int) -> Job:
+        """The same job, checked for consistency; it may come from a file.
+
+        Raises
+        ------
+        FreewalkError
+            If something does not fit, or it cannot run this many steps.
+        """
+        objective = None if self.objective is None else arguments.objective("record", self.objective)
+        phases = arguments.phases(self.phases, None, objective, "record")
+        arguments.phases_cover(phases, steps)
+        arguments.schedules(phases, steps)
+        precision = _check.choice("record", "precision", self.precision, arguments.PRECISIONS)
+        tokens = _check.whole("record", "tokens", self.tokens, 1)
+        return Job(objective, phases, _check.seed("record", self.seed), precision, tokens)
+
+
+@dataclass(eq=False)
+class State:
+    """The position of every token, what it carries, what is stored at the nodes, and all counts.
+
+    A row is a token; those of walk number w are the rows w · tokens to (w + 1) · tokens − 1.
+    """
+
+    step: int
+    nodes: NDArray[np.int32]
+    models: NDArray[np.floating[Any]]  # rows × dim
+    carried: NDArray[np.floating[Any]]  # vectors × rows × dim
+    messages: NDArray[np.int64]
+    probes: NDArray[np.int64]
+    visits: NDArray[np.int64]  # rows × nodes, or 1 × nodes if summed over rows
+    path_of: NDArray[np.int64]  # for each row, the index of its path in `paths`, or -1
+    paths: NDArray[np.int32]
+    stored: NDArray[np.floating[Any]] = None  # type: ignore[assignment]  # rows (walks, if shared) × nodes × vectors × dim
+    seen: NDArray[np.int64] = None  # type: ignore[assignment]  # rows × nodes, where the rule counts visits
+    surplus: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: bytes to add, since earlier rules sent other messages
+    exchanged: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: messages sent in exchanges
+    entered: int = -1  # the step at which the vectors of the rule were initialized
+    first: int = 0  # the number of the first row
+    tokens: int = 1  # rows of each walk
+
+    def __post_init__(self) -> None:
+        if self.stored is None:
+            self.stored = np.zeros((self.rows, 0, 0, self.dim), dtype=self.models.dtype)
+        if self.seen is None:
+            self.seen = np.zeros((self.rows, 0), dtype=np.int64)
+        if self.surplus is None:
+            self.surplus = np.zeros(self.walks, dtype=np.int64)
+        if self.exchanged is None:
+            self.exchanged = np.zeros(self.walks, dtype=np.int64)
+
+    @classmethod
+    def begin(
+        cls,
+        job: Job,
+        nodes: NDArray[np.int32],
+        models: NDArray[np.floating[Any]],
+        steps: int = 0,
+        path_of: NDArray[np.int64] | None = None,
+    ) -> State:
+        """The initial state of a job: initial nodes and models; `path_of` says which rows keep a path."""
+        rows, n = nodes.size, job.kernel.graph.n
+        path_of = np.full(rows, -1, dtype=np.int64) if path_of is None else path_of
+        kept = path_of >= 0
+        state = cls(
+            step=0,
+            nodes=nodes,
+            models=models,
+            carried=np.zeros((0, *models.shape), dtype=models.dtype),
+            messages=np.zeros(rows, dtype=np.int64),
+            probes=np.zeros(rows, dtype=np.int64),
+            visits=np.zeros((rows if rows * n <= _VISITS_BY_WALK else 1, n), dtype=np.int64),
+            path_of=path_of,
+            paths=np.zeros((int(kept.sum()), steps + 1 if kept.any() else 1), dtype=np.int32),
+            tokens=job.tokens,
+        )
+        state.paths[path_of[kept], 0] = nodes[kept]
+        state.enter(job)
+        return state
+
+    def enter(self, job: Job) -> None:
+        """Initialize the vectors of the rule of the next update, if it is a new rule."""
+        phase, _, began = phase_at(job.phases, self.step)
+        rule = phase.rule
+        if self.entered == began:
+            return
+        self.entered = began
+        if rule is None or job.objective is None:
+            return
+        if self.step > 0:
+            sent = self.summed(self.messages) + self.exchanged
+            self.surplus += sent * (job.message_bytes(job.rule_at(self.step)) - job.message_bytes(rule))
+        vectors, n, kind = begun(rule, self.models), job.kernel.graph.n, self.models.dtype
+        self.carried = np.array([vectors[name] for name in rule.carries], dtype=kind).reshape(-1, *self.models.shape)
+        keepers, share = (self.walks, self.tokens) if rule.shared else (self.rows, 1)
+        self.stored = np.zeros((keepers, n if rule.stores else 0, len(rule.stores), self.dim), dtype=kind)
+        for index, name in enumerate(rule.stores):
+            self.stored[:, :, index] = vectors[name][::share, None]
+            # If tokens share it, its initial value at a node is that of the token that is there.
+            self.stored[np.arange(self.rows) // share, self.nodes, index] = vectors[name]
+        self.seen = np.zeros((self.rows, n if rule.counts_visits else 0), dtype=np.int64)
+
+    @property
+    def rows(self) -> int:
+        """The total number of tokens."""
+        return int(self.nodes.size)
+
+    @property
+    def walks(self) -> int:
+        """The number of walks."""
+        return self.rows // self.tokens
+
+    def summed(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values by row, summed over the tokens of each walk."""
+        return values if self.tokens == 1 else values.reshape(-1, self.tokens, *values.shape[1:]).sum(axis=1)
+
+    @property
+    def dim(self) -> int:
+        """The size of a model."""
+        return int(self.models.shape[1])
+
+    @property
+    def visits_are_summed(self) -> bool:
+        """Whether visits are summed over all rows."""
+        return bool(self.visits.shape[0] != self.rows)
+
+    def reported(self, rule: Rule | None) -> NDArray[np.floating[Any]]:
+        """The models to report, or what their rule reports instead, by row."""
+        return self.models if rule is None or rule.reports == "x" else self.carried[rule.carries.index(rule.reports)]
+
+    def bytes_sent(self, job: Job, messages: NDArray[np.int64], probes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The total bytes of these messages and probes of each walk (walks × marks)."""
+        size = job.message_bytes(job.rule_of(self))
+        sent = np.asarray(messages * size)  # keeps the memory order of the messages
+        if probes.any():
+            sent += probes * PROBE_BYTES
+        if self.surplus.any():
+            sent += self.surplus[:, None]
+        return sent
+
+    def part(self, first: int, last: int) -> State:
+        """The walks first..last-1 as a separate state, which shares their arrays until it advances.
+
+        Visits summed over all walks start at 0 in it, and paths are copies: `join` combines both.
+        """
+        rows, walks = slice(first * self.tokens, last * self.tokens), slice(first, last)
+        path_of, kept = self.path_of[rows].copy(), self.path_of[rows] >= 0
+        paths = self.paths[path_of[kept]]
+        path_of[kept] = np.arange(len(paths))
+        values: dict[str, Any] = {name: getattr(self, name)[rows] for name in _BY_ROW}
+        values |= {name: getattr(self, name)[walks] for name in _BY_WALK}
+        values["stored"] = self.stored[rows if len(self.stored) == self.rows else walks]
+        values["visits"] = no_counts(self.visits) if self.visits_are_summed else self.visits[rows]
+        values |= {"carried": self.carried[:, rows], "path_of": path_of, "paths": paths}
+        return replace(self, first=self.first + first * self.tokens, **values)
+
+    def join(self, parts: Sequence[State]) -> None:
+        """Update this state from its parts, which together hold all of its walks, in any order."""
+        parts = sorted(parts, key=lambda part: part.first)
+        for part in parts:
+            rows, kept = slice(part.first - self.first, part.first - self.first + part.rows), part.path_of >= 0
+            self.paths[self.path_of[rows][kept]] = part.paths[part.path_of[kept]]
+            if self.visits_are_summed:
+                add_counts(self.visits[0], part.visits[0])
+            else:
+                self.visits[rows] = part.visits
+        for name in (*_BY_ROW, *_BY_WALK, "stored", "carried"):
+            arrays, axis = [getattr(part, name) for part in parts], int(name == "carried")
+            if not all(np.may_share_memory(array, getattr(self, name)) for array in arrays):
+                setattr(self, name, np.concatenate(arrays, axis=axis))
+        self.step, self.entered = parts[0].step, parts[0].entered
+
+    def checked(self, job: Job, steps: int) -> State:
+        """A copy with exactly the types, shapes and ranges that engines rely on.
+
+        Raises
+        ------
+        RecordError
+            If an array is not valid; it may come from a file.
+        """
+        n, dim = job.kernel.graph.n, job.dim
+        step = _check.whole("record", "step", self.step, 0, steps)
+        rows, tokens = max(np.size(self.nodes), 1), _check.whole("record", "tokens", self.tokens, 1)
+        if tokens != job.tokens or rows % tokens:
+            raise _check.fail("record", "tokens", tokens, f"{job.tokens}, as its job, and whole walks of {rows} rows")
+        began = phase_at(job.phases, max(step - 1, 0)).began
+        entered = began if self.entered == -1 else _check.whole("record", "entered", self.entered, 0, step)
+        if entered not in (began, phase_at(job.phases, min(step, steps - 1)).began):
+            raise _check.fail("record", "entered", entered, "the step at which a rule began")
+        rule = None if job.objective is None else phase_at(job.phases, entered).phase.rule
+        hops = max(move.hops for phase in job.phases for move in phase.kernel.moves)
+        most = min(step * max(hops, 1), 2**62)  # the most models that a walk can have sent by now
+        path_of = _exactly("path_of", self.path_of, "int64", (rows,), -1, rows - 1)
+        kept = np.sort(path_of[path_of >= 0])
+        if not np.array_equal(kept, np.arange(kept.size)):
+            raise _check.fail("record", "path_of", path_of, f"each of {kept.size} rows once")
+        summed = rows > 1 and np.shape(self.visits)[:1] == (1,)
+        carries, stores, counts, keepers = 0, 0, False, rows
+        if rule is not None:
+            carries, stores, counts = len(rule.carries), len(rule.stores), rule.counts_visits
+            keepers = rows // tokens if rule.shared else rows
+        return State(
+            step=step,
+            nodes=_exactly("nodes", self.nodes, "int32", (rows,), 0, n - 1),
+            models=_exactly("models", self.models, job.precision, (rows, dim)),
+            carried=_exactly("carried", self.carried, job.precision, (carries, rows, dim)),
+            messages=_exactly("messages", self.messages, "int64", (rows,), 0, most),
+            probes=_exactly("probes", self.probes, "int64", (rows,), 0, 2 * most),
+            visits=_exactly(
+                "visits", self.visits, "int64", (1 if summed else rows, n), 0, step * (rows if summed else 1)
+            ),
+            path_of=path_of,
+            paths=_exactly("paths", self.paths, "int32", (kept.size, steps + 1 if kept.size else 1), 0, n - 1),
+            stored=_exactly("stored", self.stored, job.precision, (keepers, n if stores else 0, stores, dim)),
+            seen=_exactly("seen", self.seen, "int64", (rows, n if counts else 0), 0, step),
+            surplus=_exactly("surplus", self.surplus, "int64", (rows // tokens,)),
+            exchanged=_exactly("exchanged", self.exchanged, "int64", (rows // tokens,), 0, 2**62),
+            entered=entered,
+            first=_check.whole("record", "first", self.first, 0, 2**32 - rows),
+            tokens=tokens,
+        )
+
+
+_BY_ROW = ("nodes", "models", "messages", "probes", "seen")
+_BY_WALK = ("surplus", "exchanged")
+
+
+def _exactly(
+    name: str, values: Any, kind: str, shape: tuple[int, ...], low: int | None = None, high: int | None = None
+) -> NDArray[Any]:
+    """A copy of an array that must have this type (up to byte order), this shape and, if given, this range."""
+    fits = isinstance(values, np.ndarray) and values.dtype.newbyteorder("=") == kind and values.shape == shape
+    if not fits:
+        raise _check.fail("record", name, values, f"an array of {kind} of shape {shape}")
+    if low is not None and high is not None:
+        _check.integers("record", name, values, shape, low=low, high=high, keep=kind)
+    if name == "visits":
+        return copy_of_counts(values.astype(kind, copy=False))
+    return np.array(values, dtype=kind, order="C")

@@ -1,0 +1,1 @@
+"""Linear systems of Markov chains: stationary distributions, hitting times, iterative solvers."""

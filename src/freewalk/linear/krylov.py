@@ -1,0 +1,88 @@
+"""scipy's GMRES and BiCGSTAB for linear systems given as functions, with a time limit.
+
+Their inner products use the threads of a BLAS. If other processes use the same processors, those threads wait for each
+other and make an iteration 10 to 100 times slower, so threadpoolctl limits BLAS to one thread.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.linear import deadline
+
+Floats = NDArray[np.float64]
+Vectors = Callable[[Floats], Floats]
+
+_BASIS = 25  # vectors that GMRES keeps before it restarts
+_lock, _solves = Lock(), 0
+_limit: Any = None
+
+
+def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
+    """GMRES with at most `rounds` rounds of 25 vectors: x for which apply(x) is nearest to `right`.
+
+    The result may be inaccurate or not finite: check it.
+    """
+    from scipy.sparse.linalg import LinearOperator, gmres
+
+    operator = LinearOperator((right.size, right.size), matvec=apply, dtype=np.float64)
+    with _one_thread():
+        result, _ = gmres(
+            operator, right, rtol=accuracy, restart=_BASIS, maxiter=rounds, callback=_ask, callback_type="pr_norm"
+        )
+    return np.asarray(result)
+
+
+def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
+    """BiCGSTAB: x for which apply(x) is near `right`, given an approximate inverse of `apply`.
+
+    It keeps few vectors, so they may be long. The result may be inaccurate after a breakdown: check it.
+
+    Examples
+    --------
+    >>> matrix = np.array([[2.0, 1.0], [0.0, 3.0]])
+    >>> stabilised(lambda x: matrix @ x, lambda x: x / 2, np.array([3.0, 3.0]), 1e-12, 10).round(9)
+    array([1., 1.])
+    """
+    from scipy.sparse.linalg import LinearOperator, bicgstab
+
+    shape = (right.size, right.size)
+    operator = LinearOperator(shape, matvec=apply, dtype=np.float64)
+    nearly = LinearOperator(shape, matvec=inverse, dtype=np.float64)
+    # scipy treats an inner product below 5e-32 as a breakdown, whatever the length of the right side.
+    scale = float(np.linalg.norm(right)) or 1.0
+    with _one_thread():
+        result, _ = bicgstab(operator, right / scale, rtol=accuracy, maxiter=rounds, M=nearly, callback=_ask)
+    return np.asarray(scale * result)
+
+
+def _ask(_: object) -> None:
+    deadline.check()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Limit BLAS to one thread during any solve, on any Python thread."""
+    global _solves, _limit
+    with _lock:
+        _solves += 1
+        _limit = _limit if _solves > 1 else _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _solves -= 1
+            if not _solves:
+                _limit.restore_original_limits()
+
+
+@cache  # looking for the libraries takes milliseconds
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

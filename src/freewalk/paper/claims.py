@@ -1,0 +1,302 @@
+"""Claims: a sentence of the paper, our test of it with a threshold, and the resulting verdict."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from freewalk.paper.evidence import Count, Curve, Evidence
+from freewalk.paper.files import Variant
+from freewalk.report.page import Verdict
+from freewalk.report.page.model import Outcome
+
+#: A claim passes if it holds in at least this share of the testable settings, and fails at one minus that or less.
+MOST = 0.9
+
+OUTCOMES: dict[bool | None, Outcome] = {True: "pass", False: "fail", None: "not testable"}
+_WORDS = {True: "holds", False: "fails", None: ""}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was measured for a claim.
+
+    Attributes
+    ----------
+    holds
+        Whether the claim holds; None if it cannot be tested.
+    number
+        The number behind it, in words.
+    reason
+        Why it cannot be tested.
+    value
+        The number itself, in the unit of the claim's threshold; a bound if no more is known, NaN if nothing is.
+    """
+
+    holds: bool | None
+    number: str
+    reason: str = ""
+    value: float = float("nan")
+
+
+class Share(NamedTuple):
+    """The number of settings in which a claim holds.
+
+    Attributes
+    ----------
+    holds, tested, of
+        The numbers of settings in which it holds, in which it can be tested, and in total.
+    low, high
+        The smallest and the largest number measured.
+    what
+        What a setting is, in the plural.
+    """
+
+    holds: int
+    tested: int
+    of: int
+    low: float
+    high: float
+    what: str = "settings"
+
+    @property
+    def outcome(self) -> Outcome:
+        """The verdict; "depends" if the settings disagree."""
+        if 2 * self.tested < self.of:
+            return "not testable"
+        if self.holds >= MOST * self.tested:
+            return "pass"
+        return "fail" if self.tested - self.holds >= MOST * self.tested else "depends"
+
+    def words(self, unit: str) -> str:
+        """As a table shows it.
+
+        Examples
+        --------
+        >>> print(Share(14, 60, 60, 0.41, 2.31).words("×"))
+        14 of 60 settings; 0.41 to 2.31 ×
+        >>> print(Share(2, 18, 20, 5, 90, "draws").words("%"))
+        2 of 18 draws (2 cannot be tested); 5 to 90 %
+        """
+        left = f" ({self.of - self.tested} cannot be tested)" if self.tested < self.of else ""
+        measured = f"; {self.low:.3g} to {self.high:.3g} {unit}" if self.tested else ""
+        return f"{self.holds} of {self.tested} {self.what}{left}{measured}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that can be tested.
+
+    Attributes
+    ----------
+    text
+        Our test of it, threshold included.
+    measure
+        The measurement that decides it.
+    quote
+        The sentence of the paper that it tests; "" if the statement is ours.
+    threshold, unit
+        The threshold for the value of a finding, and the unit of both.
+    looks_at
+        The parts of a setting that it depends on besides the data: "fraction" (the step) and "start".
+    printed
+        The same number for the printed curves, in words; "" if there are none.
+    why
+        Why it does not hold everywhere, by variant.
+    """
+
+    text: str
+    measure: Callable[[Evidence], Finding]
+    quote: str = ""
+    threshold: float = 1.0
+    unit: str = "×"
+    looks_at: tuple[str, ...] = ("fraction", "start")
+    printed: Callable[[Evidence], str] = field(default=lambda _: "")
+    why: Mapping[Variant, str] = field(default_factory=dict)
+
+    def judge(self, evidence: Evidence, share: Share | None = None) -> Verdict:
+        """The verdict: by the settings in which the claim holds, or else by the measurement here.
+
+        Parameters
+        ----------
+        evidence
+            The run that is shown.
+        share
+            The number of settings in which the claim holds, if known.
+        """
+        found = self.measure(evidence)
+        outcome = OUTCOMES[found.holds] if share is None else share.outcome
+        why = self.why.get(evidence.variant, "") if outcome in ("fail", "depends") else ""
+        number = found.number
+        if share is not None:
+            number = f"{_WORDS[found.holds]}: {number}" if found.holds is not None else found.reason
+        return Verdict(
+            self.text,
+            outcome,
+            number,
+            why if outcome != "not testable" or share is not None else found.reason,
+            self.printed(evidence),
+            quote=self.quote,
+            share="" if share is None else share.words(self.unit),
+        )
+
+
+def sooner(
+    label: str,
+    than: str,
+    level: float,
+    factor: float = 1.0,
+    by: Count = "updates",
+    quote: str = "",
+    why: Mapping[Variant, str] | None = None,
+) -> Claim:
+    """A claim that one design reaches `level` × the optimum in at most `factor` times what another needs.
+
+    Parameters
+    ----------
+    label, than
+        The designs.
+    level
+        In multiples of the optimal error.
+    factor
+        The maximum ratio to the other's updates or messages.
+    by
+        What is counted.
+    quote
+        The paper's sentence.
+    why
+        By variant: why it fails.
+
+    Returns
+    -------
+    Claim
+        Not testable if the walks begin below the level, or neither of the two reaches it.
+    """
+    much = "no more" if factor == 1 else f"at most {factor:.2g} × the"
+    words = f"{label} reaches {level:g} × the optimum in {much} {by} {'than' if factor == 1 else 'that'} {than} needs"
+
+    def judge(one: Curve, other: Curve, optimum: float) -> Finding:
+        return _begun(one, other, level, optimum) or _ratio(one, other, level * optimum, factor, by)
+
+    # The paper prints no messages.
+    measure, printed = _both(label, than, judge, printed=by == "updates")
+    return Claim(words, measure, quote, factor, printed=printed, why=why or {})
+
+
+def alike(
+    label: str, other: str, level: float, within: float, quote: str = "", why: Mapping[Variant, str] | None = None
+) -> Claim:
+    """A claim that two designs reach `level` × the optimum within a factor of each other."""
+
+    def judge(one: Curve, two: Curve, optimum: float) -> Finding:
+        first, second = one.reached(level * optimum), two.reached(level * optimum)
+        if begun := _begun(one, two, level, optimum):
+            return begun
+        if not np.isfinite(first) or not np.isfinite(second):
+            return Finding(None, "—", f"not both of them reach it in {one.updates[-1]:,.0f} updates")
+        ratio = first / second
+        number = f"{ratio:.3g} × ({first:,.0f} against {second:,.0f})"
+        return Finding(1 / within <= ratio <= within, number, value=max(ratio, 1 / ratio))
+
+    text = f"{label} and {other} reach {level:g} × the optimum within {within:g} × of each other's updates"
+    measure, printed = _both(label, other, judge)
+    return Claim(text, measure, quote, within, printed=printed, why=why or {})
+
+
+def slower(label: str, than: str, level: float, quote: str = "", why: Mapping[Variant, str] | None = None) -> Claim:
+    """A claim that one design needs at least as many updates as another to reach `level` × the optimum."""
+
+    def judge(one: Curve, other: Curve, optimum: float) -> Finding:
+        if begun := _begun(one, other, level, optimum):
+            return begun
+        shown = _ratio(one, other, level * optimum, 1.0, "updates")
+        reverse = _ratio(other, one, level * optimum, 1.0, "updates")  # that the other needs at most as many
+        return Finding(reverse.holds, shown.number, reverse.reason, shown.value)
+
+    text = f"{label} needs at least as many updates as {than}, to {level:g} × the optimum"
+    measure, printed = _both(label, than, judge)
+    return Claim(text, measure, quote, 1.0, printed=printed, why=why or {})
+
+
+def closed(
+    label: str, gap: str, floor: str, most: float = 1.05, quote: str = "", why: Mapping[Variant, str] | None = None
+) -> Claim:
+    """A claim that a design ends at most `most` × above `floor`; not testable if the design `gap` shows no gap."""
+
+    def measure(evidence: Evidence) -> Finding:
+        open_, bottom = evidence.curve(gap).error[-1], evidence.curve(floor).error[-1]
+        if open_ < most * bottom:
+            return Finding(None, "—", f"there is no gap to close: {gap} ends at {open_ / bottom:.4g} × {floor}")
+        return within.measure(evidence)
+
+    within = ends(label, floor, most=most)
+    return Claim(within.text, measure, quote, most, printed=within.printed, why=why or {})
+
+
+def _both(
+    label: str, other: str, judge: Callable[[Curve, Curve, float], Finding], printed: bool = True
+) -> tuple[Callable[[Evidence], Finding], Callable[[Evidence], str]]:
+    """The comparison of two designs in our curves and in the printed ones."""
+
+    def measure(evidence: Evidence) -> Finding:
+        one, two = evidence.curve(label), evidence.curve(other)
+        for name, curve in ((label, one), (other, two)):
+            if curve.diverges:
+                return Finding(None, "—", f"{name} diverges")
+        return judge(one, two, evidence.optimum)
+
+    def read_off(evidence: Evidence) -> str:
+        if not printed or not {label, other} <= set(evidence.published):
+            return ""
+        return judge(evidence.printed(label), evidence.printed(other), evidence.printed_floor).number
+
+    return measure, read_off
+
+
+def _begun(one: Curve, other: Curve, level: float, optimum: float) -> Finding | None:
+    """Why a level cannot be tested if a curve begins at or below it."""
+    begun = min(one.error[0], other.error[0]) / optimum
+    reason = f"the walks begin at {begun:.3g} × the optimum, below the level"
+    return Finding(None, "—", reason) if begun <= level else None
+
+
+def _ratio(one: Curve, other: Curve, level: float, factor: float, by: Count) -> Finding:
+    """Whether the first needs at most `factor` × what the second needs to reach a level."""
+    first, second = one.reached(level, by), other.reached(level, by)
+    own, last = (float((curve.updates if by == "updates" else curve.messages)[-1]) for curve in (one, other))
+    if not np.isfinite(first) and not np.isfinite(second):
+        return Finding(None, "—", f"neither of the two reaches it in {last:,.0f} {by}")
+    short = "the run is too short to tell"
+    if not np.isfinite(first):  # the ratio is above this, and no more is known
+        ratio = own / second
+        words = f"more than {ratio:.3g} × (not reached in {own:,.0f}, against {second:,.0f})"
+        return Finding(False, words, "", ratio) if own > factor * second else Finding(None, words, short)
+    if not np.isfinite(second):  # it is below this
+        ratio = first / last
+        words = f"less than {ratio:.3g} × ({first:,.0f}, against not reached in {last:,.0f})"
+        return Finding(True, words, "", ratio) if first <= factor * last else Finding(None, words, short)
+    ratio = first / second
+    return Finding(first <= factor * second, f"{ratio:.3g} × ({first:,.0f} against {second:,.0f})", "", ratio)
+
+
+def ends(
+    label: str,
+    other: str,
+    least: float = 0.0,
+    most: float = np.inf,
+    quote: str = "",
+    why: Mapping[Variant, str] | None = None,
+) -> Claim:
+    """A claim about the error at the end of the run: between `least` and `most` times that of another design."""
+    bounds = [f"at least {least:g} ×"] * (least > 0) + [f"at most {most:g} ×"] * bool(np.isfinite(most))
+    text = f"the final error of {label} is {' and '.join(bounds)} that of {other}"
+    both = len(bounds) == 2
+
+    def judge(one: Curve, two: Curve, _: float) -> Finding:
+        share = float(one.error[-1] / two.error[-1])
+        number = f"{share:.4g} × ({one.error[-1]:.4g} against {two.error[-1]:.4g})"
+        return Finding(least <= share <= most, number, value=max(share, 1 / share) if both else share)
+
+    measure, printed = _both(label, other, judge)
+    return Claim(text, measure, quote, most if np.isfinite(most) else least, printed=printed, why=why or {})

@@ -1,0 +1,206 @@
+"""The figure of a study: our mean and band, the exact curve and the printed one, against updates and messages."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from freewalk.paper.evidence import Curve, Evidence
+from freewalk.paper.settings import Sweep
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, footnote, new_figure, save
+from freewalk.report.measures import UPDATES, USUAL, along, values_of
+from freewalk.report.page import Chart
+from freewalk.report.statistics import is_spread, mean_and_band
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def scaled(evidence: Evidence, label: str) -> Curve:
+    """A printed curve; if the scale of its data is not stated, with its floor moved to our optimum."""
+    curve = evidence.printed(label)
+    if evidence.variant == "published":
+        return curve
+    return Curve(curve.updates, curve.messages, curve.error * (evidence.optimum / evidence.printed_floor))
+
+
+def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
+    """Draw the curves of a study.
+
+    Parameters
+    ----------
+    evidence
+        The evidence to draw.
+    path
+        The image to write.
+    title
+        The title above it.
+    footer
+        The text below it: where the numbers come from.
+    """
+    import matplotlib
+
+    parts = evidence.parts
+    log = is_spread(parts, evidence.measure, USUAL)
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(9.6, 5.2)
+        panels = dict(zip(USUAL, figure.subplots(1, 2, sharey=True), strict=True))
+        lowest, highest = evidence.optimum, evidence.optimum
+        for number, (label, part) in enumerate(parts.items()):
+            colour = COLOURS[number % len(COLOURS)]
+            mean, low, high = mean_and_band(values_of(part, evidence.measure.name))
+            lowest, highest = min(lowest, np.nanmin(mean)), max(highest, mean[0])
+            exact = evidence.curve(label)
+            printed = scaled(evidence, label) if label in evidence.published else None
+            if printed is not None:
+                lowest, highest = min(lowest, printed.error.min()), max(highest, printed.error.max())
+            for by, axes in panels.items():
+                where = along(part, by)
+                axes.fill_between(where, low, high, color=colour, alpha=0.13, linewidth=0)
+                axes.plot(where, mean, color=colour, linewidth=1.9, label=label, zorder=3)
+                if evidence.exact is not None:
+                    axes.plot(
+                        getattr(exact, by), exact.error, color=INK, linewidth=0.8, linestyle=(0, (5, 3)), zorder=4
+                    )
+                if printed is not None:
+                    some = np.unique(np.geomspace(1, len(printed.error), 26).astype(int)) - 1
+                    dots: dict[str, Any] = {"marker": "o", "markersize": 4, "linestyle": "none", "zorder": 5}
+                    dots |= {"markerfacecolor": "white", "markeredgecolor": colour}
+                    axes.plot(getattr(printed, by)[some], printed.error[some], **dots)
+        margin = min(1.4, (highest / lowest) ** 0.08)
+        for heading, axes in panels.items():
+            axes.set_yscale("log")
+            if highest < 10 * lowest:  # within a decade: plain numbers
+                axes.yaxis.set_minor_formatter(_plain)
+                axes.yaxis.set_major_formatter(_plain)
+            axes.set_ylim(lowest / margin, highest * margin)
+            axes.set_xlabel(heading)
+            axis_of_counts(axes, log)
+            axes.axhline(evidence.optimum, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=2)
+        panels[UPDATES].set_ylabel(evidence.measure.label)
+        _legend(figure, panels[UPDATES], evidence, title)
+        footnote(figure, footer)
+        save(figure, path)
+
+
+_MARKED = 30  # up to this many points, each point of a curve has a dot
+
+
+def _plain(value: float, _: int) -> str:
+    return f"{value:g}"
+
+
+def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
+    """Draw charts other than learning curves, side by side."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(4.8 * len(charts), 4.2)
+        for axes, chart in zip(np.atleast_1d(figure.subplots(1, len(charts))), charts, strict=True):
+            for number, series in enumerate(chart.series):
+                (name, where), *_ = series.x.items()
+                marker = "o" if np.size(series.y) < _MARKED else None
+                axes.plot(where, series.y, marker=marker, markersize=4, color=COLOURS[number], label=series.label)
+                axes.set_xlabel(name)
+            if name in USUAL:
+                axis_of_counts(axes, chart.x_log)
+            elif chart.x_log:
+                axes.set_xscale("log")
+            axes.set_yscale("log" if chart.y_log else "linear")
+            axes.set_ylabel(chart.y_label)
+            axes.set_title(chart.title, fontsize=10.5)
+            axes.legend()
+        footnote(figure, footer)
+        save(figure, path)
+
+
+_FARTHEST = 30.0  # points farther from the threshold are drawn at the edge
+_SHADES = ("#56B4E9", "#0072B2", "#08306b")
+_GREY = "#777777"  # whatever the step
+_SHAPES = {"uniform": ("o", "random start"), "heaviest": ("^", "heavy start")}
+_DOT: dict[str, Any] = {"markersize": 3.8, "markeredgewidth": 0.9, "linestyle": "none"}
+
+
+def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
+    """Draw the measured value of each claim in each setting, relative to its threshold.
+
+    Parameters
+    ----------
+    sweep
+        What was found.
+    path
+        The image to write.
+    title
+        Above it.
+    """
+    import matplotlib
+
+    fractions = sweep.values("fraction")
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(9.6, 1.6 + 0.75 * len(sweep.rows))
+        axes = figure.subplots()
+        points: dict[tuple[str, str, str], list[tuple[float, float]]] = {}  # one plot for each shape and colour
+        for place, row in enumerate(sweep.rows):
+            distinct = sweep.distinct(row)
+            for offset, (number, setting) in zip(np.linspace(-0.4, 0.4, len(distinct)), distinct, strict=True):
+                holds, value = row.holds[number], row.values[number]
+                if holds is None or value is None:
+                    continue
+                where = float(np.clip(value / row.threshold, 1 / _FARTHEST, _FARTHEST))
+                colour = _SHADES[fractions.index(setting["fraction"])] if "fraction" in setting else _GREY
+                shape, _ = _SHAPES[setting.get("start", "uniform")]
+                points.setdefault((shape, colour, colour if holds else "white"), []).append((where, place + offset))
+        for (shape, colour, face), pairs in points.items():
+            axes.plot(*zip(*pairs, strict=True), marker=shape, color=colour, markerfacecolor=face, **_DOT)
+        axes.axvline(1, color=INK, linewidth=1.0)
+        shares = sweep.shares()
+        names = [
+            f"{textwrap.fill(row.text, 58)}\nholds in {shares[row.text].holds} of {shares[row.text].tested}"
+            for row in sweep.rows
+        ]
+        axes.set_yticks(range(len(sweep.rows)), names, fontsize=8.5)
+        axes.set_ylim(len(sweep.rows) - 0.5, -0.5)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlim(1 / _FARTHEST / 1.15, _FARTHEST * 1.15)
+        axes.set_xlabel(f"measured / threshold (beyond a factor of {_FARTHEST:g}: at the edge)")
+        axes.grid(axis="y", visible=False)
+        _legend_of_settings(figure, sweep, title)
+        save(figure, path)
+
+
+def _legend_of_settings(figure: "Figure", sweep: Sweep, title: str) -> None:
+    from matplotlib.lines import Line2D
+
+    marks = [
+        *(
+            (f"step {one:g} × the limit", "o", shade, shade)
+            for one, shade in zip(sweep.values("fraction"), _SHADES, strict=False)
+        ),
+        *((_SHAPES[one][1], _SHAPES[one][0], _GREY, _GREY) for one in sweep.values("start")),
+        ("holds", "s", _GREY, _GREY),
+        ("fails", "s", _GREY, "white"),
+    ]
+    lines = [Line2D([], [], marker=shape, color=edge, markerfacecolor=face, **_DOT) for _, shape, edge, face in marks]
+    names = [name for name, *_ in marks]
+    figure.legend(lines, names, loc="outside upper center", ncols=4, title=title, title_fontsize=12)
+
+
+def _legend(figure: "Figure", axes: "Axes", evidence: Evidence, title: str) -> None:
+    from matplotlib.lines import Line2D
+
+    lines, names = axes.get_legend_handles_labels()
+    lines = list(lines)
+    if evidence.exact is not None:
+        lines.append(Line2D([], [], color=INK, linewidth=0.8, linestyle=(0, (5, 3))))
+        names.append("exact")
+    if evidence.published:
+        dots: dict[str, Any] = {"marker": "o", "markersize": 4, "linestyle": "none", "markerfacecolor": "white"}
+        lines.append(Line2D([], [], markeredgecolor="#555555", **dots))
+        names.append("printed" if evidence.variant == "published" else "printed, scaled to our optimum")
+    lines.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=(0, (1, 2))))
+    names.append("optimum")
+    options: dict[str, Any] = {"title": title, "title_fontsize": 12, "ncols": 4, "handlelength": 2.2}
+    figure.legend(lines, names, loc="outside upper center", **options)

@@ -1,0 +1,129 @@
+"""Remark 1: what jumps cost in messages, as the paper counts them and as they are sent."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from freewalk.analysis.theory import remark_1
+from freewalk.designs import MHLJ, Metropolis
+from freewalk.paper.claims import OUTCOMES
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
+from freewalk.report.page import Table, Verdict
+from freewalk.specs.catalogue import build
+
+if TYPE_CHECKING:
+    import xarray
+
+TITLE = "What jumps cost in messages"
+TEXT = (
+    "The paper counts (1 − p_J) · 1 + p_J E[d] transitions per update, at most 1 + p_J (1/p_d − 1) = 1.1, and "
+    'concludes "at most 10 % increase in the average communication cost". The bound is arithmetic and holds. But it '
+    "counts a rejected move as a transition, although a model that stays at its node is not sent. Nor does the paper "
+    "say what the increase is relative to: here MHLJ is compared with both walks without jumps.",
+)
+
+
+def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
+    """Messages per update in the long run, by graph: of the uniform walk, of importance MH, and of MHLJ."""
+    import xarray
+
+    jumping = MHLJ(**spec["jumps"])
+    designs = {"MH uniform": Metropolis(0), "MH importance": Metropolis(1), "MHLJ": jumping}
+    sent = np.full((len(spec["graphs"]), len(spec["draws"]), len(designs)), np.nan)
+    counted, bound = np.nan, np.nan
+    for row, (name, table) in enumerate(spec["graphs"].items()):
+        graph = build("graph", table, f"remark 1: {name}")
+        for column, seed in enumerate(spec["draws"]):
+            data = {**spec["problem"], "heavy_probability": spec["heavy"][name], "seed": seed}
+            problem = build("problem", data, "remark 1: [problem]", n=graph.n)
+            if problem.heavy:  # else there is nothing to jump away from
+                found = [remark_1(design.kernel(graph, problem.smoothness)) for design in designs.values()]
+                sent[row, column] = [one.messages for one in found]
+                counted, bound = found[-1].printed, found[-1].printed_bound
+    return xarray.Dataset(
+        {"messages": (("graph", "draw", "design"), sent)},
+        coords={
+            "graph": np.array(list(spec["graphs"])),
+            "draw": np.array(spec["draws"]),
+            "design": np.array(list(designs)),
+        },
+        attrs={"label": "remark 1", "counted": counted, "bound": bound},
+    )
+
+
+def judge(data: "xarray.Dataset") -> list[Verdict]:
+    """What MHLJ sends against what the two walks without jumps send, on every graph and draw of the data."""
+    return [
+        _increase(
+            data,
+            "MH importance",
+            "Importance MH stays where it is at most of its visits to heavy nodes, which costs nothing. Jumps move the "
+            "model: that is their purpose, and its price",
+        ),
+        _increase(data, "MH uniform", "The uniform walk is refused now and then, which costs nothing"),
+    ]
+
+
+def _increase(data: "xarray.Dataset", other: str, why: str) -> Verdict:
+    increase = 100 * (data.messages.sel(design="MHLJ") / data.messages.sel(design=other) - 1)
+    listed = [
+        f"{name} {float(values.min()):+.0f} to {float(values.max()):+.0f} %"
+        for name, values in zip(increase.graph.values, increase, strict=True)
+    ]
+    holds = float(increase.max()) <= 10
+    return Verdict(
+        f"on every graph, with every draw, MHLJ sends at most 10 % more messages per update than {other} does",
+        OUTCOMES[holds],
+        ", ".join(listed),
+        "" if holds else why,
+        quote="at most 10% increase in the average communication cost in our example (Remark 1)",
+    )
+
+
+def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
+    """Messages per update."""
+    designs = [str(name) for name in data.design.values]
+    rows = [
+        [
+            str(name),
+            *(
+                f"{float(part.min()):.2f} to {float(part.max()):.2f}"
+                for part in (data.messages.sel(graph=name, design=label) for label in data.design.values)
+            ),
+        ]
+        for name in data.graph.values
+    ]
+    caption = (
+        f"Models sent per update in the long run; exact. The range is that of {data.sizes['draw']} "
+        "draws of the data, without those that have no heavy node. MHLJ with (p_J, p_d, r) as stated."
+    )
+    return Table(["graph", *designs], rows, caption)
+
+
+def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
+    """Bars by graph and design, with the range over the draws, and the paper's count and bound."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(8.4, 4.3)
+        axes = figure.subplots()
+        places = np.arange(data.sizes["graph"])
+        for number, label in enumerate(data.design.values):
+            part = data.messages.sel(design=label)
+            middle, low, high = part.mean("draw").values, part.min("draw").values, part.max("draw").values
+            where, ends = places + 0.27 * (number - 1), np.maximum([middle - low, high - middle], 0)
+            axes.bar(where, middle, 0.25, color=COLOURS[number], label=str(label))
+            axes.errorbar(where, middle, ends, fmt="none", ecolor=INK, elinewidth=1.0, capsize=3)
+        for value, dashes, words in (
+            (data.attrs["counted"], (1, 1.5), "count"),
+            (data.attrs["bound"], (4, 3), "bound"),
+        ):
+            axes.axhline(
+                value, color=INK, linewidth=1.0, linestyle=(0, dashes), label=f"Remark 1's {words}, {value:.4g}"
+            )
+        axes.set_xticks(places, [str(name) for name in data.graph.values])
+        axes.set_ylabel("messages per update")
+        axes.grid(axis="x", visible=False)
+        figure.legend(loc="outside upper center", ncols=3, handlelength=1.8)
+        figure.supxlabel(footer, fontsize=8.5, color="#666666")
+        save(figure, path)

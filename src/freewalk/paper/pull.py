@@ -1,0 +1,350 @@
+"""Section IV: whether a node that holds a walk pushes the model to its own optimum, and whether that slows the walk."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.graphs import Graph
+from freewalk.objectives import LeastSquares
+from freewalk.paper.claims import OUTCOMES, Finding, Share
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
+from freewalk.report.page import Table, Verdict
+from freewalk.run.learn import learn
+from freewalk.specs.catalogue import build
+
+if TYPE_CHECKING:
+    import xarray
+
+Floats = NDArray[np.float64]
+
+TITLE = "The model of a walk that is held at one node"
+TEXT = (
+    "Section IV says why entrapment slows learning: the model is updated with the same data many times and pushed to "
+    "the optimum of one node. The walks of figure 3 (as published) start at the heaviest node. Here is how far their "
+    "models are from that node's own optimum, and from x*, as they go. A node with one sample has not one optimum but "
+    "a hyperplane of them, {x: aᵀx = y}; the squared distance from it is (y − aᵀx)² / ‖a‖².",
+    "x* is near that hyperplane as well: in the paper's data all nodes share one optimum up to noise. The second "
+    "setting gives the heavy nodes an optimum of their own. The third is a dense graph with the data of the first.",
+    "Distances from the node's optimum are medians over the walks: the mean is that of the few walks that have just "
+    "been elsewhere, and hides all others. Distances from x* are means, as in the theory.",
+    "Figure and table show the data of figure 3. The verdicts are those of ten other draws of the data.",
+)
+_UNIFORM, _IMPORTANCE, _JUMPS = "MH uniform", "MH importance", "MHLJ"
+_PUSHED = "pushing the model to converge to the local optimum (IV)"
+_SLOWED = "thus slowing down convergence (IV)"
+_SAME = "This forces the algorithm to update the model using the same data a large number of times (IV)"
+_SPARSE = (
+    "when the data is heterogeneous, and the graph is not “well-connected”, the random walk […] may get entrapped in a "
+    "local area of the graph, leading to a slowdown in convergence (IV)"
+)
+
+
+def own_distance(problem: LeastSquares, node: int, models: Floats) -> Floats:
+    """The squared distance of models from the optima of a node that has one sample, (y − aᵀx)² / ‖a‖².
+
+    Examples
+    --------
+    >>> problem = LeastSquares([[3.0, 4.0], [1.0, 0.0]], [10.0, 0.0])
+    >>> own_distance(problem, 0, np.array([[0.0, 0.0], [1.2, 1.6]]))
+    array([4., 0.])
+    """
+    features, target = problem.features[node], problem.targets[node]
+    return np.asarray((target - models @ features) ** 2 / (features @ features))
+
+
+def rank_correlation(x: Floats, y: Floats) -> float:
+    """Spearman's rank correlation; NaN where one of the two does not vary.
+
+    Examples
+    --------
+    >>> round(rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 5.0])), 6)
+    0.5
+    """
+    ranks = np.array([_ranks(x), _ranks(y)])
+    return float(np.corrcoef(ranks)[0, 1]) if (np.ptp(ranks, axis=1) > 0).all() else np.nan
+
+
+def _ranks(values: Floats) -> Floats:
+    """1 for the least value; equal ones share the mean of their ranks."""
+    # scipy.stats has this, but takes a second to import.
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place], dtype=np.float64)
+
+
+def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
+    """By draw of the data, setting, design and number of updates: distances from both optima, and updates at the node.
+
+    The first draw is that of the spec's problem. The others are followed at fewer checkpoints; the rest of them is NaN.
+    """
+    import xarray
+
+    draws = [spec["problem"]["seed"], *spec["others"]["seeds"]]
+    parts = []
+    for setting in spec["setting"]:
+        graph = build("graph", setting["graph"], f"section 4: {setting['label']}")
+        for seed in draws:
+            table = {**spec["problem"], "shift": setting["shift"], "seed": seed}
+            problem = build("problem", table, "section 4: [problem]", n=graph.n)
+            some = spec if seed == draws[0] else {**spec, **spec["others"]}
+            parts.append(_follow(problem, graph, some).reindex(updates=spec["updates"]))
+    labels = [setting["label"] for setting in spec["setting"]]
+    rows = [parts[i * len(draws) : (i + 1) * len(draws)] for i in range(len(labels))]
+    data = xarray.concat([xarray.concat(row, dim="draw") for row in rows], dim="setting")
+    return data.assign_coords(setting=np.array(labels), draw=np.array(draws)).assign_attrs(
+        label="section 4", look=spec["look"]
+    )
+
+
+def _follow(problem: LeastSquares, graph: Graph, spec: dict[str, Any]) -> "xarray.Dataset":
+    """The walks of every design on one problem, from its heaviest node."""
+    import xarray
+
+    node, best = int(problem.smoothness.argmax()), problem.optimum()
+    names = ("own", "own_mean", "distance", "visits", "correlation")
+    found = np.zeros((len(names), len(spec["walk"]), len(spec["updates"])))
+    share = np.zeros(len(spec["walk"]))
+    for j, walk in enumerate(spec["walk"]):
+        kernel = build("design", walk["design"], "section 4: design").kernel(graph, problem.smoothness)
+        rule = build("rule", walk["rule"], "section 4: rule")
+        share[j] = kernel.target[node]
+        for k, steps in enumerate(spec["updates"]):
+            # The same seed: each run is the beginning of the next one.
+            record = learn(
+                problem, kernel, rule, steps=steps, walks=spec["walks"], every=steps, start=node, seed=spec["seed"]
+            )
+            models, visits = record.data.final.values, record.data.visits.values[:, node]
+            own, distance = own_distance(problem, node, models), ((models - best) ** 2).sum(axis=1)
+            related = rank_correlation(visits, distance)
+            found[:, j, k] = np.median(own), own.mean(), distance.mean(), visits.mean(), related
+    first, last = own_distance(problem, node, np.array([np.zeros(problem.dim), best]))
+    return xarray.Dataset(
+        {
+            **{name: (("design", "updates"), values) for name, values in zip(names, found, strict=True)},
+            "share": ("design", share),
+            "own_at_start": first,
+            "own_at_optimum": last,
+            "distance_at_start": best @ best,
+        },
+        coords={"design": np.array([walk["label"] for walk in spec["walk"]]), "updates": np.array(spec["updates"])},
+    )
+
+
+def judge(data: "xarray.Dataset") -> list[Verdict]:
+    """What happens at the node, whether that slows the walk, and whether it takes the model away from x*.
+
+    A verdict is that of the other draws of the data; the number is that of the first one.
+    """
+    ring, shifted, dense = data.setting.values
+    look = f"{data.attrs['look']:,}"
+    return [
+        _verdict(
+            data,
+            ring,
+            f"of its first {look} updates {_IMPORTANCE} makes at least half at the node where it starts, and at least "
+            "twice the node's share",
+            _same_data,
+            quote=_SAME,
+            unit="updates",
+        ),
+        *(
+            _verdict(
+                data,
+                setting,
+                f"after {look} updates the median walk of {_IMPORTANCE} is nearer to the optimum of the node where it "
+                "started than x* is",
+                _pushed,
+                "In every draw the model is pushed close to it. But x* fits the sample too, up to noise, and is no "
+                "farther from it than many a walk that has just been elsewhere",
+                quote=_PUSHED,
+            )
+            for setting in (ring, shifted)
+        ),
+        _verdict(
+            data,
+            ring,
+            f"those of {_UNIFORM} and {_JUMPS} are not: they are at least 10 × as far from it as x* is",
+            _others_are_not,
+            quote=_PUSHED,
+        ),
+        _verdict(
+            data,
+            ring,
+            f"after {look} updates {_IMPORTANCE} is at least 1.1 × as far from x* as {_UNIFORM} (mean squared "
+            "distance)",
+            _slower,
+            quote=_SLOWED,
+        ),
+        _verdict(
+            data,
+            ring,
+            f"the more of its {look} updates a walk of {_IMPORTANCE} made at that node, the farther it is from x*: "
+            "rank correlation over the walks of at least 0.5",
+            _goes_along,
+            quote=_SLOWED,
+            unit="",
+        ),
+        *(
+            _verdict(
+                data,
+                setting,
+                f"being pushed there takes the model away from x*: at some checkpoint {_IMPORTANCE} is farther from x* "
+                "than at the start (mean squared distance)",
+                _led_away,
+                "One sample moves the model in one direction only, and x* is nearly always nearer to its hyperplane "
+                "than the first model is. The model is not led astray, it waits: most updates go to a sample that it "
+                "has soon fitted",
+            )
+            for setting in (ring, shifted)
+        ),
+        _verdict(
+            data,
+            dense,
+            f"on this dense graph that is over after {look} updates: the median walk of {_IMPORTANCE} is farther from "
+            f"the node's optimum than x* is, and {_IMPORTANCE} is nearer to x* than {_UNIFORM}",
+            _over,
+            quote=_SPARSE,
+        ),
+    ]
+
+
+def _verdict(
+    data: "xarray.Dataset",
+    setting: str,
+    test: str,
+    measure: Callable[["xarray.Dataset"], Finding],
+    why: str = "",
+    quote: str = "",
+    unit: str = "×",
+) -> Verdict:
+    """The verdict of a test in one setting: by the other draws of the data, or by the first if it is the only one."""
+    here, *others = (measure(data.sel(setting=setting).isel(draw=draw)) for draw in range(data.sizes["draw"]))
+    text = f"{setting}: {test}"
+    if not others:
+        return Verdict(text, OUTCOMES[here.holds], here.number, "" if here.holds else why, quote=quote)
+    values = [one.value for one in others]
+    holds = sum(bool(one.holds) for one in others)
+    share = Share(holds, len(others), len(others), min(values), max(values), "other draws")
+    number = f"{'holds' if here.holds else 'fails'}: {here.number}"
+    comment = "" if share.outcome == "pass" else why
+    return Verdict(text, share.outcome, number, comment, quote=quote, share=share.words(unit).strip())
+
+
+def _at(part: "xarray.Dataset", name: str, design: str) -> float:
+    """A number at the checkpoint of the tests."""
+    return float(part[name].sel(design=design, updates=part.attrs["look"]))
+
+
+# Each of these tests one draw in one setting.
+
+
+def _same_data(part: "xarray.Dataset") -> Finding:
+    made, look = _at(part, "visits", _IMPORTANCE), part.attrs["look"]
+    share = float(part.share.sel(design=_IMPORTANCE))
+    holds = bool(made >= 0.5 * look and made >= 2 * share * look)
+    return Finding(holds, f"{made:,.0f} updates; its share is {100 * share:.3g} %", value=made)
+
+
+def _pushed(part: "xarray.Dataset") -> Finding:
+    own, best, start = _at(part, "own", _IMPORTANCE), float(part.own_at_optimum), float(part.own_at_start)
+    number = f"{own:.2g} against {best:.2g} (squared distances); at the start {start:.2g}"
+    return Finding(own < best, number, value=own / best)
+
+
+def _others_are_not(part: "xarray.Dataset") -> Finding:
+    best, found = float(part.own_at_optimum), {label: _at(part, "own", label) for label in (_UNIFORM, _JUMPS)}
+    times = min(found.values()) / best
+    return Finding(times >= 10, ", ".join(f"{label} {value:.2g}" for label, value in found.items()), value=times)
+
+
+def _slower(part: "xarray.Dataset") -> Finding:
+    importance, uniform = (_at(part, "distance", label) for label in (_IMPORTANCE, _UNIFORM))
+    times = importance / uniform
+    return Finding(times >= 1.1, f"{times:.3g} × ({importance:.3g} against {uniform:.3g})", value=times)
+
+
+def _goes_along(part: "xarray.Dataset") -> Finding:
+    found = _at(part, "correlation", _IMPORTANCE)
+    return Finding(found >= 0.5, f"{found:.2f}", value=found)
+
+
+def _led_away(part: "xarray.Dataset") -> Finding:
+    course = part.distance.sel(design=_IMPORTANCE) / part.distance_at_start
+    largest, look = float(course.max()), part.attrs["look"]
+    number = f"at most {largest:.3f} × the start; after {look:,} updates {float(course.sel(updates=look)):.3g} ×"
+    return Finding(largest > 1, number, value=largest)
+
+
+def _over(part: "xarray.Dataset") -> Finding:
+    importance, uniform = (_at(part, "distance", label) for label in (_IMPORTANCE, _UNIFORM))
+    own, best, course = _at(part, "own", _IMPORTANCE), float(part.own_at_optimum), part.own.sel(design=_IMPORTANCE)
+    number = f"{own:.2g} against {best:.2g}; {importance:.2g} against {uniform:.2g}"
+    if course.min() < best:
+        number += f". Before, after {int(course.idxmin()):,} updates, it was down to {float(course.min()):.2g}"
+    return Finding(own > best and importance < uniform, number, value=importance / uniform)
+
+
+def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
+    """The numbers at the checkpoint of the claims."""
+    look = data.attrs["look"]
+    names = ("visits", "own", "own_mean", "distance", "correlation")
+    rows = []
+    for setting in data.setting.values:
+        part = data.sel(setting=setting).isel(draw=0)
+        for design in data.design.values:
+            values = {name: _at(part, name, design) for name in names}
+            rows.append(
+                [
+                    f"{setting}, {design}",
+                    f"{values['visits']:,.0f}" if values["visits"] >= 100 else f"{values['visits']:.3g}",
+                    f"{values['own']:.2g}",
+                    f"{values['own_mean']:.2g}",
+                    f"{float(part.own_at_optimum):.2g}",
+                    f"{values['distance']:.2g}",
+                    f"{values['correlation']:.2f}",
+                ]
+            )
+    head = [
+        "setting, design",
+        "updates at the node",
+        "from its optimum, median",
+        "mean",
+        "the same for x*",
+        "from x*, mean",
+        "correlation",
+    ]
+    caption = (
+        f"After {look:,} updates from the heaviest node; distances are squared. Correlation: of the updates at the "
+        "node with the distance from x*, by rank, over the walks."
+    )
+    return Table(head, rows, caption)
+
+
+def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
+    """By setting, the distance from the node's own optimum and that from x*, as the walks go."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(10.8, 6.6)
+        panels = figure.subplots(2, data.sizes["setting"], sharex=True, sharey="row")
+        for column, setting in enumerate(data.setting.values):
+            part = data.sel(setting=setting).isel(draw=0)
+            for axes, name in zip(panels[:, column], ("own", "distance"), strict=True):
+                axes.set_xscale("log")
+                axes.set_yscale("log")
+                for colour, design in zip(COLOURS, data.design.values, strict=False):
+                    curve = part[name].sel(design=design)
+                    axes.plot(data.updates, curve, "o-", color=colour, markersize=3.5, label=str(design))
+            dashes = (0, (4, 3))
+            panels[0, column].axhline(
+                float(part.own_at_optimum), color=INK, linewidth=1.0, linestyle=dashes, label="x*"
+            )
+            panels[0, column].set_title(str(setting))
+            panels[1, column].set_xlabel("updates")
+        panels[0, 0].set_ylabel("squared distance from\nthe node's own optimum, median")
+        panels[1, 0].set_ylabel("squared distance from x*, mean")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+        figure.supxlabel(footer, fontsize=8.5, color="#666666")
+        save(figure, path)

@@ -1,0 +1,373 @@
+"""Theorem 1, term by term: whether exact errors fall as 1/T, settle at p_J² and grow with the mixing time."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.analysis import mixing_time, steady_state
+from freewalk.analysis.theory import assumptions
+from freewalk.designs import MHLJ, FromMatrix, Metropolis
+from freewalk.designs.kernel import Kernel
+from freewalk.objectives import LeastSquares
+from freewalk.paper.claims import OUTCOMES
+from freewalk.paper.terms import error_after, gap_of, mean_memory, shortest_run, slope, theorem_step
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
+from freewalk.report.page import Table, Verdict
+from freewalk.report.page.model import Outcome
+from freewalk.rules import SGD
+from freewalk.specs.catalogue import build
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+TITLE = "The two terms of the error bound, against exact errors"
+TEXT = (
+    "Theorem 1 bounds E‖x_T − x*‖² by Õ(L̄² τ_mix σ_*² / (L_min T)) + O(p_J² ‖P_IS − P_Lévy‖²). Here the error itself "
+    "is computed, without simulation, on a small least-squares problem that meets the theorem's assumptions (a ridge "
+    "makes every local loss strongly convex; the heavy nodes have an optimum of their own). It is compared with the "
+    "bound in three respects: the rate in T, the gap as a function of p_J, and the growth with the mixing time.",
+    "For the rate, each T has the step that the theorem prescribes for it. For the mixing time, the step is the same "
+    "for all chains and the error is that of the steady state, which is where the theorem's first term comes from. "
+    "Chains are slowed down in two ways: by laziness, which stretches all their time scales alike, and by sparser "
+    "graphs, which stretch the slowest ones most. The error on a graph is the mean over several random placements of "
+    "the same data.",
+    "The theorem is an upper bound: an error that grows more slowly than the bound does not contradict it, but shows "
+    "that the quantity in the bound is not what the error depends on.",
+)
+_DESIGNS = {"MH importance": Metropolis(1), "MH uniform": Metropolis(0)}
+_LAST = 7  # values of T over which the rate is measured: six doublings
+_RARE, _STATED = (1e-4, 1e-3), (0.05, 0.2)  # ranges of p_J: rare jumps, and around the paper's 0.1
+
+_RATE = "The first term […] implies that the algorithm converges with a sub-linear rate (VI)"
+_STEP = "for γ < min{1/L̄, (1/(Tμ)) ln(T ‖x⁰ − x*‖² μ² / (τ_mix σ_*² L̄))} (VI)"
+_GAP = "The second term describes the error gap caused by the jumps (VI)"
+_MIXING = "τ_mix […] represents the effect of sampling dependency induced by the graph topology (VI)"
+
+
+def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
+    """All errors: by T and p_J, by p_J in the limit, and by mixing time over lazy chains and over graphs."""
+    import xarray
+
+    graph = build("graph", spec["graph"], "theorem-1-rate: [graph]")
+    problem = build("problem", spec["problem"], "theorem-1-rate: [problem]", n=graph.n)
+
+    def jumping(probability: float) -> Kernel:
+        design = MHLJ(probability, spec["rate"]["stop"], spec["rate"]["hops"])
+        return design.kernel(graph, problem.smoothness)
+
+    doublings, jumps = spec["rate"]["doublings"], spec["rate"]["jumps"]
+    times = np.array([float(mixing_time(jumping(one))) for one in jumps])
+    steps = np.array([[theorem_step(problem, time, 2.0**k) for k in doublings] for time in times])
+    errors = np.array(
+        [
+            [
+                error_after(problem, jumping(one), step, k) if step > 0 else np.nan
+                for step, k in zip(row, doublings, strict=True)
+            ]
+            for one, row in zip(jumps, steps, strict=True)
+        ]
+    )
+    known = assumptions(problem)
+    return xarray.Dataset(
+        {
+            "step_size": (("jump", "updates"), steps),
+            "error": (("jump", "updates"), errors),
+            "mixing": ("jump", times),
+            "shortest": ("jump", np.array([shortest_run(problem, time) for time in times])),
+            "floor": ("jump", np.array([gap_of(problem, jumping(one)) for one in jumps])),
+            "gap": ("probability", np.array([gap_of(problem, jumping(one)) for one in spec["gap"]["jumps"]])),
+            **_lazy(problem, jumping(0.0), spec["dependence"]),
+            **_over_graphs(problem, spec["dependence"]),
+        },
+        coords={
+            "jump": np.array(jumps),
+            "updates": 2.0 ** np.array(doublings),
+            "probability": np.array(spec["gap"]["jumps"]),
+            "holding": np.array(spec["dependence"]["holding"]),
+            "graph": np.array(list(spec["dependence"]["graphs"])),
+            "design": np.array(list(_DESIGNS)),
+        },
+        attrs={
+            "label": "theorem 1, rate",
+            "convexity": known.convexity,
+            # The first term without τ / T.
+            "factor": known.mean_smoothness**2 * known.gradient_bound / known.smallest_smoothness,
+            "run": spec["rate"]["run"],
+            "n": graph.n,
+        },
+    )
+
+
+def _lazy(problem: LeastSquares, kernel: Kernel, table: dict[str, Any]) -> dict[str, Any]:
+    """Mixing time and error of chains that stay put with some probability, and else move as a kernel does."""
+    from scipy.sparse import eye_array
+
+    rest, matrix = eye_array(problem.n), kernel.matrix()
+    chains = [
+        FromMatrix(hold * rest + (1.0 - hold) * matrix, kernel.target).kernel(kernel.graph) for hold in table["holding"]
+    ]
+    return {
+        "lazy_mixing": ("holding", np.array([float(mixing_time(one)) for one in chains])),
+        "lazy_error": (
+            "holding",
+            np.array([steady_state(problem, one, SGD(table["step"])).distance for one in chains]),
+        ),
+    }
+
+
+def _over_graphs(problem: LeastSquares, table: dict[str, Any]) -> dict[str, Any]:
+    """Mixing time, memory and error by design and graph, averaged over placements of the data on the nodes."""
+    generator = np.random.default_rng(0)
+    placed = []
+    for _ in range(table["placements"]):
+        order = generator.permutation(problem.n)
+        placed.append(LeastSquares(problem.features[order], problem.targets[order], ridge=problem.ridge))
+    found = np.zeros((3, len(_DESIGNS), len(table["graphs"])))
+    for place, (name, graph_table) in enumerate(table["graphs"].items()):
+        graph = build("graph", graph_table, f"theorem-1-rate: {name}")
+        for row, design in enumerate(_DESIGNS.values()):
+            kernels = [design.kernel(graph, one.smoothness) for one in placed]
+            alone = kernels[:1] if design.power == 0 else kernels  # the uniform walk does not look at the data
+            found[0, row, place] = np.mean([mixing_time(one) for one in alone])
+            found[1, row, place] = np.mean([mean_memory(one) for one in alone])
+            limits = [
+                steady_state(one, kernel, SGD(table["step"])) for one, kernel in zip(placed, kernels, strict=True)
+            ]
+            found[2, row, place] = np.mean([limit.distance for limit in limits])
+    names = ("graph_mixing", "graph_memory", "graph_error")
+    return {name: (("design", "graph"), values) for name, values in zip(names, found, strict=True)}
+
+
+def logarithms(data: "xarray.Dataset") -> Floats:
+    """γ T μ for the walk without jumps: the logarithm that the theorem's Õ hides."""
+    steps = data.step_size.sel(jump=0.0)
+    return np.asarray(steps * data.updates * data.attrs["convexity"], dtype=np.float64)
+
+
+def judge(data: "xarray.Dataset") -> list[Verdict]:
+    """The theorem's statements about T, p_J and the mixing time."""
+    return [*_rate(data), *_gap(data), *_dependence(data)]
+
+
+def _rate(data: "xarray.Dataset") -> list[Verdict]:
+    errors = data.error.sel(jump=0.0).values[-_LAST:]
+    updates = data.updates.values[-_LAST:]
+    plain, divided = slope(updates, errors), slope(updates, errors / logarithms(data)[-_LAST:])
+    shortest, run = float(data.shortest.sel(jump=0.0)), data.attrs["run"]
+    span = f"from T = 2^{np.log2(updates[0]):.0f} to 2^{np.log2(updates[-1]):.0f}"
+    return [
+        Verdict(
+            f"without jumps the error, divided by the theorem's logarithm, falls as 1/T {span}: exponent from −1.1 to "
+            "−0.9",
+            _within(divided, -1.1, -0.9),
+            f"{divided:.3f}; {plain:.3f} with the logarithm".replace("-", "−"),
+            quote=_RATE,
+        ),
+        Verdict(
+            f"there is such a step γ > 0 for a run of {run:,} updates, as long as that of figure 3",
+            OUTCOMES[bool(run > shortest)],
+            f"from {shortest:,.0f} updates on",
+            ""
+            if run > shortest
+            else f"The logarithm is negative for shorter runs, even on a ring of {data.attrs['n']} nodes with a "
+            "ridge as large as the features' variance: the theorem says nothing about runs of the usual length",
+            quote=_STEP,
+        ),
+    ]
+
+
+def _gap(data: "xarray.Dataset") -> list[Verdict]:
+    largest = float(data.jump.max())
+    share = float(data.error.sel(jump=largest)[-1] / data.floor.sel(jump=largest))
+    rare, stated = (_exponent(data, *span) for span in (_RARE, _STATED))
+    return [
+        Verdict(
+            f"with p_J = {largest:g} the error stops falling: at the largest T it is within 10 % of ‖x_ν − x*‖², the "
+            "bias of the stationary distribution",
+            _within(share, 0.9, 1.1),
+            f"{share:.4f} ×",
+            quote=_GAP,
+        ),
+        Verdict(
+            f"while jumps are rare (p_J from {_RARE[0]:g} to {_RARE[1]:g}) the gap ‖x_ν − x*‖² grows as p_J²: exponent "
+            "from 1.8 to 2.2",
+            _within(rare, 1.8, 2.2),
+            f"{rare:.2f}",
+            quote=_GAP,
+        ),
+        Verdict(
+            f"it still does around the paper's p_J = 0.1 (from {_STATED[0]:g} to {_STATED[1]:g}): exponent from 1.8 to "
+            "2.2",
+            _within(stated, 1.8, 2.2),
+            f"{stated:.2f}",
+            ""
+            if _within(stated, 1.8, 2.2) == "pass"
+            else "p_J² holds while jumps move the stationary distribution by little. Where they are about as frequent "
+            "as the walk leaves the heavy nodes without them, or more so, the gap saturates",
+            quote=_GAP,
+        ),
+    ]
+
+
+def _exponent(data: "xarray.Dataset", low: float, high: float) -> float:
+    part = data.gap.where((data.probability >= low * 0.999) & (data.probability <= high * 1.001), drop=True)
+    return slope(part.probability.values, part.values)
+
+
+def _dependence(data: "xarray.Dataset") -> list[Verdict]:
+    lazy = slope(data.lazy_mixing.values, data.lazy_error.values)
+    verdicts = [
+        Verdict(
+            "slowed down by laziness, the steady error of importance MH grows as τ_mix: exponent from 0.8 to 1.2",
+            _within(lazy, 0.8, 1.2),
+            f"{lazy:.3f} (τ_mix from {data.lazy_mixing.values[0]:,.0f} to {data.lazy_mixing.values[-1]:,.0f})",
+            quote=_MIXING,
+        )
+    ]
+    for label in data.design.values:
+        times, errors = (data[name].sel(design=label).values for name in ("graph_mixing", "graph_error"))
+        found = slope(times, errors)
+        outcome = _within(found, 0.8, 1.2)
+        verdicts.append(
+            Verdict(
+                f"over graphs from the complete one to the ring, the steady error of {label} grows as τ_mix: exponent "
+                "from 0.8 to 1.2",
+                outcome,
+                f"{found:.2f} (error × {errors.max() / errors.min():.3g}, τ_mix × {times.max() / times.min():.3g})",
+                ""
+                if outcome == "pass"
+                else "τ_mix is set by the slowest mode of the chain. Data that lie anywhere on the graph excite all "
+                "modes alike, and most of them are fast; the bound counts each as the slowest",
+                quote=_MIXING,
+            )
+        )
+    exponents = [
+        slope(data.graph_memory.sel(design=label).values, data.graph_error.sel(design=label).values)
+        for label in data.design.values
+    ]
+    fine = all(_within(one, 0.8, 1.2) == "pass" for one in exponents)
+    verdicts.append(
+        Verdict(
+            "it grows as the integrated autocorrelation time averaged over all modes, 2K/(n − 1) − 1 with K the Kemeny "
+            "constant: exponents from 0.8 to 1.2",
+            OUTCOMES[fine],
+            ", ".join(f"{label} {one:.2f}" for label, one in zip(data.design.values, exponents, strict=True)),
+        )
+    )
+    return verdicts
+
+
+def _within(value: float, low: float, high: float) -> Outcome:
+    return OUTCOMES[bool(low <= value <= high)]
+
+
+def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
+    """Mixing time, memory and steady error on each graph."""
+    labels = [str(label) for label in data.design.values]
+    rows = []
+    for name in data.graph.values:
+        cells = [str(name)]
+        for label in labels:
+            part = data.sel(graph=name, design=label)
+            memory, error = float(part.graph_memory), float(part.graph_error)
+            cells += [f"{float(part.graph_mixing):.0f}", f"{memory:.3g}", f"{error:.3g}"]
+        rows.append(cells)
+    head = [f"{label}: {what}" for label in labels for what in ("τ_mix", "mean memory", "error")]
+    updates = float(data.updates[-1])
+    printed = data.attrs["factor"] * float(data.mixing.sel(jump=0.0)) / updates
+    ratio = printed / float(data.error.sel(jump=0.0)[-1])
+    caption = (
+        "Mixing times and memory in updates; the error is E‖x − x*‖² in the steady state. Mean memory is the "
+        "integrated autocorrelation time averaged over all modes. On the ring without jumps, after "
+        f"2^{np.log2(updates):.0f} updates, the theorem's first term without its constant and logarithm is "
+        f"{ratio:,.0f} × the exact error."
+    )
+    return Table(["graph", *head], rows, caption)
+
+
+def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
+    """Four panels: the error by T, the gap by p_J, and the steady error by mixing time and by mean memory."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure(10.4, 8.2)
+        panels = figure.subplots(2, 2)
+        for axes, panel in zip(panels.flat, (_draw_rate, _draw_gap, _draw_mixing, _draw_memory), strict=True):
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            panel(axes, data)
+            axes.legend(fontsize=9)
+        figure.supxlabel(footer, fontsize=8.5, color="#666666")
+        save(figure, path)
+
+
+_COLOUR = {"MH uniform": COLOURS[0], "MH importance": COLOURS[1]}
+_GUIDE: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (4, 3))}
+
+
+def _draw_rate(axes: "Axes", data: "xarray.Dataset") -> None:
+    updates = data.updates.values
+    for colour, jump in zip(COLOURS, data.jump.values, strict=False):
+        axes.plot(updates, data.error.sel(jump=jump), "o-", color=colour, markersize=3.5, label=f"$p_J$ = {jump:g}")
+        if jump > 0:
+            axes.axhline(float(data.floor.sel(jump=jump)), color=colour, linewidth=0.9, linestyle=(0, (1, 1.5)))
+    logs, last = logarithms(data)[-_LAST:], float(data.error.sel(jump=0.0)[-1])
+    guide = logs / updates[-_LAST:]
+    axes.plot(updates[-_LAST:], 0.4 * last * guide / guide[-1], **_GUIDE, label="∝ ln(T / $T_0$) / T")
+    axes.axhline(np.nan, color=INK, linewidth=0.9, linestyle=(0, (1, 1.5)), label="‖$x_ν$ − x*‖²")
+    axes.set_title("The error at T, with the theorem's step")
+    axes.set_xlabel("updates T")
+    axes.set_ylabel("E‖$x_T$ − x*‖²")
+
+
+def _draw_gap(axes: "Axes", data: "xarray.Dataset") -> None:
+    jumps, gap = data.probability.values, data.gap.values
+    axes.plot(jumps, gap, "o-", color=COLOURS[1], markersize=3.5, label="‖$x_ν$ − x*‖²")
+    shown = gap[0] * (jumps / jumps[0]) ** 2
+    axes.plot(jumps[shown < 2 * gap.max()], shown[shown < 2 * gap.max()], **_GUIDE, label="∝ $p_J^2$")
+    axes.axvline(0.1, color="#aaaaaa", linewidth=0.9, label="the paper's $p_J$")
+    axes.set_title("The gap that jumps leave")
+    axes.set_xlabel("jump probability $p_J$")
+    axes.set_ylabel("squared distance to x*")
+
+
+def _draw_mixing(axes: "Axes", data: "xarray.Dataset") -> None:
+    times, errors = data.lazy_mixing.values, data.lazy_error.values
+    axes.plot(
+        times,
+        errors,
+        "s-",
+        color=_COLOUR["MH importance"],
+        markersize=4,
+        markerfacecolor="white",
+        label="MH importance, lazy, on the ring",
+    )
+    for label, colour in _COLOUR.items():
+        part = data.sel(design=label)
+        axes.plot(part.graph_mixing, part.graph_error, "o", color=colour, markersize=5, label=f"{label}, graphs")
+        _proportional(axes, part.graph_mixing.values, part.graph_error.values)
+    axes.plot([], [], **_GUIDE, label="∝ mixing time")
+    axes.set_title("Steady error against the mixing time")
+    axes.set_xlabel("mixing time (updates)")
+    axes.set_ylabel("E‖x − x*‖²")
+
+
+def _draw_memory(axes: "Axes", data: "xarray.Dataset") -> None:
+    for label, colour in _COLOUR.items():
+        part = data.sel(design=label)
+        axes.plot(part.graph_memory, part.graph_error, "o", color=colour, markersize=5, label=f"{label}, graphs")
+        _proportional(axes, part.graph_memory.values, part.graph_error.values)
+    axes.plot([], [], **_GUIDE, label="∝ mean memory")
+    axes.set_title("Steady error against the mean memory of all modes")
+    axes.set_xlabel("mean integrated autocorrelation time (updates)")
+    axes.set_ylabel("E‖x − x*‖²")
+
+
+def _proportional(axes: "Axes", x: Floats, y: Floats) -> None:
+    """A line y ∝ x through the largest x."""
+    ends = np.array([x.min(), x.max()])
+    axes.plot(ends, y[x.argmax()] * ends / x.max(), **_GUIDE)

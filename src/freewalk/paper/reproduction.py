@@ -1,0 +1,139 @@
+"""The whole evaluation of the paper: every figure in both variants, one page."""
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from freewalk.errors import SpecError
+from freewalk.paper.files import VARIANTS, Variant, folder_name, key_of
+from freewalk.paper.registry import COMPUTED, KEYS, STUDIES, variants_of
+from freewalk.paper.task import Curves, Numbers, Outcome, Tell
+from freewalk.report.page import Page, write_page
+from freewalk.runtimes import runtime_named
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The results of `reproduce`.
+
+    Attributes
+    ----------
+    outcomes
+        One for each study and variant.
+    page
+        The page that shows them all.
+    """
+
+    outcomes: Sequence[Outcome]
+    page: Path
+
+
+def reproduce(
+    figures: Sequence[str] = (),
+    variant: Variant | None = None,
+    folder: Path = Path("runs/reproduce"),
+    *,
+    quick: bool = False,
+    workers: int | None = None,
+    runtime: str | None = None,
+    tell: Tell | None = None,
+) -> Reproduction:
+    """Reproduce figures of the paper, judge its claims, and write one page about them.
+
+    Results of an earlier call in the folder are reused if they were made from the same spec; an interrupted call
+    resumes.
+
+    Parameters
+    ----------
+    figures
+        Some of `KEYS`. Default: all.
+    variant
+        "stated": the parameters that the paper states; "published": those fitted to its printed curves; "own": our
+        companion studies. Default: all.
+    folder
+        The output folder: it gets a folder for each variant and figure, and the page.
+    quick
+        Skip the exact curves, so that claims are judged by the mean over the walks, and the figures of the settings.
+    workers
+        Threads for the exact curves. Default: one per core.
+    runtime
+        The runtime of the walks, such as "ray". Default: that of the specs. The numbers are the same.
+    tell
+        Called with the current work.
+
+    Returns
+    -------
+    Reproduction
+        The verdicts, and where everything is.
+
+    Raises
+    ------
+    SpecError
+        If there is no such figure or variant.
+    KeyboardInterrupt
+        After Ctrl-C; complete results are kept.
+    """
+    keys = _chosen(figures)
+    if runtime is not None:
+        runtime_named(runtime)
+    tasks = [_task(key, one, folder, quick, runtime) for key in keys for one in _variants(key, variant)]
+    if not tasks:
+        raise SpecError(f"reproduce: {', '.join(keys)} has no variant {variant!r}; leave it out to run all")
+    import numba  # noqa: F401  # imported by one thread, before several import it at once
+
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
+    try:
+        for task in tasks:
+            task.begin(pool, stop)
+        outcomes = [task.finish(tell or (lambda _: None)) for task in tasks]
+    finally:
+        stop.set()  # after an error or Ctrl-C, do not wait for unfinished curves
+        pool.shutdown(wait=True, cancel_futures=True)
+    page = write_page(_page(outcomes, quick), folder / _page_name(keys, variant))
+    return Reproduction(outcomes, page)
+
+
+def _chosen(figures: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(key_of(name, KEYS) for name in figures)) or list(KEYS)
+
+
+def _variants(key: str, variant: Variant | None) -> list[Variant]:
+    if variant is not None and variant not in VARIANTS:
+        raise SpecError(f"reproduce: variant = {variant!r}, expected one of {', '.join(VARIANTS)}")
+    return [one for one in variants_of(key) if variant in (None, one)]
+
+
+def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
+    """The name of the page; a page of some figures does not replace that of all."""
+    parts = [*(() if list(keys) == list(KEYS) else keys), *(() if variant is None else (variant,))]
+    return "-".join(["reproduction", *parts]) + ".html"
+
+
+def _task(key: str, variant: Variant, folder: Path, quick: bool, runtime: str | None) -> Curves | Numbers:
+    place = folder / variant / folder_name(key)
+    if key in COMPUTED:
+        name, module, _ = COMPUTED[key]
+        return Numbers(key, name, variant, place, module)
+    return Curves(STUDIES[key], variant, place, quick, runtime)
+
+
+def _page(outcomes: Sequence[Outcome], quick: bool) -> Page:
+    intro = [
+        "This page repeats the evaluation of “The Entrapment Problem in Random Walk Decentralized Learning” (Liu, El "
+        "Rouayheb, Dwyer). Each claim is shown with the sentence of the paper, our test with its threshold, and a "
+        "verdict.",
+        "“stated” uses the parameters that the paper states and varies those that it leaves open. A claim passes if it "
+        "holds in at least nine tenths of the settings in which it can be tested, fails if it fails in as many, and "
+        "otherwise depends on the setting. The charts show one setting. “published” uses parameters and data fitted to "
+        "the paper's printed curves; the quality of the fit is reported separately, and the claims are judged on fresh "
+        "draws of the data. “own” are additional experiments that are not in the paper.",
+    ]
+    if quick:
+        intro.append(
+            "This is the quick version, without exact curves: all curves carry the sampling noise of their walks."
+        )
+    return Page("The entrapment problem, reproduced", [one.section for one in outcomes], intro)

@@ -1,0 +1,323 @@
+"""One study in one variant: run what is missing, then judge, draw and describe it."""
+
+import json
+import threading
+import tomllib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from freewalk.analysis import exact_curve
+from freewalk.objectives import LeastSquares
+from freewalk.paper import figures, records
+from freewalk.paper.evidence import Evidence
+from freewalk.paper.files import Variant, fit_path, spec_path, sweep_path
+from freewalk.paper.fit import Fit
+from freewalk.paper.nearness import nearness
+from freewalk.paper.published import FIGURES, published
+from freewalk.paper.settings import Sweep
+from freewalk.paper.study import Study
+from freewalk.report.page import Chart, Section, Table, Verdict, Walks, section_of
+from freewalk.report.page.payload import MOST_STEPS
+from freewalk.report.page.standard import meets
+from freewalk.run.learn import walk
+from freewalk.run.record import Record
+from freewalk.specs.spec import Plan, Spec, load
+from freewalk.storage import files
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Called with the current work.
+Tell = Callable[[str], None]
+
+
+class Stopped(Exception):
+    """Ctrl-C was pressed while another thread computed a curve."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of a study.
+
+    Attributes
+    ----------
+    key, name, variant
+        The study and its variant.
+    verdicts
+        The verdicts on its claims.
+    section
+        Its part of the page.
+    folder
+        The folder of its files.
+    fit
+        How close fitted curves are to the printed ones; not counted among the claims.
+    tables
+        The quality of the fit, the results of the search for the fitted values, and where each claim holds.
+    """
+
+    key: str
+    name: str
+    variant: Variant
+    verdicts: Sequence[Verdict]
+    section: Section
+    folder: Path
+    fit: Sequence[Verdict] = ()
+    tables: Sequence[Table] = ()
+
+
+@dataclass
+class Curves:
+    """A study of learning curves, in one variant."""
+
+    study: Study
+    variant: Variant
+    folder: Path
+    quick: bool = False
+    runtime: str | None = None
+    _futures: "list[Future[Record]]" = field(default_factory=list)
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The spec of the study."""
+        return load(spec_path(self.study.key, self.variant))
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of the spec."""
+        plan = self.spec.plan()
+        return plan if self.runtime is None else replace(plan, options={**plan.options, "runtime": self.runtime})
+
+    def begin(self, pool: Executor, stop: threading.Event) -> None:
+        """Compute the missing exact curves in other threads; each is stored as soon as it is finished."""
+        files.write(self.folder / records.SPEC, self.spec.text)
+        problem = self.plan.problem
+        if not self.quick and isinstance(problem, LeastSquares):
+            self._futures = [
+                pool.submit(self._exact, problem, number, label, stop) for number, label in enumerate(self.plan.walks)
+            ]
+
+    def _exact(self, problem: LeastSquares, number: int, label: str, stop: threading.Event) -> Record:
+        path = self.folder / records.EXACT / f"{number:02d}.npz"
+        found = records.stored(path, self.spec.text)
+        if found is not None:
+            return found
+
+        def look(_: int, __: int) -> None:
+            if stop.is_set():
+                raise Stopped
+
+        options = self.plan.options
+        if stop.is_set():
+            raise Stopped
+        curve = exact_curve(
+            problem,
+            self.plan.walks[label],
+            steps=options["steps"],
+            every=options["every"],
+            start="uniform" if options["start"] is None else options["start"],
+            progress=look,
+        )
+        return records.keep_data(path, self.spec.text, curve[["mse", "messages"]].assign_attrs(label=label))
+
+    def finish(self, tell: Tell) -> Outcome:
+        """Run the walks if need be, wait for the exact curves, judge, and write figure and verdicts."""
+        tell(f"{self.study.name}, {self.variant}")
+        path = self.folder / records.RECORD
+        record = records.stored(path, self.spec.text)
+        with ThreadPoolExecutor(1) as writer:  # a record is written while its claims are judged
+            writing: list[Future[Path]] = []
+            if record is None:
+                made = self.spec.run(plan=self.plan)
+                if made.partial:
+                    raise KeyboardInterrupt
+                record = records.timeless(made, self.spec.text)
+                writing.append(writer.submit(record.save, path))
+                # Ctrl-C at the last moment of a run leaves it complete.
+                if any(part["interruptions"] for part in made.provenance["parts"].values()):
+                    raise KeyboardInterrupt
+            printed = published(self.study.key) if self.study.key in FIGURES else {}
+            evidence = Evidence(self.plan, record, self._collect(), printed, self.variant)
+            verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else None)
+            for one in writing:
+                one.result()
+        sources = {"spec": records.digest(self.folder / records.SPEC), "record": records.digest(path)}
+        if self._futures:
+            sources["exact curves"] = records.digest(*sorted((self.folder / records.EXACT).glob("*.npz")))
+        title = f"{self.study.name}: {self.study.title} ({self.variant})"
+        figures.draw(evidence, self.folder / records.FIGURE, title, f"{_BAND}   {_named(sources)}")
+        charts = self.study.extra(evidence)
+        if charts:
+            figures.draw_charts(charts, self.folder / records.CHARTS, _named(sources))
+        fit = nearness(evidence) if self.variant == "published" else []
+        _write_verdicts(self.folder, verdicts, sources, fit)
+        section = self._section(evidence, verdicts, title, sources, charts)
+        tables = [*_fitted(fit), *(self._sweep.tables() if self._sweep else ()), *self._search()]
+        section = replace(section, tables=[*section.tables, *tables], images=self._images())
+        return Outcome(self.study.key, self.study.name, self.variant, verdicts, section, self.folder, fit, tables)
+
+    def _images(self) -> dict[str, bytes]:
+        if self._sweep is None or self.quick:
+            return {}
+        words = {"stated": "The claims in other settings", "published": "The claims on fresh draws of the data"}
+        path, caption = self.folder / records.SWEEP, words[self.variant]
+        figures.draw_sweep(self._sweep, path, f"{self.study.name}: {caption[0].lower()}{caption[1:]}")
+        return {caption: path.read_bytes()}
+
+    def _collect(self) -> "xarray.Dataset | None":
+        import xarray
+
+        if not self._futures:
+            return None
+        curves = [future.result().data for future in self._futures]
+        together = xarray.concat(curves, dim="design", join="outer", combine_attrs="drop")
+        return together.assign_coords(design=np.array(list(self.plan.walks)))
+
+    def _section(
+        self,
+        evidence: Evidence,
+        verdicts: list[Verdict],
+        title: str,
+        sources: dict[str, str],
+        charts: Sequence[Chart],
+    ) -> Section:
+        curves = {label: figures.scaled(evidence, label) for label in evidence.published}
+        section = section_of(
+            evidence.record,
+            graph=next(iter(self.plan.walks.values()))[0].kernel.graph,
+            exact=evidence.exact,
+            published={label: (curve.updates, curve.messages, curve.error) for label, curve in curves.items()},
+            verdicts=verdicts,
+            title=title,
+            text=self.study.text,
+        )
+        chart = section.charts[0]
+        note = chart.note
+        if curves:
+            note += " The paper prints no messages: each printed curve uses those of our walk of that design."
+        if curves and self.variant == "stated":
+            note += " It does not state the scale of the data either: printed curves are scaled to our optimum."
+        digests = {f"SHA-256 of the {name}": value for name, value in sources.items()}
+        return replace(
+            section,
+            charts=[replace(chart, note=note), *charts],
+            details={**digests, **section.details},
+            anchor=f"{self.study.key}-{self.variant}",
+            short=f"{self.study.name}, {self.variant}",
+            group=f"{self.study.name}: {self.study.title}",
+            variant=self.variant,
+            walks=None if section.walks is None else self._animated(section.walks),
+        )
+
+    def _animated(self, walks: Walks) -> Walks:
+        """The walks to animate: if a stored one does not visit a heavy node, others that start at the heaviest."""
+        if not walks.heavy or all(meets(path, walks.heavy) for path in walks.paths.values()):
+            return walks
+        importance = np.asarray(walks.importance)
+        start = max(walks.heavy, key=lambda node: float(importance[node]))
+        settings = {"steps": MOST_STEPS, "every": MOST_STEPS, "start": start, "seed": self.plan.options["seed"]}
+        paths = {
+            label: walk(phases, paths=1, **settings).data.path.values[0] for label, phases in self.plan.walks.items()
+        }
+        note = (
+            f"For this animation only, one more walk of each design was started at node {start}, which is heavy: some "
+            "stored walks do not visit a heavy node within the animation."
+        )
+        return replace(walks, paths=paths, note=note)
+
+    def _search(self) -> list[Table]:
+        """The results of the search for the fitted values."""
+        if self.variant != "published" or not fit_path(self.study.key).is_file():
+            return []
+        return Fit.load(fit_path(self.study.key)).tables()
+
+    @cached_property
+    def _sweep(self) -> Sweep | None:
+        """The stored results of the claims in other settings, if any."""
+        path = sweep_path(self.study.key, self.variant)
+        return Sweep.load(path) if path.is_file() else None
+
+
+@dataclass
+class Numbers:
+    """A study with its own module, which computes numbers, judges them and draws them."""
+
+    key: str
+    name: str
+    variant: Variant
+    folder: Path
+    module: ModuleType
+    _record: "Future[Record] | None" = None
+
+    @cached_property
+    def text(self) -> str:
+        """The spec."""
+        return spec_path(self.key, self.variant).read_text(encoding="utf-8")
+
+    def begin(self, pool: Executor, stop: threading.Event) -> None:
+        """Create the folder, and compute missing numbers in another thread."""
+        files.write(self.folder / records.SPEC, self.text)
+        self._record = pool.submit(self._numbers)
+
+    def _numbers(self) -> Record:
+        path = self.folder / records.RECORD
+        found = records.stored(path, self.text)
+        return found or records.keep_data(path, self.text, self.module.numbers(tomllib.loads(self.text)))
+
+    def finish(self, tell: Tell) -> Outcome:
+        """Wait for the numbers, judge, and write figure and verdicts."""
+        tell(f"{self.name}, {self.variant}")
+        path, spec = self.folder / records.RECORD, tomllib.loads(self.text)
+        record = self._record.result() if self._record else self._numbers()
+        sources = {"spec": records.digest(self.folder / records.SPEC), "record": records.digest(path)}
+        verdicts = self.module.judge(record.data)
+        image = self.folder / records.FIGURE
+        self.module.draw(record.data, image, _named(sources))
+        _write_verdicts(self.folder, verdicts, sources)
+        section = Section(
+            title=f"{self.name}: {self.module.TITLE} ({self.variant})",
+            text=self.module.TEXT,
+            verdicts=verdicts,
+            images={self.module.TITLE: image.read_bytes()},
+            details={f"SHA-256 of the {name}": value for name, value in sources.items()},
+            anchor=f"{self.key}-{self.variant}",
+            short=f"{self.name}, {self.variant}",
+            group=f"{self.name}: {self.module.TITLE}",
+            variant=self.variant,
+            tables=[self.module.table(spec, record.data)],
+        )
+        return Outcome(self.key, self.name, self.variant, verdicts, section, self.folder)
+
+
+_BAND = "line: mean over the walks   band: from the 10 % to the 90 % quantile"
+
+
+def _named(sources: dict[str, str]) -> str:
+    """The sources of a figure, for its footer."""
+    return "   ".join(f"{name} {value}" for name, value in sources.items())
+
+
+def _fitted(fit: Sequence[Verdict]) -> list[Table]:
+    """The quality of a fit."""
+    caption = (
+        "How near the curves are to the printed ones. Parameters and data were chosen to make them so, which is why "
+        "this is not counted among the claims."
+    )
+    rows = [[one.claim, one.outcome, one.measured] for one in fit]
+    return [Table(["fit", "verdict", "measured"], rows, caption)] if rows else []
+
+
+def _write_verdicts(
+    folder: Path, verdicts: Sequence[Verdict], sources: dict[str, str], fit: Sequence[Verdict] = ()
+) -> None:
+    values: dict[str, Any] = {**sources, "verdicts": [asdict(verdict) for verdict in verdicts]}
+    if fit:
+        values["fit"] = [asdict(verdict) for verdict in fit]
+    text = json.dumps(values, indent=2, ensure_ascii=False)
+    files.write(folder / records.VERDICTS, f"{text}\n")

@@ -1,0 +1,1 @@
+"""A network on disk: its configuration, certificates and processes."""

@@ -1,0 +1,358 @@
+"""A network of peers made from a spec: a folder for each node, and one with the operator's description."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk._version import __version__
+from freewalk.errors import PeerError
+from freewalk.peers.network import certificates, tables
+from freewalk.peers.network.admission import Task, task_of
+from freewalk.peers.network.certificates import AUTHORITY, CERTIFICATE, KEY, Authority
+from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.names import free_addresses, names_of, safe
+from freewalk.peers.network.tables import Address, MemberTable, NetworkTable
+from freewalk.peers.network.toml import choice_values, walk_values, write_network
+from freewalk.peers.node import data
+from freewalk.peers.protocol.messages import Settings
+from freewalk.rules.rule import begun, message_bytes
+from freewalk.specs.own import Importer, Tell, names_in
+from freewalk.specs.plan import Plan
+from freewalk.specs.spec import INPUTS, SPEC, Spec, load, parse
+from freewalk.storage import files
+
+_SLOW = 1e6  # bytes per second of a slow link: a model must arrive before its lease expires
+NETWORK, CONFIG, DATA, OPERATOR = "network.toml", "config.toml", "data.npz", "operator"
+check = tables.check
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network, for its operator.
+
+    Attributes
+    ----------
+    folder
+        Its folder.
+    table
+        The contents of its file.
+    tell
+        Called before user code is executed.
+    """
+
+    folder: Path
+    table: NetworkTable
+    tell: Tell | None = None
+
+    @staticmethod
+    def read(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network:
+        """The network in a folder created by `init`; nothing that its spec names is imported yet.
+
+        Raises
+        ------
+        PeerError
+            If there is none.
+        """
+        path = check.path("network", "folder", folder)
+        if not (path / NETWORK).is_file():
+            raise PeerError(
+                f"{path}: is not the folder of a network (there is no {NETWORK}); create one with: network init"
+            )
+        table = tables.load(path / NETWORK, NetworkTable)
+        numbers = [one.number for one in table.node]
+        if numbers != list(range(len(numbers))):
+            raise PeerError(f"{path / NETWORK}: the numbers of [[node]] are {numbers}, expected 0, 1, 2, … in order")
+        if max(table.starts) >= len(numbers) or len(table.starts) != table.run.tokens:
+            raise PeerError(
+                f"{path / NETWORK}: starts = {table.starts}, expected {table.run.tokens} nodes below {len(numbers)}: "
+                "one for each token"
+            )
+        return Network(path, table, tell)
+
+    @property
+    def nodes(self) -> list[MemberTable]:
+        """All nodes, by number."""
+        return self.table.node
+
+    @property
+    def addresses(self) -> list[Address]:
+        """The address of each node."""
+        return [Address.of(one.address) for one in self.nodes]
+
+    @property
+    def starts(self) -> list[int]:
+        """The initial node of each token: token t of replica w has the number w · tokens + t."""
+        return self.table.starts
+
+    def path(self, node: int) -> Path:
+        """The path of a node's configuration."""
+        return self.folder / self.nodes[node].folder / CONFIG
+
+    def config(self, node: int) -> NodeConfig:
+        """The configuration of a node."""
+        return NodeConfig.read(self.path(node), self.tell)
+
+    @property
+    def credentials(self) -> tuple[Path, Path, Path] | None:
+        """The operator's certificate and key, and the certificate of the authority; None if connections are plain."""
+        home = self.folder / OPERATOR
+        return None if self.table.plain else (home / CERTIFICATE, home / KEY, home / AUTHORITY)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of the spec, by which models are measured; user classes are imported."""
+        spec = parse(self.table.spec, str(self.folder / NETWORK), Path(self.table.folder))
+        return spec.plan(self.tell)
+
+    @cached_property
+    def task(self) -> Task:
+        """The walk that the network runs: objective, kernel, rule, and initial nodes and models."""
+        return task_of(self.plan, str(self.folder / NETWORK), self.table.label)
+
+    def vectors(self) -> list[dict[str, NDArray[np.floating]]]:
+        """The initial vectors of each token: the model "x", and what its rule carries."""
+        task = self.task
+        named = {"x": task.models, **begun(task.rule, task.models)}
+        return [{name: named[name][row] for name in ("x", *task.rule.carries)} for row in range(len(task.models))]
+
+
+def init(
+    spec: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    host: str = "127.0.0.1",
+    first_port: int | None = None,
+    plain: bool = False,
+    lease: float | None = None,
+    force: bool = False,
+    tell: Tell | None = None,
+) -> Network:
+    """Create the folders of all nodes of a network, and of its operator, from a spec.
+
+    Parameters
+    ----------
+    spec
+        The spec to run, as for `freewalk run`. Its classes are imported, which executes their code.
+    folder
+        The folder to create, atomically.
+    label
+        The label of a walk of the spec; not needed if there is only one.
+    host
+        The address of this machine on which all nodes listen.
+    first_port
+        The first port to try. Default: any free ports.
+    plain
+        Whether to use no certificates, on an address of this machine only.
+    lease
+        The seconds without a sign of life after which a token is re-issued. Default: 10, plus one for each MB of a
+        model.
+    force
+        Whether to replace a network in the folder, with everything its nodes have stored.
+    tell
+        Told before code of the user's is executed.
+
+    Raises
+    ------
+    PeerError
+        If the spec cannot run between peers, or the folder cannot be created; nothing is written then.
+    """
+    path = check.path("network init", "folder", folder)
+    times = _times(lease)
+    if plain and not Address(host, 0).is_loopback:
+        raise check.fail(
+            "network init", "host", host, "127.0.0.1 for plain connections", "leave out --plain for certificates"
+        )
+    _check_free(path, force)
+    loaded = load(spec)
+    plan = loaded.plan(tell)
+    task = task_of(plan, loaded.source, label)
+    names = names_of(task.kernel.graph)
+    if lease is None:
+        slow = message_bytes(task.rule, task.objective.dim, task.precision) / _SLOW
+        times = {"lease": Settings.lease + slow} if slow > 1.0 else {}
+    made = _Made(loaded, plan, task, names, times, plain, host)
+    made.check()
+    addresses = free_addresses(host, len(names), first_port)
+    with _whole(path) as temporary:
+        _write(made, addresses, temporary)
+    return Network.read(path, tell)
+
+
+class _Made(NamedTuple):
+    """The parts of a network, except its addresses."""
+
+    spec: Spec
+    plan: Plan
+    task: Task
+    names: list[str]
+    times: dict[str, float]
+    plain: bool
+    host: str
+
+    @property
+    def name(self) -> str:
+        return safe(self.spec.name) or "network"
+
+    @property
+    def importer(self) -> Importer:
+        return Importer(self.spec.folder, self.spec.source)
+
+    def run(self) -> dict[str, Any]:
+        """The table [run], the same for all nodes."""
+        task, rule = self.task, self._rule()
+        values = {
+            "seed": task.seed,
+            "steps": task.steps,
+            "every": task.every,
+            "tokens": len(task.starts),
+            "rule": rule,
+            "precision": task.precision,
+            "dim": task.objective.dim,
+            "version": __version__,
+        }
+        own = names_in(rule) or names_in(self.fade() or {})
+        return {**values, "path": str(self.spec.folder.resolve())} if own else values
+
+    def _rule(self) -> dict[str, Any]:
+        """The rule as written in the spec, unless values were filled in or a method created it."""
+        number = list(self.plan.walks).index(self.task.label)
+        walk = self.spec.tables.walk[number]
+        written = walk.phase[0].rule if walk.phase else walk.rule
+        if written is not None and self.plan.walks[self.task.label][0].rule is self.task.rule:
+            return dict(written)
+        return choice_values(self.task.rule, "rule", self.importer)
+
+    def fade(self) -> dict[str, Any] | None:
+        """The schedule of the kernel."""
+        fade = self.task.kernel.fade
+        return None if fade is None else choice_values(fade, "schedule", self.importer)
+
+    def check(self) -> None:
+        """Raise all errors before anything is written."""
+        self.run()
+        if self.is_written:
+            self.task.objective.local(0)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the data of a node are written to a file; if not, it builds them from the spec."""
+        return type(self.task.objective) in data.KINDS.values()
+
+
+def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
+    task, run, fade = made.task, made.run(), made.fade()
+    authority = None if made.plain else Authority.new(f"freewalk {made.name}")
+    hosts = certificates.LOOPBACK if Address(made.host, 0).is_loopback else (made.host,)
+    places = [f"node-{node:04d}" for node in range(len(made.names))]
+    importance, degrees = task.objective.known_smoothness, task.kernel.graph.degrees
+
+    def neighbour(node: int) -> dict[str, Any]:
+        known = {} if importance is None else {"importance": float(importance[node])}
+        place = {"number": node, "name": made.names[node], "address": str(addresses[node])}
+        return {**place, "degree": int(degrees[node]), **known}
+
+    for node, (name, place) in enumerate(zip(made.names, places, strict=True)):
+        home, local = folder / place, task.kernel.local(node)
+        home.mkdir(0o700)
+        values = {
+            "node": {"name": name, "number": node, "listen": str(addresses[node]), "data": _data(made, node, home)},
+            "neighbour": [neighbour(int(one)) for one in local.neighbours],
+            "walk": walk_values(local, task.kernel.graph.n, fade),
+            "run": run,
+            "times": made.times,
+            "security": _security(authority, name, hosts, home),
+        }
+        NodeConfig.of(values, home, str(home / CONFIG)).write(home / CONFIG)
+    if authority is not None:
+        operator = folder / OPERATOR
+        operator.mkdir(0o700)
+        _security(authority, OPERATOR, hosts, operator)
+        authority.write(operator)
+    members = [
+        {"number": node, "name": name, "address": str(addresses[node]), "folder": places[node]}
+        for node, name in enumerate(made.names)
+    ]
+    known = {"name": made.name, "label": task.label, "folder": str(made.spec.folder.resolve())}
+    more = {"starts": task.starts.tolist(), "operator": OPERATOR, "plain": made.plain, "spec": made.spec.text}
+    values = {**known, **more, "run": run, "times": made.times, "node": members}
+    write_network(tables.checked(values, NetworkTable, NETWORK), folder / NETWORK)
+
+
+def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:
+    """Write the data of a node, and return its table `data`."""
+    objective: Any = made.task.objective
+    if not made.is_written:
+        files.write(home / SPEC, made.spec.text)
+        inputs = {"folder": str(made.spec.folder.resolve()), "files": made.plan.files}
+        files.write(home / INPUTS, json.dumps(inputs, indent=2, ensure_ascii=False) + "\n")
+        return {"object": data.FROM_SPEC}
+    share = objective.local(node)
+    if share.factor == 0:
+        return {"relay": True, "dim": objective.dim}
+    data.write_samples(share, home / DATA)
+    return {
+        "file": DATA,
+        "kind": type(objective).__name__,
+        "ridge": float(objective.ridge),
+        "factor": share.factor,
+    }
+
+
+def _security(authority: Authority | None, name: str, hosts: tuple[str, ...], home: Path) -> dict[str, Any]:
+    if authority is None:
+        return {"plain": True}
+    issued = authority.issue(name, hosts)
+    certificates.write_open(home / CERTIFICATE, issued.certificate)
+    certificates.write_secret(home / KEY, issued.key)
+    certificates.write_open(home / AUTHORITY, authority.certificate)
+    return {"certificate": CERTIFICATE, "key": KEY, "authority": AUTHORITY, "operator": OPERATOR}
+
+
+def _times(lease: float | None) -> dict[str, float]:
+    """The times in seconds; those shorter than a lease by default stay shorter."""
+    if lease is None:
+        return {}
+    seconds = check.real("network init", "lease", lease, above=0.0, high=1e6)
+    less = min(1.0, seconds / Settings.lease)
+    return {"lease": seconds, "patience": less * Settings.patience, "retry": less * Settings.retry}
+
+
+def _check_free(path: Path, force: bool) -> None:
+    if not (path.exists() or path.is_symlink()):
+        return
+    if not force:
+        raise PeerError(f"{path} exists already; choose another folder, or replace it with --force")
+    if path.is_symlink() or not (path / NETWORK).is_file():
+        raise PeerError(f"{path} is not the folder of a network, so it is not replaced; choose another")
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A new folder that is moved into place at the end of the block, or removed if the block fails."""
+    temporary, old = (path.with_name(f".{path.name}.{os.getpid()}.{word}") for word in ("new", "old"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir(0o700)
+        yield temporary
+        if path.exists():
+            path.rename(old)
+        temporary.rename(path)
+    except OSError as error:
+        raise PeerError(f"{path}: cannot be written ({error.strerror or error}); choose another folder") from error
+    finally:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

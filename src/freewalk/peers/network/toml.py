@@ -1,0 +1,192 @@
+"""Configurations as commented TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from freewalk.designs.local import LocalKernel, LocalMove
+from freewalk.errors import PeerError
+from freewalk.peers.network.tables import ConfigTable, NetworkTable
+from freewalk.rules import Rule
+from freewalk.schedules import Schedule
+from freewalk.specs import catalogue
+from freewalk.specs.own import Importer
+from freewalk.storage import files
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+_CONFIG = """\
+The configuration of one node of a freewalk network. `freewalk node check` checks it.
+Paths are relative to this file. An unknown key is an error."""
+_NETWORK = """\
+A freewalk network, for its operator: every node has its own folder and knows only its neighbours."""
+#: Comments above a table or after a key.
+_COMMENTS = {
+    "node": "This node. Its name is that of its certificate; its data never leave it.",
+    "neighbour": "Its neighbours, and what neighbours tell each other: their degree and their importance.",
+    "walk": "The node's share of the walk; it contains nothing about nodes further away.",
+    "walk.weight": "1 / (n · target), the factor of its gradients. The target depends on a sum over all nodes, the "
+    "one\nnumber that no node knows by itself: `freewalk network init` computes it; if you write a configuration by "
+    "hand,\nthe operator sets it.",
+    "walk.move": 'Words of 64 bits are written as "0x…": TOML\'s whole numbers are signed.',
+    "run": "What all nodes agree on.",
+    "times": "Seconds without a sign of life until a token is re-issued (lease), until an offer counts as refused "
+    "(patience),\nand until a message is repeated (retry).",
+    "security": "Only neighbours and the operator are admitted, by certificates of one authority. plain = true uses "
+    "none,\nand is allowed only at addresses of this machine.",
+}
+
+
+def walk_values(local: LocalKernel, n: int, fade: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A node's share of a kernel as the table [walk]; `fade` is its schedule as a table."""
+    values: dict[str, Any] = {
+        "n": n,
+        "weight": local.weight,
+        "probabilities": list(local.probabilities),
+        "move": [_move_values(move) for move in local.moves],
+    }
+    return values if fade is None else {**values, "fade": dict(fade)}
+
+
+def _move_values(move: LocalMove) -> dict[str, Any]:
+    values: dict[str, Any] = {"hops": move.hops}
+    if move.ratio is not None:
+        values["ratio"] = move.ratio
+    if move.neighbour_ratios is not None:
+        values["neighbour_ratios"] = move.neighbour_ratios.tolist()
+    if move.rows is not None:
+        values["rows"] = [
+            {"nodes": nodes.tolist(), "ends": [f"{end:#018x}" for end in ends.tolist()]} for nodes, ends in move.rows
+        ]
+    return values
+
+
+def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> dict[str, Any]:
+    """A rule or a schedule as a table from which `catalogue.build` rebuilds it.
+
+    Raises
+    ------
+    PeerError
+        If a table cannot describe it completely.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> choice_values(fw.SGD(step=fw.schedules.Inverse(0.1, scale=100)), "rule", Importer(Path(), ""))["step"]
+    {'kind': 'Inverse', 'initial': 0.1, 'scale': 100, 'power': 1.0}
+    """
+    kind = type(choice)
+    listed = catalogue.families()[family].get(kind.__name__)
+    ours = listed is not None and listed.make is kind
+    table: dict[str, Any] = {"kind": kind.__name__ if ours else f"{kind.__module__}:{kind.__name__}"}
+    listed_fields: tuple[Any, ...] = fields(choice) if is_dataclass(choice) else ()
+    for field in listed_fields:
+        value = getattr(choice, field.name)
+        if isinstance(value, Schedule):
+            value = choice_values(value, "schedule", importer)
+        elif isinstance(value, np.generic):
+            value = value.item()
+        if field.init and value is not None:
+            table[field.name] = value
+    try:
+        again = catalogue.build(family, table, family, importer)
+    except Exception as error:
+        raise PeerError(
+            f"{kind.__name__}: cannot be written to the configuration of a node ({error}), expected a frozen dataclass "
+            "of plain values in a module that can be imported"
+        ) from error
+    if again != choice:
+        raise PeerError(
+            f"{kind.__name__}: its fields do not describe it completely, so nodes cannot rebuild it; make it a frozen "
+            "dataclass"
+        )
+    return table
+
+
+def write_config(table: ConfigTable, path: Path) -> None:
+    """Write a configuration to a file."""
+    values = table.model_dump(exclude_none=True)
+    files.write(path, _document(values, _CONFIG, ("node", "neighbour", "walk", "run", "times", "security")).as_string())
+
+
+def write_network(table: NetworkTable, path: Path) -> None:
+    """Write the operator's description of a network to a file."""
+    files.write(path, _document(table.model_dump(exclude_none=True), _NETWORK, ()).as_string())
+
+
+def _document(values: Mapping[str, Any], words: str, first: tuple[str, ...]) -> TOMLDocument:
+    import tomlkit
+
+    document = tomlkit.document()
+    _comment(document, words)
+    document.add(tomlkit.nl())
+    for key in (*first, *(key for key in values if key not in first)):
+        value = values.get(key)
+        if isinstance(value, Mapping):
+            document.add(tomlkit.nl())
+            _comment(document, _COMMENTS.get(key, "") if first else "")
+            document.add(key, _table(value, key))
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            document.add(tomlkit.nl())
+            _comment(document, _COMMENTS.get(key, "") if first else "")
+            document.add(key, _tables(value, key))
+        elif value is not None and value != []:
+            # Readers may change line endings in multi-line text.
+            multiline = isinstance(value, str) and "\n" in value and "\r" not in value
+            document.add(key, tomlkit.string(value, multiline=True) if multiline else value)
+    return document
+
+
+def _table(values: Mapping[str, Any], place: str) -> Any:
+    import tomlkit
+
+    table = tomlkit.table()
+    plain = {key: value for key, value in values.items() if f"{place}.{key}" != "walk.move"}
+    for key, value in plain.items():
+        _comment(table, _COMMENTS.get(f"{place}.{key}", ""))
+        table.add(key, _inline(value))
+    if len(plain) < len(values):
+        table.add(tomlkit.nl())
+        _comment(table, _COMMENTS["walk.move"] if any("rows" in move for move in values["move"]) else "")
+        table.add("move", _tables(values["move"], "walk.move"))
+    return table
+
+
+def _tables(several: list[Any], place: str) -> Any:
+    import tomlkit
+
+    tables = tomlkit.aot()
+    for values in several:
+        tables.append(_table(values, place))
+    return tables
+
+
+def _inline(value: Any) -> Any:
+    """A value on one line, including nested tables."""
+    import tomlkit
+
+    if isinstance(value, Mapping):
+        table = tomlkit.inline_table()
+        for key, inner in value.items():
+            if inner is not None:
+                table.append(key, _inline(inner))
+        return table
+    if isinstance(value, (list, tuple)):
+        array = tomlkit.array()
+        for inner in value:
+            array.append(_inline(inner))
+        return array
+    return value
+
+
+def _comment(container: Any, words: str) -> None:
+    import tomlkit
+
+    for line in words.splitlines():
+        container.add(tomlkit.comment(line))

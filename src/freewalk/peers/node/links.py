@@ -1,0 +1,327 @@
+"""Connections: an outgoing stream to each neighbour, reopened when it breaks, and the incoming streams."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from freewalk.errors import PeerError
+from freewalk.peers.node.complaints import Complaints
+from freewalk.peers.protocol import wire
+from freewalk.peers.protocol.messages import (
+    Connected,
+    Event,
+    Message,
+    Offer,
+    Packet,
+    Received,
+    Refuse,
+    Release,
+    Released,
+    Transfer,
+)
+from freewalk.peers.protocol.payload import Form, Incoming, Payload
+
+log = logging.getLogger("freewalk.peers")
+
+METHOD = "/freewalk.Peer/Link"
+HELLO = "/freewalk.Peer/Hello"
+_QUEUED = 10_000  # messages queued for one neighbour
+_ROOM = 2**24  # their total bytes
+STREAMS = 4  # per neighbour at the same time: newer streams end those of a connection that broke unnoticed
+_BUNDLE = 2**20  # bytes sent together
+#: Messages that are not urgent: they go with the next one, since each that is sent wakes threads on both sides.
+_PATIENT = (Received, Release, Released)
+_WHILE = 0.01  # seconds after which they are sent by themselves
+_SHORTEST, _LONGEST = 0.05, 2.0  # seconds between attempts to reach a neighbour
+
+
+class Neighbour(NamedTuple):
+    """Whom a node may talk to."""
+
+    number: int
+    name: str
+    address: str
+
+
+class Link:
+    """The connection to one neighbour; messages that cannot be sent are lost, and the protocol repeats them.
+
+    Parameters
+    ----------
+    neighbour
+        The neighbour.
+    dial
+        Opens a channel to the neighbour.
+    metadata
+        The metadata of the call.
+    tell
+        Called with the event that the neighbour can be reached.
+    """
+
+    def __init__(
+        self, neighbour: Neighbour, dial: Callable[[Neighbour], Any], metadata: Any, tell: Callable[[Event], None]
+    ) -> None:
+        self.neighbour, self.dial, self.metadata, self.tell = neighbour, dial, metadata, tell
+        self.up = False
+        self.sent = 0  # bytes
+        self._small: deque[bytes] = deque()
+        self._patient: list[bytes] = []  # sent with the next message, or after a while
+        self._later: asyncio.TimerHandle | None = None
+        self._room = _ROOM
+        self._complaints = Complaints(log)
+        self._large: deque[tuple[tuple[Any, ...], Any]] = deque()
+        self._more = asyncio.Event()
+
+    def send(self, message: Message) -> None:
+        """Send a message as soon as possible; other messages may overtake a large model."""
+        if not self.up:
+            return
+        if isinstance(message, Transfer) and message.token.payload.path is not None:
+            mark = (message.key, message.token.point)
+            if all(mark != other for other, _ in self._large):
+                self._large.append((mark, _pieces(message)))
+        else:
+            data = wire.encode(message)
+            if len(self._small) + len(self._patient) < _QUEUED and len(data) <= self._room:
+                self._room -= len(data)
+                if isinstance(message, _PATIENT):
+                    self._patient.append(data)
+                    if self._later is None:
+                        self._later = asyncio.get_running_loop().call_later(_WHILE, self._hurry)
+                    return
+                self._small.append(data)
+        self._more.set()
+
+    def _hurry(self) -> None:
+        """Send the messages that are not urgent, since nothing else was sent for a while."""
+        self._later = None
+        if self._patient:
+            self._more.set()
+            self._small.extend(self._patient)
+            self._patient.clear()
+
+    async def run(self) -> None:
+        """Keep a stream open until cancelled."""
+        wait = _SHORTEST
+        async with self.dial(self.neighbour) as channel:
+            while True:
+                try:
+                    await self._stream(channel)
+                    wait = _SHORTEST
+                except Exception as error:
+                    if self.up:
+                        wait = _SHORTEST
+                        name, level = self.neighbour.name, logging.INFO
+                        self._complaints.about(f"lost node {name}", "lost node %s: %s", name, _said(error), level=level)
+                finally:
+                    self.up = False
+                    self._room = _ROOM
+                    self._small.clear()
+                    self._patient.clear()
+                    self._large.clear()
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST)
+
+    async def _stream(self, channel: Any) -> None:
+        call = channel.stream_unary(METHOD)(metadata=self.metadata)
+        await call.initial_metadata()
+        if call.done():  # it failed, but the above does not raise
+            await call
+            return
+        call.add_done_callback(lambda _: self._more.set())
+        self.up = True
+        self.tell(Connected(self.neighbour.number))
+        while not call.done():
+            if self._small:
+                data = self._together()
+            elif self._large:
+                data = await asyncio.to_thread(next, self._large[0][1], b"")
+                if not data:
+                    self._large.popleft()
+                    continue
+            else:
+                self._more.clear()
+                await self._more.wait()
+                continue
+            await call.write(data)
+            self.sent += len(data)
+        await call
+
+    def _together(self) -> bytes:
+        """The queued messages as one, since each message that is sent wakes threads and loops on both sides."""
+        self._small.extend(self._patient)
+        self._patient.clear()
+        several, size = [self._small.popleft()], 0
+        while self._small and len(several) < wire.TOGETHER and size < _BUNDLE:
+            several.append(self._small.popleft())
+            size = sum(map(len, several))
+        if size >= _BUNDLE and len(several) > 1:
+            self._small.appendleft(several.pop())
+        self._room += sum(map(len, several))
+        return wire.together(several)
+
+
+def _pieces(message: Transfer) -> Iterator[bytes]:
+    """A large model as messages: its announcement, then its bytes."""
+    yield wire.encode(message)
+    for data in message.token.payload.chunks():
+        yield wire.encode(wire.Chunk(data))
+
+
+class Gate:
+    """The entry for the streams of neighbours.
+
+    Parameters
+    ----------
+    neighbours
+        The neighbours, by name.
+    form
+        The form of a model.
+    folder
+        Where large models are stored.
+    durable
+        Whether they are flushed to disk on arrival.
+    tell
+        Called with events.
+    reply
+        Sends a message to a neighbour.
+    unneeded
+        Called with the digest of a large model that was refused, whose file can be removed.
+    """
+
+    def __init__(
+        self,
+        neighbours: Mapping[str, Neighbour],
+        form: Form,
+        folder: Path,
+        durable: bool,
+        tell: Callable[[Event], None],
+        reply: Callable[[int, Message], None],
+        unneeded: Callable[[str], None] = lambda digest: None,
+    ) -> None:
+        self.neighbours, self.form, self.folder, self.durable = neighbours, form, folder, durable
+        self.tell, self.reply, self.unneeded = tell, reply, unneeded
+        self.received = 0  # bytes
+        self.refused = 0  # messages
+        self.complaints = Complaints(log)
+        self._open: dict[int, list[asyncio.Task[Any]]] = {}
+
+    async def read(self, name: str, stream: AsyncIterator[bytes]) -> None:
+        """Receive messages of a neighbour until the stream ends, or the same neighbour has too many streams.
+
+        Raises
+        ------
+        PeerError
+            If it sends an invalid message; nothing has changed then.
+        """
+        peer = self.neighbours[name].number
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a stream is read by a task")
+        streams = self._open.setdefault(peer, [])
+        streams.append(task)
+        if len(streams) > STREAMS:
+            streams.pop(0).cancel()
+        try:
+            await self._take(peer, name, stream)
+        except asyncio.CancelledError:
+            if task in streams:  # not removed above
+                raise
+            task.uncancel()
+        finally:
+            if task in streams:
+                streams.remove(task)
+
+    async def _take(self, peer: int, name: str, stream: AsyncIterator[bytes]) -> None:
+        coming: _Coming | None = None
+        try:
+            async for data in stream:
+                self.received += len(data)
+                message = wire.decode(data)
+                if isinstance(message, wire.Chunk):
+                    if coming is None:
+                        raise PeerError(f"node {name} sends a piece of a model that it has not announced")
+                    if await coming.add(message.data):
+                        payload, wrong = await coming.whole(self.form)
+                        self._arrived(peer, name, coming.transfer, payload, wrong)
+                        coming = None
+                        del payload  # its file is in use as long as the object exists
+                    continue
+                for one in message.messages if isinstance(message, wire.Bundle) else (message,):
+                    if isinstance(one, Transfer):
+                        if coming is not None:
+                            raise PeerError(f"node {name} sends two models at once")
+                        coming = self._begin(peer, name, one)
+                    elif coming is None or one != Offer(coming.transfer.key, coming.transfer.token.point):
+                        # Otherwise an offer of a model that is already arriving would be accepted and sent again.
+                        self.tell(Packet(peer, one))
+        except PeerError:
+            self.refused += 1
+            raise
+        finally:
+            if coming is not None:
+                await coming.abandon()
+
+    def _begin(self, peer: int, name: str, transfer: Transfer) -> _Coming | None:
+        """A model arrives: a small one is complete, a large one follows in pieces."""
+        payload = transfer.token.payload
+        if not self.form.size_fits(payload.size):
+            raise PeerError(f"node {name} announces a model of {payload.size:,} bytes")
+        if payload.data is None:
+            return _Coming(transfer, Incoming(self.folder, payload.digest, payload.size, self.durable))
+        self._arrived(peer, name, transfer, payload, self.form.check(payload))
+        return None
+
+    def _arrived(self, peer: int, name: str, transfer: Transfer, payload: Payload, wrong: str | None) -> None:
+        if wrong is not None:
+            self.refused += 1
+            self.complaints.about(f"models from node {name}", "refused a model from node %s: %s", name, wrong)
+            self.reply(peer, Refuse(transfer.key, transfer.token.point, wrong[:200]))
+            if payload.path is not None:
+                self.unneeded(payload.digest)
+            return
+        self.tell(Packet(peer, transfer._replace(token=transfer.token._replace(payload=payload))))
+
+
+class _Coming:
+    """A large model that is arriving; slow work is done by a thread while the next piece arrives."""
+
+    def __init__(self, transfer: Transfer, incoming: Incoming) -> None:
+        self.transfer, self.incoming = transfer, incoming
+        self._left = incoming.size
+        self._writing: asyncio.Future[None] | None = None
+
+    async def add(self, data: bytes | memoryview) -> bool:
+        """Add a piece once the previous one is written; returns whether it was the last one."""
+        await self._written()
+        self._left -= len(data)
+        self._writing = asyncio.ensure_future(asyncio.to_thread(self.incoming.write, data))
+        return self._left <= 0
+
+    async def whole(self, form: Form) -> tuple[Payload, str | None]:
+        """The model, and its problem, if any."""
+        await self._written()
+        payload = await asyncio.to_thread(self.incoming.finish)
+        return payload, await asyncio.to_thread(form.check, payload)
+
+    async def abandon(self) -> None:
+        with suppress(PeerError, asyncio.CancelledError):
+            await self._written()
+        self.incoming.abandon()
+
+    async def _written(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await writing
+
+
+def _said(error: Exception) -> str:
+    """The error of a stream, in a few words."""
+    details = getattr(error, "details", None)
+    return str(details() if callable(details) else error)[:200]

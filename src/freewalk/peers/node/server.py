@@ -1,0 +1,370 @@
+"""The server of a node: who may call it, and what they may request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from freewalk._version import __version__
+from freewalk.errors import PeerError
+from freewalk.peers.node.links import HELLO, METHOD, STREAMS, Gate, Neighbour
+from freewalk.peers.node.service import Service
+from freewalk.peers.node.store import Line
+from freewalk.peers.operator import operator_pb2 as ask
+from freewalk.peers.protocol import wire
+from freewalk.peers.protocol.messages import Ask, Collect, Launch, Settings
+from freewalk.peers.protocol.payload import SMALL, Incoming, Payload, is_digest
+from freewalk.peers.protocol.token import Generation, Key, Point
+
+log = logging.getLogger("freewalk.peers")
+
+OPERATE = "/freewalk.Operator/"
+_NAME = "freewalk-name"  # the caller's name, if there are no certificates
+_OPTIONS = [
+    ("grpc.max_receive_message_length", 4 << 20),
+    ("grpc.max_send_message_length", 4 << 20),
+    ("grpc.max_concurrent_streams", 64),
+    ("grpc.so_reuseport", 0),
+    ("grpc.enable_retries", 0),
+    # A connection whose other end has disappeared silently is closed.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.max_pings_without_data", 0),
+]
+_STRANGERS = [
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 60_000),  # without a call; connections of neighbours have one
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+]
+_CALLS = 256  # at the same time, besides those of neighbours
+_OWN_CALLS = 32  # of the operator
+_MANY = 2**14  # open files, where the system allows it
+_FILES = 256  # reserved for the node itself, however many connect
+_PATIENCE = 60.0  # seconds for the next piece of a model
+_LONGEST = 1024  # bytes of a greeting
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The identity of a process, by which it connects to others and recognizes them.
+
+    Parameters
+    ----------
+    name
+        Its name, as in its certificate.
+    certificate, key, authority
+        PEM each; all None for plain connections on one machine.
+    """
+
+    name: str
+    certificate: bytes | None = None
+    key: bytes | None = None
+    authority: bytes | None = None
+
+    def channel(self, neighbour: Neighbour) -> Any:
+        """A channel to a node, whose certificate must bear its name."""
+        options: list[tuple[str, Any]] = [
+            *_OPTIONS,
+            ("grpc.max_reconnect_backoff_ms", 1000),
+            ("grpc.initial_reconnect_backoff_ms", 100),
+        ]
+        if self.certificate is None:
+            return grpc.aio.insecure_channel(neighbour.address, options=options)
+        credentials = grpc.ssl_channel_credentials(self.authority, self.key, self.certificate)
+        options.append(("grpc.ssl_target_name_override", neighbour.name))
+        return grpc.aio.secure_channel(neighbour.address, credentials, options=options)
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """The metadata of each call: the name, if there is no certificate."""
+        return ((_NAME, self.name),) if self.certificate is None else ()
+
+    def listen(self, server: Any, address: str) -> int:
+        """Let a server listen; returns the port."""
+        if self.certificate is None:
+            return int(server.add_insecure_port(address))
+        pair = [(self.key, self.certificate)]
+        credentials = grpc.ssl_server_credentials(pair, self.authority, require_client_auth=True)
+        return int(server.add_secure_port(address, credentials))
+
+    def caller(self, context: Any) -> str:
+        """The name of the caller."""
+        if self.certificate is None:
+            return str(dict(context.invocation_metadata() or ()).get(_NAME, ""))
+        names = context.auth_context().get("x509_common_name", [])
+        return names[0].decode("utf-8", "replace") if len(names) == 1 else ""
+
+
+class Handlers(grpc.GenericRpcHandler):
+    """The remote procedures of a node.
+
+    Parameters
+    ----------
+    identity
+        The identity of the node.
+    operator
+        The name of the operator, the only other caller that is admitted.
+    service
+        The running node.
+    gate
+        The entry for its neighbours.
+    """
+
+    def __init__(self, identity: Identity, operator: str, service: Service, gate: Gate) -> None:
+        self.identity, self.operator, self.at_work, self.gate = identity, operator, service, gate
+        self.started = time.time()
+        self._calls = 0  # of the operator
+        self._methods: dict[str, Any] = {
+            METHOD: grpc.stream_unary_rpc_method_handler(self.link),
+            HELLO: grpc.unary_unary_rpc_method_handler(self.hello),
+            OPERATE + "Launch": grpc.stream_unary_rpc_method_handler(
+                self.launch, ask.Launch.FromString, ask.Done.SerializeToString
+            ),
+            OPERATE + "Status": grpc.unary_unary_rpc_method_handler(
+                self.status, ask.Ask.FromString, ask.Status.SerializeToString
+            ),
+            OPERATE + "Journal": grpc.unary_stream_rpc_method_handler(
+                self.journal, ask.Lines.FromString, ask.Line.SerializeToString
+            ),
+            OPERATE + "Fetch": grpc.unary_stream_rpc_method_handler(
+                self.fetch, ask.Fetch.FromString, ask.Piece.SerializeToString
+            ),
+            OPERATE + "Collect": grpc.unary_unary_rpc_method_handler(
+                self.collect, ask.Collect.FromString, ask.Done.SerializeToString
+            ),
+        }
+
+    def service(self, details: Any) -> Any:
+        """The handler of a call, if there is one."""
+        return self._methods.get(details.method)
+
+    async def _admit(self, context: Any, operator: bool) -> str:
+        """The name of the caller; strangers are rejected."""
+        name = self.identity.caller(context)
+        if (name == self.operator) if operator else (name in self.gate.neighbours):
+            return name
+        self.gate.refused += 1
+        known, what = ascii(name[:64]), "operator" if operator else "neighbour"
+        words = "turned away %s from %s: no %s"
+        self.gate.complaints.about(f"{known} turned away", words, known, context.peer(), what)
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, "you are not known here")
+        raise PeerError("turned away")
+
+    async def link(self, stream: AsyncIterator[bytes], context: Any) -> bytes:
+        """The stream of a neighbour."""
+        name = await self._admit(context, operator=False)
+        await context.send_initial_metadata(())
+        try:
+            await self.gate.read(name, stream)
+        except PeerError as error:
+            self.gate.complaints.about(f"what node {name} sent", "refused what node %s sent: %s", name, error)
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:200])
+        return b""
+
+    async def hello(self, request: bytes, context: Any) -> bytes:
+        """The identity of this node, for a neighbour that checks whether both belong to the same network."""
+        name = await self._admit(context, operator=False)
+        try:
+            if len(request) > _LONGEST:
+                raise ValueError("a long one")
+            asked = ask.Hello.FromString(request)
+        except Exception:  # its own DecodeError, which depends on how the package was built
+            self.gate.refused += 1
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a greeting cannot be read")
+            raise PeerError("no greeting") from None
+        known = (asked.name, asked.number) == (name, self.gate.neighbours[name].number)
+        answer: bytes = greeting(self.identity.name, self.at_work.node.me, self.at_work.node.settings, known)
+        return answer
+
+    @asynccontextmanager
+    async def _operator(self, context: Any) -> AsyncIterator[None]:
+        """Admit only the operator, with a limited number of calls."""
+        await self._admit(context, operator=True)
+        if self._calls >= _OWN_CALLS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"more than {_OWN_CALLS} calls at once")
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+
+    async def launch(self, stream: AsyncIterator[Any], context: Any) -> Any:
+        """Launch a new token, which is on disk when this returns."""
+        async with self._operator(context):
+            try:
+                if self.at_work.closed:
+                    raise PeerError(f"its disk cannot be written: {self.at_work.closed}")
+                key, payload = await self._received(stream)
+                wire.decode(wire.encode(Ask(key)))  # check that its name can be sent
+                if wrong := await asyncio.to_thread(self.gate.form.check, payload):
+                    if payload.path is not None:
+                        self.at_work.unneeded(payload.digest)
+                    raise PeerError(wrong)
+                self.at_work.tell(Launch(key, payload))
+                await asyncio.wait_for(self.at_work.settled(), _PATIENCE)
+            except PeerError as error:
+                return ask.Done(problem=str(error))
+            except TimeoutError:
+                return ask.Done(problem=f"nothing came, or was written, for {_PATIENCE:g} seconds")
+            return ask.Done()
+
+    async def _received(self, stream: AsyncIterator[Any]) -> tuple[Key, Payload]:
+        """A model from the operator."""
+        parts = aiter(stream)
+        first = await asyncio.wait_for(anext(parts, None), _PATIENCE)
+        if first is None or not self.gate.form.size_fits(first.size):
+            raise PeerError(f"a model of {0 if first is None else first.size:,} bytes was announced")
+        key = Key(first.run, first.walk)
+        if first.size <= SMALL:
+            return key, Payload.holding(first.data)
+        incoming = Incoming(self.gate.folder, first.digest, first.size)
+        try:
+            while (part := await asyncio.wait_for(anext(parts, None), _PATIENCE)) is not None:
+                incoming.write(part.data)
+            return key, await asyncio.to_thread(incoming.finish)
+        finally:
+            incoming.abandon()
+
+    async def status(self, request: Any, context: Any) -> Any:
+        """The status of the node."""
+        async with self._operator(context):
+            return self._status()
+
+    def _status(self) -> Any:
+        node, work = self.at_work.node, self.at_work
+        status = ask.Status(
+            number=node.me,
+            name=self.identity.name,
+            version=__version__,
+            process=os.getpid(),
+            started=self.started,
+            updates=work.updates,
+            received=self.gate.received,
+            refused=self.gate.refused + work.refused,
+            closed=work.closed,
+        )
+        for number, link in work.links.items():
+            status.edges.add(number=number, up=link.up, sent=link.sent)
+        for key, custody in node.custody.items():
+            stage, token = node.stages.get(key), custody.token
+            walk = status.walks.add(run=key.run, walk=key.walk, stage="" if stage is None else stage.name)
+            walk.floor.CopyFrom(_point(Point(custody.floor, 0, 0)))
+            walk.failure = work.failures.get(key, "") if walk.stage == "failed" else ""
+            walk.peer = -1 if stage is None else stage.peer
+            if token is not None:
+                walk.point.CopyFrom(_point(token.point))
+                walk.held, walk.messages, walk.probes = custody.held is not None, token.messages, token.probes
+                walk.finished, walk.diverged = walk.stage == "finished", token.diverged
+                walk.digest, walk.size = token.payload.digest, token.payload.size
+        return status
+
+    async def journal(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        """The journal, line by line."""
+        async with self._operator(context):
+            await self.at_work.settled()
+            for line in self.at_work.store.journal(request.after):
+                yield _told(line)
+
+    async def fetch(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        """The bytes of a model that is here or that the journal names."""
+        async with self._operator(context):
+            payload = self._payload(request.digest)
+            if payload is None:
+                await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such model")
+                return
+            for data in payload.chunks():
+                yield ask.Piece(data=data)
+
+    def _payload(self, digest: str) -> Payload | None:
+        tokens = [one.token for one in self.at_work.node.custody.values() if one.token is not None]
+        held: dict[str, Payload] = {token.payload.digest: token.payload for token in tokens}
+        if digest in held:
+            return held[digest]
+        return self.at_work.store.payload(digest) if is_digest(digest) else None
+
+    async def collect(self, request: Any, context: Any) -> Any:
+        """The operator has a finished token: it need not be kept any more."""
+        async with self._operator(context):
+            self.at_work.tell(Collect(Key(request.run, request.walk), point_of(request.point)))
+            await self.at_work.settled()
+            return ask.Done()
+
+
+def greeting(name: str, number: int, settings: Settings, known: bool = False) -> Any:
+    """A node's description of itself for a neighbour, as bytes."""
+    told = ask.Hello(number=number, name=name, version=__version__, known=known)
+    told.nodes, told.seed, told.steps = settings.nodes, settings.seed, settings.steps
+    return told.SerializeToString()
+
+
+def _told(line: Line) -> Any:
+    """A line of the journal, for the operator."""
+    token = line.token
+    told = ask.Line(number=line.number, time=line.time, run=line.key.run, walk=line.key.walk, kind=line.kind)
+    told.point.CopyFrom(_point(line.point))
+    told.note = line.note
+    told.messages, told.probes = line.messages, line.probes
+    if token is not None:
+        told.digest, told.size = token.payload.digest, token.payload.size
+        told.lineage.extend(_point(point) for point in token.lineage)
+        told.origin.CopyFrom(_point(Point(token.origin, 0, 0)))
+    return told
+
+
+def _point(point: Point) -> Any:
+    number, issuer = point.generation
+    return ask.Point(number=number, issuer=issuer, step=point.step, hop=point.hop)
+
+
+def point_of(told: Any) -> Point:
+    """A point as it was told."""
+    return Point(Generation(told.number, told.issuer), told.step, told.hop)
+
+
+async def serve(
+    identity: Identity, address: str, handlers: Handlers, ready: Callable[[int], Awaitable[None]] | None = None
+) -> None:
+    """Listen until cancelled.
+
+    Raises
+    ------
+    PeerError
+        If the address cannot be bound.
+    """
+    options = [*_OPTIONS, *_STRANGERS, ("grpc.max_allowed_incoming_connections", _connections())]
+    calls = _CALLS + STREAMS * len(handlers.gate.neighbours)
+    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=calls)
+    server.add_generic_rpc_handlers((handlers,))
+    try:
+        port = identity.listen(server, address)
+    except RuntimeError:
+        raise PeerError(f"node {identity.name}: {address} cannot be bound; is another process using it?") from None
+    await server.start()
+    try:
+        if ready is not None:
+            await ready(port)
+        await server.wait_for_termination()
+    finally:
+        await server.stop(grace=0)
+
+
+def _connections() -> int:
+    """The maximum number of connections that leaves files for the node itself, after raising the system limit."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 4096
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY if hard == resource.RLIM_INFINITY else min(hard, _MANY)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return max(_MANY if soft == resource.RLIM_INFINITY else soft - _FILES, 64)

@@ -1,0 +1,310 @@
+"""A running node: the protocol, with a disk, a clock, connections and data."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from freewalk.errors import PeerError
+from freewalk.peers.node.complaints import Complaints
+from freewalk.peers.node.learner import Learner
+from freewalk.peers.node.links import Link
+from freewalk.peers.node.store import Store
+from freewalk.peers.protocol.messages import (
+    Alarm,
+    Compute,
+    Computed,
+    Event,
+    Fail,
+    Journal,
+    Message,
+    Packet,
+    Raised,
+    Released,
+    Save,
+    Send,
+    Timer,
+    Transfer,
+)
+from freewalk.peers.protocol.node import Node
+from freewalk.peers.protocol.token import Key
+
+log = logging.getLogger("freewalk.peers")
+
+_QUICK = 2e-3  # seconds: faster updates are made before waiting for the disk
+_TOGETHER = 32  # updates between writes
+_SOON = 0.05  # seconds that a write waits if it is not urgent
+_AGAIN = 1.0  # seconds until a failed disk is tried again
+_IN_USE = 0.1  # seconds until a file that is in use is checked again
+_WAITING = 10_000  # messages that wait for a failed disk; further ones are lost, and repeated later
+_WALKS = 100_000  # known to a node; neighbours cannot make it learn of more
+_FULL = "its disk cannot be written"
+
+
+class Service:
+    """Runs a node: events are handled as they come, and one write stores everything up to the first urgent message.
+
+    Actions are performed in order, except for messages that must wait for the disk: they are sent after the next write,
+    which includes everything before it. The message that a copy has been dropped is not urgent: it waits for the next
+    write, so that a hand-over takes only one.
+
+    Parameters
+    ----------
+    node
+        The protocol.
+    store
+        Its disk.
+    learner
+        Its data.
+    links
+        The connections to its neighbours, by number.
+    """
+
+    def __init__(self, node: Node, store: Store, learner: Learner, links: Mapping[int, Link]) -> None:
+        self.node, self.store, self.learner, self.links = node, store, learner, links
+        self.failures: dict[Key, str] = {}
+        self.updates = 0
+        self.refused = 0  # messages
+        #: Why nothing can be written at present; "" if it can.
+        self.closed = ""
+        self._early: list[Event] | None = []  # events before it runs
+        self._broken: Exception | None = None
+        self._writes: list[Save | Journal] = []
+        self._waiting: list[Send] = []
+        self._settling: list[asyncio.Future[None]] = []
+        self._urgent = False  # whether a message waits for a write
+        self._soon: asyncio.TimerHandle | None = None  # a write that is not urgent
+        self._works: deque[Compute] = deque()
+        self._working: asyncio.Task[Computed | Raised | None] | None = None
+        self._due: dict[tuple[Key | None, str], float] = {}
+        self._timers: dict[tuple[Key | None, str], asyncio.TimerHandle] = {}
+        self._more = asyncio.Event()
+        self._cost = 0.0  # seconds of an update, a moving average
+        self._leaving: set[str] = set()
+        self._complaints = Complaints(log)
+        self._waking: asyncio.TimerHandle | None = None
+        self._later = 0.0  # when a failed disk is tried again
+
+    def tell(self, event: Event) -> None:
+        """Pass an event to the node; the updates and writes that follow are made soon."""
+        if self._early is not None:
+            self._early.append(event)
+            return
+        try:
+            self._handle(event)
+        except Exception as error:  # a bug, which the source of the event cannot handle
+            self._broken = self._broken or error
+        if self._works or self._urgent or self.closed or self._broken is not None:
+            self._more.set()
+
+    def reply(self, peer: int, message: Message) -> None:
+        """Send a message that the protocol has not requested."""
+        if peer in self.links:
+            self.links[peer].send(message)
+
+    async def settled(self) -> None:
+        """Wait until all earlier events are on disk."""
+        done = asyncio.get_running_loop().create_future()
+        self._settling.append(done)
+        self._hurry()
+        await done
+
+    async def run(self) -> None:
+        """Work until cancelled.
+
+        While the disk cannot be written, the node is closed: it makes no updates and accepts no tokens, and durable
+        messages wait. To its neighbours it appears slow or silent.
+        """
+        self._do(self.node.restart())
+        early, self._early = self._early or [], None
+        for event in early:
+            self.tell(event)
+        try:
+            while True:
+                if self._broken is not None:
+                    raise self._broken
+                self._work()
+                if self._urgent or self.closed:
+                    self._write()
+                if self._works and self._working is None and not self.closed:
+                    await asyncio.sleep(0)
+                    continue
+                self._more.clear()
+                await self._more.wait()
+        except asyncio.CancelledError:
+            self._write()
+            raise
+
+    def _hurry(self) -> None:
+        self._urgent = True
+        self._more.set()
+
+    def _handle(self, event: Event) -> None:
+        if not isinstance(event, Packet):
+            self._do(self.node.handle(event))
+            return
+        sender, message = event
+        known = self.node.custody
+        full = len(known) >= _WALKS and message.key not in known
+        actions = [] if full else self.node.handle(event)
+        self._do(actions)
+        if full or (not actions and not self.node.sound(message)):
+            self.refused += 1
+            words = "refused what node %d sent: a %s that cannot be true, or a walk too many"
+            self._complaints.about(f"node {sender}", words, sender, type(message).__name__)
+        if isinstance(message, Transfer) and message.token.payload.path is not None:
+            self.unneeded(message.token.payload.digest)  # the file, if the token was not accepted
+
+    def unneeded(self, digest: str) -> None:
+        """Remove the file of a model that was not accepted, once it is no longer in use."""
+        if digest not in self._leaving:
+            self._leaving.add(digest)
+            asyncio.get_running_loop().call_soon(self._leave, digest)
+
+    def _leave(self, digest: str) -> None:
+        with suppress(PeerError):  # otherwise it is removed by a later sweep
+            if not self.store.unneeded(digest):  # a thread may still be using it
+                asyncio.get_running_loop().call_later(_IN_USE, self._leave, digest)
+                return
+        self._leaving.discard(digest)
+
+    def _do(self, actions: list[Any]) -> None:
+        for action in actions:
+            if isinstance(action, Send):
+                if action.durable and self._writes:
+                    self._wait(action)
+                    self._urgent = self._urgent or not isinstance(action.message, Released)
+                else:
+                    self.reply(action.peer, action.message)
+            elif isinstance(action, Timer):
+                self._set(action)
+            elif isinstance(action, Compute):
+                self._works.append(action)
+            elif isinstance(action, Fail):
+                self.failures[action.key] = action.why
+                log.error("walk %d of run %s stops here: %s", action.key.walk, action.key.run, action.why)
+            else:
+                self._writes.append(action)
+                if self._soon is None:
+                    self._soon = asyncio.get_running_loop().call_later(_SOON, self._hurry)
+
+    def _set(self, timer: Timer) -> None:
+        """Record when a timer is due; most are reset or stopped before, so the event loop is rarely involved."""
+        mark = (timer.key, timer.name)
+        if timer.seconds is None:
+            self._due.pop(mark, None)
+            return
+        loop = asyncio.get_running_loop()
+        due = self._due[mark] = loop.time() + timer.seconds
+        handle = self._timers.get(mark)
+        if handle is None or handle.when() > due:
+            if handle is not None:
+                handle.cancel()
+            self._timers[mark] = loop.call_at(due, self._ring, mark)
+
+    def _ring(self, mark: tuple[Key | None, str]) -> None:
+        del self._timers[mark]
+        due, loop = self._due.get(mark), asyncio.get_running_loop()
+        if due is None:
+            return
+        if due > loop.time():
+            self._timers[mark] = loop.call_at(due, self._ring, mark)
+            return
+        del self._due[mark]
+        self.tell(Alarm(*mark))
+
+    def _work(self) -> None:
+        """Make updates in the order of the requests: fast ones at once, slow ones in the background."""
+        for _ in range(_TOGETHER):
+            if self.closed or not self._works or self._working is not None:
+                return
+            if self._cost > _QUICK:
+                self._working = asyncio.create_task(asyncio.to_thread(self._update, self._works.popleft()))
+                self._working.add_done_callback(self._worked)
+                return
+            result = self._update(self._works.popleft())
+            if result is not None:
+                self._do(self.node.handle(result))
+
+    def _wait(self, send: Send) -> None:
+        """Let a message wait for the disk, without duplicates: while the disk fails, requests are repeated."""
+        if not self.closed or (len(self._waiting) < _WAITING and send not in self._waiting):
+            self._waiting.append(send)
+
+    def _update(self, asked: Compute) -> Computed | Raised | None:
+        """Make an update; None if its result does not fit on the disk, so that it must be repeated."""
+        began = time.perf_counter()
+        try:
+            result = self.learner.update(asked)
+        except PeerError as error:
+            self._works.appendleft(asked)
+            self._close(str(error))
+            return None
+        except Exception as error:  # for example, from user code
+            return Raised(asked.key, asked.token.point, _raised(error))
+        took = time.perf_counter() - began
+        self._cost = took if self.updates == 0 else 0.9 * self._cost + 0.1 * took
+        self.updates += 1
+        return result
+
+    def _worked(self, task: asyncio.Task[Computed | Raised | None]) -> None:
+        self._working = None
+        self._more.set()
+        if not task.cancelled() and (result := task.result()) is not None:
+            self.tell(result)
+
+    def _close(self, why: str) -> None:
+        """The disk cannot be written: wait, and try again."""
+        said = "this node takes no tokens until its disk can be written: %s"
+        self._complaints.about("closed", said, why, level=logging.ERROR)
+        self.closed, self.node.closed = why, _FULL
+        self._later = time.monotonic() + _AGAIN
+
+    def _wake(self) -> None:
+        """Continue after a while, even if nothing happens."""
+        if self._waking is None or self._waking.when() <= asyncio.get_running_loop().time():
+            self._waking = asyncio.get_running_loop().call_later(_AGAIN, self._more.set)
+
+    def _write(self) -> None:
+        """Write all changes to disk, then send the messages that waited for it."""
+        if self.closed and time.monotonic() < self._later:
+            self._wake()
+            return
+        self._urgent = False
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        writes, self._writes = self._writes, []
+        try:
+            if writes:
+                self.store.write(writes, time.time())
+        except PeerError as error:
+            latest = {write.key: write for write in writes if isinstance(write, Save)}
+            self._writes = [*latest.values(), *(write for write in writes if isinstance(write, Journal))]
+            self._close(str(error))
+            self._wake()
+            return
+        if self.closed:
+            self._complaints.about("open", "this node tries its disk again, and takes tokens")
+            self.closed = self.node.closed = ""
+        waiting, self._waiting = self._waiting, []
+        for send in waiting:
+            self.reply(send.peer, send.message)
+        settling, self._settling = self._settling, []
+        for done in settling:
+            if not done.done():
+                done.set_result(None)
+
+
+def _raised(error: Exception) -> str:
+    """The error of an update, without its message, which may quote data."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"an update raised {type(error).__name__} ({where}); fix it and restart this node"

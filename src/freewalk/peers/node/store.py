@@ -1,0 +1,415 @@
+"""The disk of a node: its custody of each walk, its journal, and the models that they refer to."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Any, NamedTuple
+
+from freewalk.errors import PeerError
+from freewalk.peers.node.database import FILE, connect, rolled_back, sync, told
+from freewalk.peers.protocol.codec import (
+    from_custody,
+    from_token,
+    from_version,
+    pb,
+    reference,
+    to_custody,
+    to_token,
+    to_version,
+)
+from freewalk.peers.protocol.messages import Journal, Save
+from freewalk.peers.protocol.payload import SUFFIX, Payload, discard
+from freewalk.peers.protocol.token import Custody, Generation, Key, Point, Token, Version
+
+_PAGE = 1000  # lines of the journal read at a time
+_OFTEN = 10_000  # writes between sweeps; most payloads are removed as soon as nothing refers to them
+
+
+class Line(NamedTuple):
+    """A line of the journal.
+
+    Attributes
+    ----------
+    number
+        Its number; later lines have greater ones.
+    time
+        When it was written, in seconds since 1970.
+    key, kind, point
+        The token, the kind of event, and the point of the token.
+    token
+        The token with its model, if that was kept.
+    note
+        Details in words.
+    messages, probes
+        The messages and probes of the token so far.
+    """
+
+    number: int
+    time: float
+    key: Key
+    kind: str
+    point: Point
+    token: Token | None
+    note: str
+    messages: int
+    probes: int
+
+
+class _Known(NamedTuple):
+    """The state of a walk on disk: the number of its rows, its custody as bytes, and its versions."""
+
+    walk: int
+    state: bytes
+    token: Payload | None
+    first: int
+    versions: tuple[Version, ...]
+
+
+class Store:
+    """A folder with the durable state of a node; one process has it open at a time.
+
+    Parameters
+    ----------
+    folder
+        The folder; created if it does not exist.
+    durable
+        Whether writes survive a failure of the machine; otherwise they survive only a failure of the process.
+
+    Raises
+    ------
+    PeerError
+        If another process has it open, or it cannot be used.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, Store(Path(folder)) as store:
+    ...     store.write([Save(Key("first", 0), Custody(Generation(0, 3)))], time=0.0)
+    ...     store.load()
+    {Key(run='first', walk=0): Custody(floor=Generation(number=0, issuer=3), seen=None, token=None, ...)}
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], durable: bool = True) -> None:
+        self.folder, self.durable = Path(folder).absolute(), durable
+        self.models = self.folder / "models"
+        self._path = self.folder / FILE
+        self._lock = RLock()
+        with told(self._path):
+            self.models.mkdir(parents=True, exist_ok=True)
+        self._connection = connect(self._path, durable)
+        self._walks: dict[Key, int] = {}
+        self._known: dict[Key, _Known] = {}
+        self._uses: Counter[str] = Counter()  # by tokens and versions; the journal is queried
+        self._writes = 0
+        self._stale: set[str] = set()  # files that only this process may still use
+        try:
+            with told(self._path):
+                if durable:
+                    for one in (self.models, self.folder, self.folder.parent):
+                        sync(one)
+                self._read()
+            self.sweep()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it, so that others can open it."""
+        with self._lock:
+            self._connection.close()
+            self._known.clear()  # the files of its payloads are no longer in use
+
+    def load(self) -> dict[Key, Custody]:
+        """The custody of each walk.
+
+        Raises
+        ------
+        PeerError
+            If something is missing or broken.
+        """
+        with self._lock, told(self._path):
+            return {
+                key: from_custody(pb.Custody.FromString(known.state), known.versions, self._find)
+                for key, known in self._known.items()
+            }
+
+    def write(self, actions: Sequence[Save | Journal], time: float) -> None:
+        """Write all actions in one transaction, and flush it to disk.
+
+        Parameters
+        ----------
+        actions
+            New custody of walks, and lines for the journal; a line that already exists changes nothing.
+        time
+            The time for the journal, in seconds since 1970.
+
+        Raises
+        ------
+        PeerError
+            If it cannot be written, perhaps for lack of space; then nothing is written.
+        """
+        latest = {action.key: action.custody for action in actions if isinstance(action, Save)}
+        with self._lock, told(self._path):
+            change = _Change(self)
+            self._connection.execute("BEGIN IMMEDIATE")
+            with rolled_back(self._connection):
+                for key, custody in latest.items():
+                    change.save(key, custody)
+                for action in actions:
+                    if isinstance(action, Journal):
+                        change.note(action, time)
+                dropped = change.end()
+                self._connection.execute("COMMIT")
+            self._walks.update(change.walks)
+            self._known.update(change.known)
+            for digest, more in change.uses.items():
+                self._uses[digest] += more
+                if not self._uses[digest]:
+                    del self._uses[digest]
+            self._stale |= dropped
+            self._stale = {digest for digest in self._stale if not self._removed(digest)}
+            self._writes += 1
+            if self._writes % _OFTEN == 0:
+                self.sweep()
+
+    def journal(self, after: int = 0) -> Iterator[Line]:
+        """The lines of the journal with numbers greater than `after`, in order.
+
+        Raises
+        ------
+        PeerError
+            If something is missing or broken.
+        """
+        while True:
+            with self._lock, told(self._path):
+                rows = self._connection.execute(_LINES, (after, _PAGE)).fetchall()
+                lines = [self._line(row) for row in rows]
+            yield from lines
+            if len(lines) < _PAGE:
+                return
+            after = lines[-1].number
+
+    def payload(self, digest: str) -> Payload | None:
+        """A model that the journal names, or None."""
+        with self._lock, told(self._path):
+            row = self._connection.execute(_PAYLOAD, (bytes.fromhex(digest),)).fetchone()
+            return None if row is None else self._find(digest, row[0])
+
+    def unneeded(self, digest: str) -> bool:
+        """Remove the file of a payload unless something refers to it, on the disk or in this process.
+
+        Returns
+        -------
+        bool
+            Whether that is settled; if not, this process still uses it, and the next write checks again.
+
+        Raises
+        ------
+        PeerError
+            If the disk fails.
+        """
+        with self._lock, told(self._path):
+            self._stale.add(digest)
+            self._stale = {digest for digest in self._stale if not self._removed(digest)}
+            return digest not in self._stale
+
+    def sweep(self) -> None:
+        """Remove the payloads that nothing refers to, including those that a crash has left."""
+        with self._lock, told(self._path):
+            noted = {row[0].hex() for row in self._connection.execute(_NOTED)}
+            rows = self._connection.execute("SELECT digest, data IS NULL FROM payloads").fetchall()
+            used = noted.union(self._uses)
+            self._connection.execute("BEGIN IMMEDIATE")
+            with rolled_back(self._connection):
+                unused = [(digest,) for digest, _ in rows if digest.hex() not in used]
+                self._connection.executemany(_DROP, unused)
+                self._connection.execute("COMMIT")
+            kept = {digest.hex() + SUFFIX for digest, large in rows if large and digest.hex() in used}
+            for path in list(self.models.iterdir()):
+                if path.name not in kept:
+                    discard(path)
+            self._stale &= {path.stem for path in self.models.iterdir()}
+
+    def _read(self) -> None:
+        """Read the state of all walks from disk."""
+        self._walks = {Key(run, walk): number for number, run, walk in self._connection.execute(_WALKS)}
+        versions: dict[int, list[tuple[int, Version]]] = {}
+        for walk, place, state in self._connection.execute(_VERSIONS):
+            version = from_version(_parsed(pb.Version, state), self._find)
+            versions.setdefault(walk, []).append((place, version))
+        states = dict(self._connection.execute("SELECT walk, state FROM custody"))
+        for key, walk in self._walks.items():
+            if walk not in states:
+                continue
+            places, kept = zip(*versions.get(walk, [(0, None)]), strict=True)
+            kept = tuple(one for one in kept if one is not None)
+            custody = from_custody(_parsed(pb.Custody, states[walk]), kept, self._find)
+            payload = None if custody.token is None else custody.token.payload
+            self._known[key] = _Known(walk, states[walk], payload, places[0], kept)
+            self._uses.update(one.digest for one in _payloads(self._known[key]))
+
+    def _find(self, digest: str, size: int) -> Payload:
+        """A payload that something on the disk refers to."""
+        row = self._connection.execute(_PAYLOAD, (bytes.fromhex(digest),)).fetchone()
+        if row is None:
+            raise PeerError(f"{self._path}: a model is missing ({digest[:12]}…); the folder is broken")
+        if row[1] is not None:
+            payload = Payload.holding(row[1])
+        else:
+            path = self.models / (digest + SUFFIX)
+            payload = Payload(digest, path.stat().st_size if path.exists() else -1, None, path)
+        if (payload.digest, payload.size, row[0]) != (digest, size, size):
+            raise PeerError(f"{self._path}: a model is missing or broken ({digest[:12]}…); the folder is broken")
+        return payload
+
+    def _line(self, row: tuple[Any, ...]) -> Line:
+        number, time, run, walk, kind, generation, issuer, step, hop, state, note, messages, probes = row
+        token = None if state is None else from_token(_parsed(pb.Token, state), self._find)
+        point = Point(Generation(generation, issuer), step, hop)
+        return Line(number, time, Key(run, walk), kind, point, token, note, messages, probes)
+
+    def _removed(self, digest: str) -> bool:
+        """Whether the file of a dropped payload is gone, or is in use again."""
+        if self._uses[digest] > 0 or self._connection.execute(_PAYLOAD, (bytes.fromhex(digest),)).fetchone():
+            return True
+        return discard(self.models / (digest + SUFFIX))
+
+
+class _Change:
+    """The changes of a transaction: in the tables at once, and in the store when it is committed."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.execute = store, store._connection.execute
+        self.walks: dict[Key, int] = {}
+        self.known: dict[Key, _Known] = {}
+        self.uses: dict[str, int] = {}  # by how much they change
+        self.new: dict[str, Payload] = {}
+        self.noted: set[str] = set()
+        self.files: set[str] = set()
+
+    def save(self, key: Key, custody: Custody) -> None:
+        """Write the changes of a walk's custody."""
+        old = self.store._known.get(key)
+        state = to_custody(custody).SerializeToString(deterministic=True)
+        walk = self.walk(key)
+        if old is None or old.state != state:
+            self.execute(_SAVE, (walk, state))
+        payload = None if custody.token is None else custody.token.payload
+        before = None if old is None else old.token
+        if before != payload:
+            self._use(before, -1)
+            self._use(payload, 1)
+        first = self._versions(walk, old, custody.versions)
+        self.known[key] = _Known(walk, state, payload, first, custody.versions)
+
+    def note(self, line: Journal, time: float) -> None:
+        """Write a line of the journal, unless it exists."""
+        (generation, issuer), step, hop = line.point
+        token = line.token
+        digest = state = None
+        if token is not None:
+            digest, state = bytes.fromhex(token.payload.digest), to_token(token, reference).SerializeToString()
+        place = (time, self.walk(line.key), line.kind, generation, issuer, step, hop)
+        more = (digest, state, line.note, line.messages, line.probes)
+        if self.execute(_NOTE, (*place, *more)).rowcount and token is not None:
+            self.new[token.payload.digest] = token.payload
+            self.noted.add(token.payload.digest)
+
+    def walk(self, key: Key) -> int:
+        """The number of a walk in all tables."""
+        number = self.store._walks.get(key) or self.walks.get(key)
+        if number is None:
+            number = self.walks[key] = int(self.execute(_WALK, key).lastrowid or 0)
+        return number
+
+    def end(self) -> set[str]:
+        """Write the new payloads and drop the old ones; returns those whose files remain."""
+        files = [payload.path for payload in self.new.values() if self._add(payload) and payload.path is not None]
+        if files and self.store.durable:
+            for path in [*files, self.store.models]:
+                sync(path)
+        dropped = set()
+        for digest in self.uses:
+            key = (bytes.fromhex(digest),)
+            left = self.store._uses[digest] + self.uses[digest]
+            if left == 0 and digest not in self.noted and self.execute(_IS_NOTED, key).fetchone() is None:
+                self.execute(_DROP, key)
+                dropped.add(digest)
+        return dropped & self.files
+
+    def _add(self, payload: Payload) -> bool:
+        """Add a payload; returns whether it is new."""
+        path = payload.path
+        if not payload.here or (path is not None and (path.parent != self.store.models or not path.exists())):
+            raise PeerError(f"{self.store.folder}: a model to be written is not in its folder 'models'")
+        row = (bytes.fromhex(payload.digest), payload.size, payload.data)
+        return bool(self.execute(_ADD, row).rowcount)
+
+    def _versions(self, walk: int, old: _Known | None, new: tuple[Version, ...]) -> int:
+        """Write new versions and remove old ones; returns the index of the first."""
+        first, before = (0, ()) if old is None else (old.first, old.versions)
+        if before is new or before == new:
+            return first
+        gone = next((index for index, one in enumerate(before) if new and one == new[0]), len(before))
+        same = 0
+        for one, two in zip(before[gone:], new, strict=False):
+            if one is not two and one != two:
+                break
+            same += 1
+        last = gone + same
+        for index in (*range(gone), *range(last, len(before))):
+            self.execute("DELETE FROM versions WHERE walk = ? AND place = ?", (walk, first + index))
+            self._use(before[index].payload, -1)
+        for place, version in enumerate(new[same:], first + last):
+            state = to_version(version).SerializeToString(deterministic=True)
+            self.execute("INSERT INTO versions VALUES (?, ?, ?)", (walk, place, state))
+            self._use(version.payload, 1)
+        return first + gone
+
+    def _use(self, payload: Payload | None, more: int) -> None:
+        """Count references to a payload."""
+        if payload is not None:
+            self.uses[payload.digest] = self.uses.get(payload.digest, 0) + more
+            if more > 0:
+                self.new[payload.digest] = payload
+            if payload.path is not None:
+                self.files.add(payload.digest)
+
+
+def _payloads(known: _Known) -> tuple[Payload, ...]:
+    kept = tuple(one.payload for one in known.versions if one.payload is not None)
+    return kept if known.token is None else (known.token, *kept)
+
+
+def _parsed(kind: Any, state: bytes) -> Any:
+    try:
+        return kind.FromString(state)
+    except Exception as error:  # its own DecodeError, which depends on how the package was built
+        raise PeerError(f"what is known of a walk cannot be read ({error}); the folder is broken") from None
+
+
+_WALKS = "SELECT number, run, walk FROM walks"
+_WALK = "INSERT INTO walks (run, walk) VALUES (?, ?)"
+_SAVE = "INSERT INTO custody VALUES (?, ?) ON CONFLICT (walk) DO UPDATE SET state = excluded.state"
+_VERSIONS = "SELECT walk, place, state FROM versions ORDER BY walk, place"
+_PAYLOAD = "SELECT size, data FROM payloads WHERE digest = ?"
+_ADD = "INSERT OR IGNORE INTO payloads VALUES (?, ?, ?)"
+_DROP = "DELETE FROM payloads WHERE digest = ?"
+_NOTED = "SELECT DISTINCT payload FROM journal WHERE payload IS NOT NULL"
+_IS_NOTED = "SELECT 1 FROM journal WHERE payload = ? LIMIT 1"
+_NOTE = """INSERT OR IGNORE INTO journal
+(time, walk, kind, generation, issuer, step, hop, payload, token, note, messages, probes)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_LINES = """SELECT journal.number, time, run, walks.walk, kind, generation, issuer, step, hop, token, note, messages,
+probes FROM journal JOIN walks ON walks.number = journal.walk
+WHERE journal.number > ? ORDER BY journal.number LIMIT ?"""

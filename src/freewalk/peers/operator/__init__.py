@@ -1,0 +1,1 @@
+"""The operator: launch walks, watch them and collect the record."""

@@ -1,0 +1,149 @@
+"""The status of a run of a network: positions and progress of its tokens, and the state of the nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from freewalk.errors import PeerError
+from freewalk.objectives.objective import measured
+from freewalk.peers.network.init import Network
+from freewalk.peers.operator.collect import Whereabouts, whereabouts
+from freewalk.peers.operator.journal import Line
+from freewalk.peers.operator.operator import Operator
+from freewalk.peers.protocol.payload import SMALL
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_SHOWN = 8  # silent nodes listed by name
+
+
+class Glance(NamedTuple):
+    """A run at one moment.
+
+    Attributes
+    ----------
+    tokens
+        Their positions.
+    measures
+        The primary measure of each token's model, by walk, if the model is small enough.
+    statuses
+        The status of each node, or None.
+    """
+
+    tokens: list[Whereabouts]
+    measures: dict[int, float]
+    statuses: dict[int, Any]
+
+    @property
+    def over(self) -> bool:
+        """Whether all tokens found have finished or cannot continue."""
+        return bool(self.tokens) and all(one.finished or one.failure for one in self.tokens)
+
+
+async def glance(operator: Operator, network: Network, run: str) -> Glance:
+    """Get the status of a run."""
+    statuses = await operator.statuses()
+    tokens = whereabouts(run, statuses)
+    measures = {}
+    for one in tokens:
+        if one.node is not None and 0 < one.size <= SMALL:
+            line = Line(one.node, 0, 0.0, one.key, "", one.point, digest=one.digest, size=one.size)
+            try:
+                vectors = (await operator.fetch(line, Path(gettempdir()))).arrays()
+            except PeerError:  # it has moved in the meantime
+                continue
+            objective = network.task.objective
+            values = measured(objective, vectors[network.task.rule.reports])
+            measures[one.key.walk] = float(values[objective.primary])
+    return Glance(tokens, measures, statuses)
+
+
+def as_json(network: Network, run: str, seen: Glance) -> str:
+    """A status as one line of JSON."""
+    primary = network.task.objective.primary
+    tokens = [
+        {
+            "walk": one.key.walk,
+            "node": None if one.node is None else network.nodes[one.node].name,
+            "stage": one.stage,
+            "updates": one.point.step,
+            "generation": one.point.generation.number,
+            "messages": one.messages,
+            "probes": one.probes,
+            "finished": one.finished,
+            "diverged": one.diverged,
+            "failure": one.failure or None,
+            primary: seen.measures.get(one.key.walk),
+        }
+        for one in seen.tokens
+    ]
+    nodes = [
+        {
+            "node": network.nodes[number].name,
+            "up": status is not None,
+            **({} if status is None else _health(status)),
+        }
+        for number, status in seen.statuses.items()
+    ]
+    return json.dumps({"run": run, "steps": network.table.run.steps, "tokens": tokens, "nodes": nodes})
+
+
+def _health(status: Any) -> dict[str, Any]:
+    return {
+        "process": status.process,
+        "updates": status.updates,
+        "links": sum(edge.up for edge in status.edges),
+        "of": len(status.edges),
+        "sent_bytes": sum(edge.sent for edge in status.edges),
+        "received_bytes": status.received,
+        "refused": status.refused,
+        "closed": status.closed or None,
+    }
+
+
+def table(network: Network, run: str, seen: Glance) -> RenderableType:
+    """A status for a terminal."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    primary, steps = network.task.objective.primary, network.table.run.steps
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("token", "at", "doing", "updates", "messages", "probes", primary, "re-issued"):
+        shown.add_column(head, justify="left" if head in ("at", "doing") else "right")
+    for one in seen.tokens:
+        value = seen.measures.get(one.key.walk)
+        shown.add_row(
+            str(one.key.walk),
+            "no answer" if one.node is None else network.nodes[one.node].name,
+            one.failure or ("diverged" if one.diverged else one.stage),
+            f"{one.point.step:,} of {steps:,}",
+            f"{one.messages:,}",
+            f"{one.probes:,}",
+            "" if value is None else f"{value:.4g}",
+            str(one.point.generation.number or ""),
+        )
+    up = {node: status for node, status in seen.statuses.items() if status is not None}
+    down = [network.nodes[node].name for node in seen.statuses if node not in up]
+    broken = sum(not edge.up for status in up.values() for edge in status.edges)
+    words = [f"{len(up)} of {len(seen.statuses)} nodes answer"]
+    if down:
+        more = f" and {len(down) - _SHOWN} more" if len(down) > _SHOWN else ""
+        words.append(f"silent: {', '.join(down[:_SHOWN])}{more}")
+    if broken:
+        words.append(f"{broken} links down")
+    refused = sum(status.refused for status in up.values())
+    if refused:
+        words.append(f"{refused:,} calls or messages refused")
+    closed = {network.nodes[node].name: status.closed for node, status in up.items() if status.closed}
+    if closed:
+        name, why = next(iter(closed.items()))
+        more = f" (and {len(closed) - 1} more)" if len(closed) > 1 else ""
+        words.append(f"{name}{more} accepts no tokens: {why}")
+    if not seen.tokens:
+        words.insert(0, f"run {run!r} has not been launched")
+    return Group(shown, Text("; ".join(words)))

@@ -1,0 +1,1 @@
+"""The protocol of one node as a pure state machine, its messages and what they carry."""

@@ -1,0 +1,1 @@
+"""A run: learn, walk and resume, the loop that they share, checkpoints and records."""

@@ -1,0 +1,1 @@
+"""Compiled walks on all cores."""

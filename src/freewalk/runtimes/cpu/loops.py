@@ -1,0 +1,292 @@
+"""Many walks on a CPU, in two halves: one writes the visited nodes, the other learns at them.
+
+The path never depends on the model, so the walking half is independent of the objective and the learning half of the
+graph. Each is compiled separately and processes stretches of walks × steps. Within a stretch, the walks of a block are
+interleaved step by step: while one waits for memory or for a sum, the others compute.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from freewalk.rng import LOW, MOVE, word_pair
+from freewalk.runtimes.cpu.mix import NOT, mean_of, mix
+from freewalk.runtimes.step.arrays import Block, Draws, Key, Place, Sums, Visit, Words
+from freewalk.runtimes.step.step import (
+    COUNTS_VISITS,
+    STORES,
+    counted,
+    descend,
+    evaluated,
+    far_move,
+    fetch,
+    learn_visit,
+    measure,
+    near_move,
+    numbers_of,
+    predict,
+    slope,
+)
+
+DIM = 0  # the number of coordinates if it is small and compiled in (`build.learner`), else 0
+SPLIT = False  # whether a slope is so slow that those of all lanes are computed together; compiled in too
+REPORTED = -1  # the carried vector to report as the model; -1: the model itself; compiled in too
+SHARED = False  # whether the tokens of a walk share what is stored at the nodes; compiled in too
+LANES = 16  # interleaved walks
+BLOCK = 128  # steps whose words are drawn in advance
+AHEAD = 4  # steps ahead for which data are prefetched
+
+
+def words() -> Words:
+    """Buffers for the words of a block."""
+    return Words(*(np.empty(BLOCK * LANES + 1, dtype=np.uint64) for _ in range(6)))
+
+
+def sums(dim: int, precision: str) -> Sums:
+    """Buffers for what is computed from models of `dim` coordinates."""
+    return Sums(
+        gradient=np.empty(dim, dtype=precision), pulls=np.empty(LANES, dtype=precision), differences=np.empty((1, dim))
+    )
+
+
+# The walking half.
+
+
+def walk_stretch(network: Any, route: Any, walkers: Any, room: Any, path: Any, stretch: Any) -> None:
+    """Walk a stretch; path[t, w]: where walk first + w is at step start + t."""
+    for base in range(stretch.first, stretch.last, LANES):
+        lanes = min(LANES, stretch.last - base)
+        now = stretch.start
+        mark = stretch.mark
+        while True:
+            if mark < route.marks.size and now == route.marks[mark]:
+                for row in range(base, base + lanes):
+                    route.messages[row // route.tokens, mark] += walkers.messages[row]
+                    route.probes[row // route.tokens, mark] += walkers.probes[row]
+                mark += 1
+            if now >= stretch.stop:
+                break
+            end = min(stretch.stop, now + BLOCK)
+            if mark < route.marks.size:
+                end = min(end, route.marks[mark])
+            block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
+            draw_block(route, room, block)
+            walk_block(network, route, walkers, room, path, block)
+            now = end
+
+
+def draw_block(route: Any, room: Any, block: Any) -> None:
+    """Words 0 and 1 of every step and lane, which nearly every step needs, and words 2 and 3 of steps that may."""
+    seed, lanes, first, decisions = route.seed, block.lanes, route.first + block.base, room.decisions
+    if lanes == LANES:  # one long loop fills vector registers best
+        for index in range(block.count * LANES):
+            draw_pair(room, seed, first + index % LANES, block.now + index // LANES, index)
+    else:
+        for lane in range(lanes):
+            for t in range(block.count):
+                draw_pair(room, seed, first + lane, block.now + t, t * lanes + lane)
+    steps, walks, far = room.steps, room.lanes, route.far
+    found = np.uint64(0)
+    for t in range(block.count):
+        least = far[min(block.now + t - route.start, far.size - 1)]
+        for lane in range(lanes):  # no branch: invalid entries are overwritten
+            steps[found] = np.uint64(block.now + t)
+            walks[found] = np.uint64(first + lane)
+            found += np.uint64(decisions[t * lanes + lane] >= least)
+    for index in range(found):
+        even, odd = word_pair(seed, MOVE, walks[index], steps[index], np.uint64(1))
+        room.seconds[index] = even
+        room.thirds[index] = odd
+
+
+def draw_pair(room: Any, seed: Any, walk: int, now: int, index: int) -> None:
+    """Words 0 and 1 of one step of one walk."""
+    # If the compiler knows that the walk number has 32 bits, it uses a narrower multiplication.
+    even, odd = word_pair(seed, MOVE, np.uint64(walk) & LOW, np.uint64(now), np.uint64(0))
+    room.decisions[index] = even
+    room.firsts[index] = odd
+
+
+def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, block: Any) -> None:
+    """Walk the steps of a block, writing the node of every step and lane."""
+    nodes, messages, probes, visits = walkers.nodes, walkers.messages, walkers.probes, walkers.visits
+    base, lanes, column, row, now = block.base, block.lanes, block.column, block.row, block.now
+    ends, together = route.ends, visits.shape[0] == 1
+    longer = np.uint64(0)
+    node = np.uint32(nodes[base])
+    for t in range(block.count):
+        time = np.uint64(min(now + t - route.start, ends.shape[0] - 1))
+        near = route.near[time]
+        free = route.free[time]
+        far = route.far[time]
+        for lane in range(lanes):
+            walk = np.uint64(base + lane)
+            if lanes > 1:  # a single walk continues from a register, without going through memory
+                node = np.uint32(nodes[walk])
+            path[np.uint64(row + t), np.uint64(column + lane)] = node
+            visits[np.uint64(0) if together else walk, node] += 1
+            decision = room.decisions[t * lanes + lane]
+            first = room.firsts[t * lanes + lane]
+            if decision < near:
+                end, taken = near_move(network, free, node, decision, first)
+                messages[walk] += taken
+            else:
+                draws = Draws(decision, first, room.seconds[longer], room.thirds[longer])
+                longer += np.uint64(decision >= far)
+                key = Key(route.seed, np.uint64(route.first + base + lane), np.uint64(now + t))
+                end, sent, probed = far_move(network, ends, time, key, node, draws)
+                messages[walk] += sent
+                probes[walk] += probed
+            node = np.uint32(end)
+            nodes[walk] = node
+    for lane in range(lanes):
+        kept = walkers.path_of[base + lane]
+        if kept >= 0:
+            for t in range(block.count):
+                walkers.paths[kept, now + t] = path[row + t, column + lane]
+            walkers.paths[kept, now + block.count] = nodes[base + lane]
+
+
+# The learning half.
+
+
+def learn_stretch(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, stretch: Any) -> None:
+    """Learn at the nodes of a walked stretch, and measure at the marks in it."""
+    for base in range(stretch.first, stretch.last, LANES):
+        lanes = min(LANES, stretch.last - base)
+        now = stretch.start
+        mark = stretch.mark
+        while True:
+            if mark < lesson.marks.size and now == lesson.marks[mark]:
+                measure_block(data, lesson, vectors, room, base, lanes, mark)
+                mark += 1
+            if now >= stretch.stop:
+                break
+            end = stretch.stop
+            if mark < lesson.marks.size:
+                end = min(end, lesson.marks[mark])
+            block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
+            learn_block(data, lesson, vectors, room, path, block)
+            now = end
+
+
+def learn_block(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, block: Any) -> None:
+    """Learn at the nodes of every lane of a block."""
+    dim = DIM if DIM > 0 else data.features.shape[1]
+    split = SPLIT and data.alone and lesson.local_steps == 1 and not SHARED
+    for t in range(block.count):
+        rate = lesson.rates[min(block.now + t - lesson.start, lesson.rates.size - 1)]
+        if split:
+            learn_together(data, lesson, vectors, room, path, block, t, rate, dim)
+            continue
+        ahead = min(t + AHEAD, block.count - 1)
+        later = np.uint64(block.row + ahead)
+        for lane in range(block.lanes):
+            if data.alone:  # the next nodes are already known
+                coming = np.uint64(path[later, np.uint64(block.column + lane)])
+                fetch(data.features, coming)
+                fetch(data.targets, coming)
+                fetch(data.weights, coming)
+            if STORES > 0:
+                fetch(vectors.stored, place_of(lesson, path, block, ahead, lane).memory)
+            learn_visit(data, lesson, vectors, room.gradient, place_of(lesson, path, block, t, lane), rate, dim)
+
+
+def place_of(lesson: Any, path: Any, block: Any, t: int, lane: int) -> Any:
+    """The place of a walk at the t-th step of a block."""
+    row = np.uint64(block.base + lane)
+    node = np.uint64(path[np.uint64(block.row + t), np.uint64(block.column + lane)])
+    cell = np.uint64(0)
+    if STORES > 0 or COUNTS_VISITS:
+        cell = row * np.uint64(lesson.nodes) + node
+    memory = cell * np.uint64(STORES)
+    if SHARED:
+        memory = (row // np.uint64(lesson.tokens) * np.uint64(lesson.nodes) + node) * np.uint64(STORES)
+    return Place(row, cell, memory, lesson.first + block.base + lane, node, block.now + t)
+
+
+def learn_together(
+    data: Any, lesson: Any, vectors: Any, room: Any, path: Any, block: Any, t: int, rate: Any, dim: int
+) -> None:
+    """One step of all lanes, in three passes, so that slopes that call the math library do not wait for each other.
+
+    Every node has one sample, so all factors are 1.
+    """
+    number, pulls = vectors.models.dtype.type, room.pulls
+    numbers = numbers_of(lesson.numbers)
+    for lane in range(block.lanes):
+        at = place_of(lesson, path, block, t, lane)
+        point, row = evaluated(vectors, at)
+        pulls[lane] = predict(data.features, at.node, point, row, dim)
+    for lane in range(block.lanes):
+        pulls[lane] = slope(pulls[lane], data.targets[place_of(lesson, path, block, t, lane).node])
+    for lane in range(block.lanes):
+        at = place_of(lesson, path, block, t, lane)
+        visits = counted(vectors, at)
+        done = at.now - lesson.counted_from
+        visit = Visit(number(rate), number(data.weights[at.node]), done, lesson.nodes, visits)
+        descend(visit, numbers, data, vectors, at, at.node, pulls[lane], dim)
+
+
+def measure_block(data: Any, lesson: Any, vectors: Any, room: Any, base: int, lanes: int, mark: int) -> None:
+    """Losses and distances of the reported models."""
+    dim = DIM if DIM > 0 else data.features.shape[1]
+    for walk in range(base, base + lanes):
+        reported = vectors.models if REPORTED < 0 else vectors.carried[REPORTED]
+        fit, penalty, distance = measure(data, reported, walk, room.differences, 0, dim)
+        lesson.fit[walk, mark] = fit
+        lesson.penalty[walk, mark] = penalty
+        lesson.distance[walk, mark] = distance
+
+
+# Several tokens: the learner processes all steps of all tokens of a walk before the next walk.
+
+
+def learn_tokens(
+    data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, gathered: Any, path: Any, stretch: Any
+) -> None:
+    """Learn along a walked stretch of whole walks, mix their tokens when due, and measure at its marks."""
+    turn = 0
+    for base in range(stretch.first, stretch.last, lesson.tokens):
+        now = stretch.start
+        mark = stretch.mark
+        while True:
+            if mark < lesson.marks.size and now == lesson.marks[mark]:
+                measure_tokens(data, lesson, vectors, room, gathered, base, mark)
+                mark += 1
+            if now >= stretch.stop:
+                break
+            end = stretch.stop
+            if mark < lesson.marks.size:
+                end = min(end, lesson.marks[mark])
+            if mixing.how != NOT:
+                end = min(end, (now // mixing.every + 1) * mixing.every)
+            if SHARED:  # in the same step, a token finds what an earlier one has stored at the node
+                end = now + 1
+            for first in range(base, base + lesson.tokens, LANES):
+                lanes = min(LANES, base + lesson.tokens - first)
+                block = Block(first, lanes, first - stretch.first, now - stretch.start, now, end - now)
+                learn_block(data, lesson, vectors, room, path, block)
+            if mixing.how != NOT and end % mixing.every == 0:
+                turn += 1
+                last = path[end - 1 - stretch.start]
+                mix(vectors, mixing, gathered, last[base - stretch.first :], base, lesson.tokens, turn)
+            now = end
+
+
+def measure_tokens(data: Any, lesson: Any, vectors: Any, room: Any, gathered: Any, base: int, mark: int) -> None:
+    """Loss and distance of the mean model of a walk, and how far its tokens are from it."""
+    dim = DIM if DIM > 0 else data.features.shape[1]
+    reported = vectors.models if REPORTED < 0 else vectors.carried[REPORTED]
+    mean_of(reported, gathered, base, lesson.tokens)
+    spread = 0.0
+    for row in range(base, base + lesson.tokens):
+        for j in range(dim):
+            away = np.float64(reported[row, j]) - np.float64(gathered.mean[0, j])
+            spread += away * away
+    fit, penalty, distance = measure(data, gathered.mean, 0, room.differences, 0, dim)
+    walk = base // lesson.tokens
+    lesson.fit[walk, mark] = fit
+    lesson.penalty[walk, mark] = penalty
+    lesson.distance[walk, mark] = distance
+    lesson.consensus[walk, mark] = spread / lesson.tokens

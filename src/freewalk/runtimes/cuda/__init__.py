@@ -1,0 +1,1 @@
+"""Walks on an NVIDIA GPU, compiled from the same functions as on the CPU."""

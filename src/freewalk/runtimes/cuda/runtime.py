@@ -1,0 +1,339 @@
+"""Walks on an NVIDIA GPU, compiled from the same functions as on the CPU."""
+
+import importlib
+import importlib.util
+import warnings
+from dataclasses import dataclass
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from freewalk.checks import Checks
+from freewalk.errors import FreewalkError
+from freewalk.jobs.job import Job, Measures, State
+from freewalk.jobs.phase import Passage, Phase
+from freewalk.objectives import Predictor
+from freewalk.rules import SGD
+from freewalk.runtimes.base import Engine, Runtime, not_compiled
+from freewalk.runtimes.cpu.runtime import measured_in_python, predictor
+from freewalk.runtimes.mixer import Mixer
+
+_SHARED_UNASKED = 48 * 1024  # bytes of shared memory per block available by default
+_REMOVED = "row_stack"
+_THREADS = 128  # threads of a block that works on all tokens of a walk
+_SHARE_OF_MEMORY = 0.8  # fraction of the free memory that walks may use
+
+
+@dataclass(frozen=True)
+class CUDA(Runtime):
+    """Compiled walks on an NVIDIA GPU: one thread per walk, or one warp per walk for large models.
+
+    Needs a GPU and the package numba-cuda: pip install 'freewalk[cuda]'. The walks stay on the GPU while they run; only
+    measurements are copied back. Walks that do not fit into its memory at once run in several parts.
+
+    Parameters
+    ----------
+    walks_at_once
+        The number of walks on the GPU at a time. Default: as many as fit.
+
+    Raises
+    ------
+    FreewalkError
+        If it is below 1.
+    """
+
+    walks_at_once: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.walks_at_once is not None:
+            Checks(FreewalkError).whole("CUDA", "walks_at_once", self.walks_at_once, 1, remedy="None takes all")
+
+    @property
+    def cards(self) -> int:
+        """One."""
+        return 1
+
+    def engine(self, job: Job) -> "CUDAEngine":
+        """Prepare a job; its objective must have a slope."""
+        objective = predictor("cuda", job)
+        own = [] if objective is None else measured_in_python(objective)
+        if own:
+            raise FreewalkError(
+                f"cuda: {type(objective).__name__} measures {', '.join(own)} in Python, which a GPU cannot do; pass "
+                "runtime='cpu'"
+            )
+        for phase in job.phases:
+            if phase.exchange is not None and phase.exchange.means != "all":
+                raise FreewalkError(
+                    f"cuda: {type(phase.exchange).__name__} is not available on a GPU, expected none or "
+                    "fw.exchanges.Average; pass runtime='cpu'"
+                )
+            if job.tokens > 1 and phase.rule is not None and phase.rule.shared:
+                raise FreewalkError(
+                    f"cuda: {type(phase.rule).__name__} shares what is stored at a node between tokens, in the order "
+                    "of their numbers, which a GPU does not keep; pass runtime='cpu'"
+                )
+        return CUDAEngine(job, objective, cuda_module(), self.walks_at_once)
+
+
+def cuda_module() -> ModuleType:
+    """numba.cuda, or an error that says what is missing."""
+    from numba.core import config
+
+    remedy = "pass runtime='cpu', or pip install 'freewalk[cuda]' on a machine with an NVIDIA GPU"
+    if not config.ENABLE_CUDASIM and importlib.util.find_spec("numba_cuda") is None:
+        raise FreewalkError(f"cuda: the package numba-cuda is not installed; {remedy}")
+    # numba-cuda 0.30 registers np.row_stack, which numpy 2.5 has removed: define it during the import.
+    lent = not hasattr(np, _REMOVED)
+    if lent:
+        setattr(np, _REMOVED, np.vstack)
+    try:
+        from numba import cuda
+
+        if lent and not config.ENABLE_CUDASIM:
+            importlib.import_module("numba.cuda.np.arrayobj")  # where it does so
+    finally:
+        if lent:
+            delattr(np, _REMOVED)
+    try:
+        cuda.current_context()
+    except Exception as error:  # a driver that is missing, too old or broken, each with its own error
+        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise FreewalkError(f"cuda: no GPU can be used here; {remedy}. numba says: {said}") from error
+    module: ModuleType = cuda
+    return module
+
+
+def _ask_for_shared_memory(kernel: Any, launch: Any) -> None:
+    """Request the shared memory with which a kernel is launched; more than 48 kB must be requested explicitly."""
+    from cuda.bindings import driver
+    from numba import cuda
+
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    function = kernel._codelibrary.get_cufunc()
+    (status,) = driver.cuKernelSetAttribute(attribute, launch.sharedmem, function.handle, cuda.get_current_device().id)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise FreewalkError(f"cuda: the GPU refuses {launch.sharedmem} bytes of shared memory per block: {status}")
+
+
+@dataclass
+class _Walks:
+    """The walks of a state on the GPU."""
+
+    walkers: Any
+    vectors: Any
+    differences: Any
+
+
+class CUDAEngine(Engine):
+    """A job on a GPU: its kernels compiled, its samples and networks in GPU memory."""
+
+    def __init__(self, job: Job, objective: Predictor | None, cuda: ModuleType, walks_at_once: int | None) -> None:
+        from numba.core import config
+
+        from freewalk.runtimes.cuda import launch as cuda_build
+
+        self.job = job
+        self.objective = objective
+        self.cuda = cuda
+        self.walks_at_once = walks_at_once
+        self.simulated = bool(config.ENABLE_CUDASIM)
+        self.launches = {}
+        for phase in job.phases:
+            made = cuda_build.launch(objective, phase, job.optimum, job.precision, self._most_shared())
+            data = made.data if made.data is None else self._upload(made.data)
+            self.launches[id(phase)] = made, self._upload(made.network), data
+        self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the GPU
+
+    def settle(self, state: State) -> None:
+        """Copy the walks back from the GPU."""
+        if self.resident is not None and self.resident[0] is state:
+            self._bring_back(state, self.resident[1])
+            self.resident = None
+
+    def _run(self, state: State, passage: Passage) -> Measures:
+        ranges = self._ranges(state, passage.marks.size)
+        if len(ranges) == 1:
+            if self.resident is None or self.resident[0] is not state:
+                self.resident = state, self._on_card(state)
+            return self._advance(state, passage, self.resident[1])
+        self.settle(state)  # it may have fitted before: other programs use memory too
+        parts, measured = [state.part(*walks) for walks in ranges], []
+        for part in parts:
+            here = self._on_card(part)
+            measured.append(self._advance(part, passage, here))
+            self._bring_back(part, here)
+        state.join(parts)
+        return {name: np.concatenate([measures[name] for measures in measured]) for name in measured[0]}
+
+    def _advance(self, state: State, passage: Passage, here: _Walks) -> Measures:
+        """Move walks on the GPU along a passage, and measure them at its marks."""
+        from freewalk.runtimes.step import inputs
+
+        launch, network, data = self.launches[id(passage.phase)]
+        learns = launch.data is not None
+        bare = passage._replace(marks=passage.marks[:0])
+        if not learns:  # code that does not learn still takes a lesson
+            bare = bare._replace(phase=Phase(None, passage.phase.kernel, SGD(step=1.0)))
+        route = self._upload(inputs.route(bare, launch.network, self.job.seed, state.first, state.tokens))
+        lesson = self._upload(inputs.lesson(bare, self.job.seed, state.first, self.job.precision, state.tokens))
+        exchange = passage.phase.exchange
+        mixer = None if exchange is None else Mixer(self.job, state, passage, exchange, {})
+        size = passage.marks.size, state.walks
+        found = {name: self.cuda.device_array(size) for name in ("fit", "penalty", "distance")}
+        try:
+            with warnings.catch_warnings():  # few walks are not a mistake
+                warnings.filterwarnings("ignore", message=".*under-utilization")
+                given = network, route, here, data if learns else (0,), lesson._replace(**found)
+                counts, spread = self._launch(launch, *given, passage)
+        except Exception as error:
+            if not any(kind.__name__ == "NumbaError" for kind in type(error).__mro__):  # numba-cuda has its own
+                raise
+            raise not_compiled("cuda", self.job, passage.phase, error) from error
+        if not passage.marks.size:
+            self.cuda.synchronize()  # the caller measures how long this chunk took
+            return {}
+        messages, probes = counts.copy_to_host()
+        measures: Measures = {"messages": messages.T, "probes": probes.T}
+        if self.objective is not None and learns:
+            fit, penalty, distance = (array.copy_to_host().T for array in found.values())
+            with np.errstate(all="ignore"):  # a walk may have diverged
+                measures |= {**self.objective.measures_of(fit, penalty), "distance": distance}
+            if spread is not None:
+                measures["consensus"] = spread.copy_to_host().T
+        return measures if mixer is None else measures | {"exchanged": mixer.exchanged}
+
+    def _launch(
+        self, launch: Any, network: Any, route: Any, here: _Walks, data: Any, lesson: Any, passage: Passage
+    ) -> Any:
+        """Launch the kernels from mark to mark; returns the counts at the marks, on the GPU, and the consensus."""
+        threads = launch.share if self.simulated else launch.threads  # a simulated block has as few as possible
+        rows = here.walkers.nodes.size
+        grid = -(-rows * launch.share // threads), threads
+        advance = launch.advance[(*grid, 0, launch.shared)]
+        asked = _ask_for_shared_memory in getattr(advance, "pre_launch_callbacks", ())  # numba keeps configurations
+        if not self.simulated and not asked and launch.shared > _SHARED_UNASKED:
+            advance.pre_launch_callbacks.append(_ask_for_shared_memory)
+        counts = self.cuda.device_array((2, passage.marks.size, rows // self.job.tokens), dtype=np.int64)
+        together = Together(self.cuda, passage, here, self.job.tokens)
+        stops = [passage.start, *(int(mark) for mark in passage.marks), passage.until]
+        for number, (now, stop) in enumerate(pairwise(stops)):
+            due = together.exchanges(now, stop)
+            for begin, end in pairwise([now, *due]):
+                advance(network, route, here.walkers, data, lesson, here.vectors, (begin, end))
+                together.exchange()
+            last = due[-1] if due else now
+            if stop > last:
+                advance(network, route, here.walkers, data, lesson, here.vectors, (last, stop))
+            if number < passage.marks.size:
+                walkers, vectors = together.measured(number)
+                launch.measure[grid](data, lesson, walkers, vectors, here.differences, counts, number)
+        return counts, together.spread
+
+    def _most_shared(self) -> int:
+        """The maximum shared memory of a block, in bytes."""
+        if self.simulated:
+            return _SHARED_UNASKED
+        return int(self.cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+
+    def _ranges(self, state: State, marks: int) -> list[tuple[int, int]]:
+        """The walks in parts that fit into the memory of the GPU."""
+        arrays = [state.models, state.carried, state.stored, state.seen, state.paths]
+        arrays += [] if state.visits_are_summed else [state.visits]
+        row = sum(array.nbytes for array in arrays) // state.rows + 8 * (2 * state.dim + 4)
+        walk = row * state.tokens + 8 * 6 * max(marks, 1)
+        free = self.cuda.current_context().get_memory_info().free
+        if self.resident is not None and self.resident[0] is state:
+            free = free + state.walks * walk  # what it uses now
+        fit = state.walks if free == float("inf") else int(_SHARE_OF_MEMORY * free / walk)
+        width = min(self.walks_at_once or state.walks, max(fit, 1), state.walks)
+        return [(first, min(first + width, state.walks)) for first in range(0, state.walks, width)]
+
+    def _on_card(self, state: State) -> _Walks:
+        """The walks of a state on the GPU."""
+        from freewalk.runtimes.step import arrays
+
+        # An empty array cannot be sent, so a minimal one replaces it.
+        some = {name: getattr(state, name) for name in ("carried", "seen", "paths")}
+        some["models"] = state.models if state.models.size else np.zeros((state.rows, 1))  # read even if nothing learns
+        some["stored"] = state.stored.reshape(-1, max(state.dim, 1))
+        ones = {name: array if array.size else np.zeros((1,) * array.ndim, array.dtype) for name, array in some.items()}
+        visits = np.zeros_like(state.visits) if state.visits_are_summed else state.visits
+        walkers = (state.nodes, state.messages, state.probes, visits, state.path_of, ones["paths"])
+        vectors = (ones["models"], ones["carried"], ones["stored"], ones["seen"].reshape(-1))
+        return _Walks(
+            self._upload(arrays.Walkers(*walkers)),
+            self._upload(arrays.Vectors(*vectors)),
+            self.cuda.device_array((state.rows, max(state.dim, 1))),
+        )
+
+    def _bring_back(self, state: State, here: _Walks) -> None:
+        walkers, vectors = here.walkers, here.vectors
+        for name in ("nodes", "messages", "probes"):
+            getattr(state, name)[:] = getattr(walkers, name).copy_to_host()
+        visits = walkers.visits.copy_to_host()
+        state.visits[:] = state.visits + visits if state.visits_are_summed else visits
+        if state.paths.size:
+            state.paths[:] = walkers.paths.copy_to_host()
+        for name in ("models", "carried", "stored", "seen"):
+            array = getattr(state, name)
+            if array.size:
+                array[:] = getattr(vectors, name).copy_to_host().reshape(array.shape)
+
+    def _upload(self, group: Any) -> Any:
+        """A group of arrays, on the GPU."""
+        parts = (self.cuda.to_device(np.ascontiguousarray(p)) if isinstance(p, np.ndarray) else p for p in group)
+        return type(group)(*parts)
+
+
+class Together:
+    """Operations on all tokens of a walk: exchanges, and the mean model and sums for measures."""
+
+    def __init__(self, cuda: ModuleType, passage: Passage, here: _Walks, tokens: int) -> None:
+        from freewalk.runtimes.cuda import tokens as cuda_tokens
+
+        self.here, self.tokens, self.exchange_by = here, tokens, passage.phase.exchange
+        self.walks = here.walkers.nodes.size // tokens
+        self.spread: Any = None
+        if tokens == 1:
+            return
+        self.kernels = cuda_tokens.kernels()
+        rule = passage.phase.rule
+        self.reported = -1 if rule is None or rule.reports == "x" else rule.carries.index(rule.reports)
+        vectors = here.vectors
+        shape = max(self.reported, 0) + 1, self.walks, vectors.models.shape[1]
+        self.means = cuda.device_array(shape, dtype=vectors.models.dtype)
+        self.squares = cuda.device_array(shape[1:])
+        self.counts = cuda.device_array((2, self.walks), dtype=np.int64)
+        self.spread = cuda.device_array((max(passage.marks.size, 1), self.walks))
+
+    def exchanges(self, now: int, stop: int) -> list[int]:
+        """The steps after `now`, up to `stop`, that an exchange follows."""
+        every = 0 if self.exchange_by is None else int(self.exchange_by.every)
+        return list(range((now // every + 1) * every, stop + 1, every)) if every else []
+
+    def exchange(self) -> None:
+        """Replace all tokens of a walk, and what they carry, by their mean."""
+        models, carried = self.here.vectors.models, self.here.vectors.carried
+        count = carried.shape[0] if carried.shape[1] == models.shape[0] else 0  # else it is a placeholder
+        for rows in (models, *(carried[index] for index in range(count))):
+            self._launch("average", rows.shape[1], rows, self.tokens)
+
+    def measured(self, number: int) -> tuple[Any, Any]:
+        """What is measured instead of walkers and vectors: sums and means over the tokens of each walk."""
+        walkers, vectors = self.here.walkers, self.here.vectors
+        if self.tokens == 1:
+            return walkers, vectors
+        rows = vectors.models if self.reported < 0 else vectors.carried[self.reported]
+        mean = self.means[max(self.reported, 0)]
+        self._launch("gather", rows.shape[1], rows, self.tokens, mean, self.squares)
+        self._launch("total", 1, walkers, self.tokens, self.squares, self.counts, self.spread, number)
+        summed = walkers._replace(nodes=self.counts[0], messages=self.counts[0], probes=self.counts[1])
+        return summed, vectors._replace(models=mean, carried=self.means)
+
+    def _launch(self, name: str, columns: int, *given: Any) -> None:
+        threads = self.walks * columns
+        width = min(threads, _THREADS)
+        self.kernels[name][-(-threads // width), width](*given)

@@ -1,0 +1,210 @@
+"""Walks on a cluster: parts of a state are sent to Ray workers and joined again."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.checks import Checks
+from freewalk.errors import FreewalkError
+from freewalk.jobs.job import Job, Measures, State
+from freewalk.jobs.phase import Passage
+from freewalk.runtimes.base import Engine, Runtime
+from freewalk.runtimes.cpu.loops import LANES
+
+if TYPE_CHECKING:
+    from freewalk.runtimes.ray.cluster import Machine
+    from freewalk.runtimes.ray.worker import Sent
+
+_check = Checks(FreewalkError)
+_PACE, _LONGEST = 1.0, 30.0  # seconds between states that are sent back
+_SHARE = 20  # overhead takes at most this fraction (1 / 20) of the time
+_MOST = 10**6
+_ROOM = 3  # copies of the job that a new object store can hold: a new one may arrive before an old one is released
+
+
+@dataclass(frozen=True)
+class Ray(Runtime):
+    """The same walks on a Ray cluster, divided among its workers: pip install "freewalk[ray]".
+
+    Nodes, messages and visits are those of any runtime, and floats are bit-identical to those of `inner`, for any
+    number of tasks and of machines with the same kind of processor. Graph, tables and data are stored once per machine
+    and mapped by its workers. About once per second, the walks are sent back to this process, so that only the work
+    since then is lost if a worker or a machine dies; Ray repeats it elsewhere.
+
+    Parameters
+    ----------
+    inner
+        The runtime on the workers: "cpu", "cuda", "torch" or "reference", or an object such as
+        `fw.runtimes.Torch(device="cuda")`. Default: one that suits the objective.
+    tasks
+        The number of parts into which the walks are divided. Default: one per machine (or GPU, or core, if `inner` uses
+        only one); more parts balance machines of different speeds.
+    address
+        The address of a cluster as "host:port", or "auto" for the one that this machine belongs to. Default: the one
+        that this process has joined or that $RAY_ADDRESS names; otherwise one is started on this machine for the
+        lifetime of the process.
+    cpus
+        The cores per task, which are the threads of "cpu". Default: all of the smallest machine for "cpu", else 1.
+    gpus
+        The GPUs per task. Default: 1 if `inner` uses one, else 0.
+    interval
+        The seconds after which walks are sent back: the work that can be lost, and the delay of Ctrl-C. Default: 1, or
+        up to 30 if sending them would take more than a twentieth of the time. At least half of the time is spent on
+        work.
+
+    Raises
+    ------
+    FreewalkError
+        If a parameter is not valid.
+
+    Examples
+    --------
+    >>> Ray(tasks=4)
+    Ray(inner=None, tasks=4, address=None, cpus=None, gpus=None, interval=None)
+    """
+
+    inner: str | Runtime | None = None
+    tasks: int | None = None
+    address: str | None = None
+    cpus: int | None = None
+    gpus: float | None = None
+    interval: float | None = None
+
+    def __post_init__(self) -> None:
+        from freewalk.runtimes import runtime_named
+
+        if self.inner is not None and isinstance(runtime_named(self.inner), Ray):
+            raise _check.fail("Ray", "inner", self.inner, 'a runtime of one machine, such as "cpu"')
+        for name in ("tasks", "cpus"):
+            if getattr(self, name) is not None:
+                _check.whole("Ray", name, getattr(self, name), 1, _MOST, remedy="None lets the cluster decide")
+        if self.gpus is not None:
+            _check.real("Ray", "gpus", self.gpus, low=0.0)
+        if self.interval is not None:
+            _check.real("Ray", "interval", self.interval, above=0.0, expected="seconds > 0")
+        if self.address is not None:
+            _check.text("Ray", "address", self.address)
+
+    def engine(self, job: Job) -> RayEngine:
+        """Join the cluster and prepare a job on it."""
+        from freewalk.runtimes import runtime_for
+        from freewalk.runtimes.ray.cluster import ray_module
+
+        ray_module()
+        return RayEngine(job, self, runtime_for(self.inner, job.objective, job.phases))
+
+
+class RayEngine(Engine):
+    """A job in the object store of a cluster, and the tasks that advance it."""
+
+    stages = 2**10
+    whole = True
+
+    def __init__(self, job: Job, runtime: Ray, inner: Runtime) -> None:
+        from freewalk.runtimes.ray.cluster import connect, ray_module
+        from freewalk.runtimes.ray.shipment import pack
+        from freewalk.runtimes.ray.tasks import slots, task_options
+        from freewalk.runtimes.ray.worker import Kit, work
+
+        self.job, self.runtime, self.inner = job, runtime, inner
+        kit = Kit(job, inner.engine(job) if inner.portable else inner)
+        room = pack(kit).bytes
+        self.machines = connect(runtime.address, _ROOM * room)
+        cards = inner.cards if runtime.gpus is None else runtime.gpus
+        cpus = runtime.cpus or _cores(self.machines, inner, cards)
+        self.slots = slots(self.machines, cpus, cards)
+        self.ray = ray_module()
+        self.kit = self.ray.put(pack(replace(kit, cores=cpus)))
+        self.task = self.ray.remote(work).options(**task_options(cpus, cards))
+        self.told: dict[str, str] = {}
+        self.beside = 0.0  # overhead of the last interval in seconds: sending, receiving, waiting
+
+    @property
+    def pace(self) -> float:  # type: ignore[override]
+        """The interval: long enough that sending states does not matter, short enough that little is lost."""
+        return pace_of(self.beside, self.runtime.interval)
+
+    @property
+    def story(self) -> dict[str, str]:
+        """Where it ran, and the story of the engines."""
+        counts = {"machine": len(self.machines), "task": self.slots}
+        machines, tasks = (f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
+        return {"cluster": f"{machines}, {tasks} at a time", **self.told}
+
+    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
+        """Move a state forward: each part on a worker."""
+        from freewalk.runtimes.ray.worker import Order, light, take
+
+        began = time.perf_counter()
+        given = light(state, until)
+        order = Order(until, marks, state.paths.shape[1])
+        ranges = divided(state.walks, self.runtime.tasks or self.slots)
+        results = self._results([self.task.remote([self.kit], given.part(*walks), order) for walks in ranges])
+        take(state, given, results)
+        worked = [result.seconds for result in results]
+        self.beside = max(0.0, time.perf_counter() - began - max(max(worked), sum(worked) / self.slots))
+        measures = [result.measures for result in results if result.measures]
+        return {name: np.concatenate([part[name] for part in measures]) for name in measures[0]} if measures else {}
+
+    def measure(self, state: State) -> Measures:
+        """The measures of a state as it is."""
+        return self.advance(state, state.step, np.array([state.step]))
+
+    def _run(self, state: State, passage: Passage) -> Measures:
+        raise NotImplementedError("passages are run by the engines of the workers")
+
+    def _results(self, references: list[Any]) -> list[Sent]:
+        from freewalk.runtimes.ray.tasks import cause_of
+
+        try:
+            results: list[Sent] = self.ray.get(references)
+        except Exception as error:
+            raise cause_of(error) from None
+        except BaseException:  # a second Ctrl-C
+            for reference in references:
+                self.ray.cancel(reference)
+            raise
+        for result in results:
+            self.told |= result.story
+            for warning in result.warned:
+                warnings.warn(warning, stacklevel=2)
+        return results
+
+
+def pace_of(beside: float, interval: float | None = None) -> float:
+    """The length of an interval with this many seconds of overhead; a requested interval is used if possible.
+
+    Examples
+    --------
+    >>> pace_of(0.01), pace_of(0.2), pace_of(5.0), pace_of(100.0)
+    (1.0, 4.0, 30.0, 200.0)
+    """
+    return max(interval or min(_LONGEST, max(_PACE, _SHARE * beside)), 2 * beside)
+
+
+def divided(walks: int, tasks: int) -> list[tuple[int, int]]:
+    """The walks in ranges as equal as whole blocks allow, at least one walk each.
+
+    Examples
+    --------
+    >>> divided(100, 3)
+    [(0, 32), (32, 64), (64, 100)]
+    >>> divided(2, 7)
+    [(0, 1), (1, 2)]
+    """
+    tasks = min(walks, tasks)
+    unit = LANES if walks >= LANES * tasks else 1
+    edges = np.linspace(0, walks // unit, tasks + 1).astype(int) * unit
+    return [(int(first), int(last)) for first, last in pairwise([*edges[:-1], walks])]
+
+
+def _cores(machines: list[Machine], inner: Runtime, cards: float) -> int:
+    """The cores of a task: all of the smallest machine if they can be used, so that tasks are few and large."""
+    return max(1, min((one.cpus for one in machines if one.cpus), default=1)) if inner.threaded and not cards else 1

@@ -1,0 +1,197 @@
+"""The groups of arrays and numbers that compiled code receives and passes on.
+
+Compiled modules import this file; its text is part of their names.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from freewalk.rules.rule import Visit as Visit
+
+SOURCE = Path(__file__).read_bytes()  # as imported: part of the name of compiled code
+
+
+# For walking.
+
+
+class Network(NamedTuple):
+    """The graph and the moves; the probabilities of the moves are separate, since they may change with the step."""
+
+    spans: Any  # the graph, by node: its first edge (upper half) and its number of edges
+    tails: Any  # by edge: where it leads
+    limits: Any  # by edge: the largest word 0 that takes it in the first move, if that is a near move
+    moves: Any  # by move: its hops, and the indices of its ratio, first matrix and distribution (-1: none)
+    ratios: Any
+    row_indptr: Any  # by matrix and node; matrices are contiguous
+    row_indices: Any
+    row_ends: Any  # one row, searched like `law_ends`
+    law_ends: Any
+
+
+class Route(NamedTuple):
+    """How the walks move from a given step, and when to record the counts."""
+
+    seed: Any
+    first: Any  # the number of the token in row 0
+    tokens: Any  # rows of each walk
+    start: Any
+    ends: Any  # the ends of the intervals of the moves: one row, or one per step
+    near: Any  # by row: words 0 below this lead to a `near_move`
+    free: Any  # by row: from this word 0, such a hop is always accepted
+    far: Any  # by row: from this word 0, words 2 and 3 may be needed
+    marks: Any
+    messages: Any  # by walk and mark
+    probes: Any
+
+
+class Walkers(NamedTuple):
+    """The positions and counts of the tokens, by row."""
+
+    nodes: Any
+    messages: Any
+    probes: Any
+    visits: Any  # by row and node, or one row by node
+    path_of: Any  # the row in `paths`, or -1
+    paths: Any
+
+
+class Key(NamedTuple):
+    """The key of the draws of one step."""
+
+    seed: Any
+    walk: Any
+    now: Any
+
+
+class Draws(NamedTuple):
+    """Words 0 to 3 of a step: the decision, and the first hops."""
+
+    decision: Any
+    first: Any
+    second: Any
+    third: Any
+
+
+# For learning.
+
+
+class Data(NamedTuple):
+    """An objective's samples and the weights of the nodes."""
+
+    features: Any
+    targets: Any
+    offsets: Any  # by node: its first sample
+    alone: Any  # whether every node has one sample, with the number of the node
+    sample_weights: Any
+    weights: Any
+    factors: Any  # by node: the factor of its loss; empty if all are 1
+    ridge: Any
+    optimum: Any
+    curvature: Any  # a quadratic loss: its second derivative, else empty
+    pull: Any  # its derivative at the optimum
+    least: Any  # its value there
+
+
+class Lesson(NamedTuple):
+    """How the walks learn from a given step, and when to measure."""
+
+    seed: Any
+    first: Any  # the number of the token in row 0
+    tokens: Any  # rows of each walk
+    start: Any
+    rates: Any  # the step sizes: one, or one per step
+    numbers: Any  # the rule's own parameters
+    counted_from: Any  # the step at which the rule started
+    local_steps: Any
+    sampled: Any
+    nodes: Any  # their number
+    marks: Any
+    fit: Any  # by walk and mark: the loss without the ridge term
+    penalty: Any  # the ridge term
+    distance: Any
+    consensus: Any  # of the tokens of a walk
+
+
+class Vectors(NamedTuple):
+    """What learning changes."""
+
+    models: Any  # by row
+    carried: Any  # by vector and row
+    stored: Any  # one row for each row (or walk, if tokens share it), node and vector, in this order
+    seen: Any  # by row and node, contiguous: the visits, if the rule needs them
+
+
+class Mixing(NamedTuple):
+    """How the tokens of a walk mix."""
+
+    how: Any  # one of those in `runtimes/cpu/mix.py`
+    every: Any
+    indptr: Any  # the weights, in compressed sparse rows by token
+    indices: Any
+    weights: Any
+
+
+class Place(NamedTuple):
+    """The location of one update."""
+
+    row: Any  # of the model
+    cell: Any  # of this token and node, in `seen`
+    memory: Any  # the first row of the storage of this token at this node
+    walk: Any
+    node: Any
+    now: Any  # the step
+
+
+# Pieces of work on a CPU.
+
+
+class Stretch(NamedTuple):
+    """The rows first..last-1 from step `start` to `stop`; `mark` is the number of the first mark to record."""
+
+    first: Any
+    last: Any
+    start: Any
+    stop: Any
+    mark: Any
+
+
+class Block(NamedTuple):
+    """Interleaved rows: `count` steps from `now`, found in the path from (row, column)."""
+
+    base: Any
+    lanes: Any
+    column: Any
+    row: Any
+    now: Any
+    count: Any
+
+
+class Words(NamedTuple):
+    """Buffers for the words of a block: one of each per step and lane, and the few that longer moves need."""
+
+    decisions: Any
+    firsts: Any
+    steps: Any  # of the longer moves
+    lanes: Any
+    seconds: Any
+    thirds: Any
+
+
+class Sums(NamedTuple):
+    """Buffers for what is computed from the models of a block."""
+
+    gradient: Any
+    pulls: Any  # by lane
+    differences: Any
+
+
+class Gathered(NamedTuple):
+    """Buffers for what is computed from all tokens of a walk."""
+
+    mixed: Any  # by token and coordinate
+    mean: Any  # one row
+    total: Any  # by coordinate
+    leaders: Any  # by token: the first token on the same node
+    counts: Any  # by first token: the number of tokens on that node
+    turns: Any  # by node: when a token was last found there
+    heads: Any  # by node: the first token that was

@@ -1,0 +1,1 @@
+"""Compiled walks that learn in PyTorch."""

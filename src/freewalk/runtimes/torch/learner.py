@@ -1,0 +1,221 @@
+"""The learning half in PyTorch: it follows a path, measures at the marks and performs exchanges."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freewalk.errors import FreewalkError, LoopWarning
+from freewalk.jobs import arguments
+from freewalk.jobs.job import Job, State
+from freewalk.jobs.phase import Passage
+from freewalk.rules import Rule
+from freewalk.runtimes.halves import Course, Learner, Path
+from freewalk.runtimes.mixer import mixtures
+from freewalk.runtimes.step.arrays import Stretch
+from freewalk.runtimes.torch.visits import Alone, Draws, Together
+from freewalk.torch.evaluation import Evaluation
+from freewalk.torch.gradients import Batched, Looped, batched, in_full_precision
+from freewalk.torch.layout import TYPES
+from freewalk.torch.objective import TorchObjective
+
+_WORTH_A_BATCH = 3  # up to this many rows, a loop is as fast
+_DRAWN = 2**20  # samples whose numbers are drawn in advance
+
+
+@dataclass(eq=False)
+class Held:
+    """The vectors of a state as tensors: its own arrays on a CPU, copies on other devices."""
+
+    state: State
+    entered: int
+    models: torch.Tensor
+    carried: torch.Tensor
+    stored: torch.Tensor
+
+    @classmethod
+    def of(cls, state: State, device: torch.device) -> Held:
+        """The vectors of a state on a device."""
+        arrays = {}
+        for name in ("models", "carried", "stored"):
+            array = getattr(state, name)
+            if not (array.flags.writeable and array.flags.c_contiguous):
+                array = array.copy()
+                setattr(state, name, array)
+            arrays[name] = torch.from_numpy(array).to(device)
+        return cls(state, state.entered, **arrays)
+
+    def is_of(self, state: State) -> bool:
+        """Whether these are still the vectors of a state."""
+        same = self.models.device.type != "cpu" or self.models.data_ptr() == state.models.ctypes.data
+        return self.state is state and self.entered == state.entered and same
+
+    def write(self) -> None:
+        """Bring the arrays of the state up to date."""
+        if self.models.device.type != "cpu":
+            for name in ("models", "carried", "stored"):
+                getattr(self.state, name)[...] = getattr(self, name).cpu().numpy()
+
+
+class TorchLearner(Learner):
+    """The learning half: a module, its gradients and its measures."""
+
+    together = True
+
+    def __init__(self, job: Job, objective: TorchObjective, device: torch.device, vectorize: bool | None) -> None:
+        self.job, self.objective, self.device, self.vectorize = job, objective, device, vectorize
+        self.dtype = TYPES[job.precision]
+        self.looped = Looped(objective, self.dtype, device)
+        self.evaluation = Evaluation(objective, self.dtype, device)
+        self.batch: Batched | None = None
+        self.held: Held | None = None
+        self.how = ""
+
+    def along(self, state: State, passage: Passage) -> Learning:
+        """Prepare to learn along a passage."""
+        if self.held is None or not self.held.is_of(state):
+            if self.held is not None and self.held.state is not state:
+                self.held.write()
+            self.held = Held.of(state, self.device)
+        if not self.how:
+            self._decide(state, self.held.models[0])
+        if passage.phase.rule is None:
+            raise ValueError("a passage without a rule cannot be learned along")
+        return Learning(self, state, passage, self.held, passage.phase.rule)
+
+    def _decide(self, state: State, row: torch.Tensor) -> None:
+        """Decide whether gradients are computed in one batch."""
+        rows = f"{state.rows:,} row{'s' * (state.rows != 1)}"
+        if self.vectorize is False or (self.vectorize is None and state.rows <= _WORTH_A_BATCH):
+            why = "so few are as quick" if self.vectorize is None else "as asked for"
+            self.how = f"{rows}, one after the other: {why}"
+            return
+        with self.looped.undisturbed(), in_full_precision(self.device):
+            found = batched(self.looped, row)
+            if not isinstance(found, str):
+                found = self.evaluation.why_not(row, found) or found
+        if not isinstance(found, str):
+            self.batch, self.how = found, f"{rows} in one batch"
+            return
+        name = type(self.objective.module).__name__
+        if self.vectorize:
+            raise FreewalkError(f"torch: {name} cannot be run in one batch, as vectorize=True asks: {found}")
+        self.how = f"{rows}, one after the other: {found}"
+        warnings.warn(
+            f"torch: {name} runs one row at a time, not all {state.rows:,} in one batch: {found}; to silence this "
+            'warning, use runtime=fw.runtimes.Torch(vectorize=False), in a spec { kind = "Torch", vectorize = '
+            "false }",
+            LoopWarning,
+            stacklevel=arguments.outside(),
+        )
+
+    def settle(self, state: State) -> None:
+        """Bring the models of a state up to date."""
+        if self.held is not None and self.held.is_of(state):
+            reported_by(self.job.rule_of(state), self.held, self.objective.trained)
+            self.held.write()
+
+    @property
+    def story(self) -> dict[str, str]:
+        """How it learned."""
+        return {"learned": self.how} if self.how else {}
+
+
+class Learning(Course):
+    """Learning along a passage."""
+
+    def __init__(self, learner: TorchLearner, state: State, passage: Passage, held: Held, rule: Rule) -> None:
+        self.learner, self.job, self.objective = learner, learner.job, learner.objective
+        self.state, self.passage, self.held, self.rule = state, passage, held, rule
+        self.alone = Alone(learner.looped, held, self.job, passage, rule)
+        self.together = None if learner.batch is None else Together(learner.batch, self.alone)
+        floats = [name for name, kind in self.job.measured.items() if kind == "float64"]
+        self.measures = {name: np.full((state.walks, passage.marks.size), np.nan) for name in floats}
+        if passage.phase.exchange is not None:
+            self.measures["exchanged"] = np.repeat(state.exchanged[:, None], passage.marks.size, axis=1)
+
+    def do(self, stretch: Stretch, path: Path) -> None:
+        """Learn along a stretch; the draws for its visits are made in advance, in blocks of steps."""
+        with self.learner.looped.undisturbed():  # random modules draw from our seeds
+            each = (stretch.last - stretch.first) * self.rule.local_steps * max(1, self.alone.batch)
+            length, marks = max(1, _DRAWN // each), self.passage.marks
+            for start in range(stretch.start, max(stretch.stop, stretch.start + 1), length):
+                mark = stretch.mark if start == stretch.start else int(np.searchsorted(marks, start, "right"))
+                block = stretch._replace(start=start, stop=min(start + length, stretch.stop), mark=mark)
+                self._do(block, path[start - stretch.start : block.stop - stretch.start])
+
+    def _do(self, block: Stretch, path: Path) -> None:
+        draws = Draws(self.alone, self.state.first, block, path)
+        exchange = self.passage.phase.exchange
+        for now in range(block.start, block.stop + 1):
+            for mark in np.flatnonzero(self.passage.marks == now):
+                if mark >= block.mark:  # earlier marks were measured at the end of the previous block
+                    self._measure(block, int(mark))
+            if now < block.stop:
+                self._visit(block, draws, now)
+                if exchange is not None and (now + 1) % exchange.every == 0:
+                    self._exchange(block, now + 1, path[now - block.start])
+
+    def _visit(self, block: Stretch, draws: Draws, now: int) -> None:
+        nodes, visits = draws.nodes[now - block.start], np.zeros(block.last - block.first, dtype=np.int64)
+        if self.rule.counts_visits:
+            rows = np.arange(block.first, block.last)
+            self.state.seen[rows, nodes] += 1
+            visits = self.state.seen[rows, nodes]
+        if self.together is not None and not self._in_turn(nodes):
+            self.together.visit(draws, now, visits)
+        else:
+            self.alone.visit(draws, now, visits)
+
+    def _in_turn(self, nodes: NDArray[np.int64]) -> bool:
+        """Whether rows must be processed in turn: tokens with shared storage meet, or an optimizer resets its state."""
+        rule, tokens = self.rule, self.state.tokens
+        if self.alone.stepper is not None and rule.local_steps > 1 and not (rule.carries or rule.stores):
+            return True
+        if tokens == 1 or not (rule.shared and rule.stores):
+            return False
+        keepers = np.arange(nodes.size) // tokens * self.objective.n + nodes
+        return bool(np.unique(keepers).size < nodes.size)
+
+    def _measure(self, block: Stretch, mark: int) -> None:
+        tokens, trained = self.state.tokens, self.objective.trained
+        rows = reported_by(self.rule, self.held, trained)[block.first : block.last]
+        walks = slice(block.first // tokens, block.last // tokens)
+        if tokens > 1:
+            own = rows.view(-1, tokens, rows.shape[1])
+            mean = own.mean(dim=1)
+            apart = ((own - mean[:, None])[..., :trained].double() ** 2).sum(dim=2).mean(dim=1)
+            self.measures["consensus"][walks, mark] = apart.cpu().numpy()
+            rows = mean
+        self.learner.looped.generator.manual_seed(0)  # a dataset may draw random numbers too
+        for name, values in self.learner.evaluation.of_rows(rows, self.learner.batch).items():
+            self.measures[name][walks, mark] = values
+        if "exchanged" in self.measures:
+            self.measures["exchanged"][walks, mark] = self.state.exchanged[walks]
+
+    def _exchange(self, block: Stretch, step: int, nodes: Path) -> None:
+        exchange: Any = self.passage.phase.exchange
+        for rows, weights in mixtures(exchange, self.job, self.state, block, step, nodes):
+            for vectors in (self.held.models, *self.held.carried):
+                own = vectors[rows].double()
+                if weights is None:
+                    mixed = own.mean(dim=0)
+                elif own.device.type == "cpu":
+                    mixed = torch.from_numpy(weights @ own.numpy())
+                else:
+                    mixed = torch.as_tensor(weights.toarray(), device=own.device) @ own
+                vectors[rows] = mixed.to(vectors.dtype)
+
+
+def reported_by(rule: Rule | None, held: Held, trained: int) -> torch.Tensor:
+    """The models that a rule reports, with their buffers, by row."""
+    if rule is None or rule.reports == "x":
+        return held.models
+    reported = held.carried[list(rule.carries).index(rule.reports)]
+    reported[:, trained:] = held.models[:, trained:]
+    return reported

@@ -1,0 +1,271 @@
+"""Visits of rows to nodes in PyTorch: one at a time, or all of a step in one batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from freewalk import rng
+from freewalk.jobs.job import Job
+from freewalk.jobs.phase import Passage
+from freewalk.rules import Rule
+from freewalk.rules.rule import Visit
+from freewalk.runtimes.halves import Path
+from freewalk.runtimes.step import batches
+from freewalk.runtimes.step.arrays import Stretch
+from freewalk.torch.gradients import Batched, Full, Looped
+from freewalk.torch.optimizer import Optimizer, Stepper
+
+if TYPE_CHECKING:
+    from freewalk.runtimes.torch.learner import Held
+
+_FLAT = 2**16  # gradients up to this size are concatenated; larger ones stay in parts
+_BLOCK = 2**18  # elements updated at a time, so that intermediate results stay small
+_VIEWS = 100_000  # views of rows that are kept, because creating them takes time
+
+
+class Draws:
+    """What is known before some steps: nodes, samples, and seeds for other randomness.
+
+    Attributes
+    ----------
+    block
+        The rows and the steps.
+    nodes
+        By step and row.
+    numbers, counts
+        By step, row and local step: the numbers of the samples of a minibatch, and how many of them count; empty if
+        all samples of a node are used.
+    seeds
+        By step, row and local step.
+    """
+
+    def __init__(self, alone: Alone, first: int, block: Stretch, path: Path) -> None:
+        steps, rows, local = block.stop - block.start, block.last - block.first, alone.rule.local_steps
+        self.block, self.nodes, objective = block, path.astype(np.int64), alone.objective
+        first += block.first
+        seed = np.uint64(alone.job.seed)
+        row, step = (np.arange(a, a + b, dtype=np.uint64) for a, b in ((first, rows), (block.start, steps)))
+        pair = (rng.SEED << rng.USE) | np.arange((local + 1) // 2, dtype=np.uint64)
+        words = rng.word_pair(seed, rng.MORE, row[None, :, None], step[:, None, None], pair[None, None])
+        drawn = np.stack(words, axis=-1).reshape(steps, rows, 2 * pair.size)[..., :local]
+        self.seeds = (drawn >> np.uint64(1)).tolist()
+        self.numbers = np.zeros((steps, rows, local, alone.batch), dtype=np.int64)
+        self.counts = np.zeros((steps, rows, local), dtype=np.int64)
+        if alone.batch:
+            single = bool(alone.rule.sampled)
+            batches.compiled()(seed, first, block.start, path, objective.offsets, single, self.numbers, self.counts)
+            np.minimum(self.numbers, objective.count - 1, out=self.numbers)  # for relays after the last node with data
+        self.tensors: tuple[torch.Tensor, ...] | None = None
+
+    def on(self, together: Together) -> tuple[torch.Tensor, ...]:
+        """The nodes, the weights of their gradients, samples and their weights, by step and row, on a device."""
+        if self.tensors is None:
+            like, alone = together.alone.held.models, together.alone
+            nodes = torch.as_tensor(self.nodes, device=like.device)
+            weights = torch.as_tensor(alone.weights[self.nodes][..., None], dtype=like.dtype, device=like.device)
+            numbers = torch.as_tensor(self.numbers, device=like.device)
+            shares = alone.objective.node_weights[self.nodes][..., None] / np.maximum(self.counts, 1)
+            there = np.arange(self.numbers.shape[3]) < self.counts[..., None]
+            portions = torch.as_tensor(there * shares[..., None], dtype=like.dtype, device=like.device)
+            self.tensors = nodes, weights, numbers, portions
+        return self.tensors
+
+
+class Alone:
+    """Visits, one at a time."""
+
+    def __init__(self, looped: Looped, held: Held, job: Job, passage: Passage, rule: Rule) -> None:
+        self.looped, self.held, self.job, self.passage, self.rule = looped, held, job, passage, rule
+        self.objective = objective = looped.objective
+        kernel = passage.phase.kernel
+        self.weights = np.asarray(kernel.weights if rule.weighted else np.ones(kernel.graph.n))
+        steps = np.arange(passage.start, max(passage.until, passage.start + 1))
+        self.rates: list[float] = rule.rates(steps).tolist()
+        names: Any = type(rule.numbers)
+        self.numbers = names(*(float(np.dtype(job.precision).type(value)) for value in rule.numbers))
+        #: The number of samples drawn for an update; 0: all samples are used.
+        self.batch = 1 if rule.sampled else min(objective.batch or 0, int(objective.sizes.max()))
+        self.stepper = Stepper(rule, looped.worker.parameters) if isinstance(rule, Optimizer) else None
+        self.relays = frozenset(objective.relays)
+        self._views: dict[int, list[torch.Tensor]] = {}
+
+    def visit(self, draws: Draws, now: int, visits: NDArray[np.int64]) -> None:
+        """One step of all rows of a block."""
+        place = now - draws.block.start
+        for index, node in enumerate(draws.nodes[place].tolist()):
+            self._one(draws, (place, index), node, now, int(visits[index]))
+
+    def _one(self, draws: Draws, place: tuple[int, int], node: int, now: int, visits: int) -> None:
+        rule, row = self.rule, draws.block.first + place[1]
+        rate, weight = self.rate(now), float(self.weights[node])
+        if self.stepper is not None:
+            if node not in self.relays:
+                self._optimize(draws, place, row, node, rate, weight)
+            return
+        own = self.stored(row, node)
+        for local in range(rule.local_steps):
+            visit = Visit(rate, weight, self.count(now, local), self.objective.n, visits)
+            if node not in self.relays:
+                scale = float(self.objective.node_weights[node])
+                self._apply(visit, row, own, self._gradient(draws, place, row, node, local, scale))
+            elif rule.stores:  # a relay counts as a node whose loss is 0
+                self._apply(visit, row, own, None)
+            elif rule.carries:  # a relay leaves the model unchanged
+                self._apply(visit._replace(rate=0.0), row, own, None, keep=True)
+
+    def rate(self, now: int) -> float:
+        """The step size at a step."""
+        return self.rates[now - self.passage.start]
+
+    def count(self, now: int, local: int) -> int:
+        """The number of updates since the rule started."""
+        return (now - self.passage.began) * self.rule.local_steps + local
+
+    def stored(self, row: int, node: int) -> torch.Tensor | None:
+        """What is stored at a node for a row, vectors × dim."""
+        if not self.rule.stores:
+            return None
+        return self.held.stored[row // self.held.state.tokens if self.rule.shared else row, node]
+
+    def views(self, row: int) -> list[torch.Tensor]:
+        """The parameters and buffers of a row."""
+        if row not in self._views:
+            if len(self._views) * len(self.objective.layout.names) > _VIEWS:
+                self._views.clear()
+            self._views[row] = self.objective.layout.views(self.held.models[row])
+        return self._views[row]
+
+    def _gradient(
+        self, draws: Draws, place: tuple[int, int], row: int, node: int, local: int, scale: float
+    ) -> tuple[torch.Tensor, ...]:
+        """The gradient of a row at one node, by parameter."""
+        views, rule, layout = self.views(row), self.rule, self.objective.layout
+        if rule.evaluates != "x":
+            carried, own = list(rule.carries), self.stored(row, node)
+            if own is None or rule.evaluates in carried:
+                at = self.held.carried[carried.index(rule.evaluates), row]
+            else:
+                at = own[list(rule.stores).index(rule.evaluates)]
+            count = len(layout.parameters)
+            views = [*layout.views(at, count), *views[count:]]
+        offsets = self.objective.offsets
+        numbers: Any = range(int(offsets[node]), int(offsets[node + 1]))
+        if self.batch:
+            numbers = torch.from_numpy(draws.numbers[place][local, : draws.counts[place][local]])
+        return self.looped.gradient(views, numbers, scale, draws.seeds[place[0]][place[1]][local])
+
+    def _optimize(self, draws: Draws, place: tuple[int, int], row: int, node: int, rate: float, weight: float) -> None:
+        """The local steps of a PyTorch optimizer, on the row itself."""
+        stepper: Any = self.stepper
+        vectors = self.state_of(row, node)
+        stepper.load(vectors)
+        scale = weight * float(self.objective.node_weights[node])
+        for local in range(self.rule.local_steps):
+            gradients = self._gradient(draws, place, row, node, local, scale)
+            with torch.no_grad():
+                stepper.step(gradients, rate)
+        stepper.save(vectors)
+
+    def state_of(self, row: int, node: int) -> torch.Tensor | None:
+        """The storage of an optimizer's state: with the row, at the node, or none."""
+        return self.held.carried[:, row] if self.rule.carries else self.stored(row, node)
+
+    def _apply(self, visit: Visit, row: int, own: Any, parts: Any, keep: bool = False) -> None:
+        """Update a row by the rule's function; without parts the gradient is 0; `keep` leaves the model unchanged."""
+        trained = self.objective.trained
+        vectors = [self.held.models[row, :trained], *(vector[row, :trained] for vector in self.held.carried)]
+        vectors += [] if own is None else [vector[:trained] for vector in own]
+        with torch.no_grad():
+            if parts is None:
+                self.update(visit, vectors, torch.zeros_like(vectors[0]), keep)
+            elif trained <= _FLAT:
+                self.update(visit, vectors, torch.cat([part.reshape(-1) for part in parts]), keep)
+            else:  # part by part and block by block: at most one gradient is in memory besides the model
+                start = 0
+                for part in parts:
+                    flat = part.reshape(-1)
+                    for first in range(0, flat.numel(), _BLOCK):
+                        some = flat[first : first + _BLOCK]
+                        here = slice(start + first, start + first + some.numel())
+                        self.update(visit, [vector[here] for vector in vectors], some, keep)
+                    start += flat.numel()
+
+    def update(self, visit: Visit, vectors: list[torch.Tensor], gradient: torch.Tensor, keep: Any) -> None:
+        """Apply the rule's function to vectors in place; `keep` leaves the model, or some of its rows, as is."""
+        result = self.rule.update(visit, self.numbers, vectors[0], gradient, *vectors[1:])
+        values = list(result) if len(vectors) > 1 else [result]
+        swapped = [any(value is other for other in vectors) for value in values]
+        values = [value.clone() if alias else value for value, alias in zip(values, swapped, strict=True)]
+        if keep is True:
+            values[0] = vectors[0]
+        elif keep is not False:
+            values[0] = torch.where(keep, vectors[0], values[0])
+        for vector, value in zip(vectors, values, strict=True):
+            if value is not vector:
+                vector.copy_(torch.as_tensor(value))
+
+
+class Together:
+    """Visits of all rows of a step in one batch."""
+
+    def __init__(self, batch: Batched, alone: Alone) -> None:
+        self.batch, self.alone = batch, alone
+        self.full = None if alone.batch else Full(alone.objective, alone.held.models)
+        relays = np.zeros(alone.objective.n, dtype=bool)
+        relays[list(alone.relays)] = True
+        self.relays = torch.as_tensor(relays, device=alone.held.models.device) if alone.relays else None
+
+    def visit(self, draws: Draws, now: int, visits: NDArray[np.int64]) -> None:
+        """One step of all rows of a block."""
+        alone, block, place = self.alone, draws.block, now - draws.block.start
+        rule, held, trained = alone.rule, alone.held, alone.objective.trained
+        at, weight, numbers, portions = (part[place] for part in draws.on(self))
+        rows = slice(block.first, block.last)
+        keepers = torch.arange(block.first, block.last, device=at.device)
+        keepers = keepers // held.state.tokens if rule.shared else keepers
+        rate: Any = alone.rate(now)
+        keep: Any = False  # or the rows that a relay leaves unchanged
+        if self.relays is not None and not rule.stores:
+            keep = self.relays[at][:, None]
+            rate = rate * (~keep).to(weight.dtype)
+        many = torch.as_tensor(visits[:, None], dtype=weight.dtype, device=at.device) if rule.counts_visits else 0
+        for local in range(rule.local_steps):
+            x = held.models[rows]
+            carried = [vector[rows, :trained] for vector in held.carried]
+            stored = [held.stored[keepers, at, index, :trained] for index in range(len(rule.stores))]
+            point = x
+            if rule.evaluates != "x":
+                vector = [*carried, *stored][[*rule.carries, *rule.stores].index(rule.evaluates)]
+                point = torch.cat([vector, x[:, trained:]], dim=1)
+            if self.full is None:
+                gradient = self.batch.gradients(point, numbers[:, local], portions[:, local])
+            else:
+                gradient = self.batch.gradients(point, *self.full.of(draws.nodes[place], at))
+            if alone.stepper is not None:
+                self._optimize(draws, place, gradient, alone.rate(now))
+                continue
+            visit = Visit(rate, weight, alone.count(now, local), alone.objective.n, many)
+            with torch.no_grad():
+                alone.update(visit, [x[:, :trained], *carried, *stored], gradient, keep)
+                for index, vector in enumerate(stored):
+                    held.stored[keepers, at, index, :trained] = vector
+
+    def _optimize(self, draws: Draws, place: int, gradient: torch.Tensor, rate: float) -> None:
+        """One step of a PyTorch optimizer for each row, with gradients already computed."""
+        alone, layout, stepper = self.alone, self.alone.objective.layout, self.alone.stepper
+        if stepper is None:
+            return
+        for index, node in enumerate(draws.nodes[place].tolist()):
+            if node not in alone.relays:
+                row = draws.block.first + index
+                vectors = alone.state_of(row, node)
+                alone.looped.worker.point(alone.views(row))
+                stepper.load(vectors)
+                parts = layout.views(float(alone.weights[node]) * gradient[index], len(layout.parameters))
+                with torch.no_grad():
+                    stepper.step(tuple(parts), rate)
+                stepper.save(vectors)

@@ -1,0 +1,143 @@
+"""One visit of a token to a node, in Python and NumPy, for the runtime `reference` and for peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk import rng
+from freewalk.objectives.objective import Share
+from freewalk.rules import Rule
+from freewalk.rules.rule import Visit
+from freewalk.runtimes.step.batches import draw_batch
+
+Vectors = Mapping[str, NDArray[Any]]
+Apply = Callable[[Rule, Any, Visit, list[NDArray[Any]], NDArray[Any], bool], None]
+
+
+class Occasion(NamedTuple):
+    """When a token visits a node.
+
+    Attributes
+    ----------
+    seed, walk, step
+        The key of the random draws.
+    rate
+        The step size γ.
+    began
+        The step at which the rule began.
+    nodes
+        The number of nodes.
+    weight
+        1 / (n · target) of the node.
+    visits
+        The visits of this token to this node, including this one; 0 unless the rule needs them.
+    """
+
+    seed: int
+    walk: int
+    step: int
+    rate: float
+    began: int
+    nodes: int
+    weight: float
+    visits: int
+
+
+def visit(rule: Rule, numbers: Any, share: Share, vectors: Vectors, occasion: Occasion, apply: Apply) -> None:
+    """Make the local steps of one visit, in place.
+
+    Parameters
+    ----------
+    rule
+        The update rule.
+    numbers
+        Its parameters, `numbers_of(rule, precision)`.
+    share
+        The node's share of the objective.
+    vectors
+        The model "x", what is carried and what is stored, by name and in this order.
+    occasion
+        The occasion of the visit.
+    apply
+        How the rule's function is called: `by_coordinate`, or `at_once`.
+    """
+    weight = occasion.weight if rule.weighted else 1.0
+    every = list(vectors.values())
+    for local in range(rule.local_steps):
+        count = (occasion.step - occasion.began) * rule.local_steps + local
+        now = Visit(occasion.rate, weight, count, occasion.nodes, occasion.visits)
+        relay = share.samples == 0
+        if not relay or rule.proximal:
+            gradient = _gradient(rule, numbers, now, share, vectors, occasion, local)
+            apply(rule, numbers, now, every, gradient, relay)
+        elif rule.stores:  # a relay counts as a node whose loss is 0
+            apply(rule, numbers, now, every, np.zeros(every[0].size), relay)
+        else:  # a relay leaves the model unchanged
+            model = every[0].copy()
+            apply(rule, numbers, now._replace(rate=0.0), every, np.zeros(every[0].size), relay)
+            every[0][...] = model
+
+
+def numbers_of(rule: Rule, precision: str) -> Any:
+    """The parameters of a rule in the precision of the model."""
+    names: Any = type(rule.numbers)
+    return names(*(float(np.dtype(precision).type(value)) for value in rule.numbers))
+
+
+def _gradient(
+    rule: Rule, numbers: Any, now: Visit, share: Share, vectors: Vectors, occasion: Occasion, local: int
+) -> NDArray[np.float64]:
+    """What the rule requests from the node: a gradient, or the solution of its local problem near a point."""
+    with np.errstate(all="ignore"):
+        if rule.proximal:
+            point, penalty = rule.point(now, numbers, *vectors.values())
+            return share.proximal(point, penalty)
+        at = vectors[rule.evaluates]
+        if rule.sampled:
+            key = (occasion.seed, rng.SAMPLE, occasion.walk, occasion.step, local)
+            draw = rng.word(*(np.uint64(number) for number in key))
+            return share.gradient(at, int(rng.pick(draw, np.uint64(share.samples))))
+        if share.objective.batch is None:  # only sampling rules need an objective with samples
+            return share.gradient(at)
+        return share.gradient(at, _batch(share, occasion, local))
+
+
+def _batch(share: Share, occasion: Occasion, local: int) -> NDArray[np.int64]:
+    """The samples of a minibatch; all samples if the node has no more."""
+    size = share.samples
+    chosen = np.arange(min(size, share.objective.batch or size))
+    if chosen.size < size:
+        seed, walk, step = (np.uint64(number) for number in (occasion.seed, occasion.walk, occasion.step))
+        draw_batch(seed, walk, step, local, size, chosen)
+    return chosen
+
+
+def by_coordinate(
+    rule: Rule, numbers: Any, now: Visit, vectors: list[NDArray[Any]], gradient: NDArray[Any], relay: bool
+) -> None:
+    """Update coordinate by coordinate, as compiled runtimes do."""
+    for j in range(vectors[0].size):
+        x, *others = (float(vector[j]) for vector in vectors)
+        try:
+            with np.errstate(all="ignore"):
+                result = rule.update(now, numbers, x, float(gradient[j]), *others)
+        except ArithmeticError:  # Python raises where compiled code continues with values that are not finite
+            lost = others if relay else [np.nan] * len(others)
+            result = (np.nan, *lost) if others else np.nan
+        for vector, number in zip(vectors, result if len(vectors) > 1 else (result,), strict=True):
+            vector[j] = np.nan if isinstance(number, complex) else number  # a power of a negative number
+
+
+def at_once(
+    rule: Rule, numbers: Any, now: Visit, vectors: list[NDArray[Any]], gradient: NDArray[Any], relay: bool
+) -> None:
+    """Update whole vectors; the result is the same except for rounding."""
+    with np.errstate(all="ignore"):
+        result = rule.update(now, numbers, vectors[0], gradient, *vectors[1:])
+    values = [np.array(value) for value in (result if len(vectors) > 1 else (result,))]
+    for vector, value in zip(vectors, values, strict=True):
+        vector[...] = value

@@ -1,0 +1,366 @@
+"""The folder of a run: spec, record, figure, table, and everything needed to resume an interrupted run."""
+
+import filecmp
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from freewalk.checks import in_bytes
+from freewalk.errors import FreewalkError, RecordError, SpecError
+from freewalk.run.record import Record
+from freewalk.specs.own import Tell
+from freewalk.specs.plan import Plan, Posed, digest
+from freewalk.specs.spec import INPUTS, SPEC, Progress, Spec, load, provenance_of
+from freewalk.storage.files import replacing, write
+from freewalk.storage.signals import held
+
+RECORD, CURVES, TABLE, PARTS, NEW = "record.npz", "curves.png", "table.txt", "parts", "new"
+_FILES = (TABLE, CURVES, INPUTS, RECORD, SPEC)  # in the order in which a new run replaces an old one
+_WHERE = "`freewalk run` writes a run to runs/<name of the spec>"
+_LARGE = 200e6  # bytes of a record; compressed, about a third reach the disk
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder with `spec.toml`, `record.npz`, `curves.png` and `table.txt`.
+
+    While a run is in progress or interrupted, `parts/` holds the record of each walk so far. The record of the current
+    walk is updated as often as the spec says, so that the folder can be resumed whenever the process is killed. A run
+    that replaces another is written to `new/` within the folder, and moved when it is complete. If the spec names files
+    or classes, `inputs.json` holds their locations and the SHA-256 of the files.
+    """
+
+    path: Path
+    spec: Spec
+    plan: Plan | None = field(default=None, repr=False)
+    tell: Tell | None = field(default=None, repr=False)
+
+    @property
+    def work(self) -> Path:
+        """Where the run is written: the folder, or `new` within it."""
+        new = self.path / NEW
+        return new if (new / SPEC).is_file() else self.path
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.work == self.path and not self._missing() and not (self.path / PARTS).exists()
+
+    @staticmethod
+    def create(path: Path, spec: Spec, *, force: bool = False, tell: Tell | None = None) -> "RunFolder":
+        """Create the folder with a copy of the spec, after checking that the spec can be run.
+
+        Parameters
+        ----------
+        path
+            The folder; it must not exist yet.
+        spec
+            The spec to run.
+        force
+            Replace the existing run once the new one is complete; other files in the folder stay.
+        tell
+            Called with messages for the user: imported code, a large record.
+
+        Raises
+        ------
+        SpecError
+            If the spec cannot be run, or the folder exists already or, with `force`, is not the folder of a run.
+        """
+        plan = spec.plan(tell)
+        _try_runtime(spec, plan)
+        exists = path.exists() or path.is_symlink()
+        if force and _is_bare(path):  # killed before the spec was written
+            exists = False
+        if exists and not force:
+            begun = (path / PARTS).is_dir() or (path / NEW / SPEC).is_file()
+            other = f"resume it with: freewalk resume {path}; or choose" if begun else "choose"
+            raise SpecError(f"{path} exists already; {other} another with --out, or replace it with --force")
+        if exists and (path.is_symlink() or not (path / SPEC).is_file()):
+            raise SpecError(f"{path} is not the folder of a run, so it is not replaced; choose another with --out")
+        work = path / NEW if exists else path
+        if work.exists() and not (work / SPEC).is_file() and not _is_bare(work, path):
+            raise SpecError(f"{work} is not a run but is where the new run would be written; move it elsewhere")
+        try:
+            with unbroken():
+                _clear(work)
+                work.mkdir(parents=True, exist_ok=True)
+                if spec.files or spec.code:
+                    inputs = {"folder": str(spec.folder.resolve()), "files": plan.files}
+                    text = json.dumps(inputs, indent=2, ensure_ascii=False)
+                    write(work / INPUTS, f"{text}\n")
+                write(work / SPEC, spec.text)
+        except BaseException:
+            _clear_if_empty(work)
+            raise
+        return RunFolder(path, spec, plan, tell)
+
+    @staticmethod
+    def open(path: Path, *, allow_code: bool = False, tell: Tell | None = None) -> "RunFolder":
+        """The folder of an earlier run.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        allow_code
+            Whether classes that its spec names as "module:Name" may be imported, which executes their code.
+        tell
+            As for `create`.
+
+        Raises
+        ------
+        RecordError
+            If there is none, or it needs code and `allow_code` is false.
+        """
+        if not (path / SPEC).is_file():
+            raise RecordError(f"{path}: is not the folder of a run (there is no {path / SPEC}); {_WHERE}")
+        work = path / NEW if (path / NEW / SPEC).is_file() else path
+        spec = load(work / SPEC)
+        folder = RunFolder(path, spec, None, tell)
+        if spec.code and not allow_code and not folder.complete:
+            raise RecordError(
+                f"{spec.source}: names code ({', '.join(spec.code)}), which is not imported without your consent; "
+                f"if you trust it: freewalk resume {path} --allow-code"
+            )
+        return folder
+
+    def run(self, progress: Progress | None = None) -> Record:
+        """Run what is missing, and write the record, the figure and the table.
+
+        Complete walks are not run again and an interrupted one is resumed, so that the result is identical to that of
+        an uninterrupted run, whether Ctrl-C, SIGTERM, a crash or `kill -9` stopped it. Ctrl-C and SIGTERM take effect
+        only after a file is written.
+
+        Returns
+        -------
+        Record
+            The record of all walks; partial after Ctrl-C or SIGTERM.
+
+        Raises
+        ------
+        RecordError
+            If the spec in the folder or a file that it names has changed, or nothing is missing.
+        """
+        if self.complete:
+            raise RecordError(f"{self.path}: the run is complete, there is nothing to resume")
+        made = Record.load(self.work / RECORD) if (self.work / RECORD).is_file() else None
+        if made is not None and not made.partial:  # interrupted while drawing its figure
+            with unbroken():
+                self._finish(made)
+            return made
+        done = self._parts()
+        plan = self.plan
+        if plan is None and (len(done) < len(self.spec.tables.walk) or self.spec.must_be_planned):
+            plan = self._plan_again()
+        last = len(self.spec.tables.walk) - 1
+        announced: set[int] = set()
+
+        def keep(number: int, part: Record) -> None:
+            if part.partial or number < last:  # the last one is written with the record
+                with_spec = Record(
+                    part.data, {**part.provenance, "spec": self.spec.text}, part.continuation, part.graph
+                )
+                with unbroken():
+                    file = self.work / PARTS / f"{number:02d}.npz"
+                    if self._save(with_spec, file, announce=number not in announced):
+                        announced.add(number)
+
+        try:
+            record = self.spec.run(progress, plan=plan, done=done, keep=keep)
+        except Exception:  # also from user code
+            if self.plan is not None:  # only a new folder: results of another process stay
+                _clear_if_empty(self.work)
+            raise
+        if self.spec.files:
+            record.provenance.setdefault("files", provenance_of(self.spec.folder, self._inputs()))
+        with unbroken():
+            self._save(record, self.work / RECORD)
+            self._finish(record)
+        return record
+
+    def _finish(self, record: Record) -> None:
+        """Write the figure and the table and, if the record is complete, replace an earlier run."""
+        from freewalk.report import curves, summary
+
+        if not record.partial:
+            shutil.rmtree(self.work / PARTS, ignore_errors=True)  # all parts are in the record
+        with replacing(self.work / TABLE) as file:
+            file.write_text(summary.text(record), encoding="utf-8")
+        curves(record, self.work / CURVES)
+        if not record.partial and self.work != self.path:
+            new = self.work
+            shutil.rmtree(self.path / PARTS, ignore_errors=True)
+            # If the process is killed here, all of this is repeated: the spec, moved last, keeps the new run complete.
+            for name in _FILES:
+                if not (new / name).is_file():
+                    (self.path / name).unlink(missing_ok=True)
+                elif name == SPEC:
+                    os.replace(new / name, self.path / name)
+                else:
+                    _share(new / name, self.path / name)
+            _clear(new)
+            _remove_if_empty(new)
+
+    def _save(self, record: Record, path: Path, *, announce: bool = True) -> bool:
+        """Write a record, and tell the user if it is large; returns whether it is."""
+        large = self.tell is not None and record.nbytes > _LARGE
+        if self.tell is not None and large and announce:
+            self.tell(f"writing a record of {in_bytes(record.nbytes)}, before compression, to {path}")
+        record.save(path)
+        return large
+
+    def _missing(self) -> list[str]:
+        return [name for name in (SPEC, RECORD, TABLE, CURVES) if not (self.path / name).is_file()]
+
+    def pose_again(self) -> Posed:
+        """Rebuild the problem of an earlier run from the same files.
+
+        Raises
+        ------
+        RecordError
+            If a file that the spec names has changed.
+        """
+        self._check_files()
+        return self.spec.pose(self.tell)
+
+    def _plan_again(self) -> Plan:
+        """The plan of an earlier run, from the same files."""
+        self._check_files()
+        return self.spec.plan(self.tell)
+
+    def _check_files(self) -> None:
+        then = self._inputs() if self.spec.files else {}
+        for name in self.spec.files:
+            file = self.spec.folder / name
+            try:
+                fine = digest(file) == then.get(name)
+            except OSError as error:
+                raise RecordError(
+                    f"{file}: cannot be read ({error.strerror}), and the run needs it; restore it"
+                ) from error
+            if not fine:
+                raise RecordError(
+                    f"{file}: has changed since the run began, so the walks would not match; restore it, or run "
+                    "the spec again with --force"
+                )
+
+    def _inputs(self) -> dict[str, str]:
+        """The SHA-256, at the start of the run, of the files that the spec names."""
+        try:
+            files = json.loads((self.work / INPUTS).read_text(encoding="utf-8"))["files"]
+            return {str(name): str(sha) for name, sha in files.items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            raise RecordError(f"{self.work / INPUTS}: is missing or damaged; run the spec again with --force") from None
+
+    def _parts(self) -> list[Record]:
+        """The records of the walks so far."""
+        files = {int(file.stem): file for file in (self.work / PARTS).glob("*.npz") if file.stem.isdecimal()}
+        if sorted(files) != list(range(len(files))):
+            raise RecordError(f"{self.work / PARTS}: a file is missing before {max(files):02d}.npz; restore it")
+        parts = [Record.load(files[number]) for number in sorted(files)]
+        if any(part.provenance.pop("spec", None) != self.spec.text for part in parts):
+            raise RecordError(
+                f"{self.work / SPEC}: has changed since the run began, so the walks would not match; run it "
+                "again with --force"
+            )
+        if parts and parts[-1].partial and parts[-1].continuation is None:
+            why = parts.pop().provenance.get("not_resumable", "it lacks the state needed to resume")
+            if self.tell is not None:
+                self.tell(f"{files[len(parts)]}: cannot be resumed ({why}); this walk starts again")
+        return parts
+
+
+def _try_runtime(spec: Spec, plan: Plan) -> None:
+    """Prepare the first walks, so that a missing GPU is found before anything is written."""
+    from freewalk.runtimes import runtime_for
+
+    jobs = list(plan.jobs.values())
+    try:
+        plan.problem.admit(np.atleast_2d(plan.problem.initial(1, plan.options["seed"]))[0])
+    except FreewalkError as error:
+        raise SpecError(f"{spec.source}: [problem]: {error}") from error
+    several = [job for job in jobs if job.tokens > 1]  # not every runtime supports several tokens
+    try:
+        for job in dict.fromkeys([jobs[0], *several]):
+            runtime_for(plan.options["runtime"], job.objective, job.phases).engine(job)
+    except FreewalkError as error:
+        raise SpecError(f"{spec.source}: [run]: {error}") from error
+
+
+def _clear(folder: Path) -> None:
+    """Remove the files of a run, and nothing else, in an order that keeps the rest resumable at any moment."""
+    for file in sorted((folder / PARTS).glob("*.npz"), reverse=True):
+        file.unlink(missing_ok=True)
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
+    for name in (TABLE, CURVES, RECORD, SPEC, INPUTS):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _is_bare(folder: Path, run: Path | None = None) -> bool:
+    """Whether a folder is the remains of a killed process: without a spec, or with all files moved to a `run`."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+
+    def is_ours(file: Path) -> bool:
+        if file.name == INPUTS or file.name.startswith((f".{INPUTS}.", f".{SPEC}.")):
+            return file.is_file()
+        there = None if run is None else run / file.name
+        moved = file.name in _FILES and there is not None and there.is_file() and file.is_file()
+        return moved and filecmp.cmp(file, str(there), shallow=False)
+
+    return all(is_ours(file) for file in folder.iterdir())
+
+
+def _share(file: Path, place: Path) -> None:
+    """Make a file available in another place too: as a hard link if the file system allows it, else as a copy."""
+    with replacing(place) as temporary:
+        try:
+            temporary.unlink()
+            os.link(file, temporary)
+        except OSError:
+            shutil.copyfile(file, temporary)
+
+
+def _clear_if_empty(folder: Path) -> None:
+    """Remove the folder if nothing was computed, so that the same command can be repeated."""
+    if folder.is_dir() and not any((folder / PARTS).glob("*.npz")) and not (folder / RECORD).exists():
+        _clear(folder)
+        _remove_if_empty(folder)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Delay Ctrl-C and SIGTERM until the block is done."""
+    with held() as stop:
+        yield
+    stop.act()
+
+
+def record_of(path: Path) -> Record:
+    """The record of a run, given its folder or the file itself.
+
+    Raises
+    ------
+    RecordError
+        If there is none.
+    """
+    if not path.suffix and not path.exists() and not path.with_suffix(".npz").exists():
+        raise RecordError(f"{path}: there is no such file or folder; {_WHERE}")
+    if path.is_dir() and not (path / SPEC).is_file() and not (path / RECORD).exists():
+        raise RecordError(f"{path}: is not the folder of a run (there is neither {RECORD} nor {SPEC} in it)")
+    if path.is_dir() and not (path / RECORD).exists():
+        raise RecordError(
+            f"{path}: has no {RECORD}; if the run was interrupted, resume it with: freewalk resume {path}"
+        )
+    return Record.load(path / RECORD if path.is_dir() else path)

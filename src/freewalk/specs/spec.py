@@ -1,0 +1,350 @@
+"""A spec: a TOML file that says what to run, and the run that it describes."""
+
+import json
+import os
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from freewalk.checks import Checks, takes
+from freewalk.errors import SpecError
+from freewalk.run.record import Record, concat
+from freewalk.run.watch import MEASURES, Measuring
+from freewalk.specs import catalogue, own
+from freewalk.specs.plan import Plan as Plan
+from freewalk.specs.plan import Posed, files_of, make_plan, make_problem, parts_of
+from freewalk.specs.tables import Tables, read_tables
+
+#: Called with the label of the current design, the steps done so far, the steps of all designs, and the number of
+#: tokens of all walks. A parameter `measures` receives the last measurements by name: the primary measure and those of
+#: which more is better, averaged over the walks.
+Progress = Callable[..., None]
+#: Called with the number of a walk and its record: with partial records during the walk, then with the complete one.
+Keep = Callable[[int, Record], None]
+
+#: The copy of a spec in the folder of a run, and the file with the locations of the files that it names.
+SPEC, INPUTS = "spec.toml", "inputs.json"
+_LARGEST = 10_000_000  # bytes of the largest spec
+
+check = Checks(SpecError)
+
+
+class _Walk(NamedTuple):
+    """A walk of a spec, and its record so far."""
+
+    number: int
+    label: str
+    earlier: Record | None
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A checked spec.
+
+    Attributes
+    ----------
+    text
+        The text of the file.
+    source
+        Its name in error messages.
+    tables
+        Its contents.
+    folder
+        The folder of the files and modules that it names.
+    """
+
+    text: str
+    source: str
+    tables: Tables = field(repr=False)
+    folder: Path = Path()
+
+    @property
+    def name(self) -> str:
+        """Its name, or that of its file."""
+        return self.tables.name or Path(self.source).stem
+
+    @property
+    def files(self) -> list[str]:
+        """The files that it names: a graph, data."""
+        return files_of(self.tables)
+
+    @property
+    def code(self) -> list[str]:
+        """The user classes that it names, as "module:Name"."""
+        return own.names_in(self.tables.model_dump())
+
+    @property
+    def must_be_planned(self) -> bool:
+        """Whether even a run whose walks are all recorded needs what the spec names: code, a data set."""
+        return bool(self.code) or isinstance(self.tables.problem.get("data"), dict)
+
+    def replaced(self, **options: str | int) -> "Spec":
+        """The same spec with other options in its table [run]; its text is changed too, keeping comments and layout.
+
+        Raises
+        ------
+        SpecError
+            If an option is not valid.
+
+        Examples
+        --------
+        >>> spec = load(shipped("example.toml")).replaced(seed=3)
+        >>> spec.tables.run.seed, "seed = 3" in spec.text
+        (3, True)
+        """
+        import tomlkit
+
+        document = tomlkit.parse(self.text)
+        for key, value in options.items():
+            check.instance(self.source, key, value, (str, int), "a text or a whole number")
+            document["run"][key] = value
+        return parse(document.as_string(), self.source, self.folder)
+
+    def plan(self, tell: own.Tell | None = None) -> Plan:
+        """Create everything that the spec names, and check that it fits together.
+
+        User classes are imported, which executes their code: do not plan a spec that you do not trust.
+
+        Parameters
+        ----------
+        tell
+            Called with a message before each module is imported.
+
+        Raises
+        ------
+        SpecError
+            If a value is out of its range; the message names the table.
+        """
+        return make_plan(self.tables, self.source, own.Importer(self.folder, self.source, tell))
+
+    def pose(self, tell: own.Tell | None = None) -> Posed:
+        """Create the problem alone: the graph, the objective and its data; parameters and errors as for `plan`."""
+        return make_problem(self.tables, self.source, own.Importer(self.folder, self.source, tell))
+
+    def check(self) -> None:
+        """Check every name in the spec, without creating or importing anything.
+
+        Raises
+        ------
+        SpecError
+            If a kind or a parameter is unknown, missing or of the wrong type.
+        """
+        catalogue.check("graph", self.tables.graph, f"{self.source}: [graph]")
+        catalogue.check("problem", self.tables.problem, f"{self.source}: [problem]")
+        if isinstance(self.tables.run.runtime, dict):
+            catalogue.check("runtime", self.tables.run.runtime, f"{self.source}: [run]: runtime")
+        for _, parts in parts_of(self.tables, self.source):
+            for part in parts:
+                for family, table in part.tables.items():
+                    catalogue.check(family, table, f"{part.where}: {family}")
+
+    def run(
+        self,
+        progress: Progress | None = None,
+        *,
+        plan: Plan | None = None,
+        done: Sequence[Record] = (),
+        keep: Keep | None = None,
+    ) -> Record:
+        """Run all walks, one after the other, and concatenate their records.
+
+        Parameters
+        ----------
+        progress
+            Called a few times per second.
+        plan
+            The result of `plan`, if it was called before.
+        done
+            Records of the first walks from an earlier run; the last of them may be partial.
+        keep
+            Called with each record as soon as it is complete, and during a walk with its partial record, as often as
+            `[run] checkpoint` says.
+
+        Returns
+        -------
+        Record
+            With the dimension `design`. After Ctrl-C it is partial: it holds the walks so far, the last one perhaps
+            incomplete.
+
+        Raises
+        ------
+        SpecError
+            If the spec cannot be run.
+        KeyboardInterrupt
+            If there is nothing to return yet.
+        """
+        if plan is None and (len(done) < len(self.tables.walk) or self.must_be_planned):
+            plan = self.plan()
+        labels = list(plan.walks) if plan is not None else _labels(self.tables, done)
+        records: list[Record] = []
+        stopped = ""
+        for number, label in enumerate(labels):
+            earlier = done[number] if number < len(done) else None
+            try:
+                walk = _Walk(number, label, earlier)
+                teller = self._teller(progress, plan, walk, records)
+                record = self._part(plan, walk, {"progress": teller, **self._checkpoints(walk, keep)})
+                records.append(record)
+                if keep is not None and record is not earlier:
+                    keep(number, record)
+            except KeyboardInterrupt as interrupt:
+                if not records:
+                    raise
+                stopped = str(interrupt) or "SIGINT"
+            interruptions = 0 if earlier is None else earlier.provenance.get("interruptions", 0)
+            if records[-1].partial or records[-1].provenance.get("interruptions", 0) > interruptions:
+                stopped = stopped or records[-1].provenance.get("interrupted_by", "SIGINT")
+            if stopped:
+                break
+        record = concat(records, labels[: len(records)])
+        record.data.attrs["partial"] = int(len(records) < len(labels) or records[-1].partial)
+        record.data.attrs["name"] = self.name
+        record.provenance = {"spec": self.text, **record.provenance}
+        if plan is not None and plan.files:
+            record.provenance["files"] = provenance_of(self.folder, plan.files)
+        if plan is not None and plan.origin.story:
+            record.provenance["data"] = plan.origin.story
+        if stopped:
+            record.provenance["interrupted_by"] = stopped
+        return record
+
+    def _part(self, plan: Plan | None, walk: _Walk, watch: Mapping[str, Any]) -> Record:
+        from freewalk.run.learn import learn, resume
+
+        if walk.earlier is not None:
+            record = walk.earlier
+            if record.partial and plan is None:
+                record = resume(record, **watch)
+            elif record.partial and plan is not None:  # the plan has rebuilt what the record does not hold
+                problem = None if plan.problem.stored else plan.problem
+                rules = [phase.rule for phase in plan.walks[walk.label]]
+                code = [None if rule is None or rule.stored else rule for rule in rules]
+                record = resume(record, types=plan.classes, objective=problem, rule=code, **watch)
+        elif plan is None:
+            raise SpecError(f"{self.source}: nothing was planned for {walk.label!r}")
+        else:
+            record = learn(plan.problem, plan.walks[walk.label], **plan.options_of(walk.label), **watch)
+        record.data.attrs["label"] = walk.label
+        return record
+
+    def _checkpoints(self, walk: _Walk, keep: Keep | None) -> dict[str, Any]:
+        """The arguments with which `learn` saves partial records."""
+        if keep is None or self.tables.run.checkpoint == 0:
+            return {}
+
+        def save(record: Record) -> None:
+            record.data.attrs["label"] = walk.label
+            keep(walk.number, record)
+
+        return {"checkpoint": save, "checkpoint_every": self.tables.run.checkpoint}
+
+    def _teller(
+        self, progress: Progress | None, plan: Plan | None, walk: _Walk, records: Sequence[Record]
+    ) -> Measuring | None:
+        """A progress callback for one walk that reports the progress of all, given the records of earlier ones."""
+        if progress is None:
+            return None
+        run = self.tables.run
+        done = sum(int(record.data.step.values[-1]) for record in records)  # with a goal some may have ended early
+        total = done + (len(self.tables.walk) - len(records)) * run.steps
+        tokens, names = _tokens_and_shown(plan, walk)
+
+        def tell(step: int, steps: int, /, *, measures: Mapping[str, float]) -> None:
+            more = {MEASURES: {name: measures[name] for name in names}} if takes(progress, MEASURES) else {}
+            progress(walk.label, done + step, total - run.steps + steps, run.walks * tokens, **more)
+
+        return tell
+
+
+def _tokens_and_shown(plan: Plan | None, walk: _Walk) -> tuple[int, list[str]]:
+    """The tokens of a walk, and the measures to show, the primary one first."""
+    if plan is not None:
+        problem = plan.problem
+        return plan.jobs[walk.label].tokens, list(dict.fromkeys((problem.primary, *problem.rising)))
+    if walk.earlier is None:
+        return 1, []
+    data = walk.earlier.data
+    rising = [str(name) for name, values in data.data_vars.items() if values.attrs.get("better") == "higher"]
+    first = [data.attrs["primary"]] if data.attrs.get("primary") in data.data_vars else []
+    return data.sizes.get("token", 1), list(dict.fromkeys((*first, *rising)))
+
+
+def _labels(tables: Tables, done: Sequence[Record]) -> list[str]:
+    """The labels of the walks of a run that needs no more planning."""
+    return [walk.label or record.label for walk, record in zip(tables.walk, done, strict=True)]
+
+
+def load(path: str | os.PathLike[str]) -> Spec:
+    """Read and check a spec. Nothing that it names is imported or read until it is run.
+
+    Parameters
+    ----------
+    path
+        A TOML file; `freewalk example` prints a commented one.
+
+    Returns
+    -------
+    Spec
+        Ready to `run`. Paths in it are relative to its folder.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read, is not TOML, or does not say what to run.
+
+    Examples
+    --------
+    >>> spec = load(shipped("demo.toml"))
+    >>> spec.name, spec.tables.run.walks
+    ('demo', 1000)
+    """
+    file = check.path("load", "path", path)
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+        text = content.decode()
+    except OSError as error:
+        raise SpecError(f"{file}: cannot be read ({error.strerror or error}), expected a TOML file") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{file}: is not a text in UTF-8, expected a TOML file") from error
+    if len(content) > _LARGEST:
+        raise SpecError(f"{file}: has more than {_LARGEST:,} bytes, expected a spec")
+    return parse(text, str(file), _folder_of(file))
+
+
+def parse(text: str, source: str = "spec", folder: Path = Path()) -> Spec:
+    """Check a spec given as text; paths in it are relative to `folder`. See `load`."""
+    check.text("parse", "source", source)
+    check.instance(source, "text", text, str, "a spec as a text in TOML; experiment.load reads a file")
+    try:
+        values: Mapping[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        hint = "; several walks are tables [[walk]], with two brackets" if "'walk'" in str(error) else ""
+        raise SpecError(f"{source}: is not TOML: {error}{hint}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, tables within tables
+        raise SpecError(f"{source}: is not TOML that can be read ({' '.join(str(error).split())})") from error
+    spec = Spec(text, source, read_tables(dict(values), source), folder)
+    spec.check()
+    return spec
+
+
+def provenance_of(folder: Path, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The provenance of a record: the files it depends on, with their SHA-256."""
+    return {name: {"path": str((folder / name).resolve()), "sha256": sha} for name, sha in files.items()}
+
+
+def _folder_of(file: Path) -> Path:
+    """The folder of the files that a spec names: its own or, for a copy in the folder of a run, the original's."""
+    try:
+        inputs = json.loads((file.parent / INPUTS).read_text(encoding="utf-8")) if file.name == SPEC else {}
+        return Path(inputs["folder"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return file.parent
+
+
+def shipped(name: str) -> Path:
+    """The path of a spec that comes with the package: "demo.toml", "digits.toml", "example.toml" or "sweep.toml"."""
+    folder = Path(__file__).parent / "examples"
+    return folder / check.choice("shipped", "name", name, sorted(file.name for file in folder.glob("*.toml")))

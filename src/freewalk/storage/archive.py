@@ -1,0 +1,306 @@
+"""Convert trees of dataclasses, arrays and plain values to JSON and named arrays, and back; no pickles."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.blocks import constant, is_constant
+from freewalk.checks import Checks, show
+from freewalk.errors import FreewalkError, RecordError
+from freewalk.storage.mapped import Mapped, Source, is_mapped, reopened, with_checksum
+
+
+class AbsentFile(RecordError):
+    """A file to which a record refers is missing, truncated or modified."""
+
+
+_check = Checks(RecordError)
+_absent = Checks(AbsentFile)
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+# Keys that mark a mapping in a tree as a placeholder for something else.
+_MARKS = ("array", "csr", "texts", "given", "type", "mapped", "repeated")
+_MANY = 1000  # this many strings are stored as an array
+_TEXT_BYTES = 64  # minimum memory that Python takes for a short string
+
+
+@dataclass
+class Packed:
+    """A tree as a JSON value that names arrays, the arrays, and objects stored elsewhere."""
+
+    tree: Any
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON can hold: arrays as lists, numpy numbers as Python numbers.
+
+    Raises
+    ------
+    RecordError
+        If it cannot be converted.
+
+    Examples
+    --------
+    >>> plain({"level": np.float32(0.5), "nodes": (1, np.arange(2))})
+    {'level': 0.5, 'nodes': [1, [0, 1]]}
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    raise RecordError(f"archive: cannot store a {type(value).__name__}; expected dataclasses, arrays and plain values")
+
+
+def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
+    """Serialize a tree; an array that occurs several times is stored once, a mapped array by its location in the file.
+
+    Parameters
+    ----------
+    value
+        The tree.
+    given
+        Objects that are stored elsewhere, by name: each is replaced by its name.
+
+    Raises
+    ------
+    RecordError
+        If it contains anything other than plain values, arrays, sparse matrices and dataclasses of these.
+
+    Examples
+    --------
+    >>> pack({"step": 3, "nodes": np.arange(2)})
+    Packed(tree={'step': 3, 'nodes': {'array': 'a0'}}, arrays={'a0': array([0, 1])})
+    """
+    packed = Packed(None, given=given)
+    names: dict[int, str] = {}  # by id: `packed.arrays` keeps the arrays alive
+    elsewhere = {id(item): name for name, item in given.items()}
+
+    def store(array: NDArray[Any]) -> str:
+        if id(array) not in names:
+            names[id(array)] = f"a{len(packed.arrays)}"
+            packed.arrays[names[id(array)]] = array
+        return names[id(array)]
+
+    def visit(item: Any) -> Any:
+        if id(item) in elsewhere:
+            return {"given": elsewhere[id(item)]}
+        if isinstance(item, Mapped) and is_mapped(item):
+            return {"mapped": plain(asdict(with_checksum(item, _absent)))}
+        if isinstance(item, np.ndarray):
+            if item.size > 1 and is_constant(item):
+                return {"repeated": store(item[:1].copy()), "count": item.size}
+            return {"array": store(item)}
+        if isinstance(item, (list, tuple)):
+            text = _joined(item)
+            return [visit(part) for part in item] if text is None else {"texts": store(text)}
+        if isinstance(item, Mapping):
+            if set(_MARKS) & set(item):
+                raise RecordError(f"archive: cannot store a mapping with the keys {show(list(item))}")
+            return {str(name): visit(part) for name, part in item.items()}
+        if is_dataclass(item) and not isinstance(item, type):
+            parts = {part.name: visit(getattr(item, part.name)) for part in fields(item) if part.init}
+            return {"type": name_of(type(item)), "fields": parts}
+        if type(item).__name__ == "csr_array":
+            stored = [store(part) for part in (item.data, item.indices, item.indptr)]
+            return {"csr": stored, "shape": list(item.shape)}
+        return plain(item)
+
+    packed.tree = visit(value)
+    return packed
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two trees would be stored alike; False if one of them cannot be stored.
+
+    Examples
+    --------
+    >>> same({"nodes": np.arange(2)}, {"nodes": np.arange(2)}), same([np.zeros(2)], [np.ones(2)]), same(print, print)
+    (True, False, False)
+    """
+    try:
+        first, second = pack(one), pack(other)
+    except RecordError:
+        return False
+    return bool(first.tree == second.tree) and all(
+        np.array_equal(array, second.arrays[name]) for name, array in first.arrays.items()
+    )
+
+
+def _joined(items: "list[Any] | tuple[Any, ...]") -> NDArray[np.uint8] | None:
+    """Many strings as one array of bytes; None if there are few, or if there are other values among them."""
+    if len(items) < _MANY or not all(isinstance(item, str) and "\0" not in item for item in items):
+        return None
+    return np.frombuffer("\0".join(items).encode(errors="surrogatepass"), dtype=np.uint8)
+
+
+def _split(joined: NDArray[Any]) -> list[str]:
+    _check.room("record", "its strings", _TEXT_BYTES * (1.0 + np.count_nonzero(joined == 0)))
+    return joined.tobytes().decode(errors="surrogatepass").split("\0")
+
+
+def name_of(kind: type) -> str:
+    """The name under which a class is stored: a user's class never replaces one of the package with the same name.
+
+    Examples
+    --------
+    >>> from freewalk.rules import SGD
+    >>> name_of(SGD), name_of(type("SGD", (), {"__module__": "mine"}))
+    ('SGD', 'own SGD')
+    """
+    return kind.__qualname__ if kind.__module__.partition(".")[0] == "freewalk" else f"own {kind.__qualname__}"
+
+
+def arrays_in(tree: Any) -> Iterator[str]:
+    """The names of the arrays that a tree refers to, with repetitions; a value that is not a tree has none."""
+    waiting = [tree]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, dict):
+            named = [item.get(mark) for mark in ("array", "texts", "repeated")]
+            named += item["csr"] if isinstance(item.get("csr"), list) else []
+            yield from (name for name in named if isinstance(name, str))
+            waiting.extend(item.values())
+
+
+def unpack(packed: Packed, types: Mapping[str, type], files: Sequence[str | os.PathLike[str]] = ()) -> Any:
+    """Rebuild a tree. It may come from an untrusted file, so everything is checked.
+
+    Parameters
+    ----------
+    packed
+        The result of `pack`.
+    types
+        The dataclasses that may occur, by name: nothing else is ever constructed, and nothing is imported. The
+        attribute `formerly` of a class maps fields in files of earlier versions to current fields, or to None.
+    files
+        Where files that the tree refers to may be now, if they have moved: they are identified by their content.
+
+    Raises
+    ------
+    RecordError
+        If a class is not among them, or the tree is inconsistent.
+    AbsentFile
+        If a file that the tree refers to is missing or has changed.
+    """
+    # Anything that takes an array may copy it: a tree that names a large one many times must not fill the memory.
+    sizes = (packed.arrays[name].nbytes for name in arrays_in(packed.tree) if name in packed.arrays)
+    _check.room("record", "the state to resume", sum(sizes))
+
+    def array(name: Any) -> NDArray[Any]:
+        if not isinstance(name, str) or name not in packed.arrays:
+            raise _check.fail("record", "array", name, "the name of one of its arrays")
+        return packed.arrays[name]
+
+    def make(name: Any, parts: Any) -> Any:
+        if not isinstance(name, str) or not isinstance(parts, dict):
+            raise _check.fail("record", "type", name, "a class and its fields")
+        if name not in types:
+            bare = name.removeprefix("own ")
+            word = bare if bare.isidentifier() and len(bare) < 80 else "YourClass"
+            raise RecordError(
+                f"record: it was made with your own class {show(bare)}; pass it: fw.resume(record, types=[{word}])"
+            )
+        kind = types[name]
+        known = {part.name for part in fields(kind) if part.init}
+        formerly = getattr(kind, "formerly", {})
+        names = {part: formerly.get(part, part) for part in parts}
+        renamed = {str(names[part]): value for part, value in parts.items() if names[part] is not None}
+        if unknown := renamed.keys() - known:
+            raise _check.fail("record", "field", sorted(unknown)[0], f"the fields of {name}")
+        return kind(**{part: visit(value) for part, value in renamed.items()})
+
+    def visit(item: Any) -> Any:
+        if isinstance(item, list):
+            return [visit(part) for part in item]
+        if not isinstance(item, dict):
+            return item
+        if "array" in item:
+            return array(item["array"])
+        if "mapped" in item:
+            return _mapped(item["mapped"], files)
+        if "repeated" in item:
+            return _repeated(array(item["repeated"]), item.get("count"))
+        if "texts" in item:
+            return _split(array(item["texts"]))
+        if "csr" in item:
+            return _matrix([array(name) for name in item["csr"]], item.get("shape"))
+        if "given" in item:
+            return _given(packed, item["given"])
+        if "type" in item:
+            return make(item["type"], item.get("fields"))
+        return {name: visit(part) for name, part in item.items()}
+
+    try:
+        return visit(packed.tree)
+    except RecordError:
+        raise
+    except FreewalkError as error:
+        raise RecordError(f"record: {error}") from error
+    except Exception as error:  # classes of the user, missing fields, trees that are too deep
+        raise RecordError(f"record: it does not fit together ({type(error).__name__}: {show(str(error))})") from error
+
+
+def _mapped(said: Any, files: Sequence[str | os.PathLike[str]]) -> Mapped:
+    """A mapped array, from its original file or one of the given ones; its content must be unchanged."""
+    try:
+        dtype = np.dtype(str(said["dtype"]))
+        shape = tuple(_check.integers("record", "shape of a mapped array", said["shape"], low=0).tolist())
+        offset = _check.whole("record", "offset of a mapped array", said["offset"])
+        path, checksum = (_check.text("record", name, said[name]) for name in ("path", "checksum"))
+    except (KeyError, TypeError) as error:
+        raise RecordError(f"record: it does not give the location of an array ({show(said)})") from error
+    if dtype.kind not in "biuf" or not dtype.isnative:
+        raise _check.fail("record", "type of a mapped array", dtype.str, "numbers of this machine")
+    source = Source(path, offset, dtype.str, shape, checksum)
+    first: AbsentFile | None = None
+    for place in (path, *map(os.path.abspath, files)):
+        try:
+            return reopened(replace(source, path=str(place)), verify=True, check=_absent)
+        except AbsentFile as error:
+            first = first or error
+    remedy = "if it has moved, use fw.resume(record, files=[its path])"
+    raise AbsentFile(f"record: {first}; {remedy}") from first
+
+
+def _repeated(value: NDArray[Any], count: Any) -> NDArray[Any]:
+    number = _check.whole("record", "count of a repeated number", count, 1, 2**31)
+    if value.shape != (1,) or value.dtype.kind not in "biuf":
+        raise _check.fail("record", "repeated number", value, "one number")
+    return constant(value[0], number)
+
+
+def _given(packed: Packed, name: Any) -> Any:
+    """An object that the tree does not contain: it is code, or is elsewhere in the record."""
+    if name not in packed.given:
+        word = "rule" if str(name).startswith("rule ") else "objective"
+        raise RecordError(f"record: it does not contain the {word}, which is code; pass fw.resume(record, {word}=...)")
+    return packed.given[name]
+
+
+def _matrix(parts: list[NDArray[Any]], shape: Any) -> Any:
+    """A sparse matrix; scipy does not check its indices, so they are checked first."""
+    from scipy.sparse import csr_array
+
+    rows, columns = _check.integers("record", "shape of a matrix", shape, (2,), low=0, high=2**31 - 1).tolist()
+    data, indices, indptr = parts
+    ends = _check.integers("record", "indptr of a matrix", indptr, (rows + 1,), low=0, high=data.size)
+    places = _check.integers("record", "indices of a matrix", indices, data.shape, low=0, high=max(columns - 1, 0))
+    if data.ndim != 1 or data.dtype.kind not in "biuf" or ends[0] != 0 or ends[-1] != data.size:
+        raise RecordError("record: a matrix in it has entries that do not fit its rows")
+    kind = np.int32 if data.size < 2**31 else np.int64
+    entries = data.astype(data.dtype.newbyteorder("=")), places.astype(kind), ends.astype(kind)
+    matrix = csr_array(entries, shape=(rows, columns))
+    matrix.check_format(full_check=True)
+    return matrix

@@ -1,0 +1,142 @@
+"""The hash under which a result is stored: of everything that it depends on, and nothing else."""
+
+import ast
+import hashlib
+import importlib.util
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from freewalk.compiled.compiler import parsed
+from freewalk.errors import SpecError
+from freewalk.run.measurements import versions
+from freewalk.specs.plan import digest
+from freewalk.specs.spec import Spec
+
+_LENGTH = 32  # hexadecimal digits: 128 bits
+
+
+def hash_of(**parts: Any) -> str:
+    """The hash of values that JSON can hold, and of the versions that compute the result.
+
+    Examples
+    --------
+    >>> len(hash_of(seed=1)), hash_of(a=1, b=2) == hash_of(b=2, a=1), hash_of(a=1) == hash_of(a=1.0)
+    (32, True, False)
+    """
+    text = json.dumps({"versions": versions(), **parts}, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The user's files and modules that specs of one folder name, each read once.
+
+    Attributes
+    ----------
+    folder
+        Their folder.
+    """
+
+    folder: Path
+    _known: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def file(self, name: str) -> str:
+        """The SHA-256 of a file.
+
+        Raises
+        ------
+        SpecError
+            If it cannot be read.
+        """
+        if name not in self._known:
+            try:
+                self._known[name] = digest(self.folder / name)
+            except OSError as error:
+                raise SpecError(
+                    f"{self.folder / name}: cannot be read ({error.strerror}), and the sweep needs it"
+                ) from error
+        return self._known[name]
+
+    def module(self, name: str) -> dict[str, str]:
+        """The SHA-256 of a module and of the local modules that it imports; nothing is imported or executed."""
+        found: dict[str, str] = {}
+        waiting = [name]
+        while waiting:
+            module = waiting.pop()
+            file = self._beside(module)
+            if file is None and module == name:
+                file = _installed(name)
+            elif file is not None and module not in found:
+                waiting += _imports(file, module)
+            if file is not None:
+                found[module] = self.file(str(file))
+        return found
+
+    def _beside(self, module: str) -> Path | None:
+        place = self.folder.resolve().joinpath(*module.split("."))
+        return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
+
+
+def _installed(module: str) -> Path | None:
+    """The file of an installed module, or of its package; it is not imported."""
+    try:
+        known = importlib.util.find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):
+        return None
+    origin = Path(known.origin) if known is not None and known.origin else None
+    return origin if origin is not None and origin.is_file() else None
+
+
+def _imports(file: Path, module: str) -> Iterator[str]:
+    """The modules that the text of a file imports."""
+    try:
+        tree = parsed(file.read_bytes())
+    except (SyntaxError, ValueError):  # reported when it is imported
+        return
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*filter(None, parents), *([node.module] if node.module else [])])
+            yield from (name for name in [base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)] if name)
+
+
+def key_of(spec: Spec, inputs: Inputs) -> str:
+    """The hash of a spec, of the files and modules that it names, and of the package versions.
+
+    Its name, comments, layout and checkpoint interval do not count.
+
+    Raises
+    ------
+    SpecError
+        If a file that it names cannot be read.
+    """
+    tables = spec.tables.model_dump(exclude={"name": True, "compare": True, "sweep": True, "run": {"checkpoint"}})
+    modules: dict[str, str] = {}
+    for name in spec.code:
+        modules |= inputs.module(name.partition(":")[0])
+    return hash_of(
+        spec=tables, files={name: inputs.file(name) for name in spec.files}, modules=modules, extras=_extras(tables)
+    )
+
+
+def _extras(tables: Mapping[str, Any]) -> dict[str, str]:
+    """The versions of the optional packages that affect the results of a spec."""
+    problem, found = tables["problem"], {}
+    wanted = {
+        "torch": problem.get("kind") == "torch",
+        "scikit-learn": isinstance(problem.get("data"), Mapping),
+        "topohub": tables["graph"].get("kind") == "topology",
+    }
+    for package in (name for name, needed in wanted.items() if needed):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # reported when it is run
+            found[package] = ""
+    return found

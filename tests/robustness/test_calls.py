@@ -1,0 +1,33 @@
+"""A slice of the calls with wrong arguments; `python tests/robustness/calls.py 5000` makes them all."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import calls
+
+
+def test_every_public_callable_is_among_them(tmp_path):
+    surface = calls.surface(tmp_path)
+    assert not calls.missing(surface)
+
+
+def test_the_arguments_that_junk_replaces_work(tmp_path):
+    for name, (function, good) in calls.surface(tmp_path).items():
+        if name != "CUDA":
+            function(**good)
+
+
+@pytest.mark.quick("7-60")
+@pytest.mark.parametrize(("seed", "count"), [(7, 60), (7, 300)])
+def test_wrong_arguments_are_refused(seed, count):
+    found = calls.run(0, count, seed)
+    bad = [one for one in found if one["outcome"] not in ("works", "refused")]
+    assert not bad
+    counts = Counter(one["outcome"] for one in found)
+    assert sum(counts.values()) == count
+    assert counts["refused"] > count / 2  # junk is junk
+    assert max(len(one["said"]) for one in found) < 700  # and is not printed whole
