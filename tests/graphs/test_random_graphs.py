@@ -12,8 +12,7 @@ from scipy import stats
 
 from freewalk.errors import GraphError
 from freewalk.graphs import complete, erdos_renyi, from_networkx, ring, watts_strogatz
-from freewalk.graphs.random_graphs import _chosen_pairs, pair_of
-from freewalk.graphs.strays import join_strays
+from freewalk.graphs.random_graphs import _chosen_pairs, join_strays, pair_of
 from freewalk.rng import generator
 
 RARE = 1e-6

@@ -1,14 +1,14 @@
 """Graphs from networkx and scipy."""
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.errors import GraphError
+from freewalk.graphs.edges import from_pairs
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.names import names_of
-from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, Names, check, check_count, check_size, one_way
 
 if TYPE_CHECKING:
@@ -57,14 +57,7 @@ def from_networkx(graph: Any) -> Graph:
 
 
 def networkx_graph(graph: Any, name: str, names: Names) -> Graph:
-    """Convert a graph known to be a networkx graph, with known node names.
-
-    Examples
-    --------
-    >>> import networkx
-    >>> networkx_graph(networkx.path_graph("abc"), "letters", ("a", "b", "c"))
-    Graph(letters: 3 nodes, 2 edges)
-    """
+    """Convert a graph known to be a networkx graph, with known node names."""
     number = {node: place for place, node in enumerate(graph)}
     ends = (number[node] for edge in graph.edges() for node in edge)
     pairs = np.fromiter(ends, dtype=np.int64, count=2 * graph.number_of_edges())
@@ -83,6 +76,30 @@ def _positions(graph: Any) -> NDArray[np.float64] | None:
         if positions.shape == (len(nodes), 2) and np.isfinite(positions).all():
             return positions
     return None
+
+
+def distinct(names: Sequence[Any]) -> bool:
+    """Whether these are different strings, none of them blank."""
+    try:
+        return len({check.text("", "", name) for name in names}) == len(names)
+    except GraphError:
+        return False
+
+
+def names_of(owner: str, nodes: Iterable[Any]) -> tuple[str, ...]:
+    """Name nodes of any type: by `str` or, if that makes two names equal or one blank, all by `repr`."""
+    listed = list(nodes)
+    for spell in (str, repr):
+        try:
+            names = tuple(spell(node) for node in listed)
+        except Exception:  # an object that raises anything
+            continue
+        if distinct(names):
+            return names
+    raise GraphError(
+        f"{owner}: the nodes have no names that differ, neither by str nor by repr; relabel them, with networkx: "
+        "networkx.convert_node_labels_to_integers(g)"
+    )
 
 
 def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:

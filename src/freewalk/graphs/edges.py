@@ -9,15 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.blocks import read_only
 from freewalk.checks import LARGEST, show
 from freewalk.errors import GraphError
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.names import by_size, end_columns, first_seen
-from freewalk.graphs.pairs import from_pairs
-from freewalk.graphs.structure import MOST_NODES, Names, check, check_size
+from freewalk.graphs.structure import MOST_NODES, Names, check, check_count, check_size
 
 _WHO = "from_edges"
 _PAIRS = "give pairs of whole numbers or of strings, such as [(0, 1), (1, 2)]"
+# Usual names of the two columns that hold the ends of an edge, in files and tables.
+_HEADS = (
+    ("source", "target"),
+    ("src", "dst"),
+    ("from", "to"),
+    ("u", "v"),
+    ("node1", "node2"),
+    ("node_1", "node_2"),
+)
 
 
 def from_edges(
@@ -152,3 +160,66 @@ def _count(pairs: NDArray[np.int64], n: int | None, names: Names) -> int:
                 f"numbered from 0 without gaps; from_edges(edges, names=True) treats the numbers as names"
             )
     return count
+
+
+def from_pairs(
+    first: NDArray[np.integer],
+    second: NDArray[np.integer],
+    n: int,
+    name: str,
+    node_names: Names = None,
+    positions: NDArray[np.float64] | None = None,
+) -> Graph:
+    """Build the graph of n nodes with an edge between first[e] and second[e] for each e, from 0 to n - 1.
+
+    Self-loops are dropped and duplicates in either direction merged: O(n + edges), apart from sorting each row.
+    """
+    from scipy.sparse import coo_array
+
+    check_count(name, n)
+    different = first != second
+    first = first[different].astype(np.int32)
+    second = second[different].astype(np.int32)
+    both_ways = (np.concatenate([first, second]), np.concatenate([second, first]))
+    ones = np.ones(2 * len(first), dtype=np.bool_)  # a sum of booleans cannot overflow
+    matrix = coo_array((ones, both_ways), shape=(n, n)).tocsr()
+    matrix.sum_duplicates()  # also sorts the rows
+    return Graph(read_only(matrix.indptr.astype(np.int64)), read_only(matrix.indices), name, node_names, positions)
+
+
+def first_seen(words: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """List the distinct words in order of first appearance, and the position of each word in that list."""
+    places: dict[str, int] = {}
+    ends = np.fromiter((places.setdefault(word, len(places)) for word in words), dtype=np.int64)
+    return list(places), ends
+
+
+def by_size(names: list[str], ends: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Sort names from `first_seen` numerically if all are whole numbers; otherwise leave the order unchanged."""
+    if not all(map(is_whole, names)):
+        return tuple(names), ends
+    digits = [name.lstrip("0") for name in names]
+    # Compared by length, then digit by digit: int() rejects thousands of digits.
+    order = sorted(range(len(names)), key=lambda place: (len(digits[place]), digits[place], names[place]))
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[order] = np.arange(len(names))
+    return tuple(names[place] for place in order), rank[ends]
+
+
+def is_whole(word: str) -> bool:
+    """Whether a word is a whole number: digits only."""
+    return word.isascii() and word.isdigit()
+
+
+def unless_numbers(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the names, or None if they equal the node numbers."""
+    return None if all(name == str(place) for place, name in enumerate(names)) else names
+
+
+def end_columns(heads: Sequence[str]) -> tuple[int, int] | None:
+    """Find the columns of the two ends of an edge by their headers; None if no usual header is present."""
+    lowered = [head.strip().lower() for head in heads]
+    for first, second in _HEADS:
+        if first in lowered and second in lowered:
+            return lowered.index(first), lowered.index(second)
+    return None

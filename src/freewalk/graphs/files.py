@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from freewalk.checks import show
 from freewalk.errors import GraphError
 from freewalk.graphs import mapped
-from freewalk.graphs.conversion import networkx_graph
+from freewalk.graphs.conversion import distinct, names_of, networkx_graph
+from freewalk.graphs.edges import by_size, end_columns, first_seen, from_pairs, is_whole, unless_numbers
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.names import by_size, distinct, end_columns, first_seen, is_whole, names_of, unless_numbers
-from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import check, check_size
 from freewalk.storage.mapped import is_ours
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.checks import show, suggestion
 from freewalk.errors import GraphError
 from freewalk.graphs import mapped
-from freewalk.graphs.structure import (
-    MOST_NODES,
-    check,
-    check_bounds,
-    check_count,
-    check_structure,
-    hop_distances,
-    pattern,
-)
+from freewalk.graphs.structure import MOST_NODES, check, check_bounds, check_count, check_structure, pattern
 from freewalk.storage.mapped import Mapped, adopted, is_mapped
 
 if TYPE_CHECKING:
@@ -104,8 +96,8 @@ class Graph:
     def _as_saved(cls, *parts: Any) -> Graph:
         """A graph from the arrays of an existing graph, which need no check."""
         graph = object.__new__(cls)
-        for field, value in zip(mapped.Parts._fields, parts, strict=True):
-            object.__setattr__(graph, field, value)
+        for field, value in zip(fields(cls), parts, strict=True):
+            object.__setattr__(graph, field.name, value)
         return graph
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -137,11 +129,7 @@ class Graph:
         >>> graph
         Graph(ring(5): 5 nodes, 5 edges)
         """
-        return mapped.write(mapped.Parts(*self._parts), path)
-
-    @property
-    def _parts(self) -> tuple[Any, ...]:
-        return self.indptr, self.indices, self.name, self.node_names, self.positions
+        return mapped.write(self, path)
 
     @property
     def is_mapped(self) -> bool:
@@ -242,10 +230,14 @@ class Graph:
         >>> ring(8).distances([0, 2])
         array([0, 1, 0, 1, 2, 3, 2, 1])
         """
+        from scipy.sparse.csgraph import dijkstra
+
         chosen = check.integers(self.name, "nodes", nodes, None, low=0, high=self.n - 1)
         if chosen.ndim > 1 or not chosen.size:
             raise check.fail(self.name, "nodes", nodes, "a node, or a list of at least one")
-        return hop_distances(pattern(self.indptr, self.indices), np.atleast_1d(chosen))
+        edges, ends = pattern(self.indptr, self.indices), np.atleast_1d(chosen)
+        hops: NDArray[np.float64] = dijkstra(edges, indices=ends, unweighted=True, min_only=True)
+        return hops.astype(np.int64)
 
     def adjacency(self) -> csr_array[np.float64, tuple[int, int]]:
         """Return the adjacency matrix, with 1.0 for each edge in both directions, as a new matrix.
@@ -304,7 +296,8 @@ class Graph:
 
     def __reduce__(self) -> tuple[type[Graph], tuple[Any, ...]]:
         # Unpickled arrays are writeable unless they are mapped; only the constructor makes a graph immutable.
-        return (Graph._as_saved if self.is_mapped else Graph), self._parts  # type: ignore[return-value]
+        parts = self.indptr, self.indices, self.name, self.node_names, self.positions
+        return (Graph._as_saved if self.is_mapped else Graph), parts  # type: ignore[return-value]
 
 
 def _were_checked(*arrays: NDArray[Any]) -> bool:

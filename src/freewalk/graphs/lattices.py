@@ -3,8 +3,8 @@
 import numpy as np
 
 from freewalk.blocks import read_only
+from freewalk.graphs.edges import from_pairs
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, check, check_size
 
 _COMPLETE_EDGE_BYTES = 60  # there are no pairs to sort

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.graphs.edges import from_pairs
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import MOST_NODES, check, check_size
 from freewalk.rng import MORE, pick, word_pair
 
@@ -60,13 +60,6 @@ def attach(n: int, m: int, seed: np.uint64, ends: NDArray[np.int32], last_met: N
 
     A uniform entry of that list is a node drawn in proportion to its degree. A new node draws from the edges that
     existed before it, and draws again if it hits a node to which it is already joined.
-
-    Examples
-    --------
-    >>> ends = np.empty(8, dtype=np.int32)
-    >>> attach(4, 2, np.uint64(0), ends, np.zeros(4, dtype=np.int32))
-    >>> ends.reshape(-1, 2).tolist()
-    [[0, 1], [0, 2], [0, 3], [1, 3]]
     """
     for leaf in range(1, m + 1):
         ends[2 * leaf - 2] = 0

@@ -5,9 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.graphs.edges import from_pairs
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.pairs import from_pairs
-from freewalk.graphs.strays import join_strays
 from freewalk.graphs.structure import MOST_NODES, check, check_size
 from freewalk.rng import generator
 
@@ -16,6 +15,7 @@ _SKIPS = 101
 _JOINS = 102
 _REWIRES = 103
 _MOST_REDRAWS = 1e8  # half a minute
+_MAIN_PERCENT = 99
 
 
 def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
@@ -86,20 +86,41 @@ def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> NDArray[
 
 
 def pair_of(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pair u < v with a given number, when (0, 1), (0, 2), (1, 2), (0, 3), … are numbered from 0.
-
-    number = v(v - 1) / 2 + u, for v below 2^31.
-
-    Examples
-    --------
-    >>> pair_of(np.array([0, 1, 2, 3]))
-    (array([0, 0, 1, 0]), array([1, 2, 2, 3]))
-    """
+    """Return the pair u < v < 2^31 with a given number, when (0, 1), (0, 2), (1, 2), (0, 3), … are numbered from 0."""
     larger = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
     # The float is accurate to a fraction of 1, so its integer part may be off by one in either direction.
     larger -= larger * (larger - 1) // 2 > number
     larger += larger * (larger + 1) // 2 <= number
     return number - larger * (larger - 1) // 2, larger
+
+
+def join_strays(
+    first: NDArray[np.int64], second: NDArray[np.int64], n: int, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Join each stray component to the main one by one edge, between a uniform node of each.
+
+    Nothing is joined if the largest component has less than 99 % of the nodes: then the graph does not just have a few
+    strays, it is disconnected, and joining its pieces would make a different kind of graph.
+    Returns the ends of all edges, and the number of strays joined.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    matrix = coo_array((np.ones(len(first)), (first, second)), shape=(n, n)).tocsr()
+    labels: NDArray[np.int32] = connected_components(matrix, directed=False)[1]
+    sizes = np.bincount(labels)
+    main = int(np.argmax(sizes))
+    strays = len(sizes) - 1
+    if strays == 0 or 100 * int(sizes[main]) < _MAIN_PERCENT * n:
+        return first, second, 0
+    outside = np.flatnonzero(labels != main)
+    by_component = outside[np.argsort(labels[outside], kind="stable")]
+    stray_sizes = np.delete(sizes, main)
+    starts = np.cumsum(stray_sizes) - stray_sizes
+    stray_ends = by_component[starts + random.integers(stray_sizes)]
+    main_nodes = np.flatnonzero(labels == main)
+    main_ends = main_nodes[random.integers(len(main_nodes), size=strays)]
+    return np.concatenate([first, main_ends]), np.concatenate([second, stray_ends]), strays
 
 
 def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:

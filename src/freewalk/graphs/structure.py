@@ -28,60 +28,27 @@ Names = tuple[str, ...] | None
 
 
 def check_size(owner: str, n: int, edges: float, edge_bytes: int = _EDGE_BYTES) -> None:
-    """Raise a GraphError unless there is enough memory to build a graph of this size.
-
-    Examples
-    --------
-    >>> check_size("ring(1000)", 1000, 1000)
-    """
+    """Raise a GraphError unless there is enough memory to build a graph of this size."""
     size = _NODE_BYTES * n + edge_bytes * edges
     check.room(owner, f"making a graph of {n:,} nodes and {edges:,.0f} edges", size, "make a smaller one")
 
 
-def pattern(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "csr_array[np.float64, tuple[int, int]]":
-    """Return the arrays as a scipy matrix of ones that shares `indices`.
-
-    Examples
-    --------
-    >>> pattern(np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32)).toarray()
-    array([[0., 1.],
-           [1., 0.]])
-    """
+def pattern(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], ones: NDArray[np.float64] | None = None
+) -> "csr_array[np.float64, tuple[int, int]]":
+    """Return the arrays as a scipy matrix of ones that shares `indices`."""
     from scipy.sparse import csr_array
 
-    return csr_array((np.ones(len(indices)), *_of_one_type(indptr, indices)), shape=(len(indptr) - 1, len(indptr) - 1))
-
-
-def _of_one_type(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Indices and indptr with one dtype, as scipy requires: 32 bits halve its memory and suffice for most graphs."""
+    # scipy requires one type: 32 bits halve its memory and suffice for most graphs.
     fits = len(indices) < 2**31
     starts: NDArray[Any] = indptr.astype(np.int32 if fits else np.int64)
     ends: NDArray[Any] = np.asarray(indices) if fits else indices.astype(np.int64)
-    return ends, starts
+    entries = np.ones(len(indices)) if ones is None else ones
+    return csr_array((entries, ends, starts), shape=(len(indptr) - 1, len(indptr) - 1))
 
 
 def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names = None) -> None:
-    """Raise a GraphError unless the arrays form a connected graph in the canonical form of `Graph`.
-
-    Parameters
-    ----------
-    owner
-        The first word of the message.
-    indptr, indices
-        The arrays in CSR form.
-    names
-        The node names used in messages.
-
-    Raises
-    ------
-    GraphError
-        If the arrays do not fit together, a row is not strictly ascending or contains its own node, an edge has no
-        reverse, or the graph is disconnected.
-
-    Examples
-    --------
-    >>> check_structure("path(2)", np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32))
-    """
+    """Raise a GraphError unless the arrays form a connected graph in the canonical form of `Graph`."""
     check_bounds(owner, indptr, indices)
     _check_rows(owner, indptr, indices, names)
     missing = one_way(indptr, indices)
@@ -90,17 +57,11 @@ def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.i
             f"{owner}: the edge {_called(missing[0], names)} -> {_called(missing[1], names)} has no reverse, expected "
             "an undirected graph; use from_edges, which adds it"
         )
-    if not _is_connected(indptr, indices):
-        check_connected(owner, component_labels(pattern(indptr, indices)), names)
+    check_connected(owner, indptr, indices, names)
 
 
 def check_bounds(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
-    """Raise a GraphError unless all rows and edges lie within the arrays, which compiled code relies on.
-
-    Examples
-    --------
-    >>> check_bounds("path(2)", np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32))
-    """
+    """Raise a GraphError unless all rows and edges lie within the arrays, which compiled code relies on."""
     if indptr[0] != 0 or indptr[-1] != len(indices) or not ascends(indptr):
         raise GraphError(
             f"{owner}: indptr does not ascend from 0 to len(indices) = {len(indices)}; "
@@ -112,19 +73,8 @@ def check_bounds(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int3
         raise GraphError(f"{owner}: indices[{place}] = {indices[place]}, expected nodes from 0 to {n - 1}")
 
 
-def edge_blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """Iterate over the edges, in both directions, some ten thousand at a time.
-
-    Yields
-    ------
-    tuple
-        The positions of some edges in `indices`, and the start node of each.
-
-    Examples
-    --------
-    >>> list(edge_blocks(np.array([0, 1, 3, 4])))
-    [(slice(0, 4, None), array([0, 1, 1, 2]))]
-    """
+def _edge_blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """Yield the positions in `indices` of some ten thousand edges at a time, and the start node of each."""
     for edges in blocks(int(indptr[-1]), _EDGE_NUMBERS):
         first = int(np.searchsorted(indptr, edges.start, side="right")) - 1
         last = int(np.searchsorted(indptr, edges.stop, side="left"))
@@ -133,12 +83,7 @@ def edge_blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.i
 
 
 def check_count(owner: str, n: int) -> None:
-    """Raise a GraphError unless there are at least two nodes.
-
-    Examples
-    --------
-    >>> check_count("path(2)", 2)
-    """
+    """Raise a GraphError unless there are at least two nodes."""
     if n < 2:
         got = "1 node" if n == 1 else "no nodes"
         raise GraphError(f"{owner}: got {got}, a walk needs at least 2 nodes; give the graph more edges")
@@ -150,7 +95,7 @@ def _called(node: int, names: Names) -> str:
 
 def _check_rows(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names) -> None:
     before = -1, -1  # the last edge of the previous block
-    for edges, rows in edge_blocks(indptr):
+    for edges, rows in _edge_blocks(indptr):
         ends = indices[edges]
         loops = np.flatnonzero(rows == ends)
         if loops.size:
@@ -169,15 +114,9 @@ def _check_rows(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32
 
 
 def one_way(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[int, int] | None:
-    """Find an edge whose reverse is missing, or None if there is none; rows must be strictly ascending.
-
-    Examples
-    --------
-    >>> one_way(np.array([0, 1, 1]), np.array([1]))
-    (0, 1)
-    """
+    """Find an edge whose reverse is missing, or None if there is none; rows must be strictly ascending."""
     upwards = 0
-    for edges, rows in edge_blocks(indptr):
+    for edges, rows in _edge_blocks(indptr):
         chosen = np.flatnonzero(rows < indices[edges])
         upwards += chosen.size
         if not _has_reverse(indptr, indices, rows[chosen], indices[edges][chosen]).all():
@@ -186,7 +125,7 @@ def one_way(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[int, int] | No
         # Every edge to a later node has a reverse, and there are equally many other edges: they are these reverses.
         if 2 * upwards == len(indices):
             return None
-    for edges, rows in edge_blocks(indptr):
+    for edges, rows in _edge_blocks(indptr):
         alone = np.flatnonzero(~_has_reverse(indptr, indices, rows, indices[edges]))
         if alone.size:
             return int(rows[alone[0]]), int(indices[edges][alone[0]])
@@ -208,41 +147,16 @@ def _has_reverse(
     return np.asarray((low < stop) & (indices[np.minimum(low, len(indices) - 1)] == starts))
 
 
-def _is_connected(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> bool:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
+def check_connected(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names = None) -> None:
+    """Raise a GraphError that counts the components, unless there is only one."""
+    from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-    n = len(indptr) - 1
     # The search does not read the entries, so they need no memory.
-    matrix = csr_array((constant(1.0, len(indices)), *_of_one_type(indptr, indices)), shape=(n, n))
-    return len(breadth_first_order(matrix, 0, return_predecessors=False)) == n
-
-
-def component_labels(matrix: "csr_array[np.float64, tuple[int, int]]") -> NDArray[np.int32]:
-    """Label the component of each node, counting from 0; edges are undirected.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> component_labels(csr_array(np.diag([1.0, 0.0], k=1)))
-    array([0, 0, 1], dtype=int32)
-    """
-    from scipy.sparse.csgraph import connected_components
-
-    labels: NDArray[np.int32] = connected_components(matrix, directed=False)[1]
-    return labels
-
-
-def check_connected(owner: str, labels: NDArray[np.int32], names: Names = None) -> None:
-    """Raise a GraphError that counts the components, unless there is only one.
-
-    Examples
-    --------
-    >>> check_connected("path(2)", np.array([0, 0], dtype=np.int32))
-    """
-    counts = np.bincount(labels)
-    if len(counts) == 1:
+    reached = breadth_first_order(pattern(indptr, indices, constant(1.0, len(indices))), 0, return_predecessors=False)
+    if len(reached) == len(indptr) - 1:
         return
+    labels = connected_components(pattern(indptr, indices), directed=False)[1]
+    counts = np.bincount(labels)
     sizes = np.sort(counts)[::-1]
     shown = ", ".join(str(size) for size in sizes[:_SIZES_SHOWN])
     more = ", …" if len(sizes) > _SIZES_SHOWN else ""
@@ -258,18 +172,3 @@ def check_connected(owner: str, labels: NDArray[np.int32], names: Names = None) 
         "walk would reach them all; add edges, or take the largest component, with networkx: "
         "from_networkx(g.subgraph(max(networkx.connected_components(g), key=len)))"
     )
-
-
-def hop_distances(matrix: "csr_array[np.float64, tuple[int, int]]", nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the hops from each node of a connected graph to the nearest given node, in O((n + edges) log n).
-
-    Examples
-    --------
-    >>> from freewalk.graphs import path
-    >>> hop_distances(path(5).adjacency(), np.array([0, 3]))
-    array([0, 1, 1, 0, 1])
-    """
-    from scipy.sparse.csgraph import dijkstra
-
-    hops: NDArray[np.float64] = dijkstra(matrix, indices=nodes, unweighted=True, min_only=True)
-    return hops.astype(np.int64)

@@ -9,8 +9,8 @@ import numpy as np
 
 from freewalk.checks import show, suggestion
 from freewalk.errors import GraphError, MissingExtra
+from freewalk.graphs.edges import from_pairs
 from freewalk.graphs.graph import Graph
-from freewalk.graphs.pairs import from_pairs
 from freewalk.graphs.structure import check
 
 _DEPTH = 3  # of "caida/2024-08/1103"
