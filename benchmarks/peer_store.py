@@ -15,7 +15,7 @@ import numpy as np
 from freewalk.peers.node.store import Store
 from freewalk.peers.protocol.messages import Journal, Offer, Save, Transfer
 from freewalk.peers.protocol.payload import Payload
-from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token, Version
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version
 from freewalk.peers.protocol.wire import decode, encode
 
 WRITES = 2000
@@ -25,7 +25,7 @@ GENERATION = Generation(0, 3)
 
 def token(step, folder, size=10):
     payload = Payload.of({"x": np.full(size, float(step))}, folder)
-    return Token(Point(GENERATION, step, 0), payload, due=False, origin=GENERATION)
+    return Token(Position(GENERATION, step, 0), payload, due=False, origin=GENERATION)
 
 
 def custody(one, versions=()):

@@ -38,7 +38,7 @@ from freewalk.peers.node.store import Store
 from freewalk.peers.operator import collect
 from freewalk.peers.protocol.messages import Compute, Journal, Save
 from freewalk.peers.protocol.payload import Payload
-from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token
 
 SPEC = """
 [graph]
@@ -236,7 +236,7 @@ def by_itself(folder: Path | None) -> dict[str, float]:
         root = Path(temporary)
         config = made(root, 1, plain=True).config(0)
         learner = Learner(config.share(), config.rule, 1.0, 2, 1, SMALL, "float64", root)
-        point = Point(Generation(0, 0), 1, 0)
+        point = Position(Generation(0, 0), 1, 0)
         token = Token(point, Payload.of({"x": np.zeros(SMALL)}, root), True, point.generation)
         found = {"update": best(lambda: learner.update(Compute(KEY, token, None)))}
         for name, durable in {"store": False, "fsync": True}.items():
@@ -246,7 +246,7 @@ def by_itself(folder: Path | None) -> dict[str, float]:
 
 
 def _next_write(folder: Path) -> list[Save | Journal]:
-    point = Point(Generation(0, 0), next(STEPS), 0)
+    point = Position(Generation(0, 0), next(STEPS), 0)
     token = Token(point, Payload.of({"x": np.full(SMALL, float(point.step))}, folder), True, point.generation)
     custody = Custody(point.generation, point, token, None, Loan(1, point), point)
     return [Save(KEY, custody), Journal(KEY, "update", point)]

@@ -13,7 +13,7 @@ from freewalk.errors import FreewalkError
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.messages import Settings
 from freewalk.peers.protocol.node import Node
-from freewalk.peers.protocol.token import Generation, Key, Point
+from freewalk.peers.protocol.token import Generation, Key, Position
 from freewalk.runtimes import Reference
 
 SEED, WALKS, STEPS = 21, 4, 40
@@ -81,7 +81,7 @@ def test_corrected_jumps_are_really_probed_and_refused():
 def test_strangers_and_nonsense_change_nothing():
     """From one that is no neighbour, of a generation that cannot be, or of a step that no walk has."""
     node = Node(kernel_of("SimpleWalk", "ring").local(0), Settings(seed=1, steps=10, every=1, nodes=12, generations=5))
-    key, good = Key("run", 0), Point(Generation(0, 3), 2, 1)
+    key, good = Key("run", 0), Position(Generation(0, 3), 2, 1)
     strange = [
         (5, say.Offer(key, good)),
         (1, say.Offer(key, good._replace(generation=Generation(2**63, 1)))),

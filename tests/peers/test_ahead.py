@@ -8,7 +8,7 @@ import freewalk as fw
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.messages import Settings
 from freewalk.peers.protocol.node import Node
-from freewalk.peers.protocol.token import Generation, Key, Point
+from freewalk.peers.protocol.token import Generation, Key, Position
 
 KEY = Key("run", 0)
 
@@ -104,7 +104,11 @@ def test_a_refusal_ahead_is_no_departure():
 
 def test_an_answer_that_was_meant_for_another_hand_over_is_not_used():
     node, peer, point = begun()
-    for other in (point._replace(generation=Generation(1, 4)), point._replace(step=2), Point(point.generation, 1, 2)):
+    for other in (
+        point._replace(generation=Generation(1, 4)),
+        point._replace(step=2),
+        Position(point.generation, 1, 2),
+    ):
         node.handle(say.Packet(peer, say.Accept(KEY, other)))
     node.handle(say.Packet(4 - peer, say.Accept(KEY, point)))
     assert updated(node) == []
@@ -113,14 +117,14 @@ def test_an_answer_that_was_meant_for_another_hand_over_is_not_used():
 def test_who_is_told_of_a_token_asks_where_it_goes_next_and_keeps_nothing():
     kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
     node = Node(kernel.local(3), Settings(1, 100, 100, 5))
-    point = Point(Generation(0, 2), 1, 1)
+    point = Position(Generation(0, 2), 1, 1)
     actions = node.handle(say.Packet(2, say.Coming(KEY, point)))
     (offer,) = [action for action in actions if isinstance(action, say.Send)]
-    assert offer.message == say.Offer(KEY, Point(Generation(0, 2), 2, 1))
+    assert offer.message == say.Offer(KEY, Position(Generation(0, 2), 2, 1))
     assert offer.peer in (2, 4)
     assert not node.custody
     assert node.handle(say.Packet(2, say.Coming(KEY, point))) == []  # it has been asked
     node.handle(say.Alarm(KEY, "ahead"))
     assert not node.ahead
-    last = Point(Generation(0, 2), 100, 1)
+    last = Position(Generation(0, 2), 100, 1)
     assert node.handle(say.Packet(2, say.Coming(KEY, last))) == []  # it ends there

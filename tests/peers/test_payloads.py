@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from freewalk.errors import PeerError
-from freewalk.peers.protocol.payload import SMALL, Form, Incoming, Payload, discard
-from freewalk.peers.protocol.tensors import LONGEST
+from freewalk.peers.protocol.payload import LONGEST, SMALL, Form, Incoming, Payload, discard
 
 LARGE = np.arange(SMALL, dtype=np.float64)  # eight times what is small
 FORM = Form(("x", "velocity"), ((3,), (3,)), np.float64)

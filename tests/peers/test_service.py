@@ -11,7 +11,7 @@ from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.messages import Settings
 from freewalk.peers.protocol.node import Node
 from freewalk.peers.protocol.payload import Payload
-from freewalk.peers.protocol.token import Generation, Key, Point, Token
+from freewalk.peers.protocol.token import Generation, Key, Position, Token
 
 KEY = Key("run", 0)
 KERNEL = fw.designs.SimpleWalk().kernel(fw.graphs.path(2))
@@ -38,7 +38,7 @@ def service(notes, path):
 
 
 def token(step, path):
-    point = Point(Generation(0, 1), step, 1)
+    point = Position(Generation(0, 1), step, 1)
     return Token(point, Payload.of({"x": np.zeros(3)}, path), False, point.generation)
 
 

@@ -13,14 +13,14 @@ from freewalk.peers.node import store as module
 from freewalk.peers.node.store import Store
 from freewalk.peers.protocol.messages import Journal, Save
 from freewalk.peers.protocol.payload import SMALL, Payload
-from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token, Version
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version
 
 KEY, OTHER = Key("first", 0), Key("first", 1)
 LAUNCH = Generation(0, 3)
 
 
 def at(step, hop=0):
-    return Point(LAUNCH, step, hop)
+    return Position(LAUNCH, step, hop)
 
 
 def token(store, step, size=10):

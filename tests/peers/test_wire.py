@@ -15,28 +15,35 @@ import freewalk as fw
 from freewalk.errors import PeerError
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol import wire_pb2 as pb
-from freewalk.peers.protocol.codec import (
+from freewalk.peers.protocol.payload import SMALL, Payload
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version
+from freewalk.peers.protocol.wire import (
+    LIMIT,
+    TOGETHER,
+    TRAIL,
+    Bundle,
+    Chunk,
     announced,
+    decode,
+    encode,
     from_custody,
     from_token,
     from_version,
     to_custody,
     to_token,
     to_version,
+    together,
 )
-from freewalk.peers.protocol.payload import SMALL, Payload
-from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token, Version
-from freewalk.peers.protocol.wire import LIMIT, TOGETHER, TRAIL, Bundle, Chunk, decode, encode, together
 
 SOURCE = Path(fw.__file__).parent
 LARGEST = 2**63 - 1
-KEY, POINT = Key("first", 1), Point(Generation(2, 3), 4, 5)
+KEY, POINT = Key("first", 1), Position(Generation(2, 3), 4, 5)
 HANDINGS = [say.Offer, say.Accept, say.Received, say.Renew, say.Query, say.Release, say.Released]
 
 wholes = st.integers(0, 5) | st.integers(0, LARGEST)
 keys = st.builds(Key, st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True), wholes)
 generations = st.builds(Generation, wholes, st.integers(-1, 5) | wholes)
-points = st.builds(Point, generations, wholes, wholes)
+points = st.builds(Position, generations, wholes, wholes)
 trails = st.lists(wholes, max_size=20).map(tuple)
 payloads = st.one_of(
     st.binary(max_size=200).map(Payload.holding),
@@ -48,10 +55,10 @@ loans = st.builds(Loan, wholes, points)
 @st.composite
 def tokens(draw):
     ages = sorted(draw(st.sets(generations, min_size=1, max_size=5)))
-    lineage = tuple(Point(age, draw(wholes), draw(wholes)) for age in ages[1:])
+    lineage = tuple(Position(age, draw(wholes), draw(wholes)) for age in ages[1:])
     kept = tuple(sorted(draw(st.dictionaries(wholes, wholes, max_size=5)).items()))
     counts = (draw(wholes), draw(wholes), draw(st.booleans()))
-    point = Point(ages[-1], draw(wholes), draw(wholes))
+    point = Position(ages[-1], draw(wholes), draw(wholes))
     return Token(point, draw(payloads), draw(st.booleans()), ages[0], lineage, *counts, kept)
 
 
@@ -263,7 +270,7 @@ def test_large_payloads_are_announced(tmp_path):
         say.Ask(Key("a b", 0)),
         say.Ask(Key("a", -1)),
         say.Ask(Key("a", 2**64)),
-        say.Offer(KEY, Point(Generation(-1, 0), 0, 0)),
+        say.Offer(KEY, Position(Generation(-1, 0), 0, 0)),
         say.Offer(KEY, None),
         say.Probe(KEY, POINT, "one", ()),
         Chunk(bytes(LIMIT)),
@@ -280,7 +287,7 @@ def test_reasons_are_cut_and_can_be_sent():
 
 
 def test_a_long_lineage():
-    lineage = tuple(Point(Generation(number, 3), number, 0) for number in range(1, 100_000))
+    lineage = tuple(Position(Generation(number, 3), number, 0) for number in range(1, 100_000))
     sent = Token(lineage[-1], Payload.holding(b"1"), True, Generation(0, 3), lineage)
     assert decode(encode(say.Transfer(KEY, sent))).token == sent
     assert from_token(to_token(sent, lambda one: pb.Payload(data=b"1")), announced) == sent

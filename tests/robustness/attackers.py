@@ -18,7 +18,7 @@ from networks import nodes, repeated
 from freewalk.peers.node import links, process
 from freewalk.peers.node.links import METHOD, Neighbour
 from freewalk.peers.operator import collect
-from freewalk.peers.protocol.codec import pb
+from freewalk.peers.protocol.wire import pb
 
 ROOM = 200 * 2**20  # bytes that an attack may cost
 LINES = 100  # that an attack may write to the log

@@ -27,12 +27,12 @@ from freewalk.peers.node.server import OPERATE, Identity
 from freewalk.peers.operator import collect, watch
 from freewalk.peers.operator import operator as operating
 from freewalk.peers.operator import operator_pb2 as ask
-from freewalk.peers.protocol import codec, wire
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol import payload as payloads
-from freewalk.peers.protocol.codec import pb
+from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.payload import Payload
-from freewalk.peers.protocol.token import Generation, Key, Point, Token
+from freewalk.peers.protocol.token import Generation, Key, Position, Token
+from freewalk.peers.protocol.wire import pb
 
 DENIED, INVALID = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.INVALID_ARGUMENT
 UNAVAILABLE, EXHAUSTED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -71,7 +71,7 @@ def log(monkeypatch):
 
 
 def token(number=0, issuer=NEIGHBOUR, step=1, hop=1, payload=None, **more):
-    point = Point(Generation(number, issuer), step, hop)
+    point = Position(Generation(number, issuer), step, hop)
     payload = Payload.holding(save({"x": np.zeros(4)})) if payload is None else payload
     return Token(point, payload, False, Generation(0, issuer), (point,) if number else (), **more)
 
@@ -151,16 +151,16 @@ def test_generations_and_points_that_cannot_be(network, log):
     handing = pb.Handing(key=key, point=point)
     for name in ("offer", "accept", "received", "renew", "query", "release", "released"):
         envelopes.append(pb.Envelope(**{name: handing}))
-    below = Point(Generation(2**63 - 1, 0), 1, 1)
+    below = Position(Generation(2**63 - 1, 0), 1, 1)
     fair, said = Generation(0, 0), []
     for run in ("walk-0", "attack"):
         key = Key(run, 0)
-        said += [kind(key, below) for kind in wire._HANDINGS]
+        said += [kind(key, below) for kind in say.HANDINGS]
         said += [say.Known(key, below.generation), say.Last(key, below.generation, None), say.Last(key, fair, below)]
         said += [say.Transfer(key, token(2**63 - 1)), say.Transfer(key, token(step=0)), say.Transfer(key, token(hop=0))]
         said += [
             say.Transfer(key, token(step=10**9)),
-            say.Offer(key, Point(fair, 0, 1)),
+            say.Offer(key, Position(fair, 0, 1)),
             say.Known(key, Generation(1, 10**6)),
         ]
     lies = [wire.encode(message) for message in said]
@@ -263,7 +263,7 @@ def test_models_that_do_not_fit(network, log):
 @pytest.fixture
 def chunked(monkeypatch):
     """Every model travels in chunks, and is a file."""
-    for module in (payloads, codec, server, operating, watch):
+    for module in (payloads, wire, server, operating, watch):
         monkeypatch.setattr(module, "SMALL", 16)
 
 

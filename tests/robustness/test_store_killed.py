@@ -20,7 +20,7 @@ import sys
 from freewalk.peers.protocol.messages import Journal, Save
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.node.store import Store
-from freewalk.peers.protocol.token import Custody, Generation, Key, Point, Token, Version
+from freewalk.peers.protocol.token import Custody, Generation, Key, Position, Token, Version
 import numpy as np
 
 def write(folder, size):
@@ -31,10 +31,10 @@ def write(folder, size):
     os.write(1, b"%d\\n%d\\n" % (os.getpid(), step))
     while True:
         step += 1
-        point = Point(launch, step, 0)
+        point = Position(launch, step, 0)
         token = Token(point, Payload.of({"x": np.full(size, float(step))}, store.models), False, launch)
         kept = tuple(
-            Version(Point(launch, one, 0), Point(launch, one, 0), Payload.of({"m": np.full(3, one)}, store.models), one)
+            Version(*[Position(launch, one, 0)] * 2, Payload.of({"m": np.full(3, one)}, store.models), one)
             for one in range(max(1, step - 4), step + 1)
         )
         journal = Journal(key, "update", point, token if step % 5 == 0 and size < 100 else None)

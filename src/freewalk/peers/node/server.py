@@ -22,7 +22,7 @@ from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.messages import Ask, Collect, Launch, Settings
 from freewalk.peers.protocol.payload import SMALL, Incoming, Payload, is_digest
-from freewalk.peers.protocol.token import Generation, Key, Point
+from freewalk.peers.protocol.token import Generation, Key, Position
 
 log = logging.getLogger("freewalk.peers")
 
@@ -256,7 +256,7 @@ class Handlers(grpc.GenericRpcHandler):
         for key, custody in node.custody.items():
             stage, token = node.stages.get(key), custody.token
             walk = status.walks.add(run=key.run, walk=key.walk, stage="" if stage is None else stage.name)
-            walk.floor.CopyFrom(_point(Point(custody.floor, 0, 0)))
+            walk.floor.CopyFrom(_point(Position(custody.floor, 0, 0)))
             walk.failure = work.failures.get(key, "") if walk.stage == "failed" else ""
             walk.peer = -1 if stage is None else stage.peer
             if token is not None:
@@ -315,18 +315,18 @@ def _told(line: Line) -> Any:
     if token is not None:
         told.digest, told.size = token.payload.digest, token.payload.size
         told.lineage.extend(_point(point) for point in token.lineage)
-        told.origin.CopyFrom(_point(Point(token.origin, 0, 0)))
+        told.origin.CopyFrom(_point(Position(token.origin, 0, 0)))
     return told
 
 
-def _point(point: Point) -> Any:
+def _point(point: Position) -> Any:
     number, issuer = point.generation
     return ask.Point(number=number, issuer=issuer, step=point.step, hop=point.hop)
 
 
-def point_of(told: Any) -> Point:
+def point_of(told: Any) -> Position:
     """A point as it was told."""
-    return Point(Generation(told.number, told.issuer), told.step, told.hop)
+    return Position(Generation(told.number, told.issuer), told.step, told.hop)
 
 
 async def serve(

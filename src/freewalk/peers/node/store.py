@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 
 from freewalk.errors import PeerError
 from freewalk.peers.node.database import FILE, connect, rolled_back, sync, told
-from freewalk.peers.protocol.codec import (
+from freewalk.peers.protocol.messages import Journal, Save
+from freewalk.peers.protocol.payload import SUFFIX, Payload, discard
+from freewalk.peers.protocol.token import Custody, Generation, Key, Position, Token, Version
+from freewalk.peers.protocol.wire import (
     from_custody,
     from_token,
     from_version,
@@ -21,9 +24,6 @@ from freewalk.peers.protocol.codec import (
     to_token,
     to_version,
 )
-from freewalk.peers.protocol.messages import Journal, Save
-from freewalk.peers.protocol.payload import SUFFIX, Payload, discard
-from freewalk.peers.protocol.token import Custody, Generation, Key, Point, Token, Version
 
 _PAGE = 1000  # lines of the journal read at a time
 _OFTEN = 10_000  # writes between sweeps; most payloads are removed as soon as nothing refers to them
@@ -52,7 +52,7 @@ class Line(NamedTuple):
     time: float
     key: Key
     kind: str
-    point: Point
+    point: Position
     token: Token | None
     note: str
     messages: int
@@ -275,7 +275,7 @@ class Store:
     def _line(self, row: tuple[Any, ...]) -> Line:
         number, time, run, walk, kind, generation, issuer, step, hop, state, note, messages, probes = row
         token = None if state is None else from_token(_parsed(pb.Token, state), self._find)
-        point = Point(Generation(generation, issuer), step, hop)
+        point = Position(Generation(generation, issuer), step, hop)
         return Line(number, time, Key(run, walk), kind, point, token, note, messages, probes)
 
     def _removed(self, digest: str) -> bool:

@@ -19,7 +19,7 @@ from freewalk.peers.node.server import Identity, point_of
 from freewalk.peers.operator.journal import Collected, Line, Story, join, tell
 from freewalk.peers.operator.operator import Operator
 from freewalk.peers.protocol.payload import Payload
-from freewalk.peers.protocol.token import Key, Point
+from freewalk.peers.protocol.token import Key, Position
 from freewalk.runtimes import Job
 
 _GLANCE = 0.2  # seconds between polls of a run
@@ -50,7 +50,7 @@ class Whereabouts(NamedTuple):
 
     key: Key
     node: int | None
-    point: Point
+    point: Position
     stage: str
     messages: int
     probes: int

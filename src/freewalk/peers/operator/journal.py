@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import PeerError
-from freewalk.peers.protocol.token import Generation, Key, Point, Token
+from freewalk.peers.protocol.token import Generation, Key, Position, Token
 from freewalk.run.checkpoint import Continuation, marks_in
 from freewalk.run.measurements import data_of, story_of
 from freewalk.run.record import Record
@@ -40,14 +40,14 @@ class Line(NamedTuple):
     time: float
     key: Key
     kind: str
-    point: Point
+    point: Position
     note: str = ""
     digest: str = ""
     size: int = 0
     messages: int = 0
     probes: int = 0
     origin: Generation = Generation(0, -1)
-    lineage: tuple[Point, ...] = ()
+    lineage: tuple[Position, ...] = ()
 
 
 class Story(NamedTuple):

@@ -16,7 +16,7 @@ from freewalk.peers.node.server import OPERATE, Identity, point_of
 from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.operator.journal import Line
 from freewalk.peers.protocol.payload import SMALL, Incoming, Payload
-from freewalk.peers.protocol.token import Key, Point
+from freewalk.peers.protocol.token import Key, Position
 
 _PATIENCE = 10.0  # seconds for an answer
 _START = "`freewalk network up` starts all nodes on this machine"
@@ -128,7 +128,7 @@ class Operator:
         except grpc.aio.AioRpcError as error:
             raise self._unreachable(line.node, error) from None
 
-    async def collect(self, node: int, key: Key, point: Point) -> None:
+    async def collect(self, node: int, key: Key, point: Position) -> None:
         """Tell a node that its finished token is safe here."""
         call = self._channel(node).unary_unary(OPERATE + "Collect", ask.Collect.SerializeToString, ask.Done.FromString)
         asked = ask.Collect(run=key.run, walk=key.walk)

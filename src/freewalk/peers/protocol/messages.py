@@ -5,89 +5,64 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from freewalk.peers.protocol.token import Custody, Generation, Key, Point, Token, Version
+from freewalk.peers.protocol.token import Custody, Generation, Key, Position, Token, Version
 
 # Messages between nodes. Their docstrings are in the voice of the sender.
 
 
-class Offer(NamedTuple):
+class Handing(NamedTuple):
+    """A message about one hand-over."""
+
+    key: Key
+    point: Position
+
+
+class Offer(Handing):
     """I would like to hand you this token; the model comes only if you accept."""
 
-    key: Key
-    point: Point
 
-
-class Coming(NamedTuple):
+class Coming(Handing):
     """The token that I offer you is here, and an update is being made: make your own offer ahead."""
 
-    key: Key
-    point: Point
 
-
-class Accept(NamedTuple):
+class Accept(Handing):
     """Send it."""
 
-    key: Key
-    point: Point
+
+class Received(Handing):
+    """I have it, or have had it, on my disk."""
+
+
+class Renew(Handing):
+    """I still hold what you handed me: keep your copy, and do not worry."""
+
+
+class Query(Handing):
+    """I have heard nothing for a while: tell me whether you still hold what I handed you."""
+
+
+class Release(Handing):
+    """What you handed me is safe with another: drop your copy."""
+
+
+class Released(Handing):
+    """I have dropped it, durably."""
 
 
 class Refuse(NamedTuple):
     """Keep it, for this reason."""
 
     key: Key
-    point: Point
+    point: Position
     reason: str
 
 
 class Transfer(NamedTuple):
-    """Here it is, model and all.
-
-    Attributes
-    ----------
-    key, token
-        The token, at the point of this hand-over.
-    again
-        Whether it may have been sent before.
-    """
+    """Here it is, model and all."""
 
     key: Key
-    token: Token
-    again: bool = False
-
-
-class Received(NamedTuple):
-    """I have it, or have had it, on my disk."""
-
-    key: Key
-    point: Point
-
-
-class Renew(NamedTuple):
-    """I still hold what you handed me: keep your copy, and do not worry."""
-
-    key: Key
-    point: Point
-
-
-class Query(NamedTuple):
-    """I have heard nothing for a while: tell me whether you still hold what I handed you."""
-
-    key: Key
-    point: Point
-
-
-class Release(NamedTuple):
-    """What you handed me is safe with another: drop your copy."""
-
-    key: Key
-    point: Point
-
-
-class Released(NamedTuple):
-    """I have dropped it, durably."""
-
-    key: Key
-    point: Point
+    token: Token  # at the point of this hand-over
+    again: bool = False  # whether it may have been sent before
 
 
 class Ask(NamedTuple):
@@ -104,7 +79,7 @@ class Last(NamedTuple):
 
     key: Key
     floor: Generation
-    seen: Point | None
+    seen: Position | None
 
 
 class Known(NamedTuple):
@@ -115,50 +90,25 @@ class Known(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Ask the end of a move whether the model may come.
-
-    Attributes
-    ----------
-    key, point
-        The token that asks; the hop is that of its start.
-    ratio
-        The ratio of the start, by which the end decides.
-    trail
-        The nodes that it has passed, starting with the first: the answer goes back the same way.
-    """
+    """Ask the end of a move whether the model may come."""
 
     key: Key
-    point: Point
-    ratio: float
-    trail: tuple[int, ...]
+    point: Position  # the hop is that of its start
+    ratio: float  # of the start, by which the end decides
+    trail: tuple[int, ...]  # the nodes that it has passed, first one first: the answer goes back the same way
 
 
 class Answer(NamedTuple):
     """What the end of a probe decided, on its way back along the rest of the trail."""
 
     key: Key
-    point: Point
+    point: Position
     accepted: bool
     trail: tuple[int, ...]
 
 
-Message = (
-    Offer
-    | Coming
-    | Accept
-    | Refuse
-    | Transfer
-    | Received
-    | Renew
-    | Query
-    | Release
-    | Released
-    | Ask
-    | Last
-    | Known
-    | Probe
-    | Answer
-)
+HANDINGS = (Offer, Coming, Accept, Received, Renew, Query, Release, Released)
+Message = Handing | Refuse | Transfer | Ask | Last | Known | Probe | Answer
 
 
 # Events that reach a node.
@@ -179,30 +129,20 @@ class Alarm(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A requested update has been made.
-
-    Attributes
-    ----------
-    key, point
-        The token; an answer for a token that is no longer here is ignored.
-    payload, stored
-        The model with the carried vectors, and the vectors stored here.
-    finite
-        Whether all its numbers are finite.
-    """
+    """A requested update has been made."""
 
     key: Key
-    point: Point
-    payload: Any
-    stored: Any
-    finite: bool
+    point: Position  # an answer for a token that is no longer here is ignored
+    payload: Any  # the model with the carried vectors
+    stored: Any  # the vectors stored here
+    finite: bool  # whether all numbers are
 
 
 class Raised(NamedTuple):
     """A requested update cannot be made: user code has raised an error."""
 
     key: Key
-    point: Point
+    point: Position
     why: str
 
 
@@ -217,7 +157,7 @@ class Collect(NamedTuple):
     """An operator has a durable copy of a finished token: it may be released."""
 
     key: Key
-    point: Point
+    point: Position
 
 
 class Connected(NamedTuple):
@@ -248,28 +188,14 @@ class Save(NamedTuple):
 
 
 class Journal(NamedTuple):
-    """Add a line to the journal.
-
-    Attributes
-    ----------
-    kind
-        "update", "departure", "re-issue", "discard" or "finish".
-    point
-        The point of the token after it.
-    token
-        The token itself, if its model is to be kept: at the marks, and at the end.
-    note
-        Details in words.
-    messages, probes
-        The messages and probes of the token so far.
-    """
+    """Add a line to the journal."""
 
     key: Key
-    kind: str
-    point: Point
-    token: Token | None = None
-    note: str = ""
-    messages: int = 0
+    kind: str  # "update", "departure", "re-issue", "discard" or "finish"
+    point: Position  # of the token after it
+    token: Token | None = None  # if its model is to be kept: at the marks, and at the end
+    note: str = ""  # details in words
+    messages: int = 0  # of the token so far
     probes: int = 0
 
 
@@ -301,39 +227,15 @@ Action = Send | Save | Journal | Timer | Compute | Fail
 
 @dataclass(frozen=True)
 class Settings:
-    """What all nodes of a network agree on.
-
-    Parameters
-    ----------
-    seed
-        The seed of the random draws.
-    steps
-        The number of updates of each token.
-    every
-        The number of steps between models kept in the journal.
-    nodes
-        The number of nodes.
-    stores
-        Whether the rule stores vectors at the nodes.
-    lease
-        The seconds that a predecessor waits for a sign of life, and then again for an answer, before it re-issues.
-    patience
-        The seconds after which an unanswered offer or probe counts as refused.
-    retry
-        The seconds after which an unanswered message is repeated.
-    generations
-        The maximum number of re-issues of a token.
-    versions
-        The number of earlier stays for which a node keeps the stored vectors.
-    """
+    """What all nodes of a network agree on."""
 
     seed: int
-    steps: int
-    every: int
+    steps: int  # updates of each token
+    every: int  # steps between models kept in the journal
     nodes: int
-    stores: bool = False
-    lease: float = 10.0
-    patience: float = 3.0
-    retry: float = 0.5
-    generations: int = 1_000_000
-    versions: int = 256
+    stores: bool = False  # whether the rule stores vectors at the nodes
+    lease: float = 10.0  # seconds that a predecessor waits for a sign of life, and again before it re-issues
+    patience: float = 3.0  # seconds after which an unanswered offer or probe counts as refused
+    retry: float = 0.5  # seconds after which an unanswered message is repeated
+    generations: int = 1_000_000  # re-issues of a token at most
+    versions: int = 256  # earlier stays for which a node keeps the stored vectors

@@ -14,22 +14,7 @@ _KEPT = 4096  # cached decisions; each is needed several times
 
 
 class Mover(NamedTuple):
-    """The moves of all tokens from one node.
-
-    Parameters
-    ----------
-    local
-        The node's share of the kernel.
-    seed
-        The seed of the random draws.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> mover = Mover(fw.designs.SimpleWalk().kernel(fw.graphs.ring(10)).local(3), seed=1)
-    >>> mover.decision(walk=0, step=0), mover.onward(walk=0, step=0, hop=0)
-    ('go', (4, 1))
-    """
+    """The moves of all tokens from one node: its share of the kernel, and the seed of the random draws."""
 
     local: LocalKernel
     seed: int

@@ -1,36 +1,68 @@
 """The protocol of one node as a pure state machine: events in, actions out; no sockets, no clock, no disk.
 
-docs/explanation/custody.md explains its guarantees. In short: a token is on the disk of its receiver before its sender
-gives it up; the sender keeps a copy until the token is safe one hop further; anything that may have happened twice
-carries a higher generation the second time, and no node accepts an older generation after a newer one.
+Why a token is never lost (docs/explanation/custody.md proves it at length):
+
+1. It is on the disk of its receiver before its sender gives it up: `Received` is a durable message.
+2. The sender then keeps a copy, until the token is safe one hop further (`Release`). So two disks have it at any time.
+3. Whatever may have happened twice carries a higher generation the second time (`_reissue`), which is on disk before
+   anybody hears of it. No node accepts an older generation after a newer one (`_verdict`), so one lineage is left.
+
+A token that a node knows is in one of these stages there. Everything that a stage sends is repeated until it is
+answered, and its time limit decides what happens if it never is:
+
+    stage      meaning                                   an answer leads to                      when time is up
+    ---------  ----------------------------------------  --------------------------------------  -----------------
+    doubt      restarted with a token: is it mine still?  Last: lent, or once all have said: due  re-issue
+    due        an update is being made                   Computed: a move; Raised: failed        (no limit)
+    probing    the end of a jump is asked to accept it   Answer: offering, or due here           departure: due
+    offering   the next node is asked to take it         Accept: sent; Refuse: departure         departure: due
+    sent       the model is on its way there             Received: lent; Refuse: re-issue        re-issue
+    lent       a neighbour holds it, a copy is here      Renew: lent again; Release: gone        asking
+    asking     that neighbour has been silent            Renew: lent; Release: gone              re-issue
+    finished   all updates are made                      Collect: gone                           (no limit)
+    failed     nobody here can repair it                                                         (no limit)
+
+A departure ends a move here instead of at its drawn end. A re-issue continues with the copy here under a new
+generation, because what was sent may have arrived.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from freewalk.designs.local import LocalKernel
 from freewalk.peers.protocol import messages as say
-from freewalk.peers.protocol.desk import RENEWALS, Ahead, Stage
-from freewalk.peers.protocol.messages import Action, Event, Message
-from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Point, Token
-from freewalk.peers.protocol.walker import Walker
+from freewalk.peers.protocol.messages import Action, Event, Message, Settings
+from freewalk.peers.protocol.moves import Mover
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version, newest
 
 #: Older than every generation.
 NOTHING = Generation(0, -1)
+_UNKNOWN = Custody(NOTHING)  # what a node knows about a walk of which it has not heard
+_RENEWALS = 3  # in each lease
 _HANDED = (say.Offer, say.Coming, say.Transfer)
 
 
-class Node(Walker):
-    """One node: its share of the kernel, its durable knowledge, and its current stages.
+class Stage(NamedTuple):
+    """What a node is doing with a walk, as in the table above; lost in a crash."""
 
-    Parameters
-    ----------
-    local
-        Its share of the kernel.
-    settings
-        What all nodes agree on.
-    custody
-        Its durable knowledge when it stopped, by walk.
+    name: str
+    peer: int = -1  # of the current hand-over
+    point: Position | None = None
+    waiting: frozenset[int] = frozenset()  # the neighbours that have not answered yet
+
+
+class Ahead(NamedTuple):
+    """An offer made before its token can leave; lost in a crash, and after a while."""
+
+    peer: int
+    point: Position
+    accepted: bool = False
+
+
+class Node:
+    """One node: its share of the kernel, its durable knowledge, and its current stages.
 
     Examples
     --------
@@ -45,6 +77,21 @@ class Node(Walker):
     ['Save', 'Journal', 'Timer', 'Timer', 'Timer']
     """
 
+    def __init__(self, local: LocalKernel, settings: Settings, custody: Mapping[Key, Custody] | None = None) -> None:
+        self.local, self.settings = local, settings
+        self.me, self.mover = local.node, Mover(local, settings.seed)
+        self.longest = max((move.hops for move in local.moves), default=0)  # hops of a move
+        self.neighbours = tuple(int(node) for node in local.neighbours)
+        self.custody: dict[Key, Custody] = dict(custody or {})  # durable; all else is lost in a crash
+        self.stages: dict[Key, Stage] = {}
+        self.ahead: dict[Key, Ahead] = {}
+        self.timers: set[tuple[Key | None, str]] = set()
+        #: The walks whose tokens may have moved on without this process knowing.
+        self.uncertain: set[Key] = set()
+        #: Why it accepts no tokens at present, such as a full disk; "" if it does.
+        self.closed = ""
+        self._actions: list[Action] = []
+
     # Events.
 
     def restart(self) -> list[Action]:
@@ -55,29 +102,18 @@ class Node(Walker):
             elif custody.token is not None and not self._over(custody.token):
                 self._doubt(key)
             elif custody.token is not None:
-                self._finish(key)
+                self._finish(key, custody.token)
             if custody.floor.number > 0:
                 self._set(None, "gossip", self.settings.lease)
         self._owed()
         return self._taken()
 
     def handle(self, event: Event) -> list[Action]:
-        """The actions that follow from an event, in order."""
-        if isinstance(event, say.Packet):
-            if event.sender in self.neighbours and self.sound(event.message):
-                _HANDLERS[type(event.message)](self, event.sender, event.message)
-        elif isinstance(event, say.Alarm):
-            self._alarm(event)
-        elif isinstance(event, say.Computed):
-            self._computed(event)
-        elif isinstance(event, say.Raised):
-            self._raised(event)
-        elif isinstance(event, say.Launch):
-            self._launch(event)
-        elif isinstance(event, say.Collect):
-            self._collect(event)
-        else:
-            self._connected(event.peer)
+        """The actions that follow from an event, in order; a kind `X` of event or message is handled by `_on_x`."""
+        if not isinstance(event, say.Packet):
+            getattr(self, f"_on_{type(event).__name__.lower()}")(event)
+        elif event.sender in self.neighbours and self.sound(event.message):
+            getattr(self, f"_on_{type(event.message).__name__.lower()}")(event.sender, event.message)
         return self._taken()
 
     def sound(self, message: Message) -> bool:
@@ -101,21 +137,22 @@ class Node(Walker):
         number, issuer = generation
         return 0 <= number <= self.settings.generations and -1 <= issuer < self.settings.nodes
 
-    def _launch(self, event: say.Launch) -> None:
+    def _on_launch(self, event: say.Launch) -> None:
         if event.key in self.custody:
             return
-        point = Point(Generation(0, self.me), 0, 0)
+        point = Position(Generation(0, self.me), 0, 0)
         token = Token(point, event.payload, due=True, origin=point.generation)
         self._save(event.key, Custody(point.generation, seen=point, token=token, arrived=point))
         self._proceed(event.key)
 
-    def _collect(self, event: say.Collect) -> None:
-        custody = self.custody.get(event.key)
-        if custody is not None and custody.held is not None and custody.held.point == event.point:
+    def _on_collect(self, event: say.Collect) -> None:
+        custody = self._known(event.key)
+        if custody.held is not None and custody.held.point == event.point:
             self._let_go(event.key, custody)
 
-    def _connected(self, peer: int) -> None:
+    def _on_connected(self, event: say.Connected) -> None:
         """Repeat at once what a returning neighbour may have missed."""
+        peer = event.peer
         for key, custody in self.custody.items():
             stage = self.stages.get(key)
             if stage is not None and (stage.peer == peer or peer in stage.waiting):
@@ -126,32 +163,272 @@ class Node(Walker):
             if custody.floor.number > 0:
                 self._send(peer, say.Known(key, custody.floor), durable=True)
 
-    def _alarm(self, event: say.Alarm) -> None:
-        self.timers.discard((event.key, event.name))
-        if event.key is None:
-            if event.name == "owed":
+    def _on_alarm(self, event: say.Alarm) -> None:
+        key, name = event
+        self.timers.discard((key, name))
+        if key is None:
+            if name == "owed":
                 self._owed()
             else:
                 self._gossip()
-            return
-        if event.name == "ahead":
-            self._forget(event.key)
-            return
-        custody, stage = self.custody.get(event.key), self.stages.get(event.key)
-        if custody is None or stage is None:
-            return
-        if event.name == "renew":
-            self._renewal(event.key, custody)
-        elif event.name == "retry":
-            self._repeat(event.key, stage)
-        elif stage.name in ("probing", "offering"):
-            self._depart(event.key, f"no answer from node {stage.peer}")
-        elif stage.name == "lent" and custody.lent is not None:
-            self._query(event.key, custody.lent)
-        elif stage.name in ("doubt", "sent", "asking"):
-            self._reissue(event.key)
+        elif name == "ahead":
+            self._forget(key)
+        elif key in self.stages:
+            if name == "renew":
+                self._renewal(key)
+            elif name == "retry":
+                self._repeat(key, self.stages[key])
+            else:
+                self._time_is_up(key, self.stages[key])
 
-    # Handing over.
+    def _time_is_up(self, key: Key, stage: Stage) -> None:
+        """A stage has not been answered within its time limit."""
+        if stage.name in ("probing", "offering"):
+            self._depart(key, f"no answer from node {stage.peer}")
+        elif stage.name in ("doubt", "sent", "asking"):
+            self._reissue(key)
+        elif stage.name == "lent" and (lent := self.custody[key].lent) is not None:
+            self._query(key, lent)
+
+    def _repeat(self, key: Key, stage: Stage) -> None:
+        """Repeat what has not been answered."""
+        if stage.name == "doubt":
+            for peer in sorted(stage.waiting):
+                self._send(peer, say.Ask(key))
+        elif stage.point is None:
+            return
+        elif stage.name == "probing":
+            self._forward(say.Probe(key, stage.point, self.mover.ratio(key.walk, stage.point.step - 1), ()))
+        elif stage.name in ("offering", "sent"):
+            self._send(stage.peer, say.Offer(key, stage.point), self._own(key))
+        elif stage.name == "asking":
+            self._send(stage.peer, say.Query(key, stage.point))
+        else:
+            return
+        self._set(key, "retry", self.settings.retry)
+
+    # doubt: after a crash.
+
+    def _doubt(self, key: Key) -> None:
+        """Ask whether a token found on the disk had already moved on: the disk may be out of date."""
+        self.uncertain.add(key)
+        self._enter(key, Stage("doubt", waiting=frozenset(self.neighbours)), self.settings.lease)
+        self._repeat(key, self.stages[key])
+        self._set(key, "renew", self.settings.lease / _RENEWALS)
+
+    def _on_ask(self, sender: int, message: say.Ask) -> None:
+        custody = self._known(message.key)
+        source = custody.source if custody.held is not None else None
+        seen = source.point if source is not None and source.peer == sender else custody.seen
+        self._send(sender, say.Last(message.key, custody.floor, seen), durable=True)
+
+    def _on_last(self, sender: int, message: say.Last) -> None:
+        key, floor, seen = message
+        self._learn(key, floor)
+        stage = self.stages.get(key)
+        if stage is None or stage.name != "doubt":
+            return
+        if seen is not None and self._went(key, sender, seen):
+            self._lend(key, sender, seen)
+            return
+        self.stages[key] = stage = stage._replace(waiting=stage.waiting - {sender})
+        custody = self.custody[key]
+        if not stage.waiting and custody.token is not None:
+            if custody.token.point.generation < custody.floor:
+                self._reissue(key)
+            else:
+                self._proceed(key)
+
+    # due: a token is held, and an update is made. Then it moves.
+
+    def _proceed(self, key: Key) -> None:
+        """Take the next step with a token held here."""
+        token = self.custody[key].held
+        if token is None:
+            return
+        if not token.due and not token.diverged:
+            self._move(key, token)
+        elif self._over(token):
+            self._finish(key, token)
+        else:
+            self._update(key, token)
+
+    def _update(self, key: Key, token: Token) -> None:
+        version = newest(self.custody[key], token) if self.settings.stores else None
+        if (None if version is None else version.point.step) != dict(token.kept).get(self.me):
+            self._fail(key, "what is stored here is not what the token left: an old disk, or `versions` is too low")
+            return
+        self._enter(key, Stage("due"))
+        self._announce(key, token)
+        self._do(say.Compute(key, token, version))
+
+    def _updated(self, event: say.Computed | say.Raised) -> Token | None:
+        """The token of an update, unless it was discarded while the update was made."""
+        token = self._known(event.key).held
+        is_due = token is not None and self.stages.get(event.key) == Stage("due") and token.point == event.point
+        return token if is_due else None
+
+    def _on_computed(self, event: say.Computed) -> None:
+        token = self._updated(event)
+        if token is None:
+            return
+        custody, point = self.custody[event.key], Position(token.point.generation, token.point.step + 1, 0)
+        token = token._replace(point=point, payload=event.payload, due=False, diverged=not event.finite)
+        if self.settings.stores:
+            token = token._replace(kept=tuple(sorted({**dict(token.kept), self.me: point.step}.items())))
+            custody = self._remembered(custody, token, event.stored)
+        self._save(event.key, custody._replace(token=token, seen=point))
+        marked = point.step % self.settings.every == 0 or self._over(token._replace(due=True))
+        self._note(event.key, "update", token, keep=marked)
+        self._proceed(event.key)
+
+    def _on_raised(self, event: say.Raised) -> None:
+        """The token stays here, with its error, until the code is fixed."""
+        if self._updated(event) is not None:
+            self._fail(event.key, event.why)
+
+    def _remembered(self, custody: Custody, token: Token, stored: Any) -> Custody:
+        """What is stored here after an update: one version per stay, since a re-issue never returns into a stay."""
+        found, kept = newest(custody, token), custody.versions
+        arrived = custody.arrived or token.point
+        version = Version(arrived, token.point, stored, 1 if found is None else found.visits + 1)
+        if kept and kept[-1].arrived == arrived and kept[-1].point.generation == token.point.generation:
+            kept = kept[:-1]
+        return custody._replace(versions=(*kept, version)[-self.settings.versions :])
+
+    def _over(self, token: Token) -> bool:
+        return token.diverged or (token.due and token.point.step >= self.settings.steps)
+
+    def _finish(self, key: Key, token: Token) -> None:
+        self._enter(key, Stage("finished"))
+        self._note(key, "finish", token, "diverged" if token.diverged else "", keep=True)
+        if self.custody[key].source is not None:
+            self._set(key, "renew", self.settings.lease / _RENEWALS)
+
+    def _move(self, key: Key, token: Token) -> None:
+        """Choose or continue the move of a token; if its end decides, ask it first."""
+        step, hop = token.point.step - 1, token.point.hop
+        decision = self.mover.decision(key.walk, step) if hop == 0 else "go"
+        if decision == "ask":
+            there, _ = self.mover.onward(key.walk, step, 0)
+            self._enter(key, Stage("probing", self.me if there is None else there, token.point), self.settings.patience)
+            self._repeat(key, self.stages[key])
+        elif decision == "stay":
+            self._arrive(key, token)
+        else:
+            self._carry(key, token)
+
+    def _arrive(self, key: Key, token: Token) -> None:
+        """The move ends here."""
+        self.custody[key] = self.custody[key]._replace(token=token._replace(due=True), seen=token.point)
+        self._proceed(key)
+
+    # probing: a jump that must be accepted at its end is preceded by a probe.
+
+    def _on_probe(self, sender: int, message: say.Probe) -> None:
+        hops = self.mover.hops(message.key.walk, message.point.step - 1) if message.point.step > 0 else 0
+        if message.trail and message.trail[-1] == sender and len(message.trail) <= hops:
+            self._forward(message)
+
+    def _forward(self, probe: say.Probe) -> None:
+        """Forward a probe, or decide if it ends here."""
+        walk, step, trail = probe.key.walk, probe.point.step - 1, probe.trail
+        there, hops = self.mover.onward(walk, step, len(trail))
+        trail += (self.me,) * (hops - len(trail))
+        if there is not None:
+            self._send(there, probe._replace(trail=trail))
+        elif trail[0] == self.me:
+            self._decided(say.Answer(probe.key, probe.point, False, ()), home=True)
+        else:
+            self._back(say.Answer(probe.key, probe.point, self.mover.accepts(walk, step, probe.ratio), trail))
+
+    def _on_answer(self, sender: int, message: say.Answer) -> None:
+        if message.trail:
+            self._back(message)
+        else:
+            self._decided(message)
+
+    def _back(self, answer: say.Answer) -> None:
+        """Send an answer back along the trail."""
+        *rest, last = answer.trail
+        while last == self.me and rest:
+            *rest, last = rest
+        if last == self.me:
+            self._decided(answer._replace(trail=()))
+        else:
+            self._send(last, answer._replace(trail=tuple(rest)))
+
+    def _decided(self, answer: say.Answer, home: bool = False) -> None:
+        """Handle the answer to a probe that started here."""
+        custody, stage = self._known(answer.key), self.stages.get(answer.key)
+        token = custody.held
+        if token is None or stage is None or stage.name != "probing" or stage.point != answer.point:
+            return
+        hops = self.mover.hops(answer.key.walk, token.point.step - 1)
+        token = token._replace(probes=token.probes + hops * (1 if home else 2))
+        self.custody[answer.key] = custody._replace(token=token)
+        if answer.accepted:
+            self._carry(answer.key, token)
+        else:
+            self._arrive(answer.key, token)
+
+    # offering: the next node of the move is asked. Where a token goes depends only on draws, so that node can be asked
+    # before the update is made ("ahead"). An offer changes nothing on either side, so it may be lost or repeated.
+
+    def _carry(self, key: Key, token: Token) -> None:
+        """Hand a token on to the next node of its move, or end the move here."""
+        there, hop = self.mover.onward(key.walk, token.point.step - 1, token.point.hop)
+        point = token.point._replace(hop=hop)
+        if there is None:
+            self._arrive(key, token._replace(point=point))
+            return
+        ahead = self._forget(key)
+        if ahead == Ahead(there, point, accepted=True):
+            self._hand(key, token, there, point)
+            return
+        self._enter(key, Stage("offering", there, point), self.settings.patience)
+        if ahead == Ahead(there, point):  # its answer is pending
+            self._set(key, "retry", self.settings.retry)
+        else:
+            self._repeat(key, self.stages[key])
+
+    def _announce(self, key: Key, token: Token) -> None:
+        """An update begins: offer the token to its next node, which may make its own offer ahead."""
+        there, point = self._onward(key, token.point)
+        if there is not None:
+            durable = self._own(key)
+            self._offer_ahead(key, there, point, durable)
+            self._send(there, say.Coming(key, point), durable)
+
+    def _on_coming(self, sender: int, message: say.Coming) -> None:
+        key, point = message
+        if self.closed or self._verdict(key, point) != "new":
+            return
+        there, hop = self.mover.onward(key.walk, point.step - 1, point.hop)
+        onward = point._replace(hop=hop)
+        if there is None:
+            there, onward = self._onward(key, onward)
+        if there is not None:
+            self._offer_ahead(key, there, onward)
+
+    def _onward(self, key: Key, point: Position) -> tuple[int | None, Position]:
+        """The next node of a token after an update here, if known, and the point of the hand-over."""
+        if point.step < self.settings.steps and self.mover.decision(key.walk, point.step) == "go":
+            there, hop = self.mover.onward(key.walk, point.step, 0)
+            return there, Position(point.generation, point.step + 1, hop)
+        return None, point
+
+    def _offer_ahead(self, key: Key, there: int, point: Position, durable: bool = False) -> None:
+        if key in self.ahead and self.ahead[key][:2] == (there, point):
+            return
+        self.ahead[key] = Ahead(there, point)
+        self._set(key, "ahead", self.settings.patience)
+        self._send(there, say.Offer(key, point), durable)
+
+    def _forget(self, key: Key) -> Ahead | None:
+        """Remove an offer made ahead, because it is used now or has expired."""
+        self._set(key, "ahead", None)
+        return self.ahead.pop(key, None)
 
     def _on_offer(self, sender: int, message: say.Offer) -> None:
         key, point = message
@@ -178,11 +455,34 @@ class Node(Walker):
         if self._offered(key, sender, point) is None:
             if key in self.ahead and self.ahead[key][:2] == (sender, point):
                 self._forget(key)  # the offer is repeated when the token can leave
-            return
-        if self.stages[key].name == "offering":
+        elif self.stages[key].name == "offering":
             self._depart(key, f"node {sender} refused: {reason}")
         else:
             self._reissue(key)
+
+    def _depart(self, key: Key, why: str) -> None:
+        """End the move here instead of at its drawn end: a departure from the path of a simulation."""
+        if key in self.uncertain:  # it may have moved on from this very point, so what follows needs a new generation
+            self._reissue(key, proceed=False)
+        custody = self.custody[key]
+        if custody.held is None or self.stages[key].name == "failed":
+            return
+        token = custody.held._replace(due=True)
+        self._save(key, custody._replace(token=token))
+        self._note(key, "departure", token, why)
+        self._proceed(key)
+
+    # sent: the model is on its way. From now on only the receiver knows whether it has arrived.
+
+    def _hand(self, key: Key, token: Token, there: int, point: Position) -> None:
+        """Send a token, model and all, to a neighbour that has agreed to take it."""
+        sent = Stage("sent", there, point)
+        if self.stages.get(key) != sent:
+            self._enter(key, sent, self.settings.lease)
+            self._set(key, "retry", self.settings.retry)
+        handed = token._replace(point=point, messages=token.messages + 1)
+        self._send(there, say.Transfer(key, handed, key in self.uncertain), durable=True)
+        self.uncertain.add(key)
 
     def _on_transfer(self, sender: int, message: say.Transfer) -> None:
         key, token, again = message
@@ -195,7 +495,7 @@ class Node(Walker):
             custody = self._let_go(key, self.custody[key])
             source, token = Loan(sender, token.point), token._replace(due=False)
             self._save(key, custody._replace(seen=token.point, token=token, source=source, arrived=token.point))
-            self._set(key, "renew", self.settings.lease / RENEWALS)
+            self._set(key, "renew", self.settings.lease / _RENEWALS)
             if again:
                 self.uncertain.add(key)
             self._proceed(key)
@@ -205,25 +505,30 @@ class Node(Walker):
         if self._went(message.key, sender, message.point):
             self._lend(message.key, sender, message.point)
 
-    def _offered(self, key: Key, peer: int, point: Point) -> Token | None:
-        """The token that a neighbour refers to, if it was offered or sent to that neighbour."""
-        custody, stage = self.custody.get(key), self.stages.get(key)
-        if custody is None or stage is None or stage.name not in ("offering", "sent"):
-            return None
-        return custody.held if (stage.peer, stage.point) == (peer, point) else None
+    def _verdict(self, key: Key, point: Position) -> str:
+        """The verdict on an offered token: "old", "had" or "new"."""
+        custody = self._known(key)
+        if point.generation < custody.floor:
+            return "old"
+        return "had" if custody.seen is not None and point <= custody.seen else "new"
 
-    def _went(self, key: Key, peer: int, point: Point) -> bool:
+    def _offered(self, key: Key, peer: int, point: Position) -> Token | None:
+        """The token that a neighbour refers to, if it was offered or sent to that neighbour."""
+        stage = self.stages.get(key)
+        if stage is None or stage.name not in ("offering", "sent") or (stage.peer, stage.point) != (peer, point):
+            return None
+        return self._known(key).held
+
+    def _went(self, key: Key, peer: int, point: Position) -> bool:
         """Whether a neighbour that has had a token at a point must have received the one held here."""
-        custody, stage = self.custody.get(key), self.stages.get(key)
-        if custody is None or stage is None or custody.held is None:
-            return False
-        if stage.name == "doubt":
+        custody, stage = self._known(key), self.stages.get(key)
+        if stage is not None and stage.name == "doubt" and custody.held is not None:
             return point > custody.held.point and point.generation >= custody.floor
         return self._offered(key, peer, point) is not None
 
-    # Copies and leases.
+    # lent and asking: copies, leases and releases.
 
-    def _lend(self, key: Key, peer: int, point: Point) -> None:
+    def _lend(self, key: Key, peer: int, point: Position) -> None:
         """A neighbour has the token durably: keep a copy here, and release the previous copy."""
         custody = self.custody[key]
         self._save(key, custody._replace(lent=Loan(peer, point), **self._owing(key, custody)))
@@ -236,7 +541,7 @@ class Node(Walker):
         if self.custody[key] != custody:
             self._save(key, custody)
         if key in self.stages:
-            self._enter(key, Stage(""))
+            self._enter(key, Stage(""))  # stops its timers
             del self.stages[key]
         self._set(key, "renew", None)
         self.uncertain.discard(key)
@@ -259,27 +564,25 @@ class Node(Walker):
 
     def _on_release(self, sender: int, message: say.Release) -> None:
         key, point = message
-        custody = self.custody.get(key)
-        if custody is not None and (custody.lent == Loan(sender, point) or self._went(key, sender, point)):
+        custody = self._known(key)
+        if custody.lent == Loan(sender, point) or self._went(key, sender, point):
             self._let_go(key, custody)
         self._send(sender, say.Released(key, point), durable=True)
 
     def _on_released(self, sender: int, message: say.Released) -> None:
-        custody = self.custody.get(message.key)
-        loan = Loan(sender, message.point)
-        if custody is not None and loan in custody.owed:
+        custody, loan = self._known(message.key), Loan(sender, message.point)
+        if loan in custody.owed:
             self._save(message.key, custody._replace(owed=tuple(one for one in custody.owed if one != loan)))
 
-    def _renewal(self, key: Key, custody: Custody) -> None:
+    def _renewal(self, key: Key) -> None:
+        custody = self.custody[key]
         if custody.held is not None and custody.source is not None:
             self._send(custody.source.peer, say.Renew(key, custody.source.point), durable=True)
-            self._set(key, "renew", self.settings.lease / RENEWALS)
+            self._set(key, "renew", self.settings.lease / _RENEWALS)
 
     def _on_renew(self, sender: int, message: say.Renew) -> None:
         key, point = message
-        custody = self.custody.get(key)
-        if custody is None:
-            return
+        custody = self._known(key)
         if custody.lent == Loan(sender, point):
             self._enter(key, Stage("lent", sender, point), self.settings.lease)
         elif self._went(key, sender, point):
@@ -294,9 +597,7 @@ class Node(Walker):
 
     def _on_query(self, sender: int, message: say.Query) -> None:
         key, point = message
-        custody = self.custody.get(key)
-        if custody is None:
-            return
+        custody = self._known(key)
         if custody.held is not None and custody.source == Loan(sender, point):
             self._send(sender, say.Renew(key, point), durable=True)
         elif custody.floor > point.generation:
@@ -304,49 +605,7 @@ class Node(Walker):
         elif custody.seen is not None and custody.seen >= point:
             self._send(sender, say.Release(key, point), durable=True)
 
-    # After a crash, and generations.
-
-    def _doubt(self, key: Key) -> None:
-        """Ask whether a token found on the disk had already moved on: the disk may be out of date."""
-        self.uncertain.add(key)
-        self._enter(key, Stage("doubt", waiting=frozenset(self.neighbours)), self.settings.lease)
-        self._repeat(key, self.stages[key])
-        self._set(key, "renew", self.settings.lease / RENEWALS)
-
-    def _on_ask(self, sender: int, message: say.Ask) -> None:
-        custody = self.custody.get(message.key, Custody(NOTHING))
-        source = custody.source if custody.held is not None else None
-        seen = source.point if source is not None and source.peer == sender else custody.seen
-        self._send(sender, say.Last(message.key, custody.floor, seen), durable=True)
-
-    def _on_last(self, sender: int, message: say.Last) -> None:
-        key, floor, seen = message
-        self._learn(key, floor)
-        stage = self.stages.get(key)
-        if stage is None or stage.name != "doubt":
-            return
-        if seen is not None and self._went(key, sender, seen):
-            self._lend(key, sender, seen)
-            return
-        self.stages[key] = stage = stage._replace(waiting=stage.waiting - {sender})
-        custody = self.custody[key]
-        if not stage.waiting and custody.token is not None:
-            if custody.token.point.generation < custody.floor:
-                self._reissue(key)
-            else:
-                self._proceed(key)
-
-    def _depart(self, key: Key, why: str) -> None:
-        """End the move here instead of at its drawn end: a departure from the path of a simulation."""
-        if key in self.uncertain:  # it may have moved on from this very point, so what follows needs a new generation
-            self._reissue(key, proceed=False)
-        custody = self.custody[key]
-        if custody.held is None or self.stages[key].name == "failed":
-            return
-        token = custody.held._replace(due=True)
-        self._save(key, custody._replace(token=token))
-        self._note(key, "departure", token, why)
-        self._proceed(key)
+    # Generations: a re-issue, and how others hear of it.
 
     def _reissue(self, key: Key, proceed: bool = True) -> None:
         """Continue with the token here under a new generation: a silent neighbour may have received it."""
@@ -366,9 +625,14 @@ class Node(Walker):
         if proceed:
             self._proceed(key)
 
+    def _own(self, key: Key) -> bool:
+        """Whether the generation of a token was issued here, so that it must be durable before it is announced."""
+        token = self.custody[key].token
+        return token is not None and bool(token.lineage) and token.point.generation.issuer == self.me
+
     def _learn(self, key: Key, generation: Generation) -> None:
         """Learn of a newer generation, and discard what is older."""
-        custody = self.custody.setdefault(key, Custody(NOTHING))
+        custody = self.custody.setdefault(key, _UNKNOWN)
         if generation <= custody.floor:
             return
         custody = custody._replace(floor=generation)
@@ -396,21 +660,46 @@ class Node(Walker):
             if custody.floor.number > 0:
                 self._tell(key, custody.floor)
 
+    # State and actions.
 
-_HANDLERS: dict[type, Any] = {
-    say.Offer: Node._on_offer,
-    say.Coming: Node._on_coming,
-    say.Accept: Node._on_accept,
-    say.Refuse: Node._on_refuse,
-    say.Transfer: Node._on_transfer,
-    say.Received: Node._on_received,
-    say.Renew: Node._on_renew,
-    say.Query: Node._on_query,
-    say.Release: Node._on_release,
-    say.Released: Node._on_released,
-    say.Ask: Node._on_ask,
-    say.Last: Node._on_last,
-    say.Known: Node._on_known,
-    say.Probe: Node._on_probe,
-    say.Answer: Node._on_answer,
-}
+    def _known(self, key: Key) -> Custody:
+        return self.custody.get(key, _UNKNOWN)
+
+    def _enter(self, key: Key, stage: Stage, patience: float | None = None) -> None:
+        """Begin a stage, with a time limit."""
+        self.stages[key] = stage
+        self._set(key, "retry", None)
+        self._set(key, "deadline", patience)
+
+    def _fail(self, key: Key, why: str) -> None:
+        self._enter(key, Stage("failed"))
+        self._do(say.Fail(key, why))
+
+    def _set(self, key: Key | None, name: str, seconds: float | None) -> None:
+        """Reset a timer, or stop it if it is set."""
+        if seconds is not None:
+            self.timers.add((key, name))
+        elif (key, name) in self.timers:
+            self.timers.discard((key, name))
+        else:
+            return
+        self._do(say.Timer(key, name, seconds))
+
+    def _send(self, peer: int, message: Message, durable: bool = False) -> None:
+        self._do(say.Send(peer, message, durable))
+
+    def _save(self, key: Key, custody: Custody) -> None:
+        self.custody[key] = custody
+        self._do(say.Save(key, custody))
+
+    def _note(self, key: Key, kind: str, token: Token, note: str = "", keep: bool = False) -> None:
+        """Add a line to the journal; with `keep`, including the model."""
+        kept = token if keep else None
+        self._do(say.Journal(key, kind, token.point, kept, note, token.messages, token.probes))
+
+    def _do(self, action: Action) -> None:
+        self._actions.append(action)
+
+    def _taken(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions

@@ -1,26 +1,32 @@
-"""What is sent with a token or stored at a node: named vectors, as the bytes of a safetensors file."""
+"""What is sent with a token or stored at a node: named vectors, as the bytes of a safetensors file.
+
+The package safetensors writes these files. It copies what it reads, so files are mapped here instead; and a header may
+come from a stranger, so its length is checked before it is read.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
+import mmap
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple
 from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import MissingExtra, PeerError
-from freewalk.peers.protocol import tensors
 
 #: Up to this many bytes, a payload is held in memory and sent within a message.
 SMALL = 2**18
@@ -28,8 +34,20 @@ SMALL = 2**18
 #: depending on earlier allocations; page faults would then cost more than the hash.
 CHUNK = 2**18
 SUFFIX = ".safetensors"
-Result = TypeVar("Result")
-_DIGEST = re.compile("[0-9a-f]{64}")
+#: The longest header, in bytes.
+LONGEST = 2**16
+_LENGTH = 8  # bytes at the start of a file, which hold the length of the header
+_HEADERS = 16  # that are kept: all models of a run have the same one
+_TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "U64": "<u8",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
 
 _lock = Lock()  # a file is not removed while another is renamed to its name
 _numbers = count()
@@ -42,29 +60,12 @@ class Payload:
     """Named vectors as the bytes of a safetensors file; two are equal if their bytes are.
 
     A large payload that has only been announced has neither `data` nor `path`.
-
-    Attributes
-    ----------
-    digest
-        BLAKE2b-256 of the bytes, in hexadecimal.
-    size
-        The number of bytes.
-    data
-        The bytes, if there are at most `SMALL`.
-    path
-        Else the file that holds them, `<digest>.safetensors`.
-
-    Examples
-    --------
-    >>> payload = Payload.of({"x": np.ones(2)}, Path("not needed here"))
-    >>> payload.size, payload.arrays()
-    (80, {'x': array([1., 1.])})
     """
 
-    digest: str
-    size: int
-    data: bytes | None = None
-    path: Path | None = None
+    digest: str  # BLAKE2b-256 of the bytes, in hexadecimal
+    size: int  # in bytes
+    data: bytes | None = None  # the bytes, if there are at most `SMALL`
+    path: Path | None = None  # else the file that holds them, `<digest>.safetensors`
 
     def __post_init__(self) -> None:
         if self.path is not None:
@@ -78,30 +79,26 @@ class Payload:
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]], folder: Path, durable: bool = True) -> Payload:
-        """The payload of some vectors.
-
-        Parameters
-        ----------
-        arrays
-            The vectors by name.
-        folder
-            Where the file of a large payload is written.
-        durable
-            Whether that file is flushed to disk.
-
-        Raises
-        ------
-        PeerError
-            If the file cannot be written.
-        """
-        numpy = _safetensors()
+        """The payload of some vectors by name; a large one is written to a folder, and flushed if `durable`."""
+        try:
+            from safetensors import SafetensorError
+            from safetensors.numpy import save, save_file
+        except ImportError:
+            raise MissingExtra("safetensors", "peers") from None
         dense = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         if sum(array.nbytes for array in dense.values()) <= SMALL:
-            data = numpy.save(dense)
+            data = save(dense)
             if len(data) <= SMALL:
                 return cls.holding(data)
         draft = _Draft(folder)
-        return draft.doing(lambda: _written(draft, lambda: numpy.save_file(dense, draft.path), durable))
+        with draft.unless_failed():
+            try:
+                save_file(dense, draft.path)
+            except SafetensorError as error:  # a full disk, too
+                raise OSError(str(error)) from error
+            with draft.path.open("r+b") as file:
+                digest = hashlib.file_digest(file, _hash).hexdigest()
+                return draft.named(digest, os.fstat(file.fileno()).st_size, file.fileno(), durable)
 
     @classmethod
     def holding(cls, data: bytes) -> Payload:
@@ -114,145 +111,89 @@ class Payload:
         return self.data is not None or self.path is not None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The vectors: copies for a small payload, read-only views of the file for a large one.
-
-        Raises
-        ------
-        PeerError
-            If its bytes are not here, or are not a safetensors file.
-        """
+        """The vectors: copies for a small payload, read-only views of the file for a large one."""
         if self.data is None:
-            return tensors.mapped(self._file())
+            return self._mapped()
         return {
             name: np.frombuffer(self.data, dtype, math.prod(shape), first).reshape(shape).copy()
-            for name, (dtype, shape, first) in tensors.entries(self.data, self.size).items()
+            for name, (dtype, shape, first) in entries(self.data, self.size).items()
+        }
+
+    def _mapped(self) -> dict[str, NDArray[Any]]:
+        """The vectors of the file, which take no memory until they are read."""
+        with self.opened() as file:
+            found = entries(file.read(_LENGTH + LONGEST), file.seek(0, 2))
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return {
+            name: np.ndarray(shape, dtype, memory, first) if math.prod(shape) else np.zeros(shape, dtype)
+            for name, (dtype, shape, first) in found.items()
         }
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """Its bytes, to be read.
-
-        Raises
-        ------
-        PeerError
-            If they are not here, or cannot be read.
-        """
+        """Its bytes, to be read."""
         if self.data is not None:
             yield BytesIO(self.data)
             return
+        if self.path is None:
+            raise PeerError(f"payload {self.digest[:12]}… has only been announced, expected its bytes to be here")
         try:
-            with self._file().open("rb") as file:
+            with self.path.open("rb") as file:
                 yield file
         except OSError as error:
             raise PeerError(f"{self.path}: cannot be read ({error.strerror or error})") from error
 
     def chunks(self, size: int = CHUNK) -> Iterator[bytes]:
-        """Its bytes, in pieces.
-
-        Raises
-        ------
-        PeerError
-            If its bytes are not here, or cannot be read.
-        """
+        """Its bytes, in pieces."""
         with self.opened() as file:
             while piece := file.read(size):
                 yield piece
-
-    def _file(self) -> Path:
-        if self.path is None:
-            raise PeerError(f"payload {self.digest[:12]}… has only been announced, expected its bytes to be here")
-        return self.path
 
 
 class Incoming:
     """A large payload that arrives in pieces, written to a temporary file that is renamed at the end.
 
-    Parameters
-    ----------
-    folder
-        Where the file is written.
-    digest, size
-        What was announced.
-    durable
-        Whether the file is flushed to disk at the end.
-
-    Raises
-    ------
-    PeerError
-        If the digest is not valid, the size is that of a small payload, or the file cannot be written.
+    If it is not what was announced, or cannot be written, the file is removed.
     """
 
     def __init__(self, folder: Path, digest: str, size: int, durable: bool = True) -> None:
-        if _DIGEST.fullmatch(digest) is None or not SMALL < size < 2**63:
+        if not is_digest(digest) or not SMALL < size < 2**63:
             raise PeerError(f"a payload of {size:,} bytes is announced as {digest[:80]!r}, expected more and a digest")
         self.digest, self.size, self.durable = digest, size, durable
         self.received, self._hash = 0, _hash()
         self._draft = _Draft(folder)
-        self._file = self._draft.doing(lambda: self._draft.path.open("wb"))
+        with self._draft.unless_failed():
+            self._file = self._draft.file = self._draft.path.open("wb")
 
     def write(self, chunk: bytes | memoryview) -> None:
-        """Add the next piece.
-
-        Raises
-        ------
-        PeerError
-            If there are more bytes than announced, or they cannot be written; the file is removed then.
-        """
-        if self.received + len(chunk) > self.size:
-            self.abandon()
-            raise PeerError(f"payload {self.digest[:12]}… is longer than the {self.size:,} bytes that were announced")
-        self.received += len(chunk)
-        self._hash.update(chunk)
-        self._do(lambda: self._file.write(chunk))
+        """Add the next piece."""
+        with self._draft.unless_failed():
+            if self.received + len(chunk) > self.size:
+                announced = f"the {self.size:,} bytes that were announced"
+                raise PeerError(f"payload {self.digest[:12]}… is longer than {announced}")
+            self.received += len(chunk)
+            self._hash.update(chunk)
+            self._file.write(chunk)
 
     def finish(self) -> Payload:
-        """The payload, once it is complete.
-
-        Raises
-        ------
-        PeerError
-            If it is not what was announced, or cannot be written; the file is removed then.
-        """
-        self._do(self._file.flush)
-        if (self.received, self._hash.hexdigest()) != (self.size, self.digest):
-            self.abandon()
-            raise PeerError(f"payload {self.digest[:12]}…: {self.received:,} bytes, not the {self.size:,} announced")
-        payload = self._do(lambda: self._draft.named(self.digest, self.size, self._file.fileno(), self.durable))
+        """The payload, once it is complete."""
+        with self._draft.unless_failed():
+            self._file.flush()
+            if (self.received, self._hash.hexdigest()) != (self.size, self.digest):
+                found = f"{self.received:,} bytes, not the {self.size:,} announced"
+                raise PeerError(f"payload {self.digest[:12]}…: {found}")
+            payload = self._draft.named(self.digest, self.size, self._file.fileno(), self.durable)
         self._file.close()
         return payload
 
     def abandon(self) -> None:
         """Remove the file, unless it is already finished."""
-        with suppress(OSError):  # the rest of its buffer may not fit on the disk
-            self._file.close()
         self._draft.abandon()
-
-    def _do(self, work: Callable[[], Result]) -> Result:
-        try:
-            return self._draft.doing(work)
-        except BaseException:
-            self.abandon()
-            raise
 
 
 @dataclass(frozen=True)
 class Form:
-    """The required form of a payload.
-
-    Parameters
-    ----------
-    names, shapes
-        The names and shapes of its vectors.
-    dtype
-        The type of all of them.
-
-    Examples
-    --------
-    >>> form = Form(("x",), ((2,),), np.float64)
-    >>> form.check(Payload.of({"x": np.ones(2)}, Path("not needed here")))
-    >>> form.check(Payload.of({"x": np.array([1.0, np.nan])}, Path("not needed here")))
-    "'x' has values that are not finite"
-    """
+    """The required form of a payload: the names and shapes of its vectors, and the type of all of them."""
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -265,7 +206,7 @@ class Form:
 
     def size_fits(self, size: int) -> bool:
         """Whether this size is possible; to be checked before any bytes are accepted."""
-        return self.bytes < size <= self.bytes + tensors.LONGEST + 8
+        return self.bytes < size <= self.bytes + LONGEST + _LENGTH
 
     def check(self, payload: Payload) -> str | None:
         """The problem of a payload that came from outside, or None."""
@@ -279,12 +220,12 @@ class Form:
 
     def _check(self, file: BinaryIO, size: int) -> str | None:
         """Read it block by block, because a large mapped file would count as memory in use."""
-        entries = tensors.entries(file.read(tensors.START), size)
-        if sorted(entries) != sorted(self.names):
-            found = ", ".join(name if name.isprintable() else ascii(name) for name in sorted(entries))
-            return f"its vectors are {found[:200]}; expected {', '.join(sorted(self.names))}"
+        found = entries(file.read(_LENGTH + LONGEST), size)
+        if sorted(found) != sorted(self.names):
+            names = ", ".join(name if name.isprintable() else ascii(name) for name in sorted(found))
+            return f"its vectors are {names[:200]}; expected {', '.join(sorted(self.names))}"
         for name, shape in zip(self.names, self.shapes, strict=True):
-            entry = entries[name]
+            entry = found[name]
             if entry.shape != shape or entry.dtype != np.dtype(self.dtype):
                 return f"{name!r} is {entry.dtype} of shape {entry.shape}, expected {np.dtype(self.dtype)} of {shape}"
             file.seek(entry.first)
@@ -304,12 +245,14 @@ class _Draft:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / f".{os.getpid()}-{next(_numbers)}.tmp"
+        self.file: BinaryIO | None = None  # if it is open
         _drafts.add(self)
 
-    def doing(self, work: Callable[[], Result]) -> Result:
-        """Do something with the file, and remove it if that fails."""
+    @contextmanager
+    def unless_failed(self) -> Iterator[None]:
+        """Remove the file if the block fails."""
         try:
-            return work()
+            yield
         except OSError as error:
             self.abandon()
             raise PeerError(f"{self.path.parent}: a model cannot be written ({error.strerror or error})") from error
@@ -327,13 +270,16 @@ class _Draft:
             return Payload(digest, size, None, path)
 
     def abandon(self) -> None:
+        with suppress(OSError):  # the rest of its buffer may not fit on the disk
+            if self.file is not None:
+                self.file.close()
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
 
 def is_digest(text: str) -> bool:
     """Whether a text can be the digest of a payload."""
-    return _DIGEST.fullmatch(text) is not None
+    return re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 def discard(path: Path) -> bool:
@@ -347,25 +293,57 @@ def discard(path: Path) -> bool:
         return True
 
 
-def _written(draft: _Draft, save: Callable[[], None], durable: bool) -> Payload:
-    from safetensors import SafetensorError
-
-    try:
-        save()
-    except SafetensorError as error:  # a full disk, too
-        raise OSError(str(error)) from error
-    with draft.path.open("r+b") as file:
-        digest = hashlib.file_digest(file, _hash).hexdigest()
-        return draft.named(digest, os.fstat(file.fileno()).st_size, file.fileno(), durable)
-
-
 def _hash(data: bytes = b"") -> Any:
     return hashlib.blake2b(data, digest_size=32)
 
 
-def _safetensors() -> Any:
+# The header of a safetensors file.
+
+
+class Entry(NamedTuple):
+    """One array of a file."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    first: int  # its first byte in the file
+
+
+def entries(start: bytes, size: int) -> dict[str, Entry]:
+    """The arrays in the header at the start of a file, which must fill the file without gaps or overlaps."""
+    length = int.from_bytes(start[:_LENGTH], "little")
+    if len(start) < _LENGTH or length > LONGEST or _LENGTH + length > min(size, len(start)):
+        raise PeerError(f"a safetensors file of {size:,} bytes: its header is cut off or over {LONGEST:,} bytes")
+    return dict(_entries(start[_LENGTH : _LENGTH + length], size))
+
+
+@lru_cache(_HEADERS)
+def _entries(words: bytes, size: int) -> dict[str, Entry]:
+    begin = _LENGTH + len(words)
     try:
-        import safetensors.numpy
-    except ImportError:
-        raise MissingExtra("safetensors", "peers") from None
-    return safetensors.numpy
+        header = json.loads(words.decode(), object_pairs_hook=_unique)
+        found = [(name, *_entry(value)) for name, value in header.items()]
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        raise PeerError(f"a safetensors file of {size:,} bytes: its header cannot be read") from None
+    place, result = 0, {}
+    for name, dtype, shape, first, last in sorted(found, key=lambda one: one[3:]):
+        if first != place or last - first != dtype.itemsize * math.prod(shape):
+            raise PeerError(f"a safetensors file of {size:,} bytes: an array has another size than its shape")
+        result[name], place = Entry(dtype, shape, begin + first), last
+    if begin + place != size:
+        raise PeerError(f"a safetensors file of {size:,} bytes, expected {begin + place:,} by its header")
+    return result
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a name twice")
+    return dict(pairs)
+
+
+def _entry(value: dict[str, Any]) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+    """Type, shape, first and last byte of an array, from its entry in a header."""
+    first, last = value["data_offsets"]
+    shape = tuple(value["shape"])
+    if len(value) != 3 or not all(type(number) is int and 0 <= number < 2**63 for number in (first, last, *shape)):
+        raise ValueError("no line of a header")
+    return np.dtype(_TYPES[value["dtype"]]), shape, first, last

@@ -19,22 +19,12 @@ class Generation(NamedTuple):
     issuer: int
 
 
-class Point(NamedTuple):
-    """A point in the life of a token; it identifies a hand-over, and within a generation points only grow.
-
-    Attributes
-    ----------
-    generation
-        The generation of the token.
-    step
-        The number of its updates.
-    hop
-        The number of hops it has made in the move after the last update.
-    """
+class Position(NamedTuple):
+    """A point in the life of a token; it identifies a hand-over, and within a generation points only grow."""
 
     generation: Generation
-    step: int
-    hop: int
+    step: int  # the number of its updates
+    hop: int  # the hops it has made in the move after the last update
 
     @property
     def place(self) -> tuple[int, int]:
@@ -43,40 +33,21 @@ class Point(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A travelling model, with everything that is sent with it.
+    """A travelling model, with everything that is sent with it."""
 
-    Attributes
-    ----------
-    point
-        Its point.
-    payload
-        The model and the vectors that its rule carries; the protocol never looks inside.
-    due
-        Whether its move is complete, so that the next update is due at the node that has it.
-    lineage
-        The points at which it was re-issued, with the new generations, oldest first.
-    origin
-        The generation with which it was launched.
-    messages, probes
-        How often its model and its probes were sent.
-    diverged
-        Whether an update gave a value that is not finite; the token then stops.
-    kept
-        For a rule that stores vectors at the nodes: the step of the last update of this token at each node, so that an
-        out-of-date disk is detected.
-    """
-
-    point: Point
-    payload: Any
-    due: bool
-    origin: Generation
-    lineage: tuple[Point, ...] = ()
-    messages: int = 0
-    probes: int = 0
-    diverged: bool = False
+    point: Position
+    payload: Any  # the model and the vectors that its rule carries; the protocol never looks inside
+    due: bool  # whether its move is complete, so that the next update is due at the node that has it
+    origin: Generation  # with which it was launched
+    lineage: tuple[Position, ...] = ()  # where it was re-issued, with the new generations, oldest first
+    messages: int = 0  # how often its model was sent
+    probes: int = 0  # how often its probes were sent
+    diverged: bool = False  # whether an update gave a value that is not finite; the token then stops
+    #: For a rule that stores vectors at the nodes: the step of the last update of this token at each node, so that an
+    #: out-of-date disk is detected.
     kept: tuple[tuple[int, int], ...] = ()
 
-    def descends(self, point: Point) -> bool:
+    def descends(self, point: Position) -> bool:
         """Whether a point lies in the past of this token; if not, a re-issue has discarded it."""
         generation = self.origin
         for issued in self.lineage:
@@ -90,61 +61,29 @@ class Loan(NamedTuple):
     """A hand-over from or to a neighbour."""
 
     peer: int
-    point: Point
+    point: Position
 
 
 class Version(NamedTuple):
-    """The vectors that a rule stores at this node, as one stay of a token left them.
+    """The vectors that a rule stores at this node, as one stay of a token left them."""
 
-    Attributes
-    ----------
-    arrived
-        The hand-over with which the stay began.
-    point
-        The last update of the stay.
-    payload
-        The stored vectors.
-    visits
-        The visits of the token so far.
-    """
-
-    arrived: Point
-    point: Point
-    payload: Any
-    visits: int
+    arrived: Position  # the hand-over with which the stay began
+    point: Position  # the last update of the stay
+    payload: Any  # the stored vectors
+    visits: int  # of the token so far
 
 
 class Custody(NamedTuple):
-    """Everything that a node knows durably about one walk.
+    """Everything that a node knows durably about one walk."""
 
-    Attributes
-    ----------
-    floor
-        The newest generation that it has heard of; nothing older is accepted.
-    seen
-        The greatest point at which it has held the token.
-    token
-        The token that it holds, or its copy of a token that it has lent.
-    lent
-        The hand-over to a neighbour; None while it holds the token itself.
-    source
-        The hand-over by which it came, until that neighbour has been released.
-    arrived
-        The hand-over with which the token's stay began.
-    owed
-        The releases that are not yet acknowledged.
-    versions
-        The versions of what the rule stores here, oldest first.
-    """
-
-    floor: Generation
-    seen: Point | None = None
-    token: Token | None = None
-    lent: Loan | None = None
-    source: Loan | None = None
-    arrived: Point | None = None
-    owed: tuple[Loan, ...] = ()
-    versions: tuple[Version, ...] = ()
+    floor: Generation  # the newest generation that it has heard of; nothing older is accepted
+    seen: Position | None = None  # the greatest point at which it has held the token
+    token: Token | None = None  # the token that it holds, or its copy of a token that it has lent
+    lent: Loan | None = None  # the hand-over to a neighbour; None while it holds the token itself
+    source: Loan | None = None  # the hand-over by which it came, until that neighbour has been released
+    arrived: Position | None = None  # the hand-over with which the token's stay began
+    owed: tuple[Loan, ...] = ()  # the releases that are not yet acknowledged
+    versions: tuple[Version, ...] = ()  # of what the rule stores here, oldest first
 
     @property
     def held(self) -> Token | None:

@@ -1,37 +1,308 @@
-"""Messages as bytes: one envelope each; anything invalid is rejected."""
+"""Messages, tokens and custody as protocol buffers, for connections and disks; anything invalid is rejected."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from freewalk.errors import PeerError
+from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.protocol import messages as say
-from freewalk.peers.protocol.codec import (
-    LARGEST,
-    announced,
-    from_generation,
-    from_point,
-    from_token,
-    inside,
-    pb,
-    require,
-    to_generation,
-    to_point,
-    to_token,
-)
 from freewalk.peers.protocol.messages import Message
-from freewalk.peers.protocol.token import Key
+from freewalk.peers.protocol.payload import SMALL, Payload
+from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version
 
+try:
+    from freewalk.peers.protocol import wire_pb2
+except ImportError:
+    raise MissingExtra("protobuf", "peers") from None
+
+#: The generated messages.
+pb: Any = wire_pb2
 #: The longest message, in bytes.
 LIMIT = 2**22
 TOGETHER = 64  # messages in a bundle
 TRAIL = 1024  # nodes
-REASON = 500  # letters
+_LARGEST = 2**63 - 1
+_LINEAGE = 1_000_000  # entries
+_DIGEST = 32  # bytes
+_REASON = 500  # letters
 _RUN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+_RANGE = "a number is out of range"
+_MISSING = "a part is missing, or a number out of range"
+
+Finder = Callable[[str, int], Payload]
+
+
+def require(truth: bool, wrong: str) -> None:
+    """Reject an invalid message."""
+    if not truth:
+        raise PeerError(f"a message is not valid: {wrong}; does the sender run another version?")
+
+
+# The parts of messages, each to and from its protocol buffer.
+
+
+def reference(payload: Payload) -> Any:
+    """A payload as its digest and size."""
+    return pb.Payload(reference=pb.Reference(digest=bytes.fromhex(payload.digest), size=payload.size))
+
+
+def _inside(payload: Payload) -> Any:
+    """A payload as its bytes; a large one as its digest and size."""
+    return reference(payload) if payload.data is None else pb.Payload(data=payload.data)
+
+
+def announced(digest: str, size: int) -> Payload:
+    """A payload that will follow: a large one."""
+    require(size > SMALL, "a small payload is announced")
+    return Payload(digest, size)
+
+
+def _from_payload(message: Any, find: Finder) -> Payload:
+    """The payload of a message; `find` returns payloads that are elsewhere."""
+    place = message.WhichOneof("place")
+    if place == "data":
+        require(len(message.data) <= SMALL, "a large payload is within a message")
+        return Payload.holding(message.data)
+    require(place is not None, "a payload is missing")
+    digest, size = message.reference.digest, message.reference.size
+    require(len(digest) == _DIGEST and size <= _LARGEST, "a payload has no digest or size")
+    return find(digest.hex(), size)
+
+
+def to_point(point: Position, kind: Any = pb.Point) -> Any:
+    """A point as a message."""
+    (number, issuer), step, hop = point
+    return kind(number=number, issuer=issuer, step=step, hop=hop)
+
+
+def from_point(message: Any) -> Position:
+    """The point of a message."""
+    point = Position(Generation(message.number, message.issuer), message.step, message.hop)
+    require(point.generation.issuer >= -1 and max(point.generation.number, point.step, point.hop) <= _LARGEST, _RANGE)
+    return point
+
+
+def _to_generation(generation: Generation) -> Any:
+    return pb.Generation(number=generation.number, issuer=generation.issuer)
+
+
+def _from_generation(message: Any) -> Generation:
+    require(message.number <= _LARGEST and message.issuer >= -1, _RANGE)
+    return Generation(message.number, message.issuer)
+
+
+def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
+    """A token as a message; `payload` encodes its payload."""
+    message = pb.Token(
+        point=to_point(token.point),
+        payload=payload(token.payload),
+        due=token.due,
+        origin=_to_generation(token.origin),
+        messages=token.messages,
+        probes=token.probes,
+        diverged=token.diverged,
+    )
+    if token.lineage:
+        message.numbers.extend([point.generation.number for point in token.lineage])
+        message.issuers.extend([point.generation.issuer for point in token.lineage])
+        message.steps.extend([point.step for point in token.lineage])
+        message.hops.extend([point.hop for point in token.lineage])
+    if token.kept:
+        message.kept_nodes.extend([node for node, _ in token.kept])
+        message.kept_steps.extend([step for _, step in token.kept])
+    return message
+
+
+def from_token(message: Any, find: Finder) -> Token:
+    """The token of a message; `find` returns a payload that is elsewhere."""
+    require(message.HasField("point") and message.HasField("payload") and message.HasField("origin"), _MISSING)
+    require(max(message.messages, message.probes) <= _LARGEST, _RANGE)
+    point, origin = from_point(message.point), _from_generation(message.origin)
+    lineage = _lineage(message) if message.numbers or message.issuers or message.steps or message.hops else ()
+    generations = [origin, *(one.generation for one in lineage)]
+    ordered = all(older < newer for older, newer in pairwise(generations))
+    require(ordered and generations[-1] == point.generation, "a lineage does not lead to its token")
+    kept = _kept(message) if message.kept_nodes or message.kept_steps else ()
+    counts = (message.messages, message.probes, message.diverged)
+    return Token(point, _from_payload(message.payload, find), message.due, origin, lineage, *counts, kept)
+
+
+def _lineage(message: Any) -> tuple[Position, ...]:
+    columns = (message.numbers, message.issuers, message.steps, message.hops)
+    require(len({len(column) for column in columns}) == 1 and len(columns[0]) <= _LINEAGE, "a lineage is broken")
+    numbers, issuers, steps, hops = columns
+    require(max(max(numbers), max(steps), max(hops)) <= _LARGEST and min(issuers) >= -1, _RANGE)
+    generations = map(Generation, numbers, issuers)
+    return tuple(map(Position, generations, steps, hops))
+
+
+def _kept(message: Any) -> tuple[tuple[int, int], ...]:
+    nodes, steps = list(message.kept_nodes), list(message.kept_steps)
+    require(len(nodes) == len(steps) and max(nodes[-1], max(steps)) <= _LARGEST, "what is kept is broken")
+    require(all(one < two for one, two in pairwise(nodes)), "what is kept is not sorted, or has repeats")
+    return tuple(zip(nodes, steps, strict=True))
+
+
+def _to_loan(loan: Loan) -> Any:
+    return pb.Loan(peer=loan.peer, point=to_point(loan.point))
+
+
+def _from_loan(message: Any) -> Loan:
+    require(message.HasField("point") and message.peer <= _LARGEST, _MISSING)
+    return Loan(message.peer, from_point(message.point))
+
+
+def _maybe(convert: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else convert(value)
+
+
+def _part(message: Any, name: str, convert: Callable[[Any], Any]) -> Any:
+    """A part of a message that may be missing."""
+    return convert(getattr(message, name)) if message.HasField(name) else None
+
+
+# What a store writes.
+
+
+def to_custody(custody: Custody) -> Any:
+    """The custody of a walk as a message, without its versions and payloads."""
+    return pb.Custody(
+        floor=_to_generation(custody.floor),
+        seen=_maybe(to_point, custody.seen),
+        token=None if custody.token is None else to_token(custody.token, reference),
+        lent=_maybe(_to_loan, custody.lent),
+        source=_maybe(_to_loan, custody.source),
+        arrived=_maybe(to_point, custody.arrived),
+        owed=[_to_loan(loan) for loan in custody.owed],
+    )
+
+
+def from_custody(message: Any, versions: tuple[Version, ...], find: Finder) -> Custody:
+    """The custody of a walk."""
+    require(message.HasField("floor"), _MISSING)
+    return Custody(
+        _from_generation(message.floor),
+        _part(message, "seen", from_point),
+        _part(message, "token", lambda token: from_token(token, find)),
+        _part(message, "lent", _from_loan),
+        _part(message, "source", _from_loan),
+        _part(message, "arrived", from_point),
+        tuple(_from_loan(loan) for loan in message.owed),
+        versions,
+    )
+
+
+def to_version(version: Version) -> Any:
+    """A version of what a rule keeps as a message, without its payload."""
+    arrived, point, payload, visits = version
+    payload = _maybe(reference, payload)
+    return pb.Version(arrived=to_point(arrived), point=to_point(point), visits=visits, payload=payload)
+
+
+def from_version(message: Any, find: Finder) -> Version:
+    """A version of what a rule keeps."""
+    require(message.HasField("arrived") and message.HasField("point") and message.visits <= _LARGEST, _MISSING)
+    payload = _part(message, "payload", lambda payload: _from_payload(payload, find))
+    return Version(from_point(message.arrived), from_point(message.point), payload, message.visits)
+
+
+# What a connection carries: one envelope per message. The fields of a message have the same names in its envelope.
+
+
+def _to_key(key: Key) -> Any:
+    require(_RUN.fullmatch(key.run) is not None, "the name of a run has other letters, or too many")
+    return pb.Key(run=key.run, walk=key.walk)
+
+
+def _key_of(message: Any) -> Key:
+    require(message.HasField("key"), "its key is missing")
+    run, walk = message.key.run, message.key.walk
+    require(_RUN.fullmatch(run) is not None and walk <= _LARGEST, "its run or walk cannot be")
+    return Key(run, walk)
+
+
+def _point_of(message: Any) -> Position:
+    require(message.HasField("point"), "its point is missing")
+    return from_point(message.point)
+
+
+def _floor_of(message: Any) -> Generation:
+    require(message.HasField("floor"), "its generation is missing")
+    return _from_generation(message.floor)
+
+
+def _token_of(message: Any) -> Token:
+    require(message.HasField("token"), "its token is missing")
+    return from_token(message.token, announced)
+
+
+def _reason_of(message: Any) -> str:
+    reason: str = message.reason
+    require(len(reason) <= _REASON and reason.isprintable(), "its reason is too long, or not for people")
+    return reason
+
+
+def _ratio_of(message: Any) -> float:
+    ratio: float = message.ratio
+    require(math.isfinite(ratio) and ratio >= 0, "its ratio is no finite number >= 0")
+    return ratio
+
+
+def _trail_of(message: Any) -> tuple[int, ...]:
+    trail = message.trail
+    require(len(trail) <= TRAIL and max(trail, default=0) <= _LARGEST, "its trail is too long, or leads to no node")
+    return tuple(trail)
+
+
+def _printable(reason: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in reason[:_REASON])
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class _Field(NamedTuple):
+    """How a field is written, and how it is read from its message."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+_FIELDS = {
+    "key": _Field(_to_key, _key_of),
+    "point": _Field(to_point, _point_of),
+    "floor": _Field(_to_generation, _floor_of),
+    "seen": _Field(lambda seen: _maybe(to_point, seen), lambda message: _part(message, "seen", from_point)),
+    "token": _Field(lambda token: to_token(token, _inside), _token_of),
+    "reason": _Field(_printable, _reason_of),
+    "ratio": _Field(lambda ratio: ratio + 0.0, _ratio_of),  # no negative zero
+    "trail": _Field(_same, _trail_of),
+    "accepted": _Field(_same, attrgetter("accepted")),
+    "again": _Field(_same, attrgetter("again")),
+}
+_KINDS: dict[str, Any] = {
+    kind.__name__.lower(): kind
+    for kind in (*say.HANDINGS, say.Refuse, say.Transfer, say.Ask, say.Last, say.Known, say.Probe, say.Answer)
+}
+
+
+class Chunk(NamedTuple):
+    """A piece of the large payload that was announced by the `Transfer` before it, in order."""
+
+    data: bytes | memoryview
+
+
+class Bundle(NamedTuple):
+    """Several messages sent as one, in order."""
+
+    messages: tuple[Message, ...]
 
 
 def _varint(number: int) -> bytes:
@@ -48,31 +319,13 @@ def _tag(field: int) -> bytes:
     return _varint(field << 3 | 2)
 
 
+# Chunks and bundles are put together by hand: protocol buffers would copy the bytes of a large model several times.
 _CHUNK, _BUNDLE = _tag(pb.Envelope.CHUNK_FIELD_NUMBER), _tag(pb.Envelope.BUNDLE_FIELD_NUMBER)
 _MESSAGE = _tag(pb.Bundle.MESSAGES_FIELD_NUMBER)
 
 
-class Chunk(NamedTuple):
-    """A piece of the large payload that was announced by the `Transfer` before it, in order."""
-
-    data: bytes | memoryview
-
-
-class Bundle(NamedTuple):
-    """Several messages sent as one, in order."""
-
-    messages: tuple[Message, ...]
-
-
 def together(several: Sequence[bytes]) -> bytes:
-    """Several encoded messages as one, which costs only one send.
-
-    Examples
-    --------
-    >>> messages = (say.Ask(Key("first", 3)), say.Ask(Key("second", 0)))
-    >>> decode(together([encode(message) for message in messages])) == Bundle(messages)
-    True
-    """
+    """Several encoded messages as one, which costs only one send."""
     if len(several) == 1:
         return several[0]
     inner = b"".join(part for data in several for part in (_MESSAGE, _varint(len(data)), data))
@@ -80,48 +333,29 @@ def together(several: Sequence[bytes]) -> bytes:
 
 
 def encode(message: Message | Chunk) -> bytes:
-    r"""A message as bytes; a small payload of a `Transfer` is included, a large one follows as chunks.
-
-    Parameters
-    ----------
-    message
-        The message.
-
-    Raises
-    ------
-    PeerError
-        If it cannot be sent because it is too long or has numbers out of range.
-
-    Examples
-    --------
-    >>> message = say.Ask(Key("first", 3))
-    >>> encode(message), decode(encode(message)) == message
-    (b'R\x0b\n\t\n\x05first\x10\x03', True)
-    """
+    """A message as bytes; a small payload of a `Transfer` is included, a large one follows as chunks."""
+    kind = type(message)
     if isinstance(message, Chunk):
         data = b"".join((_CHUNK, _varint(len(message.data)), message.data))
     else:
         try:
-            name, write = _WRITERS[type(message)]
-            data = pb.Envelope(**{name: write(message)}).SerializeToString(deterministic=True)
+            fields = {name: _FIELDS[name].write(value) for name, value in zip(kind._fields, message, strict=True)}
+            data = pb.Envelope(**{kind.__name__.lower(): fields}).SerializeToString(deterministic=True)
         except _WRONG as error:
-            raise PeerError(f"a {type(message).__name__} cannot be sent: {error}") from error
+            raise PeerError(f"a {kind.__name__} cannot be sent: {error}") from error
     if len(data) > LIMIT:
-        raise PeerError(f"a {type(message).__name__} has {len(data):,} bytes, expected at most {LIMIT:,}")
+        raise PeerError(f"a {kind.__name__} has {len(data):,} bytes, expected at most {LIMIT:,}")
     return bytes(data)
 
 
 def decode(data: bytes) -> Message | Chunk | Bundle:
-    """The message in some bytes; a large payload of a `Transfer` is only announced (`Payload.here`).
+    """The message in some bytes, which must be exactly those of `encode` or `together`.
 
-    Raises
-    ------
-    PeerError
-        If they are not exactly the output of `encode` for a valid message, or of `together` for several.
+    A large payload of a `Transfer` is only announced (`Payload.here`).
     """
     if len(data) > LIMIT:
         raise PeerError(f"a message has {len(data):,} bytes, expected at most {LIMIT:,}")
-    if data[:1] == _CHUNK:  # avoids extra copies of the bytes of a large model
+    if data[:1] == _CHUNK:
         return _chunk(data)
     envelope = pb.Envelope()
     try:
@@ -131,98 +365,20 @@ def decode(data: bytes) -> Message | Chunk | Bundle:
     # A reader ignores parts that are unknown, repeated or out of order, but they change the bytes.
     envelope.DiscardUnknownFields()
     require(envelope.SerializeToString(deterministic=True) == data, "it has parts that are unknown or repeated")
-    return _read(envelope)
+    if envelope.WhichOneof("kind") != "bundle":
+        return _read(envelope)
+    several = envelope.bundle.messages
+    require(2 <= len(several) <= TOGETHER, "a bundle has too few messages, or too many")
+    return Bundle(tuple(_read(one) for one in several))
 
 
-def _read(envelope: Any) -> Message | Chunk | Bundle:
-    kind = envelope.WhichOneof("kind")
-    require(kind is not None, "its kind is not known")
-    message: Message | Chunk | Bundle = _READERS[kind](getattr(envelope, kind))
-    return message
-
-
-def _to_key(key: Key) -> Any:
-    require(_RUN.fullmatch(key.run) is not None, "the name of a run has other letters, or too many")
-    return pb.Key(run=key.run, walk=key.walk)
-
-
-def _from_key(message: Any) -> Key:
-    require(message.HasField("key"), "its key is missing")
-    run, walk = message.key.run, message.key.walk
-    require(_RUN.fullmatch(run) is not None and walk <= LARGEST, "its run or walk cannot be")
-    return Key(run, walk)
-
-
-def _point_of(message: Any) -> Any:
-    require(message.HasField("point"), "its point is missing")
-    return from_point(message.point)
-
-
-def _floor_of(message: Any) -> Any:
-    require(message.HasField("floor"), "its generation is missing")
-    return from_generation(message.floor)
-
-
-def _trail_of(message: Any) -> tuple[int, ...]:
-    trail = message.trail
-    require(len(trail) <= TRAIL and max(trail, default=0) <= LARGEST, "its trail is too long, or leads to no node")
-    return tuple(trail)
-
-
-def _handing(message: Any) -> Any:
-    return pb.Handing(key=_to_key(message.key), point=to_point(message.point))
-
-
-def _reader(kind: Callable[..., Message]) -> Callable[[Any], Message]:
-    return lambda message: kind(_from_key(message), _point_of(message))
-
-
-def _refuse(message: say.Refuse) -> Any:
-    reason = "".join(letter if letter.isprintable() else "?" for letter in message.reason[:REASON])
-    return pb.Refuse(key=_to_key(message.key), point=to_point(message.point), reason=reason)
-
-
-def _refused(message: Any) -> Message:
-    require(len(message.reason) <= REASON and message.reason.isprintable(), "its reason is too long, or not for people")
-    return say.Refuse(_from_key(message), _point_of(message), message.reason)
-
-
-def _transfer(message: say.Transfer) -> Any:
-    return pb.Transfer(key=_to_key(message.key), token=to_token(message.token, inside), again=message.again)
-
-
-def _transferred(message: Any) -> Message:
-    require(message.HasField("token"), "its token is missing")
-    return say.Transfer(_from_key(message), from_token(message.token, announced), message.again)
-
-
-def _last(message: say.Last) -> Any:
-    seen = None if message.seen is None else to_point(message.seen)
-    return pb.Last(key=_to_key(message.key), floor=to_generation(message.floor), seen=seen)
-
-
-def _lasted(message: Any) -> Message:
-    seen = from_point(message.seen) if message.HasField("seen") else None
-    return say.Last(_from_key(message), _floor_of(message), seen)
-
-
-def _probe(message: say.Probe) -> Any:
-    ratio = message.ratio + 0.0  # no negative zero
-    return pb.Probe(key=_to_key(message.key), point=to_point(message.point), ratio=ratio, trail=message.trail)
-
-
-def _probed(message: Any) -> Message:
-    require(math.isfinite(message.ratio) and message.ratio >= 0, "its ratio is no finite number >= 0")
-    return say.Probe(_from_key(message), _point_of(message), message.ratio, _trail_of(message))
-
-
-def _answer(message: say.Answer) -> Any:
-    trail, point = message.trail, to_point(message.point)
-    return pb.Answer(key=_to_key(message.key), point=point, accepted=message.accepted, trail=trail)
-
-
-def _answered(message: Any) -> Message:
-    return say.Answer(_from_key(message), _point_of(message), message.accepted, _trail_of(message))
+def _read(envelope: Any) -> Message:
+    name = envelope.WhichOneof("kind")
+    require(name is not None, "its kind is not known")
+    require(name in _KINDS, "a bundle holds what does not belong there")
+    kind, message = _KINDS[name], getattr(envelope, name)
+    found: Message = kind(*(_FIELDS[field].read(message) for field in kind._fields))
+    return found
 
 
 def _chunk(data: bytes) -> Chunk:
@@ -233,36 +389,3 @@ def _chunk(data: bytes) -> Chunk:
     raise PeerError(
         f"a message of {len(data):,} bytes is not valid: a chunk is empty, or longer or shorter than it says"
     )
-
-
-def _bundled(message: Any) -> Bundle:
-    require(2 <= len(message.messages) <= TOGETHER, "a bundle has too few messages, or too many")
-    kinds = {one.WhichOneof("kind") for one in message.messages}
-    require(not kinds & {"chunk", "bundle"}, "a bundle holds what does not belong there")
-    return Bundle(tuple(_read(one) for one in message.messages))  # type: ignore[misc]  # kinds were checked
-
-
-_HANDINGS = (say.Offer, say.Coming, say.Accept, say.Received, say.Renew, say.Query, say.Release, say.Released)
-
-_WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
-    **{kind: (kind.__name__.lower(), _handing) for kind in _HANDINGS},
-    say.Refuse: ("refuse", _refuse),
-    say.Transfer: ("transfer", _transfer),
-    say.Ask: ("ask", lambda message: pb.Ask(key=_to_key(message.key))),
-    say.Last: ("last", _last),
-    say.Known: ("known", lambda message: pb.Known(key=_to_key(message.key), floor=to_generation(message.floor))),
-    say.Probe: ("probe", _probe),
-    say.Answer: ("answer", _answer),
-}
-
-_READERS: dict[str, Callable[[Any], Any]] = {
-    **{kind.__name__.lower(): _reader(kind) for kind in _HANDINGS},
-    "refuse": _refused,
-    "transfer": _transferred,
-    "ask": lambda message: say.Ask(_from_key(message)),
-    "last": _lasted,
-    "known": lambda message: say.Known(_from_key(message), _floor_of(message)),
-    "probe": _probed,
-    "answer": _answered,
-    "bundle": _bundled,
-}
