@@ -1,4 +1,6 @@
-"""Every refusal, by its words."""
+"""Every refusal, by its words; and sums and eigenvalues by node."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from scipy.sparse import csr_array
 
 from freewalk.errors import ProblemError
 from freewalk.objectives import LeastSquares, Logistic
+from freewalk.objectives.samples import by_node, largest_eigenvalues
 
 A = np.ones((3, 2))
 Y = np.zeros(3)
@@ -145,3 +148,24 @@ def test_what_is_accepted():
     assert LeastSquares(A, Y, heavy={1}).heavy == (1,)
     assert Logistic(A, [True, False, True]).targets.tolist() == [1, 0, 1]
     assert LeastSquares(A, Y).gradient(np.int32(1), [0, 0]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("block", [1, 40, 2**21])
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_largest_eigenvalues_against_singular_values(dim, block):
+    draws = np.random.default_rng(dim)
+    counts = draws.integers(1, 9, size=60)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    features = draws.standard_normal((offsets[-1], dim))
+    expected = [
+        np.linalg.svd(features[begin:end], compute_uv=False)[0] ** 2 / (end - begin) for begin, end in pairwise(offsets)
+    ]
+    assert np.allclose(largest_eigenvalues(features, offsets, block), expected, rtol=1e-12)
+
+
+def test_largest_eigenvalues_of_zero_features():
+    assert largest_eigenvalues(np.zeros((3, 2)), np.array([0, 1, 3])).tolist() == [0, 0]
+
+
+def test_sums_by_node_are_zero_at_a_relay():
+    assert by_node(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1, 3])).tolist() == [[1.0], [0.0], [6.0]]

@@ -1,15 +1,26 @@
-"""Read problems from files written by `save`."""
+"""Memory-mapped problem files: samples, the nodes that own them, and all other fields."""
+
+from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from freewalk.errors import ProblemError
-from freewalk.objectives import mapped
-from freewalk.objectives.least_squares import LeastSquares
-from freewalk.objectives.logistic import Logistic
-from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check
+from freewalk.storage import mapped
 from freewalk.storage.archive import name_of
+
+if TYPE_CHECKING:
+    from freewalk.objectives.predictor import Predictor
+
+_KIND = "objective"
+_TYPES = {"features": "f8", "targets": "f8", "nodes": "i8", "heavy": "i8", "relays": "i8", "names": "u1"}
 
 
 def read(path: str | os.PathLike[str], *, verify: bool = True, types: Sequence[type[Predictor]] = ()) -> Predictor:
@@ -43,21 +54,97 @@ def read(path: str | os.PathLike[str], *, verify: bool = True, types: Sequence[t
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
+    >>> from freewalk.objectives import LeastSquares
     >>> with TemporaryDirectory() as folder:
     ...     _ = LeastSquares([[1.0, 0.0], [0.0, 2.0]], [3.0, 4.0]).save(f"{folder}/prices.data")
     ...     problem = read(f"{folder}/prices.data")
     >>> problem.optimum()
     array([3., 2.])
     """
+    from freewalk.objectives.least_squares import LeastSquares
+    from freewalk.objectives.logistic import Logistic
+    from freewalk.objectives.predictor import Predictor
+
     check.flag("read", "verify", verify)
     own = check.items("read", "types", types, "a list of subclasses of fw.Predictor")
     for kind in own:
         if not isinstance(kind, type) or not issubclass(kind, Predictor):
             raise check.fail("read", "types", kind, "a list of subclasses of fw.Predictor")
-    parts = mapped.opened(path, verify=verify)
+    found, fields = opened(path, verify=verify)
     known: dict[str, type[Predictor]] = {name_of(kind): kind for kind in (LeastSquares, Logistic, *own)}
-    if parts.kind not in known:
-        word = parts.kind.removeprefix("own ")
+    if found not in known:
+        word = found.removeprefix("own ")
         raise ProblemError(f"{path}: contains a problem of your own class {word}; pass it: read(path, types=[{word}])")
     # The rows of each node are checked in any case: compiled code relies on them.
-    return known[parts.kind]._of_parts(parts, checked=verify or parts.nodes is not None)
+    return known[found]._of_fields(fields, checked=verify or fields["nodes"] is not None)
+
+
+def opened(path: str | os.PathLike[str], *, verify: bool = True) -> tuple[str, dict[str, Any]]:
+    """Map a problem file: the name of its class, and its fields."""
+    file = mapped.opened(check.path("read", "path", path), _KIND, verify=verify, check=check)
+    arrays, said = file.arrays, file.attributes
+    fits = _TYPES.keys() - {"nodes"} <= arrays.keys() <= _TYPES.keys()
+    fits = fits and all(array.dtype == np.dtype(_TYPES[name]) for name, array in arrays.items())
+    fits = fits and all(array.ndim == 1 + (name == "features") for name, array in arrays.items())
+    if not fits or len(arrays["features"]) != len(arrays["targets"]):
+        raise ProblemError(f"{file.path}: its arrays are not those of a problem; save it again")
+    kind, names = check.text("read", "the class in the file", said.get("class")), arrays["names"].tobytes().decode()
+    return kind, {
+        "features": arrays["features"],
+        "targets": arrays["targets"],
+        "nodes": arrays.get("nodes"),
+        "ridge": check.real("read", "ridge in the file", said.get("ridge"), 0.0),
+        "heavy": tuple(arrays["heavy"].tolist()),
+        "weight_by": check.choice("read", "weight_by in the file", said.get("weight_by"), ("node", "sample")),
+        "relays": tuple(arrays["relays"].tolist()),
+        "node_names": tuple(names.split("\0")) if names else None,
+    }
+
+
+@contextmanager
+def writing(
+    path: str | os.PathLike[str],
+    kind: type,
+    shape: tuple[int, int],
+    *,
+    nodes: bool,
+    ridge: float,
+    heavy: tuple[int, ...],
+    weight_by: str = "node",
+    relays: tuple[int, ...] = (),
+    names: tuple[str, ...] | None = None,
+) -> Iterator[dict[str, mapped.Sink]]:
+    """Write a problem block by block: `append` to the features, the targets and, if given, the nodes."""
+    arrays: dict[str, NDArray[Any]] = {
+        "heavy": np.array(heavy, dtype=np.int64),
+        "relays": np.array(relays, dtype=np.int64),
+        "names": np.frombuffer("\0".join(names or ()).encode(), dtype=np.uint8),
+    }
+    extents = {"features": shape, "targets": shape[:1]} | ({"nodes": shape[:1]} if nodes else {})
+    extents |= {name: array.shape for name, array in arrays.items()}
+    shapes = {name: (_TYPES[name], extent) for name, extent in extents.items()}
+    attributes = {"class": name_of(kind), "ridge": ridge, "weight_by": weight_by}
+    with mapped.writing(check.path("save", "path", path), _KIND, shapes, attributes) as sinks:
+        for name, array in arrays.items():
+            sinks[name].append(array)
+        yield sinks
+
+
+def write(problem: Predictor, path: str | os.PathLike[str]) -> Path:
+    """Write a problem to a file atomically, block by block."""
+    samples = {"features": problem.features, "targets": problem.targets, "nodes": problem.nodes}
+    with writing(
+        path,
+        type(problem),
+        problem.features.shape,
+        nodes=problem.nodes is not None,
+        ridge=problem.ridge,
+        heavy=problem.heavy,
+        weight_by=problem.weight_by,
+        relays=problem.relays,
+        names=problem.node_names,
+    ) as sinks:
+        for name, values in samples.items():
+            if values is not None:
+                sinks[name].append(values)
+    return Path(path)

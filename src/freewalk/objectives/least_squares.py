@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
 from freewalk.blocks import read_only
-from freewalk.objectives import mapped
+from freewalk.objectives import files
 from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check, table
-from freewalk.objectives.synthetic import NOISE, Data, Shifted, draw_of
+from freewalk.objectives.synthetic import NOISE, Draw, Drawn, Shifted
 
 _ROWS, _BLOCK = 2**16, 2**14
 Floats = NDArray[np.float64]
@@ -261,40 +261,25 @@ class LeastSquares(Predictor):
         >>> bool(problem.smoothness[:2].min() > problem.smoothness[2:].max())
         True
         """
-        who = f"{cls.__name__}.synthetic"
+        options, who = locals(), f"{cls.__name__}.synthetic"
         deviation, ridge = check.real(who, "noise", noise, 0.0), check.real(who, "ridge", ridge, 0.0)
-        draw = draw_of(
-            who,
-            n,
-            dim,
-            heavy=heavy,
-            heavy_probability=heavy_probability,
-            adjacent=adjacent,
-            light_variance=light_variance,
-            heavy_variance=heavy_variance,
-            constant=constant,
-            distance=distance,
-            shift=shift,
-            shifted=shifted,
-            samples=samples,
-            seed=seed,
-        )
+        draw = Draw.of(who, options)
         noises = rng.generator(seed, NOISE)
 
-        def answers(data: Data) -> Floats:
+        def answers(data: Drawn) -> Floats:
             with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are rejected with the data
                 return np.asarray(data.scores + deviation * noises.standard_normal(len(data.scores)))
 
         if path is None:
-            data = draw.whole(who)
-            return cls(data.features, answers(data), data.nodes, ridge, data.heavy)
+            data = draw.whole()
+            return cls(data.features, answers(data), data.nodes, ridge, draw.heavy)
         total = int(draw.counts.sum())
         several = bool((draw.counts != 1).any())
-        with mapped.writing(path, cls, (total, dim), nodes=several, ridge=ridge, heavy=draw.heavy) as sinks:
+        with files.writing(path, cls, (total, dim), nodes=several, ridge=ridge, heavy=draw.heavy) as sinks:
             for data in draw.parts(draw.pieces()):
                 features, targets = table(who, data.features, answers(data))
                 sinks["features"].append(features)
                 sinks["targets"].append(targets)
                 if several:
                     sinks["nodes"].append(data.nodes)
-        return cls._of_parts(mapped.opened(path, verify=False), checked=several)
+        return cls._of_fields(files.opened(path, verify=False)[1], checked=several)

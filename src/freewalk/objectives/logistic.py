@@ -17,7 +17,7 @@ from freewalk.graphs import Graph
 from freewalk.objectives.newton import minimise
 from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check
-from freewalk.objectives.synthetic import LABELS, NOISE, Shifted, draw_of
+from freewalk.objectives.synthetic import LABELS, NOISE, Draw, Shifted
 
 
 @final
@@ -212,26 +212,11 @@ class Logistic(Predictor):
         >>> problem.loss(problem.optimum()) < problem.loss(np.zeros(10))
         True
         """
-        who = f"{cls.__name__}.synthetic"
+        options, who = locals(), f"{cls.__name__}.synthetic"
         probability, ridge = check.probability(who, "noise", noise), check.real(who, "ridge", ridge, 0.0)
-        draw = draw_of(
-            who,
-            n,
-            dim,
-            heavy=heavy,
-            heavy_probability=heavy_probability,
-            adjacent=adjacent,
-            light_variance=light_variance,
-            heavy_variance=heavy_variance,
-            constant=constant,
-            distance=distance,
-            shift=shift,
-            shifted=shifted,
-            samples=samples,
-            seed=seed,
-        )
-        data = draw.whole(who)
+        draw = Draw.of(who, options)
+        data = draw.whole()
         # A score plus standard logistic noise is positive with exactly the probability of the model.
         labels = data.scores + rng.generator(seed, LABELS).logistic(size=len(data.scores)) > 0
         flipped = rng.generator(seed, NOISE).random(len(labels)) < probability
-        return cls(data.features, (labels ^ flipped).astype(np.float64), data.nodes, ridge, data.heavy)
+        return cls(data.features, (labels ^ flipped).astype(np.float64), data.nodes, ridge, draw.heavy)

@@ -34,34 +34,8 @@ def minimise(
     The method works in coordinates in which the data are white: a direction in which the curvature has almost vanished
     is then one along which no sample restrains the model, whatever the scale of the features.
 
-    Parameters
-    ----------
-    features
-        One row a_s per sample.
-    weights
-        The weight of each sample.
-    ridge
-        The strength of the ridge term.
-    values, slopes
-        The value of every sample and its derivative, for given predictions a_sᵀx.
-    bends
-        The second derivatives, for given slopes.
-
-    Returns
-    -------
-    NDArray or None
-        The minimiser with the smallest norm; None if there is none at a finite distance.
-
-    Examples
-    --------
-    >>> def values(z):
-    ...     return np.logaddexp(0.0, z) - np.array([1.0, 1.0, 0.0]) * z
-    >>> def slopes(z):
-    ...     return 1.0 / (1.0 + np.exp(-z)) - np.array([1.0, 1.0, 0.0])
-    >>> def bends(slopes):
-    ...     return np.abs(slopes) * (1.0 - np.abs(slopes))
-    >>> minimise(np.ones((3, 1)), np.ones(3), 0.0, values=values, slopes=slopes, bends=bends)
-    array([0.69314718])
+    `values` and `slopes` give the value of every sample and its derivative for predictions a_sᵀx, `bends` the second
+    derivatives for slopes. Returns the minimiser with the smallest norm; None if there is none at a finite distance.
     """
     basis = _whitening(features, weights, ridge)
     rows = features @ basis

@@ -6,7 +6,7 @@ import math
 import os
 import reprlib
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.blocks import LARGE, ascends, blocks, constant, read_only
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
-from freewalk.objectives import mapped
+from freewalk.objectives import files
 from freewalk.objectives.objective import Objective, Share
-from freewalk.objectives.samples import Nodes, by_node, check, table
-from freewalk.objectives.spectra import largest_eigenvalues
+from freewalk.objectives.samples import Nodes, by_node, check, largest_eigenvalues, table
 from freewalk.storage.mapped import is_mapped
 
 Floats = NDArray[np.float64]
 WeightBy = Literal["node", "sample"]
-_FIELDS = ("features", "targets", "nodes", "ridge", "heavy", "relays", "node_names")
+_KEPT = ("features", "targets", "nodes", "ridge", "heavy", "weight_by", "relays", "node_names", "_optimum")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,47 +137,43 @@ class Predictor(Objective):
         features, targets = table(who, self.features, self.targets)
         known = Nodes.of(who, graph)
         if self.nodes is None and is_mapped(features) and not np.size(self.relays) and known.n in (None, len(targets)):
-            self._begin(features, targets, None, ridge, known.members("heavy", self.heavy), (), known.names)
-            return
-        nodes = known.owners(self.nodes, len(targets))
-        if not ascends(nodes):
-            if is_mapped(features):
-                raise ProblemError(
-                    f"{who}: features are in a file and nodes are not in ascending order, expected the samples of each "
-                    "node to be contiguous; write them to the file in this order"
-                )
-            order = np.argsort(nodes, kind="stable")
-            features, targets, nodes = features[order], targets[order], nodes[order]
-        known, relays = known.relays(self.relays, nodes)
-        # Indexing keeps the memory order, and engines read rows.
-        features = features if features.flags.c_contiguous else np.ascontiguousarray(features)
+            nodes, relays = None, ()
+        else:
+            nodes = known.owners(self.nodes, len(targets))
+            if not ascends(nodes):
+                if is_mapped(features):
+                    raise ProblemError(
+                        f"{who}: features are in a file and nodes are not in ascending order, expected the samples of "
+                        "each node to be contiguous; write them to the file in this order"
+                    )
+                order = np.argsort(nodes, kind="stable")
+                features, targets, nodes = features[order], targets[order], nodes[order]
+            known, relays = known.relays(self.relays, nodes)
+            # Indexing keeps the memory order, and engines read rows.
+            features = features if features.flags.c_contiguous else np.ascontiguousarray(features)
+            features, targets, nodes = read_only(features), read_only(targets), read_only(nodes)
         heavy = known.members("heavy", self.heavy)
-        self._begin(read_only(features), read_only(targets), read_only(nodes), ridge, heavy, relays, known.names)
+        fields = {"features": features, "targets": targets, "nodes": nodes, "ridge": ridge, "heavy": heavy}
+        self._begin(fields | {"relays": relays, "node_names": known.names})
 
-    def _begin(self, *values: Any) -> None:
-        """Set the fields to values that are known to fit together."""
-        for name, value in zip(_FIELDS, values, strict=True):
+    def _begin(self, fields: Mapping[str, Any]) -> None:
+        """Set fields to values that are known to fit together."""
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _of_parts(cls, parts: mapped.Parts, *, checked: bool) -> Self:
-        """The problem in a file; unless it is to be checked, its parts come from an existing problem."""
-        values = parts._asdict()
-        del values["kind"]
-        names = values.pop("names")
+    def _of_fields(cls, fields: dict[str, Any], *, checked: bool) -> Self:
+        """A problem from its fields; unless they are to be checked, they come from an existing problem."""
         if checked:
-            return cls(graph=names, **values)
+            return cls(graph=fields.pop("node_names"), **fields)
         problem = object.__new__(cls)
-        for name, value in values.items():
-            object.__setattr__(problem, name, value)
-        object.__setattr__(problem, "node_names", names)
+        problem._begin(fields)
         return problem
 
     def __getstate__(self) -> dict[str, Any]:
         # What was computed from data in a file is recomputed from there, except small results that take long.
         state = dict(self.__dict__)
-        kept = (*_FIELDS, "weight_by", "_optimum")
-        return {name: state[name] for name in kept if name in state} if self.is_mapped else state
+        return {name: state[name] for name in _KEPT if name in state} if self.is_mapped else state
 
     @property
     def is_mapped(self) -> bool:
@@ -205,7 +200,7 @@ class Predictor(Objective):
         RecordError
             If the file cannot be written.
         """
-        return mapped.write(self, path)
+        return files.write(self, path)
 
     def __repr__(self) -> str:
         chosen = "" if self.weight_by == "node" else f", weight_by={self.weight_by!r}"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.blocks import blocks
 from freewalk.checks import LARGEST, Checks, suggestion
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
@@ -21,6 +22,7 @@ check = Checks(ProblemError)
 _LONGEST = 1e150  # a feature or a target; the squares of larger ones overflow
 _NODE = 100.0  # maximum number of bytes that a list entry takes while it is looked up
 _SHOWN = 5
+_BLOCK = 2**21  # floats of the nodes that are solved at once: 16 MB
 
 
 def table(who: str, features: Any, targets: Any) -> tuple[Floats, Floats]:
@@ -188,16 +190,41 @@ def _listed(who: str, name: str, values: Any, expected: str) -> Any:
 
 
 def by_node(values: Floats, offsets: Ints) -> Floats:
-    """Sum rows of numbers, one per sample, over the samples of each node; 0 at a relay.
-
-    Examples
-    --------
-    >>> by_node(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1, 3]))
-    array([[1.],
-           [0.],
-           [6.]])
-    """
+    """Sum rows of numbers, one per sample, over the samples of each node; 0 at a relay."""
     owning = np.flatnonzero(np.diff(offsets))
     result = np.zeros((len(offsets) - 1, *values.shape[1:]))
     result[owning] = np.add.reduceat(values, offsets[owning], axis=0)
+    return result
+
+
+def largest_eigenvalues(
+    features: NDArray[np.float64], offsets: NDArray[np.int64] | None, block: int = _BLOCK
+) -> NDArray[np.float64]:
+    """Compute λ_max(A_vᵀA_v / m_v) for every node v, 0 without samples; None for offsets means one sample per node.
+
+    The nodes are grouped by their number of samples m, and each group is solved at once, in blocks, from the smaller of
+    A_vᵀA_v and A_vA_vᵀ, which share their largest eigenvalue.
+    """
+    dim = features.shape[1]
+    if offsets is None:
+        result = np.empty(len(features))
+        for some in blocks(len(features), dim, block):
+            rows = features[some][:, None]
+            result[some] = np.einsum("vsi,vsi->v", rows, rows)
+        return result
+    counts = np.diff(offsets)
+    result = np.zeros(len(counts))
+    for count in np.unique(counts[counts > 0]):
+        nodes = np.flatnonzero(counts == count)
+        side = min(int(count), dim)
+        size = max(1, block // (int(count) * dim + side * side))
+        for begin in range(0, len(nodes), size):
+            part = nodes[begin : begin + size]
+            rows = features[offsets[part, None] + np.arange(count)]
+            if count == 1:
+                result[part] = np.einsum("vsi,vsi->v", rows, rows)
+            else:
+                turned = rows.transpose(0, 2, 1)
+                gram = rows @ turned if count <= dim else turned @ rows
+                result[part] = np.linalg.eigvalsh(gram)[:, -1] / count
     return result

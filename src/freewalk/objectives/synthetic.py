@@ -1,8 +1,10 @@
 """Synthetic data as in the paper, with extensions: uneven counts, a constant feature, shifted optima."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,18 +19,17 @@ Shifted = Literal["heavy", "all"]
 
 # One generator per purpose, so that changing one option keeps the others; graphs use the hundreds before.
 FEATURES, TRUTH, NOISE, HEAVY, SHIFT, LABELS = range(200, 206)
+_NUMBERS = ("light_variance", "heavy_variance", "distance", "shift")  # options that are numbers >= 0
 _NUMBER = 8.0  # bytes
 _ROWS, _LOOKED_AT = 64, 2**12
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
+class Drawn(NamedTuple):
     """Samples without targets: `scores` are aᵀ(x + s_v), the targets without noise."""
 
     features: NDArray[np.float64]
     scores: NDArray[np.float64]
     nodes: NDArray[np.int64]
-    heavy: tuple[int, ...]
 
 
 def truth(dim: int, distance: float = 1.0, seed: int = 0) -> NDArray[np.float64]:
@@ -63,8 +64,9 @@ def truth(dim: int, distance: float = 1.0, seed: int = 0) -> NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What to draw: options that have been checked."""
+    """What to draw, except the targets: options of `synthetic` that have been checked."""
 
+    who: str
     n: int
     dim: int
     counts: NDArray[np.int64]
@@ -77,7 +79,26 @@ class Draw:
     shifted: str
     seed: int
 
-    def parts(self, nodes: Iterable[slice]) -> Iterator[Data]:
+    @classmethod
+    def of(cls, who: str, options: Mapping[str, Any]) -> Draw:
+        """Check the parameters of `synthetic`, by name."""
+        n, dim = (check.whole(who, name, options[name], 1) for name in ("n", "dim"))
+        seed = check.seed(who, options["seed"])
+        numbers = {name: check.real(who, name, options[name], 0.0) for name in _NUMBERS}
+        adjacent, constant = (check.flag(who, name, options[name]) for name in ("adjacent", "constant"))
+        shifted = check.choice(who, "shifted", options["shifted"], get_args(Shifted))
+        check.room(who, f"{n} nodes", n)
+        probability = options["heavy_probability"]
+        heavy = _heavy_nodes(who, n, options["heavy"], probability, adjacent, seed)
+        if numbers["shift"] > 0 and shifted == "heavy" and not heavy and probability is None:
+            raise ProblemError(
+                f"{who}: shift = {numbers['shift']:g} would move the optimum of heavy nodes, but there are none; "
+                "pass heavy=, or shifted='all'"
+            )
+        counts = _counts(who, options["samples"], n)
+        return cls(who, n, dim, counts, heavy, constant=constant, shifted=shifted, seed=seed, **numbers)
+
+    def parts(self, nodes: Iterable[slice]) -> Iterator[Drawn]:
         """Draw the data of the nodes part by part, from first to last: the same data in any number of parts."""
         rows, moves = rng.generator(self.seed, FEATURES), rng.generator(self.seed, SHIFT)
         model = truth(self.dim, self.distance, self.seed)
@@ -99,7 +120,7 @@ class Draw:
                         lengths = np.where(is_heavy[some], self.shift, 0.0)
                     displacements = lengths[:, None] * directions
                     scores = scores + np.einsum("sd,sd->s", features, displacements[owners])
-            yield Data(features, scores, owners + some.start, self.heavy)
+            yield Drawn(features, scores, owners + some.start)
 
     def pieces(self) -> Iterator[slice]:
         """All nodes in parts of about a million features.
@@ -118,75 +139,13 @@ class Draw:
             yield slice(first, last)
             first = last
 
-    def whole(self, who: str) -> Data:
-        """Draw all data at once.
-
-        Raises
-        ------
-        ProblemError
-            If there is not enough memory.
-        """
+    def whole(self) -> Drawn:
+        """Draw all data at once, if there is enough memory."""
         total, words = float(self.counts.sum(dtype=np.float64)), f"samples of {self.dim} features"
         # Memory for drawing, scaling, and the copy in the problem.
         remedy = "draw fewer of them, or write them to a file with path="
-        check.room(who, f"{total:.3g} {words}", 3 * _NUMBER * total * self.dim, remedy)
+        check.room(self.who, f"{total:.3g} {words}", 3 * _NUMBER * total * self.dim, remedy)
         return next(self.parts([slice(0, self.n)]))
-
-
-def draw_of(
-    who: str,
-    n: int,
-    dim: int,
-    *,
-    heavy: int | Sequence[int],
-    heavy_probability: float | None,
-    adjacent: bool,
-    light_variance: float,
-    heavy_variance: float,
-    constant: bool,
-    distance: float,
-    shift: float,
-    shifted: Shifted,
-    samples: int | ArrayLike,
-    seed: int,
-) -> Draw:
-    """Check what to draw: features and noiseless scores; the parameters are those of `LeastSquares.synthetic`.
-
-    Parameters
-    ----------
-    who
-        The name used in error messages.
-    n, dim, heavy, heavy_probability, adjacent, light_variance, heavy_variance, constant, distance
-        As for `LeastSquares.synthetic`.
-    shift, shifted, samples, seed
-        As for `LeastSquares.synthetic`.
-
-    Returns
-    -------
-    Draw
-        Draws everything except the targets.
-    """
-    n, dim, seed = check.whole(who, "n", n, 1), check.whole(who, "dim", dim, 1), check.seed(who, seed)
-    light, strong, distance, shift = (
-        check.real(who, name, value, 0.0)
-        for name, value in (
-            ("light_variance", light_variance),
-            ("heavy_variance", heavy_variance),
-            ("distance", distance),
-            ("shift", shift),
-        )
-    )
-    adjacent, constant = check.flag(who, "adjacent", adjacent), check.flag(who, "constant", constant)
-    check.choice(who, "shifted", shifted, get_args(Shifted))
-    check.room(who, f"{n} nodes", n)
-    chosen = _heavy_nodes(who, n, heavy, heavy_probability, adjacent, seed)
-    if shift > 0 and shifted == "heavy" and not chosen and heavy_probability is None:
-        raise ProblemError(
-            f"{who}: shift = {shift:g} would move the optimum of heavy nodes, but there are none; "
-            "pass heavy=, or shifted='all'"
-        )
-    counts = _counts(who, samples, n)
-    return Draw(n, dim, counts, chosen, light, strong, constant, distance, shift, shifted, seed)
 
 
 def _directions(generator: np.random.Generator, count: int, dim: int) -> NDArray[np.float64]:
