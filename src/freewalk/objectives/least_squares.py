@@ -138,27 +138,13 @@ class LeastSquares(Predictor):
     def mse(self, x: ArrayLike) -> float:
         """Return the mean over the nodes (or the samples: `weight_by`) of (y − aᵀx)²: twice the loss without ridge.
 
-        Parameters
-        ----------
-        x
-            The model.
-
-        Returns
-        -------
-        float
-            Not finite for a diverged model.
+        It is not finite for a diverged model.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return float(self._mean(self._model(x), lambda predictions, targets: (targets - predictions) ** 2))
 
     def optimum(self) -> NDArray[np.float64]:
-        """Return the exact minimiser of the loss; if there are several, the one with the smallest norm.
-
-        Returns
-        -------
-        NDArray
-            Read-only, and computed only once.
-        """
+        """Return the exact minimiser of the loss, with the smallest norm if there are several; computed only once."""
         return self._optimum
 
     @cached_property
@@ -237,16 +223,6 @@ class LeastSquares(Predictor):
         path
             A file to which the same data are written block by block, for problems larger than memory; the problem is
             then mapped from it, as with `fw.objectives.read`. An existing file is replaced.
-
-        Returns
-        -------
-        LeastSquares
-            Its field `heavy` lists the heavy nodes.
-
-        Raises
-        ------
-        ProblemError
-            If an option is out of range.
 
         Notes
         -----

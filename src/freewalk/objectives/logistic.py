@@ -30,13 +30,10 @@ class Logistic(Predictor):
 
     Parameters
     ----------
-    features
-        The feature matrix, one row per sample.
+    features, nodes, graph
+        As for `LeastSquares`.
     targets
         The label of each sample, 0 or 1.
-    nodes
-        The node of each sample, as a number or, together with `graph`, a name (if names are themselves numbers, only
-        names are accepted). By default every sample is its own node, in order.
     ridge
         The strength of the ridge term. Without it, linearly separable labels have no optimum.
     heavy
@@ -45,10 +42,7 @@ class Logistic(Predictor):
         What has equal weight in f: "node", every node with data, or "sample", every sample (c_v = n m_v / N).
     relays
         The nodes without data: True for all nodes of `graph` that have none, or a list of nodes. A relay forwards the
-        model unchanged. It is one of the n nodes, with f_v = 0, and its importance (its entry in `smoothness`) is the
-        smallest L_v of the nodes with data.
-    graph
-        The graph, or a list of its node names in order; it is not stored.
+        model unchanged. It is one of the n nodes, with f_v = 0, and its importance is the smallest L_v of the others.
 
     Examples
     --------
@@ -119,16 +113,8 @@ class Logistic(Predictor):
     def optimum(self) -> NDArray[np.float64]:
         """Return the minimiser of the loss, up to rounding; if there are several, the one with the smallest norm.
 
-        Returns
-        -------
-        NDArray
-            Read-only, and computed only once.
-
-        Raises
-        ------
-        ProblemError
-            If the loss has no minimum, because there is no ridge and a plane separates the labels (entirely, or with
-            some samples on the plane).
+        It is read-only, and computed only once. There is none, a ProblemError, without ridge if a plane separates the
+        labels (entirely, or with some samples on the plane).
         """
         return self._optimum
 
@@ -187,16 +173,6 @@ class Logistic(Predictor):
             The probability that a label, once drawn, is flipped.
         constant, distance, shift, shifted, samples, ridge, seed
             As for `LeastSquares.synthetic`.
-
-        Returns
-        -------
-        Logistic
-            Its field `heavy` lists the heavy nodes.
-
-        Raises
-        ------
-        ProblemError
-            If an option is out of range.
 
         Notes
         -----

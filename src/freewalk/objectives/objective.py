@@ -115,13 +115,7 @@ class Objective(ABC):
         """
 
     def losses(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return f_v(x) by node.
-
-        Raises
-        ------
-        ProblemError
-            If the objective does not implement it.
-        """
+        """Return f_v(x) by node, if the objective implements it."""
         raise ProblemError(f"{type(self).__name__}: does not give the loss of each node; give it a method losses(x)")
 
     def zero_loss(self) -> float:
@@ -149,13 +143,7 @@ class Objective(ABC):
         return measured(self, x)
 
     def on(self, features: ArrayLike, targets: ArrayLike) -> Objective:
-        """Return the same loss, without ridge, on other samples, which belong to a single node.
-
-        Raises
-        ------
-        ProblemError
-            If the objective does not implement it, or the samples do not fit.
-        """
+        """Return the same loss, without ridge, on other samples, which belong to a single node."""
         raise ProblemError(
             f"{type(self).__name__}: cannot be computed on other samples; give it a method on(features, targets)"
         )
@@ -173,26 +161,14 @@ class Objective(ABC):
         return Share(self, node, node, 1.0)
 
     def proximal(self, node: int, point: ArrayLike, penalty: float) -> NDArray[np.float64]:
-        """Return the y that minimises f_v(y) + penalty/2 ‖y − point‖².
-
-        Raises
-        ------
-        ProblemError
-            If the objective does not implement it.
-        """
+        """Return the y that minimises f_v(y) + penalty/2 ‖y − point‖², if the objective implements it."""
         raise ProblemError(
             f"{type(self).__name__}: has no proximal form; take a rule that uses gradients, or give it a method "
             "proximal(node, point, penalty)"
         )
 
     def optimum(self) -> NDArray[np.float64]:
-        """Return the model that minimises f, the mean over all nodes; without it no distance is measured.
-
-        Raises
-        ------
-        ProblemError
-            If there is none, or the objective does not implement it.
-        """
+        """Return the model that minimises f, the mean over all nodes; without it no distance is measured."""
         raise ProblemError(f"{type(self).__name__}: does not give its optimum; give it a method optimum()")
 
     def samples(self, node: int) -> int:
@@ -205,13 +181,7 @@ class Objective(ABC):
 
 
 def measured(objective: Objective, x: ArrayLike) -> Mapping[str, float]:
-    """All measures of a model, as the objective names them.
-
-    Raises
-    ------
-    ProblemError
-        If `measure` does not return one of them.
-    """
+    """All measures of a model, as the objective names them, or an error if `measure` does not return one of them."""
     values, who = objective.measure(x), type(objective).__name__
     if not isinstance(values, Mapping):
         raise ProblemError(f"{who}: measure() gives a {type(values).__name__}, expected a mapping of names to numbers")

@@ -135,10 +135,9 @@ class Predictor(Objective):
         check.choice(who, "weight_by", self.weight_by, get_args(WeightBy))
         ridge = check.real(who, "ridge", self.ridge, 0.0)
         features, targets = table(who, self.features, self.targets)
-        known = Nodes.of(who, graph)
-        if self.nodes is None and is_mapped(features) and not np.size(self.relays) and known.n in (None, len(targets)):
-            nodes, relays = None, ()
-        else:
+        known, nodes, relays = Nodes.of(who, graph), None, tuple[int, ...]()
+        alone = self.nodes is None and is_mapped(features) and not np.size(self.relays)
+        if not (alone and known.n in (None, len(targets))):  # else every sample is its own node, as in its file
             nodes = known.owners(self.nodes, len(targets))
             if not ascends(nodes):
                 if is_mapped(features):
@@ -183,22 +182,8 @@ class Predictor(Objective):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the problem to a binary file, which `fw.objectives.read` maps into memory instead of loading it.
 
-        The write is atomic: the file is complete or absent.
-
-        Parameters
-        ----------
-        path
-            The file, with any name, such as `prices.data`; an existing file is replaced.
-
-        Returns
-        -------
-        Path
-            The file written.
-
-        Raises
-        ------
-        RecordError
-            If the file cannot be written.
+        The path may have any name, such as `prices.data`; an existing file is replaced. The write is atomic: the file
+        is complete or absent.
         """
         return files.write(self, path)
 
@@ -336,22 +321,9 @@ class Predictor(Objective):
             return np.asarray(by_node(values[:, None], self.offsets)[:, 0] + penalty)
 
     def gradient(self, node: int, x: ArrayLike, sample: int | None = None) -> NDArray[np.float64]:
-        """Return the gradient of f_v at x.
+        """Return the gradient of f_v at x, or that of one of the node's samples only; 0 at a relay.
 
-        Parameters
-        ----------
-        node
-            The node v.
-        x
-            The model.
-        sample
-            The number of one of the node's samples: return the gradient of that sample only, with the ridge term and
-            the factor c_v. The mean over the samples is the gradient of f_v.
-
-        Returns
-        -------
-        NDArray
-            A vector of the size of the model; 0 at a relay.
+        The gradient of a sample has the ridge term and the factor c_v: the mean over the samples is that of f_v.
         """
         who = type(self).__name__
         model = self._model(x)

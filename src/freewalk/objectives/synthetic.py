@@ -35,19 +35,7 @@ class Drawn(NamedTuple):
 def truth(dim: int, distance: float = 1.0, seed: int = 0) -> NDArray[np.float64]:
     """Return the true model behind the data that `synthetic` draws with the same arguments.
 
-    Parameters
-    ----------
-    dim
-        The number of features.
-    distance
-        Its squared norm.
-    seed
-        The seed of the data.
-
-    Returns
-    -------
-    NDArray
-        A vector in a uniformly random direction.
+    It has `dim` features, the squared norm `distance` and a uniformly random direction.
 
     Examples
     --------
