@@ -1,5 +1,6 @@
 """The one room of checks: what it takes, what it refuses, and that a message is short whatever was given."""
 
+import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from freewalk.checks import Checks, in_bytes, memory, show, suggestion
+from freewalk.checks import Checks, cores, in_bytes, memory, show, suggestion
 from freewalk.errors import FreewalkError, GraphError
 
 check = Checks(GraphError)
@@ -175,3 +176,7 @@ def test_messages_about_what_is_huge_or_rude():
     assert show(1 << 100_000) == "a whole number of 100001 bits"
     assert show(np.zeros(10**6)) == "an array of float64 of shape (1000000,)"
     assert issubclass(GraphError, FreewalkError)
+
+
+def test_there_is_a_core():
+    assert 1 <= cores() <= (os.cpu_count() or 1)

@@ -375,6 +375,11 @@ def memory() -> float:
         return math.inf
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def in_bytes(size: float) -> str:
     """Format a size for humans.
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 import freewalk as fw
 from freewalk.cli import app
 from freewalk.specs import parse
-from freewalk.sweeps.store import Store
+from freewalk.sweeps.resume import Results
 
 FREEWALK = [sys.executable, "-c", "from freewalk.cli import main; main()"]
 
@@ -60,9 +60,9 @@ def test_status_says_what_is_there_under_way_and_missing(here: Path) -> None:
     )
     fw.sweep("small.toml", {"walk.MHLJ.design.jump": [0.1], "problem.seed": [1, 2]})
     (here / "runs/small/sweep.toml").write_text(BASE + SWEEP)
-    store = Store(here / "runs/small/points")
+    results = Results(here / "runs/small/points")
     point = next(iter(parse_points(here)))
-    lock = store.lock(point.key)
+    lock = results.lock(point.key)
     assert lock is not None
     for place in ("small.toml", "runs/small"):
         lines = call("sweep", "status", place).stdout.splitlines()

@@ -56,7 +56,7 @@ def test_zipped_keys_are_one_axis() -> None:
     assert second.at(1) == {"graph.n": 6, "run.steps": 20}
 
 
-ENDS = st.integers(-1000, 1000) | st.floats(-1e6, 1e6, allow_nan=False).map(lambda number: float(f"{number:.6g}"))
+ENDS = st.integers(-1000, 1000) | st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda number: float(f"{number:.6g}"))
 
 
 @given(first=ENDS, last=ENDS, points=st.integers(2, 50))

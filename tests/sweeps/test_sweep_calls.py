@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from freewalk.errors import SpecError
-from freewalk.sweeps.calls import Call, calling
+from freewalk.sweeps.calls import calling, key_of_call
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ def test_results_come_in_order_and_are_kept(tmp_path: Path, on: str) -> None:
 
 
 def test_what_the_key_depends_on() -> None:
-    one = Call(scored, ("3", Setting(1, 0.5)))
-    assert one.key(None) == Call(scored, ("3", Setting(1, 0.5))).key(None)
-    others = [Call(scored, ("3", Setting(1, 0.25))).key(None), one.key("a spec"), Call(divmod, ("3", 1)).key(None)]
-    assert len({one.key(None), *others}) == 4
+    one = key_of_call(scored, ("3", Setting(1, 0.5)))
+    assert one == key_of_call(scored, ("3", Setting(1, 0.5)))
+    others = [key_of_call(scored, ("3", Setting(1, 0.25))), key_of_call(scored, ("3", Setting(1, 0.5)), "a spec")]
+    assert len({one, *others, key_of_call(divmod, ("3", 1))}) == 4
 
 
 def test_a_call_that_fails_is_raised_and_the_others_are_kept(tmp_path: Path) -> None:
@@ -54,11 +54,11 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     with calling(None, 1, on="threads") as caller:
         assert caller.each("dividing", divmod, [(7, 2), (9, 4)]) == [[3, 1], [2, 1]]
-        folder = caller.store.folder
+        folder = caller.results.folder
     assert not folder.exists()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_json_cannot_hold_is_refused() -> None:
     with pytest.raises(TypeError, match="object cannot be stored as JSON"):
-        Call(divmod, (object(), 1)).key(None)
+        key_of_call(divmod, (object(), 1))

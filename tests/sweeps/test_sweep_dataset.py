@@ -18,7 +18,7 @@ from freewalk.errors import FreewalkError, RecordError, SpecError
 from freewalk.run.measurements import timeless
 from freewalk.specs import parse
 from freewalk.sweeps.folder import SweepFolder
-from freewalk.sweeps.points import of_spec
+from freewalk.sweeps.points import sweep_of
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_points_that_cannot_be_computed_are_named_and_the_others_kept(here: Path
     ):
         fw.sweep("small.toml", over)
     assert len(list(Path("runs/small/points").glob("*.npz"))) == 1
-    spec = of_spec(parse(BASE, "small.toml"), over)
+    spec = sweep_of(parse(BASE, "small.toml"), over)
     found = SweepFolder(Path("runs/small"), spec).gather()
     assert found.finished.values.tolist() == [True, False]
     assert found.attrs["partial"] == 1
@@ -216,7 +216,7 @@ def test_what_is_wrong_is_said_where_it_enters(here: Path, arguments: dict, mess
 def test_a_spec_that_is_loaded_can_be_swept(here: Path) -> None:
     spec = parse(BASE, "small.toml")
     assert fw.sweep(spec, {"problem.seed": [1]}).sizes["problem.seed"] == 1
-    assert fw.sweep(of_spec(spec, {"problem.seed": [1, 2]})).sizes["problem.seed"] == 2
+    assert fw.sweep(sweep_of(spec, {"problem.seed": [1, 2]})).sizes["problem.seed"] == 2
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 from small_sweeps import BASE, MINE, SWEEP
 
 from freewalk.errors import SpecError
-from freewalk.specs import load as load_spec
 from freewalk.specs import parse as parse_spec
-from freewalk.sweeps import points
-from freewalk.sweeps.points import of_spec, parse
-from freewalk.sweeps.work import text_of
+from freewalk.sweeps.hashes import hash_of
+from freewalk.sweeps.points import Sweep, in_words, sweep_of, text_of
 
 
-def sweep(table: str, base: str = BASE) -> points.Sweep:
-    return parse(f"{base}\n[sweep]\n{table}\n", "my.toml")
+def sweep(table: str, base: str = BASE) -> Sweep:
+    return sweep_of(parse_spec(f"{base}\n[sweep]\n{table}\n", "my.toml"))
 
 
 def test_every_value_comes_with_every_other_and_zipped_ones_together() -> None:
@@ -54,6 +52,23 @@ def test_walks_without_a_label_get_one_that_stays_the_same() -> None:
     base = BASE.replace('label = "MHLJ"\n', "").replace('label = "uniform"\n', "")
     made = sweep('"walk.MHLJ.design.jump" = [0.1, 0.5]', base)
     assert [[walk.label for walk in one.spec.tables.walk] for one in made.points] == [["Metropolis", "MHLJ"]] * 2
+
+
+def test_walks_of_the_same_kind_are_numbered() -> None:
+    base = BASE.replace('label = "MHLJ"\n', "").replace('label = "uniform"\n', "").replace('"Metropolis"', '"MHLJ"')
+    base = base.replace('"MHLJ" }', '"MHLJ", jump = 0.1, stop = 0.5, hops = 2 }')
+    assert [walk.label for walk in sweep('"walk.MHLJ.rule.step" = [0.1]', base).points[0].spec.tables.walk] == [
+        "MHLJ",
+        "MHLJ 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.001, "0.001"), ("uniform", "uniform"), ({"kind": "MHLJ", "jump": 0.1}, "MHLJ jump=0.1"), (True, "true")],
+)
+def test_values_in_words(value: Any, words: str) -> None:
+    assert in_words(value) == words
 
 
 def test_whole_tables_and_new_ones_can_be_put_in() -> None:
@@ -102,16 +117,16 @@ def test_a_value_that_only_some_points_have_wrong_is_named_with_its_point() -> N
 
 def test_a_spec_without_the_table_says_so_and_can_be_swept_from_python() -> None:
     with pytest.raises(SpecError, match=r"has no table \[sweep\].*freewalk example sweep"):
-        parse(BASE, "my.toml")
+        sweep_of(parse_spec(BASE, "my.toml"))
     spec = parse_spec(BASE, "my.toml")
     over: dict[str, Any] = {"graph.n": np.array([5, 6]), "zip": [{"run.seed": range(2), "problem.seed": (3, 4)}]}
-    made = of_spec(spec, over)
+    made = sweep_of(spec, over)
     assert made.shape == (2, 2)
     assert made.points[-1].setting == {"graph.n": 6, "run.seed": 1, "problem.seed": 4}
-    assert parse(made.spec.text, "my.toml").shape == (2, 2)  # it is in the text as well
+    assert sweep_of(parse_spec(made.spec.text, "my.toml")).shape == (2, 2)  # it is in the text as well
     for wrong in (3, {"graph.n": object()}, {"graph.n": [object()]}, {"graph.n": None}):
         with pytest.raises(SpecError, match=r"sweep|graph\.n"):
-            of_spec(spec, wrong)  # type: ignore[arg-type]
+            sweep_of(spec, wrong)  # type: ignore[arg-type]
 
 
 def test_a_spec_with_the_table_runs_as_it_is() -> None:
@@ -120,7 +135,7 @@ def test_a_spec_with_the_table_runs_as_it_is() -> None:
 
 
 def test_the_text_of_a_point_is_a_spec_that_says_the_same() -> None:
-    made = parse(BASE + SWEEP, "my.toml")
+    made = sweep_of(parse_spec(BASE + SWEEP, "my.toml"))
     for point in made.points:
         again = parse_spec(text_of(point.spec), "again.toml")
         assert again.tables.model_dump(exclude={"name"}) == point.spec.tables.model_dump(exclude={"name"})
@@ -135,6 +150,12 @@ def test_points_of_two_sweeps_have_the_same_hash_where_they_are_the_same(seeds: 
     assert len(set(keys)) == len(seeds)
     assert [point.key for point in other.points[:-1]] == keys
     assert other.points[-1].key not in keys
+
+
+def test_the_hash_of_values_depends_on_their_type_and_not_on_their_order() -> None:
+    assert len(hash_of(seed=1)) == 32
+    assert hash_of(a=1, b=2) == hash_of(b=2, a=1)
+    assert hash_of(a=1) != hash_of(a=1.0)
 
 
 def test_what_the_hash_depends_on() -> None:
@@ -166,7 +187,7 @@ def test_the_hash_depends_on_files_and_on_modules_and_what_they_import(tmp_path:
         found = []
         for name, text in (("data.toml", base), ("own.toml", own)):
             (tmp_path / name).write_text(text + '[sweep]\n"run.seed" = [3]\n')
-            found.append(of_spec(load_spec(tmp_path / name)).points[0].key)
+            found.append(sweep_of(tmp_path / name).points[0].key)
         return found[0], found[1]
 
     first = keys()

@@ -14,8 +14,8 @@ from freewalk.cli import terminal
 from freewalk.cli.application import DEFAULT, Quiet, app, examples, group, stop
 
 if TYPE_CHECKING:
-    from freewalk.sweeps.compute import Tell
     from freewalk.sweeps.folder import SweepFolder
+    from freewalk.sweeps.resume import Tell
 
 
 class On(StrEnum):
@@ -62,14 +62,14 @@ def run(
     """
     from freewalk.sweeps.crews import check_crew
     from freewalk.sweeps.folder import SweepFolder
-    from freewalk.sweeps.points import load
+    from freewalk.sweeps.points import sweep_of
 
     check_crew(on.value, workers, address)
-    folder = SweepFolder.create(out, load(spec), None if quiet else partial(terminal.say, style=""))
+    folder = SweepFolder.create(out, sweep_of(spec), None if quiet else partial(terminal.say, style=""))
     there = len(folder.finished)
     try:
         with _progress(quiet) as tell:
-            found = folder.run(on=on.value, workers=workers, address=address, tell=tell)
+            found = folder.run(on.value, workers, address, tell)
         console = terminal.console(quiet)
         words = f"{len(folder.sweep)} points: {there} already done, {len(found.made)} computed"
         others = len(folder.sweep) - there - len(found.made)
@@ -94,7 +94,7 @@ def status(sweep: Place, out: Out = None) -> None:
     from freewalk.sweeps.folder import SweepFolder
 
     folder = SweepFolder.open(sweep, out)
-    console, held = terminal.console(), folder.store.held()
+    console, held = terminal.console(), folder.results.held()
     missing = folder.missing
     under_way = [point for point in missing if point.key in held]
     total = len(folder.sweep)

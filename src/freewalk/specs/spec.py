@@ -24,8 +24,8 @@ Progress = Callable[..., None]
 #: Called with the number of a walk and its record: with partial records during the walk, then with the complete one.
 Keep = Callable[[int, Record], None]
 
-#: The copy of a spec in the folder of a run, and the file with the locations of the files that it names.
-SPEC, INPUTS = "spec.toml", "inputs.json"
+#: The copy of a spec in the folder of a run and of a sweep, and the file with the locations of the files that it names.
+SPEC, SWEEP, INPUTS = "spec.toml", "sweep.toml", "inputs.json"
 _LARGEST = 10_000_000  # bytes of the largest spec
 
 check = Checks(SpecError)
@@ -336,9 +336,9 @@ def provenance_of(folder: Path, files: Mapping[str, str]) -> dict[str, dict[str,
 
 
 def _folder_of(file: Path) -> Path:
-    """The folder of the files that a spec names: its own or, for a copy in the folder of a run, the original's."""
+    """The folder of the files that a spec names: its own, or that of the original of a copy in a run or sweep."""
     try:
-        inputs = json.loads((file.parent / INPUTS).read_text(encoding="utf-8")) if file.name == SPEC else {}
+        inputs = json.loads((file.parent / INPUTS).read_text(encoding="utf-8")) if file.name in (SPEC, SWEEP) else {}
         return Path(inputs["folder"])
     except (OSError, ValueError, KeyError, TypeError):
         return file.parent

@@ -10,10 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from freewalk.specs.plan import digest
-from freewalk.sweeps.compute import Task, compute
 from freewalk.sweeps.crews import Crew, Look, Work, crew_of
 from freewalk.sweeps.hashes import hash_of
-from freewalk.sweeps.store import Store
+from freewalk.sweeps.resume import Results, compute
 
 #: Called with the name of the work, the amount done, and the total.
 Tell = Callable[[str, int, int], None]
@@ -21,20 +20,7 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Call(Work):
-    """A function that other processes can import, and its arguments.
-
-    Attributes
-    ----------
-    function
-        The function.
-    arguments
-        Its arguments: values that JSON can hold, or dataclasses of such values.
-
-    Examples
-    --------
-    >>> Call(divmod, (7, 2)).run()
-    b'[3, 1]'
-    """
+    """A function that other processes can import, and its arguments: JSON values, or dataclasses of them."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -43,48 +29,32 @@ class Call(Work):
         """The result of the function as JSON; dataclasses become objects, other tuples become lists."""
         return _json(self.function(*self.arguments)).encode()
 
-    def key(self, inputs: Any) -> str:
-        """The hash of the function, its source file, its arguments, and its other inputs."""
-        file = getattr(sys.modules.get(self.function.__module__), "__file__", None)
-        source = digest(Path(file)) if file is not None and Path(file).is_file() else ""
-        name = f"{self.function.__module__}:{self.function.__qualname__}"
-        return hash_of(function=name, source=source, arguments=json.loads(_json(self.arguments)), inputs=inputs)
+
+def key_of_call(function: Callable[..., Any], arguments: tuple[Any, ...], inputs: Any = None) -> str:
+    """The hash of a function, its source file, its arguments, and its other inputs."""
+    file = getattr(sys.modules.get(function.__module__), "__file__", None)
+    source = digest(Path(file)) if file is not None and Path(file).is_file() else ""
+    name = f"{function.__module__}:{function.__qualname__}"
+    return hash_of(function=name, source=source, arguments=json.loads(_json(arguments)), inputs=inputs)
 
 
 @dataclass(frozen=True)
 class Caller:
     """Calls functions and stores their results; see `calling`."""
 
-    store: Store
+    results: Results
     crew: Crew
     inputs: Any = None
     tell: Tell | None = None
 
     def each(self, what: str, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a function with each set of arguments.
+        """Call a function at the top level of a module with each set of arguments; messages call the work `what`.
 
-        Parameters
-        ----------
-        what
-            Its name in messages and progress.
-        function
-            A function at the top level of a module that returns something that JSON can hold.
-        arguments
-            The arguments, one tuple per call.
-
-        Returns
-        -------
-        list
-            The results as JSON reads them, in the order of the arguments.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            After Ctrl-C or SIGTERM; finished results are kept.
+        The results are what JSON holds of them, in the order of the arguments. After Ctrl-C or SIGTERM, finished
+        results are kept.
         """
-        calls = [Call(function, one) for one in arguments]
-        keys = [call.key(self.inputs) for call in calls]
-        tasks = [Task(key, call, f"{what} {call.arguments}") for key, call in zip(keys, calls, strict=True)]
+        keys = [key_of_call(function, one, self.inputs) for one in arguments]
+        calls = [Call(function, one, key=key, words=f"{what} {one}") for key, one in zip(keys, arguments, strict=True)]
         told = 0
 
         def tell(there: int, total: int, done: int, whole: int) -> None:
@@ -93,9 +63,9 @@ class Caller:
                 told += 1
                 self.tell(what, told, total)
 
-        for error in compute(tasks, self.store, self.crew, tell).failed.values():
+        for error in compute(calls, self.results, self.crew, tell).failed.values():
             raise error
-        return [json.loads(self.store.path(key).read_bytes()) for key in keys]
+        return [json.loads(self.results.path(key).read_bytes()) for key in keys]
 
 
 @contextmanager
@@ -107,25 +77,14 @@ def calling(
     tell: Tell | None = None,
     on: str = "processes",
 ) -> Iterator[Caller]:
-    """A caller of functions in other processes that stores their results.
+    """A caller of functions, in other processes by default, that stores their results in a folder, unless it is None.
 
-    Parameters
-    ----------
-    folder
-        Where results are stored, so that an interrupted computation can resume; None: nowhere.
-    workers
-        The number of processes. Default: one per core.
-    inputs
-        What the results depend on besides the arguments.
-    tell
-        Called with the progress.
-    on
-        "processes", "threads" or "ray".
+    An interrupted computation resumes. `inputs` is what the results depend on besides the arguments.
     """
     with TemporaryDirectory() as temporary, crew_of(on, workers) as crew:
-        store = Store(Path(temporary) if folder is None else folder, ".json")
-        yield Caller(store, crew, inputs, tell)
-        store.tidy()
+        results = Results(Path(temporary) if folder is None else folder, ".json")
+        yield Caller(results, crew, inputs, tell)
+        results.tidy()
 
 
 def _json(value: Any) -> str:

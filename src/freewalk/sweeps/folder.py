@@ -1,83 +1,58 @@
 """The folder of a sweep: its spec, the record of each point, and the figures and tables made from them."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from freewalk.checks import Checks
 from freewalk.errors import FreewalkError, RecordError, SpecError
 from freewalk.specs.own import Tell as Say
-from freewalk.specs.spec import INPUTS, SPEC, Spec
+from freewalk.specs.spec import INPUTS, SPEC, SWEEP
 from freewalk.storage.files import write
-from freewalk.sweeps.compute import Computed, Tell, compute
 from freewalk.sweeps.crews import Lost, crew_of
 from freewalk.sweeps.dataset import Walks, gather
-from freewalk.sweeps.points import Point, Sweep, load, of_spec, parse
-from freewalk.sweeps.store import Store
-from freewalk.sweeps.work import plan_of, task_of
+from freewalk.sweeps.points import Point, Sweep, plan_of, sweep_of
+from freewalk.sweeps.resume import Outcome, Results, Tell, compute
 
 if TYPE_CHECKING:
     import xarray
 
-#: The copy of the spec, and the folder of the records.
-SWEEP, POINTS = "sweep.toml", "points"
+POINTS = "points"
 _SHOWN = 3  # failed points listed in a message
-_check = Checks(SpecError)
 
 
 @dataclass(frozen=True)
 class SweepFolder:
     """A folder with `sweep.toml`, and `points/`, with the record of each point under its hash.
 
-    `inputs.json` holds the locations of the files and modules that the spec names. Points that are no longer part of
+    `inputs.json` holds the location of the files and modules that the spec names. Points that are no longer part of
     the sweep stay on disk and are used again if the spec is changed back.
-
-    Attributes
-    ----------
-    path
-        The folder.
-    sweep
-        The sweep.
     """
 
     path: Path
     sweep: Sweep
 
     @property
-    def store(self) -> Store:
+    def results(self) -> Results:
         """The records of the points."""
-        return Store(self.path / POINTS)
+        return Results(self.path / POINTS)
 
     @property
     def finished(self) -> list[Point]:
         """The finished points."""
-        return [point for point in self.sweep.points if self.store.has(point.key)]
+        return [point for point in self.sweep.points if self.results.has(point.key)]
 
     @property
     def missing(self) -> list[Point]:
         """The points that are not finished."""
-        return [point for point in self.sweep.points if not self.store.has(point.key)]
+        return [point for point in self.sweep.points if not self.results.has(point.key)]
 
     @staticmethod
     def create(path: Path | None, sweep: Sweep, say: Say | None = None) -> "SweepFolder":
         """Create the folder, or reuse that of an earlier sweep, after checking that the first point can be run.
 
-        Parameters
-        ----------
-        path
-            The folder. Default: runs/<name of the sweep>.
-        sweep
-            The sweep; it replaces the one that was in the folder before.
-        say
-            Called with messages for the user: imported code.
-
-        Raises
-        ------
-        SpecError
-            If the sweep cannot be run, or the folder is not that of a sweep.
+        The default is runs/<name of the sweep>. `say` is called with messages for the user: imported code.
         """
         place = Path("runs") / sweep.name if path is None else path
         if place.is_symlink() or (place.exists() and not place.is_dir()):
@@ -98,56 +73,20 @@ class SweepFolder:
 
     @staticmethod
     def open(path: Path, out: Path | None = None) -> "SweepFolder":
-        """The folder of an earlier sweep, given the folder or the TOML file of the sweep.
+        """The folder of an earlier sweep: the folder itself, or `out` if the TOML file of the sweep is given."""
+        if not path.is_dir():
+            sweep = sweep_of(path)
+            return SweepFolder(Path("runs") / sweep.name if out is None else out, sweep)
+        if not (path / SWEEP).is_file():
+            raise RecordError(f"{path}: is not the folder of a sweep (there is no {path / SWEEP})")
+        return SweepFolder(path, sweep_of(path / SWEEP))
 
-        Parameters
-        ----------
-        path
-            The folder of a sweep, or its TOML file.
-        out
-            The folder, if `path` is a TOML file. Default: runs/<name>.
-
-        Raises
-        ------
-        RecordError
-            If there is none.
-        """
-        if path.is_dir():
-            if not (path / SWEEP).is_file():
-                raise RecordError(f"{path}: is not the folder of a sweep (there is no {path / SWEEP})")
-            text = (path / SWEEP).read_text(encoding="utf-8")
-            return SweepFolder(path, parse(text, str(path / SWEEP), _inputs(path)))
-        sweep = load(path)
-        return SweepFolder(Path("runs") / sweep.name if out is None else out, sweep)
-
-    def run(
-        self,
-        *,
-        on: str = "threads",
-        workers: int | None = None,
-        address: str | None = None,
-        tell: Tell | None = None,
-    ) -> Computed:
-        """Compute the missing points; see `fw.sweep`.
-
-        Returns
-        -------
-        Computed
-            The points computed here.
-
-        Raises
-        ------
-        SpecError
-            If points could not be computed; the others are kept.
-        RecordError
-            If a result cannot be written; finished points are kept.
-        KeyboardInterrupt
-            After Ctrl-C or SIGTERM; finished points are kept.
-        """
+    def run(self, on: str, workers: int | None, address: str | None, tell: Tell | None) -> Outcome:
+        """Compute the missing points; see `fw.sweep`. Whatever ends it, finished points are kept."""
         try:
             with crew_of(on, workers, address) as crew:
-                found = compute(map(task_of, self.sweep.points), self.store, crew, tell)
-            self.store.tidy()
+                found = compute(self.sweep.points, self.results, crew, tell)
+            self.results.tidy()
         except (RecordError, Lost) as error:
             remedy = "free some space, then" if isinstance(error, RecordError) else "then"
             kept = f"{len(self.finished)} of {len(self.sweep)} points are finished and intact in {self.path}"
@@ -167,25 +106,4 @@ class SweepFolder:
 
     def gather(self, walks: Walks = "all") -> "xarray.Dataset":
         """All finished points, combined."""
-        return gather(self.sweep, lambda point: self.store.path(point.key), walks)
-
-
-def sweep_of(spec: Any, over: Mapping[str, Any] | None = None) -> Sweep:
-    """The first arguments of `fw.sweep` as a sweep."""
-    if isinstance(spec, Sweep):
-        return spec if over is None else of_spec(spec.spec, over)
-    if isinstance(spec, Spec):
-        return of_spec(spec, over)
-    from freewalk.specs.spec import load as load_spec
-
-    if not isinstance(spec, (str, os.PathLike)):
-        raise _check.fail("sweep", "spec", spec, "the path of a TOML file, or a spec that experiment.load made")
-    return of_spec(load_spec(_check.path("sweep", "spec", spec)), over)
-
-
-def _inputs(folder: Path) -> Path:
-    """The folder of the files that the spec names."""
-    try:
-        return Path(json.loads((folder / INPUTS).read_text(encoding="utf-8"))["folder"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return folder
+        return gather(self.sweep, lambda point: self.results.path(point.key), walks)

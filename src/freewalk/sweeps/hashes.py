@@ -20,46 +20,56 @@ _LENGTH = 32  # hexadecimal digits: 128 bits
 
 
 def hash_of(**parts: Any) -> str:
-    """The hash of values that JSON can hold, and of the versions that compute the result.
-
-    Examples
-    --------
-    >>> len(hash_of(seed=1)), hash_of(a=1, b=2) == hash_of(b=2, a=1), hash_of(a=1) == hash_of(a=1.0)
-    (32, True, False)
-    """
+    """The hash of values that JSON can hold, and of the versions that compute the result."""
     text = json.dumps({"versions": versions(), **parts}, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
 
 
+def key_of(spec: Spec, inputs: "Inputs") -> str:
+    """The hash of a spec, of the files and modules that it names, and of the package versions.
+
+    Its name, comments, layout and checkpoint interval do not count.
+    """
+    tables = spec.tables.model_dump(exclude={"name": True, "compare": True, "sweep": True, "run": {"checkpoint"}})
+    modules: dict[str, str] = {}
+    for name in spec.code:
+        modules |= inputs.module(name.partition(":")[0])
+    files = {name: inputs.file(name) for name in spec.files}
+    return hash_of(spec=tables, files=files, modules=modules, extras=_extras(tables))
+
+
+def _extras(tables: Mapping[str, Any]) -> dict[str, str]:
+    """The versions of the optional packages that affect the results of a spec."""
+    problem, found = tables["problem"], {}
+    wanted = {
+        "torch": problem.get("kind") == "torch",
+        "scikit-learn": isinstance(problem.get("data"), Mapping),
+        "topohub": tables["graph"].get("kind") == "topology",
+    }
+    for package in (name for name, needed in wanted.items() if needed):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # reported when it is run
+            found[package] = ""
+    return found
+
+
 @dataclass(frozen=True)
 class Inputs:
-    """The user's files and modules that specs of one folder name, each read once.
-
-    Attributes
-    ----------
-    folder
-        Their folder.
-    """
+    """The user's files and modules that specs of one folder name, each read once."""
 
     folder: Path
-    _known: dict[str, str] = field(default_factory=dict, repr=False)
+    _known: dict[Path, str] = field(default_factory=dict, repr=False)
 
-    def file(self, name: str) -> str:
-        """The SHA-256 of a file.
-
-        Raises
-        ------
-        SpecError
-            If it cannot be read.
-        """
-        if name not in self._known:
+    def file(self, name: str | Path) -> str:
+        """The SHA-256 of a file."""
+        path = self.folder / name
+        if path not in self._known:
             try:
-                self._known[name] = digest(self.folder / name)
+                self._known[path] = digest(path)
             except OSError as error:
-                raise SpecError(
-                    f"{self.folder / name}: cannot be read ({error.strerror}), and the sweep needs it"
-                ) from error
-        return self._known[name]
+                raise SpecError(f"{path}: cannot be read ({error.strerror}), and the sweep needs it") from error
+        return self._known[path]
 
     def module(self, name: str) -> dict[str, str]:
         """The SHA-256 of a module and of the local modules that it imports; nothing is imported or executed."""
@@ -68,12 +78,12 @@ class Inputs:
         while waiting:
             module = waiting.pop()
             file = self._beside(module)
-            if file is None and module == name:
-                file = _installed(name)
-            elif file is not None and module not in found:
+            if file is not None and module not in found:
                 waiting += _imports(file, module)
+            elif file is None and module == name:
+                file = _installed(name)
             if file is not None:
-                found[module] = self.file(str(file))
+                found[module] = self.file(file)
         return found
 
     def _beside(self, module: str) -> Path | None:
@@ -105,38 +115,3 @@ def _imports(file: Path, module: str) -> Iterator[str]:
             parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*filter(None, parents), *([node.module] if node.module else [])])
             yield from (name for name in [base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)] if name)
-
-
-def key_of(spec: Spec, inputs: Inputs) -> str:
-    """The hash of a spec, of the files and modules that it names, and of the package versions.
-
-    Its name, comments, layout and checkpoint interval do not count.
-
-    Raises
-    ------
-    SpecError
-        If a file that it names cannot be read.
-    """
-    tables = spec.tables.model_dump(exclude={"name": True, "compare": True, "sweep": True, "run": {"checkpoint"}})
-    modules: dict[str, str] = {}
-    for name in spec.code:
-        modules |= inputs.module(name.partition(":")[0])
-    return hash_of(
-        spec=tables, files={name: inputs.file(name) for name in spec.files}, modules=modules, extras=_extras(tables)
-    )
-
-
-def _extras(tables: Mapping[str, Any]) -> dict[str, str]:
-    """The versions of the optional packages that affect the results of a spec."""
-    problem, found = tables["problem"], {}
-    wanted = {
-        "torch": problem.get("kind") == "torch",
-        "scikit-learn": isinstance(problem.get("data"), Mapping),
-        "topohub": tables["graph"].get("kind") == "topology",
-    }
-    for package in (name for name, needed in wanted.items() if needed):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # reported when it is run
-            found[package] = ""
-    return found

@@ -83,7 +83,8 @@ def sweep(
     from freewalk.checks import Checks
     from freewalk.errors import FreewalkError
     from freewalk.sweeps.crews import check_crew
-    from freewalk.sweeps.folder import SweepFolder, sweep_of
+    from freewalk.sweeps.folder import SweepFolder
+    from freewalk.sweeps.points import sweep_of
 
     check = Checks(FreewalkError)
     check.choice("sweep", "walks", walks, ("all", "mean"))
@@ -94,7 +95,7 @@ def sweep(
     place = SweepFolder.create(path, made)
     tell = None if progress is None else lambda there, total, done, whole: progress(there, total)
     try:
-        place.run(on=on, workers=workers, address=address, tell=tell)
+        place.run(on, workers, address, tell)
     except KeyboardInterrupt as interrupt:
         if not place.finished:
             raise

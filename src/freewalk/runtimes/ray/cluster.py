@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from freewalk._version import __version__
-from freewalk.checks import Checks, in_bytes
+from freewalk.checks import Checks, cores, in_bytes
 from freewalk.errors import FreewalkError, MissingExtra
 
 _check = Checks(FreewalkError)
@@ -160,11 +160,6 @@ def _start(ray: ModuleType, room: int) -> int:
     except Exception as error:
         raise FreewalkError(f"Ray: cannot be started on this machine: {_said(error)}") from error
     return store
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _join(ray: ModuleType, address: str | None) -> None:

@@ -1,0 +1,258 @@
+"""How a sweep resumes: results are stored under the hash of all that they depend on, and only missing ones computed.
+
+A result is complete or absent, so what is there is never computed again. Whoever computes one holds its lock, a file
+that the system unlocks when its holder dies: several processes can share a folder, and no result is computed twice.
+"""
+
+import os
+import platform
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from freewalk.errors import FreewalkError, FreewalkWarning, RecordError
+from freewalk.storage.files import replacing
+from freewalk.storage.signals import Stop, held
+from freewalk.sweeps.crews import Crew, Look, Lost, Stopped, Work
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there two processes may compute the same result, with identical bytes
+    fcntl = None  # type: ignore[assignment]
+
+#: Called with the number of finished results, their total, the amount of work done, and its total.
+Tell = Callable[[int, int, int, int], None]
+
+LOCKS = "locks"
+_WAKE = 0.1  # seconds between checks for signals
+_AGAIN = 0.25  # seconds between checks of results that other processes are computing
+
+
+@dataclass
+class Lock:
+    """A claim on a result: a file that an open handle keeps locked."""
+
+    path: Path
+    handle: int | None  # None after release
+
+    def release(self) -> None:
+        """Release it; the file is removed while still locked, so that nobody waits for a removed file."""
+        if self.handle is not None:
+            with suppress(OSError):
+                self.path.unlink()
+            os.close(self.handle)
+            self.handle = None
+
+
+@dataclass(frozen=True)
+class Results:
+    """A folder of results, each in a file named by its key; a result never changes."""
+
+    folder: Path
+    suffix: str = ".npz"
+
+    def path(self, key: str) -> Path:
+        """The file of a result."""
+        return self.folder / f"{key}{self.suffix}"
+
+    def has(self, key: str) -> bool:
+        """Whether a result is stored."""
+        return self.path(key).is_file()
+
+    def write(self, key: str, content: bytes) -> None:
+        """Store a result, completely or not at all."""
+        with replacing(self.path(key)) as temporary:
+            temporary.write_bytes(content)
+
+    def lock(self, key: str) -> Lock | None:
+        """Claim a result for this process; None if another process has it. After claiming it, check `has` again."""
+        path = self.folder / LOCKS / key
+        while True:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            except OSError as error:
+                raise RecordError(f"{path}: cannot be written ({error.strerror}); finished results are kept") from error
+            try:
+                if fcntl is not None:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(handle)
+                return None
+            except OSError as error:
+                words = f"{self.folder}: locks do not work there ({error.strerror}); run one process at a time"
+                warnings.warn(words, FreewalkWarning, stacklevel=2)
+            # The holder removes the file before releasing it, so the locked file may be gone and replaced by another.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(path)):
+                    break
+            os.close(handle)
+        with suppress(OSError):  # the holder is noted for people; if that fails, the lock still holds
+            os.truncate(handle, 0)
+            os.write(handle, f"{os.getpid()} on {platform.node()}\n".encode())
+        return Lock(path, handle)
+
+    def held(self) -> dict[str, str]:
+        """The results being computed at this moment, and by whom."""
+        found = {}
+        for file in sorted((self.folder / LOCKS).glob("*")) if fcntl is not None else []:
+            with suppress(OSError):
+                handle = os.open(file, os.O_RDONLY)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    found[file.name] = os.read(handle, 200).decode(errors="replace").strip()
+                finally:
+                    os.close(handle)
+        return found
+
+    def tidy(self) -> None:
+        """Remove the locks that killed processes left behind."""
+        for file in (self.folder / LOCKS).glob("*"):
+            lock = self.lock(file.name)
+            if lock is not None:
+                lock.release()
+
+
+@dataclass
+class Outcome:
+    """The keys computed here, in the order in which they finished, and the errors of work that failed, by key."""
+
+    made: list[str] = field(default_factory=list)
+    failed: dict[str, FreewalkError] = field(default_factory=dict)
+
+
+def compute(works: Iterable[Work], results: Results, crew: Crew, tell: Tell | None = None) -> Outcome:
+    """Compute the missing results, each once, and store each as soon as it is finished.
+
+    Results that another process is computing are left to it and checked again later; if that process has died, they are
+    computed here. A piece of work that fails is noted, and the others continue. A result that cannot be written and a
+    worker that is lost end it. Ctrl-C and SIGTERM soon end the current work: then KeyboardInterrupt is raised, with the
+    name of the signal.
+    """
+    with held() as stop:
+        leader = _Leader(works, results, crew, tell)
+        try:
+            leader.work(stop)
+        finally:
+            leader.dismiss()
+    if stop:
+        raise KeyboardInterrupt(stop.name)
+    return leader.outcome
+
+
+class _Leader:
+    """Hands out work, stores results, and tracks progress."""
+
+    def __init__(self, works: Iterable[Work], results: Results, crew: Crew, tell: Tell | None) -> None:
+        self.results, self.crew, self.tell = results, crew, tell
+        self.waiting: deque[Work] = deque()
+        self.elsewhere: deque[Work] = deque()  # computed by other processes
+        self.asked = 0.0  # when these were last checked
+        self.running: dict[Future[bytes], tuple[Work, Lock]] = {}
+        self.shares: dict[str, float] = {}  # progress of the current work
+        self.ending = threading.Event()
+        self.outcome = Outcome()
+        self.there = self.done = 0  # results, and their amount of work
+        distinct = {work.key: work for work in works}
+        self.total, self.whole = len(distinct), sum(work.size for work in distinct.values())
+        for work in distinct.values():
+            if results.has(work.key):
+                self._count(work)
+            else:
+                self.waiting.append(work)
+
+    def work(self, stop: Stop) -> None:
+        """Work until everything is done, or until a signal."""
+        self._tell()
+        while (self.waiting or self.elsewhere or self.running) and not stop:
+            self._ask_again()
+            self._hand_out()
+            if self.running:
+                finished, _ = wait(self.running, _WAKE, FIRST_COMPLETED)
+                for future in finished:
+                    self._keep(future)
+            elif self.elsewhere:
+                time.sleep(_WAKE)
+            self._tell()
+
+    def dismiss(self) -> None:
+        """Stop the current work; results finished by then are stored, unless storing is what failed."""
+        self.ending.set()
+        if not self.running:
+            return
+        self.crew.stop()
+        wait(self.running)
+        try:
+            for future in list(self.running):
+                self._keep(future)
+        except FreewalkError:  # report the first error only
+            pass
+        finally:
+            for _, lock in self.running.values():
+                lock.release()
+
+    def _ask_again(self) -> None:
+        """Take back work that other processes have finished, or whose processes died."""
+        if not self.waiting and self.elsewhere and time.monotonic() - self.asked > _AGAIN:
+            self.asked = time.monotonic()
+            self.waiting, self.elsewhere = self.elsewhere, deque()
+
+    def _hand_out(self) -> None:
+        while self.waiting and len(self.running) < self.crew.size:
+            work = self.waiting.popleft()
+            lock = self.results.lock(work.key)
+            if lock is None:
+                self.elsewhere.append(work)
+            elif self.results.has(work.key):  # finished by another process in the meantime
+                lock.release()
+                self._count(work)
+            else:
+                try:
+                    future = self.crew.submit(work, self._look(work))
+                except BaseException:
+                    lock.release()
+                    raise
+                self.running[future] = (work, lock)
+
+    def _keep(self, future: "Future[bytes]") -> None:
+        """Store a result, or note an error."""
+        work, lock = self.running.pop(future)
+        try:
+            error = future.exception()
+            if isinstance(error, (Stopped, Lost)):
+                if self.ending.is_set():
+                    return
+                raise Lost(f"{work.words or work.key}: {error}; run it again, perhaps with fewer workers")
+            if isinstance(error, FreewalkError):
+                self.outcome.failed[work.key] = error
+            else:
+                self.results.write(work.key, future.result())
+                self.outcome.made.append(work.key)
+            self._count(work)
+        finally:
+            lock.release()
+
+    def _count(self, work: Work) -> None:
+        self.there += work.key not in self.outcome.failed
+        self.done += work.size
+        self.shares.pop(work.key, None)
+
+    def _look(self, work: Work) -> Look:
+        def look(done: int, total: int) -> None:
+            if self.ending.is_set():
+                raise Stopped
+            self.shares[work.key] = work.size * done / max(total, 1)
+
+        return look
+
+    def _tell(self) -> None:
+        if self.tell is not None:
+            under_way = sum(list(self.shares.values()))
+            self.tell(self.there, self.total, int(self.done + under_way), self.whole)
