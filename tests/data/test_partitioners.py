@@ -75,6 +75,12 @@ def test_shares_become_whole_numbers(total, shares, most):
         assert (bounded <= room).all()
 
 
+def test_shares_by_largest_remainders_with_a_minimum_and_a_maximum():
+    assert apportion(10, np.array([0.5, 0.3, 0.2])).tolist() == [5, 3, 2]
+    assert apportion(4, np.array([1.0, 0.0, 0.0]), least=1).tolist() == [2, 1, 1]
+    assert apportion(4, np.array([1.0, 1.0]), most=np.array([1, 9])).tolist() == [1, 3]
+
+
 def test_alpha_goes_from_one_class_per_node_to_the_same_mixture():
     labels = np.repeat(np.arange(10), 300)
     values = [Dirichlet(alpha).partition(labels, 20, 1).heterogeneity for alpha in (1e-6, 0.05, 0.5, 5.0, 1e6)]

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.data.shares import apportion, check, class_names
+from freewalk.blocks import read_only
+from freewalk.checks import Checks
+from freewalk.data.shares import apportion
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
 
 if TYPE_CHECKING:
     from freewalk.data.partition import Partition
 
+check = Checks(ProblemError)
 _SPLIT = 0x73706C6974  # identifies the draws of `split`
 
 
@@ -68,20 +71,14 @@ class Dataset:
                 f"{name}: features has shape {features.shape}, expected one row per sample, at least one; "
                 "features.reshape(-1, 1) makes rows of a single feature"
             )
-        count = (len(features),)
         classes = None if self.classes is None else class_names(name, self.classes)
-        if classes is None:
-            targets: NDArray[Any] = check.floats(name, "targets", self.targets, count)
-        else:
-            remedy = "number the classes from 0: classes, targets = numpy.unique(labels, return_inverse=True)"
-            high = len(classes) - 1
-            targets = check.integers(name, "targets", self.targets, count, low=0, high=high, remedy=remedy)
+        remedy = "number the classes from 0: classes, targets = numpy.unique(labels, return_inverse=True)"
+        targets = checked_targets(name, self.targets, classes, len(features), remedy)
         shape = None if self.shape is None else _shape(name, self.shape, features)
         for field in ("source", "licence"):
             check.instance(name, field, getattr(self, field), str, "a string")
-        for array in (features, targets):
-            array.flags.writeable = False
-        for key, value in (("features", features), ("targets", targets), ("classes", classes), ("shape", shape)):
+        arrays = ("features", read_only(features)), ("targets", read_only(targets))
+        for key, value in (*arrays, ("classes", classes), ("shape", shape)):
             object.__setattr__(self, key, value)
 
     def __len__(self) -> int:
@@ -224,6 +221,24 @@ class Dataset:
                 "these data"
             )
         return [self.take(found.samples(node)) for node in range(found.n)]
+
+
+def class_names(who: str, given: Any) -> tuple[str, ...]:
+    """Check that class names are different strings."""
+    items = check.items(who, "classes", given, "different strings, one per class, or None for regression")
+    names = tuple(check.text(who, "a name of a class", one) for one in items)
+    if not names or len(set(names)) != len(names):
+        raise check.fail(who, "classes", given, "different strings, at least one")
+    return names
+
+
+def checked_targets(
+    who: str, targets: Any, classes: tuple[str, ...] | None, count: int, remedy: str = ""
+) -> NDArray[Any]:
+    """Targets, one per sample: class numbers if there are classes, otherwise real numbers."""
+    if classes is None:
+        return check.floats(who, "targets", targets, (count,))
+    return check.integers(who, "targets", targets, (count,), low=0, high=len(classes) - 1, remedy=remedy)
 
 
 def _shape(name: str, given: Any, features: NDArray[np.float64]) -> tuple[int, ...]:

@@ -129,19 +129,21 @@ class _Table:
     def place(self, row: int) -> str:
         return f"{self.file}, line {self.lines[row]}" if self.lines else f"{self.file}, row {row + 1}"
 
-    def cells(self, name: str, key: str) -> Any:
+    def cells(self, name: str, key: str, kinds: str, expected: str, wide: bool = False) -> Any:
+        """The cells of a column; an array must be of one of the given kinds."""
         if name not in self.columns:
             hint = suggestion(name, self.columns, f"its {self.what}s are")
             raise SpecError(f"{self.file}: has no {self.what} {show(name)}; {hint} (choose it with {key} = ...)")
         if not len(self.columns[name]):
             raise SpecError(f"{self.file}: has no rows, expected one for each sample")
-        return self.columns[name]
+        cells = self.columns[name]
+        if isinstance(cells, np.ndarray) and (cells.dtype.kind not in kinds or cells.ndim > 1 + wide):
+            raise SpecError(f"{self.file}: {name} is {show(cells)}, expected {expected}")
+        return cells
 
     def numbers(self, name: str, key: str, wide: bool = False) -> NDArray[np.float64]:
         """A column of finite numbers; `wide`: an array may have several columns."""
-        cells = self.cells(name, key)
-        if isinstance(cells, np.ndarray) and (cells.dtype.kind not in "biuf" or cells.ndim > 1 + wide):
-            raise SpecError(f"{self.file}: {name} is {show(cells)}, expected one finite number per sample")
+        cells = self.cells(name, key, "biuf", "one finite number per sample", wide)
         try:
             values = np.array(cells, dtype=np.float64)
         except (TypeError, ValueError):
@@ -154,10 +156,7 @@ class _Table:
 
     def texts(self, name: str, key: str) -> list[str]:
         """A column of names or numbers of nodes."""
-        cells = self.cells(name, key)
-        if isinstance(cells, np.ndarray) and (cells.dtype.kind not in "iufU" or cells.ndim > 1):
-            raise SpecError(f"{self.file}: {name} is {show(cells)}, expected the name of a node for each sample")
-        words = []
+        cells, words = self.cells(name, key, "iufU", "the name of a node for each sample"), []
         for row, cell in enumerate(cells.tolist() if isinstance(cells, np.ndarray) else cells):
             if _is_empty(cell):
                 raise SpecError(f"{self.place(row)}: {name} is empty, expected the name or the number of a node")

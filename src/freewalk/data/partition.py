@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.data.shares import check, class_names
+from freewalk.blocks import read_only
+from freewalk.data.dataset import check, checked_targets, class_names
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
 
@@ -65,15 +66,10 @@ class Partition:
         nodes = check.integers("Partition", "nodes", self.nodes, low=0, high=n - 1)
         if not nodes.size:
             raise ProblemError("Partition: nodes is empty, expected the node of at least one sample")
-        if classes is None:
-            targets: NDArray[Any] = check.floats("Partition", "targets", self.targets, nodes.shape)
-        else:
-            high = len(classes) - 1
-            targets = check.integers("Partition", "targets", self.targets, nodes.shape, low=0, high=high)
+        targets = checked_targets("Partition", self.targets, classes, len(nodes))
         check.text("Partition", "made_by", self.made_by)
-        for array in (nodes, targets):
-            array.flags.writeable = False
-        for key, value in (("nodes", nodes), ("n", n), ("targets", targets), ("classes", classes)):
+        arrays = ("nodes", read_only(nodes)), ("targets", read_only(targets))
+        for key, value in (*arrays, ("n", n), ("classes", classes)):
             object.__setattr__(self, key, value)
 
     @property
@@ -88,12 +84,12 @@ class Partition:
         if self.classes is None:
             labels = np.searchsorted(np.quantile(self.targets, [0.25, 0.5, 0.75]), self.targets)
         width = len(self.groups)
-        return _read_only(np.bincount(self.nodes * width + labels, minlength=self.n * width).reshape(self.n, width))
+        return read_only(np.bincount(self.nodes * width + labels, minlength=self.n * width).reshape(self.n, width))
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """The number of samples of each node."""
-        return _read_only(np.bincount(self.nodes, minlength=self.n))
+        return read_only(np.bincount(self.nodes, minlength=self.n))
 
     @cached_property
     def _by_node(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -162,8 +158,3 @@ def _heterogeneity(counts: NDArray[np.int64]) -> float:
     owning = counts[counts.sum(axis=1) > 0]
     shares = owning / owning.sum(axis=1, keepdims=True)
     return float(np.abs(shares - counts.sum(axis=0) / counts.sum()).sum(axis=1).mean() / 2)
-
-
-def _read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    array.flags.writeable = False
-    return array

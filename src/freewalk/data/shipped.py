@@ -1,15 +1,34 @@
 """Data sets included in scikit-learn; nothing is downloaded."""
 
-from typing import Any
-
-import numpy as np
-
 from freewalk.data.dataset import Dataset
 from freewalk.errors import MissingExtra
 
 __all__ = ["breast_cancer", "diabetes", "digits", "wine"]
 
 _UCI = "CC BY 4.0, as the UCI Machine Learning Repository states; the copy in scikit-learn names no licence"
+# The origin of each data set, and its terms of use.
+_ORIGINS = {
+    "digits": (
+        "E. Alpaydin and C. Kaynak (1998), Optical Recognition of Handwritten Digits, the test set, "
+        "UCI Machine Learning Repository, https://doi.org/10.24432/C50P49; from scikit-learn",
+        _UCI,
+    ),
+    "breast_cancer": (
+        "W. Wolberg, O. Mangasarian, N. Street and W. Street (1993), Breast Cancer Wisconsin (Diagnostic), "
+        "UCI Machine Learning Repository, https://doi.org/10.24432/C5DW2B; from scikit-learn",
+        _UCI,
+    ),
+    "wine": (
+        "S. Aeberhard and M. Forina (1992), Wine, UCI Machine Learning Repository, "
+        "https://doi.org/10.24432/C5PC7J; from scikit-learn",
+        _UCI,
+    ),
+    "diabetes": (
+        "B. Efron, T. Hastie, I. Johnstone and R. Tibshirani (2004), Least Angle Regression, "
+        "https://www4.stat.ncsu.edu/~boos/var.select/diabetes.html; from scikit-learn",
+        "none stated by the authors, who publish the data",
+    ),
+}
 
 
 def digits() -> Dataset:
@@ -20,27 +39,12 @@ def digits() -> Dataset:
     Source: the test set of *Optical Recognition of Handwritten Digits* (E. Alpaydin and C. Kaynak, 1998), UCI Machine
     Learning Repository, under CC BY 4.0.
 
-    Raises
-    ------
-    MissingExtra
-        If scikit-learn is not installed.
-
     Examples
     --------
     >>> digits()
     Dataset(digits: 1,797 samples, 64 features, 10 classes)
     """
-    found = _load("load_digits")
-    return Dataset(
-        found.data / 16.0,
-        found.target,
-        "digits",
-        tuple(map(str, range(10))),
-        (1, 8, 8),
-        "E. Alpaydin and C. Kaynak (1998), Optical Recognition of Handwritten Digits, the test set, "
-        "UCI Machine Learning Repository, https://doi.org/10.24432/C50P49; from scikit-learn",
-        _UCI,
-    )
+    return _shipped("digits", tuple(map(str, range(10))), (1, 8, 8), scale=16.0)
 
 
 def breast_cancer() -> Dataset:
@@ -51,27 +55,12 @@ def breast_cancer() -> Dataset:
     Source: W. Wolberg, O. Mangasarian, N. Street and W. Street (1993), *Breast Cancer Wisconsin (Diagnostic)*, UCI
     Machine Learning Repository, under CC BY 4.0.
 
-    Raises
-    ------
-    MissingExtra
-        If scikit-learn is not installed.
-
     Examples
     --------
     >>> breast_cancer().classes
     ('malignant', 'benign')
     """
-    found = _load("load_breast_cancer")
-    return Dataset(
-        found.data,
-        found.target,
-        "breast_cancer",
-        tuple(map(str, found.target_names)),
-        None,
-        "W. Wolberg, O. Mangasarian, N. Street and W. Street (1993), Breast Cancer Wisconsin (Diagnostic), "
-        "UCI Machine Learning Repository, https://doi.org/10.24432/C5DW2B; from scikit-learn",
-        _UCI,
-    )
+    return _shipped("breast_cancer", ("malignant", "benign"))
 
 
 def wine() -> Dataset:
@@ -81,27 +70,12 @@ def wine() -> Dataset:
 
     Source: S. Aeberhard and M. Forina (1992), *Wine*, UCI Machine Learning Repository, under CC BY 4.0.
 
-    Raises
-    ------
-    MissingExtra
-        If scikit-learn is not installed.
-
     Examples
     --------
     >>> wine()
     Dataset(wine: 178 samples, 13 features, 3 classes)
     """
-    found = _load("load_wine")
-    return Dataset(
-        found.data,
-        found.target,
-        "wine",
-        ("cultivar 1", "cultivar 2", "cultivar 3"),
-        None,
-        "S. Aeberhard and M. Forina (1992), Wine, UCI Machine Learning Repository, "
-        "https://doi.org/10.24432/C5PC7J; from scikit-learn",
-        _UCI,
-    )
+    return _shipped("wine", ("cultivar 1", "cultivar 2", "cultivar 3"))
 
 
 def diabetes() -> Dataset:
@@ -113,32 +87,20 @@ def diabetes() -> Dataset:
     Source: B. Efron, T. Hastie, I. Johnstone and R. Tibshirani (2004), *Least Angle Regression*, Annals of Statistics
     32. The authors publish the data and state no licence.
 
-    Raises
-    ------
-    MissingExtra
-        If scikit-learn is not installed.
-
     Examples
     --------
     >>> diabetes()
     Dataset(diabetes: 442 samples, 10 features, regression)
     """
-    found = _load("load_diabetes")
-    return Dataset(
-        found.data,
-        np.asarray(found.target, dtype=np.float64),
-        "diabetes",
-        None,
-        None,
-        "B. Efron, T. Hastie, I. Johnstone and R. Tibshirani (2004), Least Angle Regression, "
-        "https://www4.stat.ncsu.edu/~boos/var.select/diabetes.html; from scikit-learn",
-        "none stated by the authors, who publish the data",
-    )
+    return _shipped("diabetes")
 
 
-def _load(name: str) -> Any:
+def _shipped(
+    name: str, classes: tuple[str, ...] | None = None, shape: tuple[int, ...] | None = None, scale: float = 1.0
+) -> Dataset:
     try:
         from sklearn import datasets
     except ImportError:
         raise MissingExtra("sklearn", "data") from None
-    return getattr(datasets, name)()
+    found = getattr(datasets, f"load_{name}")()
+    return Dataset(found.data / scale, found.target, name, classes, shape, *_ORIGINS[name])
