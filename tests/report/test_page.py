@@ -17,10 +17,10 @@ from freewalk.paper.task import Curves
 from freewalk.report import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
 from freewalk.report.layout import layout
 from freewalk.report.page import Table
-from freewalk.report.page.conclusion import lead_of
-from freewalk.report.page.encode import MOST_POINTS, thin
-from freewalk.report.page.payload import MOST_NODES, MOST_STEPS, OVERLAY
+from freewalk.report.page.payload import MOST_NODES, MOST_POINTS, MOST_STEPS, OVERLAY, thin
 from freewalk.report.page.places import MOST_EDGES, place, views
+from freewalk.report.page.section import lead_of
+from freewalk.report.summary import summary_of
 
 HOSTILE = "</script><script>alert('x')</script> & \"quoted\" <!-- \u2028 @@data@@"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -445,18 +445,18 @@ def test_the_lead_says_what_was_run_and_who_was_first(both: fw.Record, tmp_path:
     record.data["mse"] = record.data.mse * 0 + xarray.DataArray(values, dims=("design", "step"))
     record.data.attrs["optimal_mse"] = 1.0
     kept = fw.Record(record.data, record.provenance, graph=fw.graphs.ring(20))
-    assert lead_of(kept) == (
+    assert lead_of(summary_of(kept)) == (
         "Per design, 5 walks of 1,000 updates on a ring of 20 nodes, 2 of them heavy; least squares (20 samples, 2 "
         "parameters). “fast” reached the goal (mean mse ≤ 10.99) first, after 500 updates. “slow”, next, needed 1.9 "
         "times as many (950)."
     )
-    assert lead_of(kept) in parsed(Page("A page", [section_of(kept)]), tmp_path).text
+    assert lead_of(summary_of(kept)) in parsed(Page("A page", [section_of(kept)]), tmp_path).text
     central = fw.Record(kept.data.assign_coords(design=["centralized", "slow"]), kept.provenance, graph=kept.graph)
-    assert "“slow” reached the goal (mean mse ≤ 10.99) first of the walks on the graph" in lead_of(central)
-    assert "“centralized”, which can draw any node at every update, needed 500." in lead_of(central)
-    unreachable = lead_of(kept, goal=1e-30)
+    assert "“slow” reached the goal (mean mse ≤ 10.99) first of the walks on the graph" in lead_of(summary_of(central))
+    assert "“centralized”, which can draw any node at every update, needed 500." in lead_of(summary_of(central))
+    unreachable = lead_of(summary_of(kept, goal=1e-30))
     assert "No design reached the goal (mean mse ≤ 1)." in unreachable
-    alone = lead_of(learned(fw.designs.SimpleWalk(), walks=1, paths=1), goal=1.0)
+    alone = lead_of(summary_of(learned(fw.designs.SimpleWalk(), walks=1, paths=1), goal=1.0))
     assert alone.startswith("1 walk of 1,000 updates on a")
     assert "It reached the goal" in alone
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import xarray
 
-from freewalk.report.measures import USUAL, Measure
-from freewalk.report.statistics import is_log, is_spread, mean_and_band
+from freewalk.report.measures import USUAL, Measure, is_log, is_spread, mean_and_band
 
 
 def test_quantiles_are_those_of_the_walks() -> None:

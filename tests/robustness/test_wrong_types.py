@@ -74,7 +74,7 @@ def calls(record: fw.Record, folder: Path) -> dict[Any, dict[str, Any]]:
     chart = {"title": "c", "series": [SERIES], "y_label": "y", "x_log": True, "y_log": True, "lines": {"a": 1.0}}
     page = Page("p", [Section("s", charts=[Chart("c", [SERIES], "y")])])
     section = {"record": record, "graph": record.graph, "exact": exact, "published": {"a": ([0, 1], [1.0, 2.0])}}
-    section |= {"verdicts": [Verdict("c", "pass", "1")], "title": "t", "text": ["a"], "details": {"a": "b"}}
+    section |= {"verdicts": [Verdict("c", "pass", "1")], "title": "t", "text": ["a"]}
     axes = {"measure": "mse", "x": "graph.n"}
     shown = {"measure": "mse", "axes": ["messages", "updates"]}
     problem = fw.objectives.LeastSquares.synthetic(6, dim=2, heavy=2, seed=1)
@@ -114,7 +114,7 @@ def record() -> fw.Record:
 
 def test_every_public_name_is_attacked(record: fw.Record, tmp_path: Path) -> None:
     names = {call.__name__ for call in calls(record, tmp_path)}
-    assert names == set(report.__all__) - {"Row", "diagnosis_figure"}
+    assert names == set(report.__all__) - {"SummaryRow", "diagnosis_figure"}
     for call, arguments in calls(record, tmp_path).items():
         call(**arguments)
 

@@ -9,9 +9,8 @@ import numpy as np
 from freewalk.paper.evidence import Curve, Evidence
 from freewalk.paper.settings import Sweep
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, footnote, new_figure, save
-from freewalk.report.measures import UPDATES, USUAL, along, values_of
+from freewalk.report.measures import UPDATES, USUAL, along, is_spread, mean_and_band, values_of
 from freewalk.report.page import Chart
-from freewalk.report.statistics import is_spread, mean_and_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,7 +25,7 @@ from freewalk.paper.settings import Sweep
 from freewalk.paper.study import Study
 from freewalk.report.page import Chart, Section, Table, Verdict, Walks, section_of
 from freewalk.report.page.payload import MOST_STEPS
-from freewalk.report.page.standard import meets
+from freewalk.report.page.section import meets
 from freewalk.run.learn import walk
 from freewalk.run.record import Record
 from freewalk.specs.spec import Plan, Spec, load

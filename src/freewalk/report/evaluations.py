@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.report.figures import STYLE, Where, check_format, footnote, legend, line_of, new_figure, save
-from freewalk.report.measures import half_width
-from freewalk.report.statistics import BANDS, QUANTILES
+from freewalk.report.measures import BANDS, QUANTILES, half_width
 from freewalk.report.summary import with_interval
 
 if TYPE_CHECKING:

@@ -12,16 +12,21 @@ from numpy.typing import NDArray
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.report.measures import (
+    BANDS,
     USUAL,
+    Band,
     along,
     axes_of,
     by_design,
+    check_band,
     diverged_of,
+    is_log,
+    is_spread,
+    mean_and_band,
     measure_of,
     values_of,
     walks_in_words,
 )
-from freewalk.report.statistics import BANDS, Band, check_band, is_log, is_spread, mean_and_band
 from freewalk.run.record import Record
 from freewalk.storage.files import replacing
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from freewalk.analysis.traps.sets import count_of, name_nodes
 from freewalk.report.figures import COLOURS, INK
-from freewalk.report.layout import Layout, along, layout, middle
+from freewalk.report.layout import GraphLayout, along, layout, middle
 from freewalk.report.nodes import short
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
             taken += _label(figure, axes, found, dots, trap, name, taken)
 
 
-def _title(found: "Diagnosis", placed: Layout) -> str:
+def _title(found: "Diagnosis", placed: GraphLayout) -> str:
     if placed.whole:
         return "Where does the importance walk stay?"
     what = "the worst trap" if found.traps else "the longest stay"
@@ -99,7 +99,7 @@ def _title(found: "Diagnosis", placed: Layout) -> str:
     return f"Where does the importance walk stay?\n({part})"
 
 
-def _fit(figure: "Figure", axes: "Axes", placed: Layout) -> float:
+def _fit(figure: "Figure", axes: "Axes", placed: GraphLayout) -> float:
     """Set limits with equal units on both axes that leave room beside the graph; returns the points per unit."""
     # Labels stand outside a ring; in other graphs they find room between the nodes.
     margin = 0.2 if placed.kind in ("ring", "path", "star") else 0.12
@@ -111,7 +111,7 @@ def _fit(figure: "Figure", axes: "Axes", placed: Layout) -> float:
     return unit * 72.0 / figure.dpi
 
 
-def _radii(found: "Diagnosis", placed: Layout, unit: float) -> Floats:
+def _radii(found: "Diagnosis", placed: GraphLayout, unit: float) -> Floats:
     """Radii in points: areas grow with the square root of the importance, so that a hundredfold one still fits."""
     from scipy.spatial import cKDTree
 

@@ -12,7 +12,7 @@ from freewalk.graphs import Graph
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Kind = Literal["ring", "path", "grid", "star", "other"]
+Shape = Literal["ring", "path", "grid", "star", "other"]
 
 #: More nodes than this are drawn as a blur. Rings, paths and grids are regular and stay readable for longer.
 MOST, MOST_BY_RULE = 500, 2500
@@ -20,66 +20,39 @@ MOST, MOST_BY_RULE = 500, 2500
 NEARBY = 150
 
 _STRESSED = 150  # nodes below which the better and slower layout is used
+_ROUNDS = 60  # in which forces move nodes
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """Nodes and their positions.
+class GraphLayout:
+    """Nodes and their positions."""
 
-    Attributes
-    ----------
-    nodes
-        The numbers of the nodes that are shown.
-    positions
-        Their positions, one row each, from −1 to 1.
-    pairs
-        The edges between them, as rows of two indices into `nodes`.
-    kind
-        The kind of graph that the shown part is.
-    whole
-        Whether the whole graph is shown.
-    """
-
-    nodes: Integers
-    positions: Floats
-    pairs: Integers
-    kind: Kind
-    whole: bool
+    nodes: Integers  # the numbers of those that are shown
+    positions: Floats  # one row each, from −1 to 1
+    pairs: Integers  # the edges between them, as rows of two indices into `nodes`
+    kind: Shape  # of the part that is shown
+    whole: bool  # whether that is the whole graph
 
 
-def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> Layout:
+def layout(graph: Graph, focus: Iterable[int], importance: Floats) -> GraphLayout:
     """Place the nodes of a graph, or those near the focus if there are too many.
 
-    Parameters
-    ----------
-    graph
-        The graph; if it has positions for its nodes, they are used.
-    focus
-        The nodes of interest: at the top of a ring, or in the middle of the part that is shown.
-    importance
-        One number per node; among equally near nodes, the more important are shown.
-
-    Returns
-    -------
-    Layout
-        The layout; the same arguments give the same one.
+    The focus is at the top of a ring, or in the middle of the part that is shown. Among equally near nodes, the more
+    important are shown. If the graph has positions for its nodes, they are used.
     """
-    around = [int(node) for node in focus]
-    given = given_places(graph)
+    around, given = [int(node) for node in focus], given_places(graph)
+    kind = kind_of(graph) if given is None else "other"
+    whole = graph.n <= (MOST if kind == "other" and given is None else MOST_BY_RULE)
+    nodes = np.arange(graph.n) if whole else nearest(graph, around, importance)
+    part = graph if whole else _part(graph, nodes)
     if given is not None:
-        nodes = np.arange(graph.n) if graph.n <= MOST_BY_RULE else nearest(graph, around, importance)
-        pairs = _pairs(graph if nodes.size == graph.n else _part(graph, nodes))
-        return Layout(nodes, _scaled(given[nodes]), pairs, "other", whole=nodes.size == graph.n)
-    kind = kind_of(graph)
-    if graph.n <= (MOST if kind == "other" else MOST_BY_RULE):
-        return Layout(np.arange(graph.n), _scaled(_places(graph, kind, around)), _pairs(graph), kind, whole=True)
-    nodes = nearest(graph, around, importance)
-    part = _part(graph, nodes)
-    if kind == "grid":
-        return Layout(nodes, _scaled(_places(graph, kind, around)[nodes]), _pairs(part), kind, whole=False)
-    kind = kind_of(part)
-    inside = np.flatnonzero(np.isin(nodes, around)).tolist()
-    return Layout(nodes, _scaled(_places(part, kind, inside)), _pairs(part), kind, whole=False)
+        places = given[nodes]
+    elif whole or kind == "grid":
+        places = _places(graph, kind, around)[nodes]
+    else:
+        kind = kind_of(part)
+        places = _places(part, kind, np.flatnonzero(np.isin(nodes, around)).tolist())
+    return GraphLayout(nodes, _scaled(places), edges_of(part), kind, whole)
 
 
 def given_places(graph: Graph) -> Floats | None:
@@ -88,15 +61,8 @@ def given_places(graph: Graph) -> Floats | None:
     return places if places is not None and places.any() else None
 
 
-def kind_of(graph: Graph) -> Kind:
-    """The kind of a connected graph, by its degrees; that of a grid, by its name.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> [kind_of(graph) for graph in (fw.graphs.ring(5), fw.graphs.path(5), fw.graphs.grid(3, 3), fw.graphs.star(5))]
-    ['ring', 'path', 'grid', 'star']
-    """
+def kind_of(graph: Graph) -> Shape:
+    """The kind of a connected graph, by its degrees; that of a grid, by its name."""
     degrees = np.sort(graph.degrees)
     if graph.n >= 3 and (degrees == 2).all():
         return "ring"
@@ -104,13 +70,13 @@ def kind_of(graph: Graph) -> Kind:
         return "path"
     if graph.edges == graph.n - 1 and degrees[-1] == graph.n - 1:
         return "star"
-    shape = _shape(graph)
-    return "other" if shape is None or min(shape) < 2 else "grid"
+    return "other" if min(_sides(graph)) < 2 else "grid"
 
 
 def along(graph: Graph, first: int) -> Integers:
-    """The nodes of a ring or a path in order, from `first`."""
-    order, before = [first], -1
+    """The nodes of a ring in order from `first`, or those of a path from one of its ends."""
+    ends = np.flatnonzero(graph.degrees <= 1)
+    order, before = [int(ends[0]) if ends.size else first], -1
     while len(order) < graph.n:
         ahead = [int(node) for node in graph.neighbours(order[-1]) if node != before]
         before = order[-1]
@@ -119,13 +85,7 @@ def along(graph: Graph, first: int) -> Integers:
 
 
 def middle(order: Integers, focus: Iterable[int]) -> int:
-    """The middle of some nodes on a ring, as a position in the order; they may lie across its first node.
-
-    Examples
-    --------
-    >>> middle(np.arange(10), [9, 0, 1]), middle(np.arange(10), [4, 5])
-    (0, 4)
-    """
+    """The middle of some nodes on a ring, as a position in the order; they may lie across its first node."""
     where = np.flatnonzero(np.isin(order, list(focus)))
     if not where.size:
         return 0
@@ -137,8 +97,7 @@ def middle(order: Integers, focus: Iterable[int]) -> int:
 def nearest(graph: Graph, focus: list[int], importance: Floats, most: int = NEARBY) -> Integers:
     """Up to `most` nodes nearest to the focus; among the farthest, the most important."""
     seen = np.zeros(graph.n, dtype=bool)
-    found = np.array(focus[:most], dtype=np.int64)
-    front = found
+    front = found = np.array(focus[:most], dtype=np.int64)
     seen[front] = True
     while front.size and found.size < most:
         reached = np.unique(np.concatenate([graph.neighbours(int(node)) for node in front])).astype(np.int64)
@@ -149,21 +108,20 @@ def nearest(graph: Graph, focus: list[int], importance: Floats, most: int = NEAR
     return np.sort(found)
 
 
-def _places(graph: Graph, kind: Kind, focus: list[int]) -> Floats:
+def _places(graph: Graph, kind: Shape, focus: list[int]) -> Floats:
     places = np.zeros((graph.n, 2))
     if kind == "ring":
         order = along(graph, focus[0] if focus else 0)
-        places[order] = _arc((np.arange(graph.n) - middle(order, focus)) / graph.n)
+        places[order] = on_circle((np.arange(graph.n) - middle(order, focus)) / graph.n)
     elif kind == "path":
         # An open ring, because a straight line would waste the picture.
-        first = int(np.flatnonzero(graph.degrees <= 1)[0]) if graph.n > 1 else 0
-        places[along(graph, first)] = _arc(np.linspace(-0.41, 0.41, graph.n))
+        places[along(graph, 0)] = on_circle(np.linspace(-0.41, 0.41, graph.n))
     elif kind == "star":
         leaves = np.flatnonzero(graph.degrees == 1)
-        places[leaves] = _arc(np.arange(leaves.size) / leaves.size)
-    elif kind == "grid" and (shape := _shape(graph)) is not None:
-        rows, cols = np.divmod(np.arange(graph.n), shape[1])
-        places = np.column_stack([cols, -rows]).astype(np.float64)
+        places[leaves] = on_circle(np.arange(leaves.size) / leaves.size)
+    elif kind == "grid":
+        rows, columns = np.divmod(np.arange(graph.n), _sides(graph)[1])
+        places = np.column_stack([columns, -rows]).astype(np.float64)
     else:
         places = _free(graph)
     return places
@@ -174,7 +132,7 @@ def _free(graph: Graph) -> Floats:
     import networkx
 
     if graph.edges == graph.n * (graph.n - 1) // 2:
-        return _arc(np.arange(graph.n) / graph.n)
+        return on_circle(np.arange(graph.n) / graph.n)
     drawn = graph.to_networkx()
     if graph.n < _STRESSED:
         found = networkx.kamada_kawai_layout(drawn)
@@ -184,7 +142,45 @@ def _free(graph: Graph) -> Floats:
     return np.array([found[node] for node in drawn], dtype=np.float64)
 
 
-def _arc(turns: Floats) -> Floats:
+def by_forces(graph: Graph) -> Floats:
+    """Positions of the nodes, from −1 to 1: neighbours attract each other, and all nodes repel each other.
+
+    Starts from the spectral layout, so that the result depends on the graph alone. Needs memory for all pairs of nodes.
+    `networkx.spring_layout` loops over the nodes in Python, which takes ten times as long.
+    """
+    places = _spectral(graph)
+    heads = np.repeat(np.arange(graph.n), graph.degrees)
+    ideal = np.float32(1 / np.sqrt(graph.n))
+    for heat in np.linspace(0.1, 0.002, _ROUNDS, dtype=np.float32):
+        across = places[:, None, 0] - places[None, :, 0]
+        up = places[:, None, 1] - places[None, :, 1]
+        push = ideal**2 / (across * across + up * up + np.float32(1e-6))
+        moves = np.column_stack([(across * push).sum(axis=1), (up * push).sum(axis=1)])
+        spans = places[graph.indices] - places[heads]
+        pull = spans * (np.linalg.norm(spans, axis=1) / ideal)[:, None]
+        for axis in (0, 1):
+            moves[:, axis] += np.bincount(heads, pull[:, axis], minlength=graph.n)
+        lengths = np.linalg.norm(moves, axis=1, keepdims=True)
+        places = (places + moves / np.maximum(lengths, 1e-6) * np.minimum(lengths, heat)).astype(np.float32)
+    low, high = places.min(axis=0), places.max(axis=0)
+    return np.asarray((places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12), dtype=np.float64)
+
+
+def _spectral(graph: Graph) -> NDArray[np.float32]:
+    """Positions by the two smoothest vectors on the graph, with a little noise to separate nodes that coincide."""
+    from scipy.sparse import diags
+    from scipy.sparse.linalg import eigsh
+
+    scale = 1 / np.sqrt(np.maximum(graph.degrees, 1))
+    walk = diags(scale) @ graph.adjacency().astype(np.float64) @ diags(scale)
+    values, vectors = eigsh(walk, k=3, which="LA", v0=np.ones(graph.n))
+    smooth = vectors[:, np.argsort(values)[::-1][1:]] * scale[:, None]
+    signs = np.sign(smooth[np.abs(smooth).argmax(axis=0), [0, 1]])  # the sign of an eigenvector is arbitrary
+    smooth = smooth * signs / np.maximum(np.abs(smooth).max(axis=0), 1e-12)
+    return np.asarray(smooth + np.random.default_rng(1).normal(0, 0.01, smooth.shape), dtype=np.float32)
+
+
+def on_circle(turns: Floats) -> Floats:
     """Points on a circle, clockwise from the top."""
     return np.column_stack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
 
@@ -196,17 +192,16 @@ def _scaled(places: Floats) -> Floats:
     return np.asarray((places - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12))
 
 
-def _shape(graph: Graph) -> tuple[int, int] | None:
-    """Rows and columns, if the graph is named a grid and has the nodes and edges of one."""
+def _sides(graph: Graph) -> tuple[int, int]:
+    """Rows and columns, if the graph is named a grid and has the nodes and edges of one; else (0, 0)."""
     named = re.fullmatch(r"grid\((\d+), ?(\d+)\)", graph.name)
-    if named is None:
-        return None
-    rows, cols = int(named[1]), int(named[2])
-    fits = graph.n == rows * cols and graph.edges == rows * (cols - 1) + cols * (rows - 1)
-    return (rows, cols) if fits else None
+    rows, columns = (int(named[1]), int(named[2])) if named else (0, 0)
+    fits = graph.n == rows * columns and graph.edges == rows * (columns - 1) + columns * (rows - 1)
+    return (rows, columns) if fits else (0, 0)
 
 
-def _pairs(graph: Graph) -> Integers:
+def edges_of(graph: Graph) -> Integers:
+    """The edges of a graph, as rows of two nodes."""
     rows = np.repeat(np.arange(graph.n), graph.degrees)
     once = rows < graph.indices
     return np.column_stack([rows[once], graph.indices[once]]).astype(np.int64)

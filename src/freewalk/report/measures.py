@@ -1,9 +1,9 @@
-"""What reports read from a record: its checked measurements by design, their measures and their horizontal axes."""
+"""What reports read from a record: its checked measurements by design, their measures, axes and statistics."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,21 @@ if TYPE_CHECKING:
     import xarray
 
 Floats = NDArray[np.float64]
+Parts = Mapping[str, "xarray.Dataset"]
+Band = Literal["quantiles", "confidence", "none"]
 
 #: The names in reports for the updates of all tokens together, and for the coordinate `step` (one visit per token).
 UPDATES, ROUNDS = "updates", "rounds"
 #: The default axes of a figure.
 USUAL = (UPDATES, "messages")
 
+QUANTILES = (0.1, 0.9)
+#: The name of a band in a legend.
+BANDS: dict[str, str] = {"quantiles": "10–90 % of the walks", "confidence": "95 % confidence of the mean"}
+
 _MOST = 1e30  # the largest count or smoothness, so that sums stay finite
+_APART = 8  # if one curve is this many times as fast, a linear axis shows only the slower one
+_CORNER = 1 / 20  # a curve within this part of a linear axis cannot be read
 _check = Checks(RecordError)
 # The variables read from every record, and the dimensions they may have besides the design.
 _DIMS: dict[str, list[set[str]]] = {
@@ -39,36 +47,16 @@ _DIMS: dict[str, list[set[str]]] = {
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure that a report shows.
-
-    Attributes
-    ----------
-    name
-        The variable.
-    label
-        The label of an axis: its `long_name` up to the first comma, or its name.
-    rises
-        Whether higher is better, as for an accuracy; if not, it is a loss.
-    optimum
-        The best possible value, if known.
-    """
+    """A measure that a report shows."""
 
     name: str
-    label: str
-    rises: bool
-    optimum: float | None
+    label: str  # of an axis: its `long_name` up to the first comma, or its name
+    rises: bool  # whether higher is better, as for an accuracy; if not, it is a loss
+    optimum: float | None  # the best possible value, if known
 
 
 def measure_of(data: "xarray.Dataset", name: str | None = None) -> Measure:
-    """The requested measure, else the primary one of the record.
-
-    Old records do not name their primary measure: it is "mse" if they have it, else "loss".
-
-    Raises
-    ------
-    RecordError
-        If nothing was learned, or there is no such measure.
-    """
+    """The requested measure, else the primary one; old records do not name it: "mse" if they have it, else "loss"."""
     known, chosen = _by_walk_and_step(data), name
     if chosen is None:
         chosen = data.attrs.get("primary", next((old for old in ("mse", "loss") if old in data), None))
@@ -86,25 +74,11 @@ def measure_of(data: "xarray.Dataset", name: str | None = None) -> Measure:
     )
 
 
-def axes_of(
-    parts: "Mapping[str, xarray.Dataset]", measure: Measure, wanted: Sequence[str] | None = None
-) -> dict[str, str]:
+def axes_of(parts: Parts, measure: Measure, wanted: Sequence[str] | None = None) -> dict[str, str]:
     """Horizontal axes and their labels, by name.
 
-    Parameters
-    ----------
-    parts
-        The measurements of each design.
-    measure
-        The measure that is drawn against them.
-    wanted
-        Their names: "updates", "rounds" (or "step"), or variables by walk and step that never decrease.
-        Default: updates, messages, and everything else that counts up from 0.
-
-    Raises
-    ------
-    RecordError
-        If there is none, or one is not in the record or decreases.
+    Those wanted may be "updates", "rounds" (or "step"), or variables by walk and step that never decrease. By default
+    they are updates, messages, and everything else that counts up from 0.
     """
     first = next(iter(parts.values()))
     measured = _by_walk_and_step(first)
@@ -126,12 +100,12 @@ def axes_of(
     return found
 
 
-def rounds_differ(parts: "Mapping[str, xarray.Dataset]") -> bool:
+def rounds_differ(parts: Parts) -> bool:
     """Whether rounds differ from updates, as with several tokens or several local steps."""
     return any((along(part, UPDATES) != along(part, ROUNDS)).any() for part in parts.values())
 
 
-def tabled(parts: "Mapping[str, xarray.Dataset]") -> tuple[str, ...]:
+def tabled(parts: Parts) -> tuple[str, ...]:
     """What a table counts by default."""
     return (*USUAL, ROUNDS) if rounds_differ(parts) else USUAL
 
@@ -145,14 +119,14 @@ def _by_walk_and_step(data: "xarray.Dataset") -> list[str]:
     ]
 
 
-def _never_decreases(parts: "Mapping[str, xarray.Dataset]", name: str) -> bool:
+def _never_decreases(parts: Parts, name: str) -> bool:
     """Whether a variable can be an axis; some designs of a record may lack it."""
     walks = [values for values in (values_of(part, name) for part in parts.values()) if not np.isnan(values).all()]
     fine = [((one >= 0) & (one < _MOST)).all() and (np.diff(one, axis=1) >= 0).all() for one in walks]
     return bool(fine) and all(fine)
 
 
-def _counts_up(parts: "Mapping[str, xarray.Dataset]", name: str) -> bool:
+def _counts_up(parts: Parts, name: str) -> bool:
     """Whether an axis starts at 0 and grows in some design."""
     ends = [along(part, name)[[0, -1]] for part in parts.values()]
     return not any(first > 0 for first, _ in ends) and any(last > 0 for _, last in ends)
@@ -171,15 +145,7 @@ def along(part: "xarray.Dataset", axis: str) -> Floats:
 
 
 def by_design(record: Record) -> "dict[str, xarray.Dataset]":
-    """The measurements of each design, without padding.
-
-    In a record of several designs, one that was interrupted or has fewer walks is padded with NaN.
-
-    Raises
-    ------
-    RecordError
-        If this is not a record of walks, or its contents are impossible.
-    """
+    """The measurements of each design, without the NaN that pad an interrupted one or one with fewer walks."""
     _check.instance("report", "record", record, Record, "a Record; fw.load reads one from a file")
     data = record.data
     if not {"walk", "step"} <= set(data.dims) or not {"messages", "step"} <= set(data.variables):
@@ -226,16 +192,8 @@ def _checked(part: "xarray.Dataset") -> "xarray.Dataset":
     return part
 
 
-def walks_in_words(parts: "Mapping[str, xarray.Dataset]") -> str:
-    """How many walks each design has.
-
-    Examples
-    --------
-    >>> import xarray
-    >>> few, many = (xarray.Dataset(coords={"walk": range(walks)}) for walks in (20, 1000))
-    >>> walks_in_words({"a": many, "b": many}), walks_in_words({"a": many, "b": few})
-    ('1,000 walks', '20 to 1,000 walks')
-    """
+def walks_in_words(parts: Parts) -> str:
+    """How many walks each design has."""
     counts = [part.sizes["walk"] for part in parts.values()]
     least, most = min(counts), max(counts)
     return f"{most:,} walk{'s' * (most > 1)}" if least == most else f"{least:,} to {most:,} walks"
@@ -262,3 +220,72 @@ def half_width(values: Floats) -> Floats:
         return np.full(values.shape[1:], np.nan)
     with np.errstate(all="ignore"):
         return np.asarray(stdtrit(walks - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(walks))
+
+
+def check_band(who: str, band: Band) -> None:
+    """Check the kind of a band."""
+    _check.choice(who, "band", band, get_args(Band))
+
+
+def mean_and_band(
+    values: Floats, band: Band = "quantiles", *, rises: bool = False, best: float | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Mean and band over walks × checkpoints; a value that is not finite counts as infinitely bad and is never dropped.
+
+    The mean is NaN where it is not finite, the ends of the band are always finite. A confidence interval does not go
+    beyond the best possible value.
+    """
+    bounded = np.where(np.isfinite(values), values, -np.inf if rises else np.inf)
+    with np.errstate(all="ignore"):
+        mean = bounded.mean(axis=0)
+        low = high = mean
+        if band == "quantiles":
+            # "lower" and "higher" return values of walks, so infinities are never interpolated.
+            low = np.quantile(bounded, QUANTILES[0], axis=0, method="lower")
+            high = np.quantile(bounded, QUANTILES[1], axis=0, method="higher")
+        elif band == "confidence":
+            reach = np.nan_to_num(half_width(bounded))  # 0 if not known, as for a single walk
+            low, high = mean - reach, mean + reach
+            if best is not None and rises:
+                high = np.fmin(high, np.fmax(mean, best))
+            elif best is not None:
+                low = np.fmax(low, np.fmin(mean, best))
+    huge = 1e300
+    return np.where(np.isfinite(mean), mean, np.nan), np.clip(low, -huge, huge), np.clip(high, -huge, huge)
+
+
+def is_log(measure: Measure, means: Iterable[Floats]) -> bool:
+    """Whether the vertical axis is logarithmic: for a loss, unless one is negative."""
+    return not measure.rises and not any((mean < 0).any() for mean in means)
+
+
+def is_spread(parts: Parts, measure: Measure, axes: Iterable[str]) -> bool:
+    """Whether a linear horizontal axis would squeeze some design into a corner.
+
+    That is the case if a design is halfway to its best value within the first twentieth of the axis, or if another
+    takes more than eight times as long to get halfway.
+    """
+    means = {
+        label: mean_and_band(values_of(part, measure.name), "none", rises=measure.rises)[0]
+        for label, part in parts.items()
+    }
+    log = is_log(measure, means.values())
+    for axis in axes:
+        curves = [(along(part, axis), means[label]) for label, part in parts.items()]
+        curves = [(counts, mean) for counts, mean in curves if counts[-1] > 0]  # one that sends nothing has no extent
+        if not curves:
+            continue
+        middles = [_halfway(counts, -mean if measure.rises else mean, log) for counts, mean in curves]
+        end = max(float(counts[-1]) for counts, _ in curves)
+        if max(middles) > _APART * min(middles) or min(middles) < _CORNER * end:
+            return True
+    return False
+
+
+def _halfway(counts: Floats, mean: Floats, log: bool) -> float:
+    """Where a curve is halfway between its first and its lowest value; its end if it never falls."""
+    height = np.log(mean, where=mean > 0, out=np.full(mean.shape, np.nan)) if log else mean
+    seen = height[np.isfinite(height)]
+    if not seen.size or not seen.min() < seen[0]:
+        return float(counts[-1])
+    return float(counts[np.flatnonzero(height <= (seen[0] + seen.min()) / 2)[0]])

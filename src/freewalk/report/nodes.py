@@ -1,6 +1,6 @@
 """The nodes of a record: their names, which of them are of interest, and the distances of the others from those."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
 from freewalk.report.layout import along, kind_of
+from freewalk.report.measures import Floats, Parts
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     import xarray
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _NAMED = 4  # nodes that a caption names; others are counted
@@ -23,13 +23,7 @@ _LONGEST = 30  # letters of a name in a caption
 
 
 def graph_of(record: Record, graph: Graph | None = None) -> Graph | None:
-    """The given graph, else that of the record; None for old records.
-
-    Raises
-    ------
-    RecordError
-        If its number of nodes is not that of the record.
-    """
+    """The given graph, else that of the record, which must fit its nodes; None for old records."""
     found, n = graph if graph is not None else record.graph, _size(record)
     if found is not None and found.n != n:
         raise RecordError(f"report: the graph has {found.n} nodes, expected {n}; pass the graph of the recorded run")
@@ -44,13 +38,7 @@ def _size(record: Record) -> int:
 
 
 def heavy_of(record: Record) -> list[int]:
-    """The nodes that the record calls heavy.
-
-    Raises
-    ------
-    RecordError
-        If one of them does not exist.
-    """
+    """The nodes that the record calls heavy."""
     heavy, n = record.data.attrs.get("heavy", ()), _size(record)
     try:
         found = [int(node) for node in heavy]
@@ -62,19 +50,17 @@ def heavy_of(record: Record) -> list[int]:
 
 
 def in_words(graph: Graph | None, nodes: Iterable[int]) -> str:
-    """Nodes by name, or by number if they have none; of many nodes, the first few.
-
-    Examples
-    --------
-    >>> graph = Graph(np.array([0, 1, 2]), np.array([1, 0]), node_names=("Medici", "Pazzi"))
-    >>> in_words(graph, [0, 1]), in_words(None, [0]), in_words(None, range(9))
-    ('Medici and Pazzi', '0', '0, 1, 2, 3 and 5 more')
-    """
+    """Nodes by name, or by number if they have none; of many nodes, the first few."""
     some = list(nodes)
     names = [str(node) if graph is None else short(graph.node_name(node)) for node in some[:_NAMED]]
     if len(some) > _NAMED:
         names.append(f"{len(some) - _NAMED:,} more")
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return joined(names)
+
+
+def joined(words: Sequence[str]) -> str:
+    """Words as a sentence lists them: with commas, and "and" before the last."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def short(name: str, most: int = _LONGEST) -> str:
@@ -84,42 +70,22 @@ def short(name: str, most: int = _LONGEST) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """The positions of nodes relative to the nodes of interest.
+    """The positions of nodes relative to the nodes of interest."""
 
-    Attributes
-    ----------
-    focus
-        The nodes of interest.
-    words
-        The origin in words: "heavy node", "nearest heavy node", "heaviest node" or "most visited node".
-    places
-        One number per node. On a ring or a path: its position along the graph, counted from the heaviest node. On other
-        graphs: the number of hops from the nearest node of the focus.
-    line
-        Whether the graph is a ring or a path; an unknown graph is taken for a ring.
-    closed
-        Whether the last position is beside the first.
-    """
-
-    focus: tuple[int, ...]
-    words: str
+    focus: tuple[int, ...]  # the nodes of interest
+    words: str  # the origin: "heavy node", "nearest heavy node", "heaviest node" or "most visited node"
+    #: By node. On a ring or a path: its position along the graph, counted from the heaviest node. On other graphs: the
+    #: number of hops from the nearest node of the focus.
     places: Integers
-    line: bool
-    closed: bool
+    line: bool  # whether the graph is a ring or a path; an unknown graph is taken for a ring
+    closed: bool  # whether the last position is beside the first
 
 
-def surroundings(record: Record, parts: "Mapping[str, xarray.Dataset]") -> Surroundings:
+def surroundings(record: Record, parts: Parts) -> Surroundings:
     """Find the nodes of interest in a record, and the positions of the others.
 
     The nodes of interest are those marked as heavy in the record, else the one with the largest smoothness, else the
     most visited one.
-
-    Parameters
-    ----------
-    record
-        The record.
-    parts
-        Its measurements by design.
     """
     graph, n, heavy = graph_of(record), _size(record), heavy_of(record)
     first = next(iter(parts.values()))
@@ -129,11 +95,10 @@ def surroundings(record: Record, parts: "Mapping[str, xarray.Dataset]") -> Surro
         centre = int(np.sum([visits_of(part) for part in parts.values()], axis=0).argmax())
         words = "most visited node"
     kind = "ring" if graph is None else kind_of(graph)
-    if kind not in ("ring", "path"):
-        assert graph is not None
-        focus = tuple(heavy) or (centre,)
+    if graph is not None and kind not in ("ring", "path"):
         if heavy:
             words = "heavy node" if len(heavy) == 1 else "nearest heavy node"
+        focus = tuple(heavy) or (centre,)
         return Surroundings(focus, words, graph.distances(focus), False, False)
     where = np.empty(n, dtype=np.int64)
     where[_in_order(graph, n, kind)] = np.arange(n)
@@ -150,7 +115,7 @@ def _in_order(graph: Graph | None, n: int, kind: str) -> Integers:
     gaps = np.abs(np.repeat(np.arange(n), graph.degrees) - graph.indices)
     if ((gaps == 1) | (gaps == n - 1)).all() and (kind == "ring" or (gaps == 1).all()):
         return np.arange(n)  # numbered in order: no need to walk along a million nodes
-    return along(graph, 0 if kind == "ring" else int(np.flatnonzero(graph.degrees == 1)[0]))
+    return along(graph, 0)
 
 
 def visits_of(part: "xarray.Dataset") -> Floats:
@@ -163,11 +128,6 @@ def paths_of(part: "xarray.Dataset") -> Floats:
     """The nodes on the kept paths of a design, one row per path; NaN after the end of an interrupted path.
 
     There may be none: in a record of several designs, one that kept fewer paths is padded with NaN.
-
-    Raises
-    ------
-    RecordError
-        If one of them does not exist.
     """
     nodes = np.asarray(part.path.transpose("kept", "time").values, dtype=np.float64)
     if not (np.isnan(nodes) | ((nodes >= 0) & (nodes < part.sizes["node"]) & (nodes == np.floor(nodes)))).all():

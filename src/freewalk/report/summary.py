@@ -2,18 +2,19 @@
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.report.measures import (
     UPDATES,
+    Floats,
     Measure,
+    Parts,
     along,
     axes_of,
     by_design,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     import xarray
     from rich.table import Table
 
-Floats = NDArray[np.float64]
-
 #: The goal, as a fraction of the initial gap: the first of these that at least half of the designs reach, or the last.
 GOALS = (0.01, 0.1, 0.5)
 
@@ -41,39 +40,21 @@ _check = Checks(RecordError)
 
 
 @dataclass(frozen=True)
-class Row:
-    """One design.
-
-    Attributes
-    ----------
-    label
-        Its name.
-    walks, diverged
-        The number of walks, and how many of them diverged.
-    to_goal
-        The cost to the first checkpoint at which the mean over the walks reaches the goal, by axis, averaged over the
-        walks; None if the goal was not reached or there is none.
-    in_all
-        The cost to the last checkpoint, by axis; None if the design lacks the axis.
-    final
-        The measure at the last checkpoint, averaged over all walks; not finite if one of them is not.
-    half_width
-        Half of its 95 % confidence interval, by Student's t; NaN for a single walk.
-    heavy_share
-        The share of visits to heavy nodes; None if no node is marked as heavy.
-    messages_per_update
-        Messages per update over the whole run.
-    """
+class SummaryRow:
+    """One design."""
 
     label: str
     walks: int
     diverged: int
+    #: The cost to the first checkpoint at which the mean over the walks reaches the goal, by axis, averaged over the
+    #: walks; None if the goal was not reached or there is none.
     to_goal: Mapping[str, float | None]
+    #: The cost to the last checkpoint, by axis; None if the design lacks the axis.
     in_all: Mapping[str, float | None]
-    final: float
-    half_width: float
-    heavy_share: float | None
-    messages_per_update: float
+    final: float  # averaged over all walks; not finite if one of them is not
+    half_width: float  # half of its 95 % confidence interval, by Student's t; NaN for a single walk
+    heavy_share: float | None  # of the visits; None if no node is marked as heavy
+    messages_per_update: float  # over the whole run
 
     @property
     def updates(self) -> float | None:
@@ -87,17 +68,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Goal:
-    """The goal of a comparison: a mean loss at most `fraction` of the way from the optimum to the initial loss.
+class GapGoal:
+    """The goal of all designs: a mean loss at most `fraction` of the way from the optimum to the initial loss.
 
-    Attributes
-    ----------
-    fraction
-        Fraction of the initial gap between loss and optimum; of the largest gap if designs start from different models.
-    level
-        The loss to reach.
-    optimum, initial
-        The ends of that gap.
+    If designs start from different models, the largest gap counts.
     """
 
     fraction: float
@@ -113,42 +87,58 @@ class Goal:
         )
 
 
-def goal_of(record: Record, goal: float | None = None, measure: str | None = None) -> Goal | None:
-    """The goal of a record, the same for all designs.
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A record as its table shows it."""
 
-    It is None if the optimum is not known or already reached at the start, or if higher is better.
+    record: Record
+    parts: Parts
+    measure: Measure
+    axes: Mapping[str, str]  # what is counted, with labels
+    goal: GapGoal | None
+    rows: Sequence[SummaryRow]
 
-    Parameters
-    ----------
-    record
-        Of one run, or several side by side.
-    goal
-        A fraction of the initial gap. Default: 1 %, or 10 % or 50 % if fewer than half of the designs get closer.
-    measure
-        The variable. Default: the primary measure of the record.
+    def tabulated(self) -> tuple[list[str], list[list[str]], str]:
+        """The headings, rows and caption of the table, as texts."""
+        until = "in all" if self.goal is None else "to the goal"
+        head = ["design", *(f"{label} {until}" for label in self.axes.values())]
+        head += [f"final {self.measure.name}", "time on heavy nodes", "messages per update"]
+        cells = [_cells(row, row.in_all if self.goal is None else row.to_goal) for row in self.rows]
+        return head, cells, " ".join(self._caption())
 
-    Raises
-    ------
-    RecordError
-        If `goal` is not such a fraction.
-    """
-    if goal is not None:
-        goal = _check.real("table", "goal", goal, above=0.0, high=1.0, remedy="0.01 is 1 % of the initial gap")
+    def _caption(self) -> Iterator[str]:
+        several, differ = any(row.walks > 1 for row in self.rows), rounds_differ(self.parts)
+        if several:
+            yield f"± is the 95 % confidence interval of the mean over {walks_in_words(self.parts)}."
+        if self.goal is not None:
+            gaps = np.diff(self.record.data.step.values)
+            unit = "rounds" if differ else "updates"
+            spacing = f" (one every {int(gaps[0]):,} {unit})" if gaps.size and (gaps == gaps[0]).all() else ""
+            words = self.goal.in_words(self.measure.name)
+            yield f"{words} Counted until the first checkpoint{spacing} that reaches it."
+        if differ:
+            yield "Updates are those of all tokens of a walk; in a round each token visits one node."
+        if any(row.diverged for row in self.rows):
+            yield "Diverged: the error grew without bound; use a smaller step."
+        graph, heavy = graph_of(self.record), heavy_of(self.record)
+        if heavy and graph is not None and graph.node_names is not None:
+            yield f"Heavy nodes: {in_words(graph, heavy)}."
+
+
+def summary_of(
+    record: Record, goal: float | None = None, measure: str | None = None, axes: Sequence[str] | None = None
+) -> Summary:
+    """The summary of a record; parameters as for `summarize`."""
     parts, shown = by_design(record), measure_of(record.data, measure)
-    means = [_mean(part, shown) for part in parts.values()]
-    best, starts = shown.optimum, [float(curve[0]) for curve in means if curve.size and np.isfinite(curve[0])]
-    if shown.rises or best is None or not starts or not max(starts) - best > 1e-12 * abs(best):
-        return None
-    gap = max(starts) - best
-    fractions = GOALS if goal is None else (goal,)
-    goals = [Goal(one, best + one * gap, best, max(starts)) for one in fractions]
-    reached = [sum(bool((curve <= one.level).any()) for curve in means) for one in goals]
-    return next((one for one, count in zip(goals, reached, strict=True) if 2 * count >= len(means)), goals[-1])
+    counted = axes_of(parts, shown, tabled(parts) if axes is None else axes)
+    wanted, heavy = _goal(parts, shown, goal), heavy_of(record)
+    rows = [_row(label, part, shown, list(counted), wanted, heavy) for label, part in parts.items()]
+    return Summary(record, parts, shown, counted, wanted, rows)
 
 
 def summarize(
     record: Record, goal: float | None = None, *, measure: str | None = None, axes: Sequence[str] | None = None
-) -> list[Row]:
+) -> list[SummaryRow]:
     """One row per design.
 
     Parameters
@@ -164,25 +154,31 @@ def summarize(
         What is counted to the goal: "updates" (of all tokens of a walk), "rounds", or variables by walk and step
         that never decrease, such as "messages" and "bytes". Default: updates, messages, and rounds if they differ
         from updates.
-
-    Raises
-    ------
-    RecordError
-        If nothing was learned, or there is no such measure or axis.
     """
-    parts, shown = by_design(record), measure_of(record.data, measure)
-    counted = list(axes_of(parts, shown, tabled(parts) if axes is None else axes))
-    wanted, heavy = goal_of(record, goal, measure), heavy_of(record)
-    return [_row(label, part, shown, counted, wanted, heavy) for label, part in parts.items()]
+    return list(summary_of(record, goal, measure, axes).rows)
+
+
+def _goal(parts: Parts, measure: Measure, goal: float | None) -> GapGoal | None:
+    """The goal; None if the optimum is not known or already reached at the start, or if higher is better."""
+    if goal is not None:
+        goal = _check.real("table", "goal", goal, above=0.0, high=1.0, remedy="0.01 is 1 % of the initial gap")
+    means = [_mean(part, measure) for part in parts.values()]
+    best, starts = measure.optimum, [float(curve[0]) for curve in means if curve.size and np.isfinite(curve[0])]
+    if measure.rises or best is None or not starts or not max(starts) - best > 1e-12 * abs(best):
+        return None
+    gap = max(starts) - best
+    goals = [GapGoal(one, best + one * gap, best, max(starts)) for one in (GOALS if goal is None else (goal,))]
+    reached = [sum(bool((curve <= one.level).any()) for curve in means) for one in goals]
+    return next((one for one, count in zip(goals, reached, strict=True) if 2 * count >= len(means)), goals[-1])
 
 
 def _row(
-    label: str, data: "xarray.Dataset", measure: Measure, axes: Sequence[str], goal: Goal | None, heavy: list[int]
-) -> Row:
+    label: str, data: "xarray.Dataset", measure: Measure, axes: Sequence[str], goal: GapGoal | None, heavy: list[int]
+) -> SummaryRow:
     values, curve, visits = values_of(data, measure.name), _mean(data, measure), visits_of(data)
     counts = {axis: along(data, axis) for axis in axes}
     reached = np.flatnonzero(curve <= goal.level) if goal is not None else np.empty(0, dtype=int)
-    return Row(
+    return SummaryRow(
         label=label,
         walks=values.shape[0],
         diverged=diverged_of(data, measure),
@@ -204,16 +200,24 @@ def _mean(data: "xarray.Dataset", measure: Measure) -> Floats:
         return np.asarray(values_of(data, measure.name).mean(axis=0))
 
 
-def with_interval(mean: float, half_width: float) -> str:
-    """A number with as many digits as its uncertainty allows; an uncertainty below six digits is left out.
+def _cells(row: SummaryRow, counts: Mapping[str, float | None]) -> list[str]:
+    diverged = f"{row.diverged} of {row.walks} diverged"
+    return [
+        row.label,
+        *("—" if count is None else in_digits(count) for count in counts.values()),
+        diverged if row.diverged else with_interval(row.final, row.half_width),
+        "—" if row.heavy_share is None else f"{100 * row.heavy_share:.1f} %",
+        f"{row.messages_per_update:.2f}",
+    ]
 
-    Examples
-    --------
-    >>> with_interval(0.0131234, 0.000042), with_interval(1.5e-7, 2e-9), with_interval(2.0, float("nan"))
-    ('0.01312 ± 0.00004', '1.500e-07 ± 2e-09', '2')
-    >>> with_interval(1.1449646636, 3e-16)
-    '1.14496'
-    """
+
+def in_digits(count: float) -> str:
+    """A count, with as many digits as matter."""
+    return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
+
+
+def with_interval(mean: float, half_width: float) -> str:
+    """A number with as many digits as its uncertainty allows; an uncertainty below six digits is left out."""
     if not math.isfinite(half_width) or half_width <= 0:
         return f"{mean:.4g}"
     if half_width < 1e-6 * abs(mean):
@@ -224,66 +228,15 @@ def with_interval(mean: float, half_width: float) -> str:
     return f"{mean:.{digits}f} ± {half_width:.{digits}f}"
 
 
-def tabulated(
-    record: Record, goal: float | None = None, measure: str | None = None, axes: Sequence[str] | None = None
-) -> tuple[list[str], list[list[str]], str]:
-    """The headings, rows and caption of the table, as texts; parameters as for `summarize`."""
-    rows = summarize(record, goal, measure=measure, axes=axes)
-    parts, shown, wanted = by_design(record), measure_of(record.data, measure), goal_of(record, goal, measure)
-    counted = axes_of(parts, shown, tabled(parts) if axes is None else axes)
-    until = "in all" if wanted is None else "to the goal"
-    head = ["design", *(f"{label} {until}" for label in counted.values())]
-    head += [f"final {shown.name}", "time on heavy nodes", "messages per update"]
-    several = any(part.sizes["walk"] > 1 for part in parts.values())
-    caption = [f"± is the 95 % confidence interval of the mean over {walks_in_words(parts)}."] if several else []
-    if wanted is not None:
-        gaps = np.diff(record.data.step.values)
-        unit = "rounds" if rounds_differ(parts) else "updates"
-        spacing = f" (one every {int(gaps[0]):,} {unit})" if gaps.size and (gaps == gaps[0]).all() else ""
-        caption.append(f"{wanted.in_words(shown.name)} Counted until the first checkpoint{spacing} that reaches it.")
-    if rounds_differ(parts):
-        caption.append("Updates are those of all tokens of a walk; in a round each token visits one node.")
-    if any(row.diverged for row in rows):
-        caption.append("Diverged: the error grew without bound; use a smaller step.")
-    graph, heavy = graph_of(record), heavy_of(record)
-    if heavy and graph is not None and graph.node_names is not None:
-        caption.append(f"Heavy nodes: {in_words(graph, heavy)}.")
-    return head, [_cells(row, row.in_all if wanted is None else row.to_goal) for row in rows], " ".join(caption)
-
-
-def _cells(row: Row, counts: Mapping[str, float | None]) -> list[str]:
-    diverged = f"{row.diverged} of {row.walks} diverged"
-    return [
-        row.label,
-        *("—" if count is None else f"{count:,.0f}" if count >= 100 else f"{count:.3g}" for count in counts.values()),
-        diverged if row.diverged else with_interval(row.final, row.half_width),
-        "—" if row.heavy_share is None else f"{100 * row.heavy_share:.1f} %",
-        f"{row.messages_per_update:.2f}",
-    ]
-
-
 def table(
     record: Record, goal: float | None = None, *, measure: str | None = None, axes: Sequence[str] | None = None
 ) -> "Table":
-    """The summary as a table for a terminal of 80 columns or more.
-
-    Parameters
-    ----------
-    record
-        Of one run, or several side by side.
-    goal, measure, axes
-        As for `summarize`.
-
-    Raises
-    ------
-    RecordError
-        If nothing was learned, or there is no such measure or axis.
-    """
+    """The summary as a table for a terminal of 80 columns or more; parameters as for `summarize`."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    head, rows, caption = tabulated(record, goal, measure, axes)
+    head, rows, caption = summary_of(record, goal, measure, axes).tabulated()
     shown = Table(
         title="partial: the run was interrupted" if record.partial else None,
         caption=Text(caption, style="table.caption"),

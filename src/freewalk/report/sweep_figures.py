@@ -20,7 +20,7 @@ from freewalk.report.figures import (
     new_figure,
     save,
 )
-from freewalk.report.statistics import is_log
+from freewalk.report.measures import is_log
 from freewalk.report.sweeps import Panel, SweepView, spread_out, view_of
 
 if TYPE_CHECKING:

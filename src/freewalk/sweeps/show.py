@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from freewalk.report.measures import is_log
 from freewalk.report.page import Chart, Page, Section, Series, Table, write_page
-from freewalk.report.statistics import is_log
 from freewalk.report.sweep_figures import sweep_curves, sweep_lines, sweep_map
 from freewalk.report.sweeps import SweepView, spread_out, tabulated, view_of
 from freewalk.run.measurements import versions

@@ -1,12 +1,26 @@
-"""The markup of a page: headings, paragraphs and tables, which are readable without scripts."""
+"""A page as one file: markup that is readable without scripts, style, scripts and data, with nothing to fetch."""
 
 import base64
+import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
+from importlib import resources
+from pathlib import Path
 
+from freewalk.checks import Checks
+from freewalk.errors import RecordError
+from freewalk.report.figures import COLOURS
+from freewalk.report.nodes import joined
 from freewalk.report.page.model import OUTCOMES, Page, Section, Table, Verdict, media_type
+from freewalk.report.page.payload import embedded
+from freewalk.storage.files import replacing
+
+_check = Checks(RecordError)
+_SCRIPTS = ("tools", "scales", "chart", "cursor", "places", "visits", "graph", "walk", "page")
 
 _SIGNS = {"pass": "✓", "depends": "±", "fail": "✗", "not testable": "–"}
 _COLUMNS = (
@@ -32,9 +46,55 @@ _NO_PATHS = (
 )
 
 
-def body(page: Page) -> str:
+def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
+    """Write a page to one HTML file that needs no network.
+
+    The same page gives the same bytes. The file is complete or absent: it is written under a temporary name first.
+
+    Parameters
+    ----------
+    page
+        The content.
+    path
+        The file, ending in `.html` or `.htm`; an existing one is replaced.
+    """
+    target = _check.path("write_page", "path", path)
+    _check.instance("write_page", "page", page, Page, "a Page, such as Page(title, [section])")
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise _check.fail("write_page", "path", str(target), "a name that ends in .html")
+    text = render(page)
+    with replacing(target) as temporary:
+        temporary.write_bytes(text.encode("utf-8"))
+    return target
+
+
+def render(page: Page) -> str:
+    """The text of a page."""
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "\n})();\n"
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    palette = "".join(f"--c{number}:{colour};" for number, colour in enumerate(COLOURS))
+    parts = {
+        # The browser runs only this script and fetches nothing, whatever a label contains.
+        "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        "title": escape(page.title),
+        "style": f":root{{{palette}}}\n{_asset('page.css')}",
+        "navigation": _navigation(page),
+        "body": _body(page),
+        "data": embedded(page),
+        "script": script,
+    }
+    return re.sub(r"@@(\w+)@@", lambda found: parts[found[1]], _asset("page.html"))
+
+
+@cache
+def _asset(name: str) -> str:
+    text = resources.files("freewalk.report.page").joinpath(name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")  # browsers normalise line ends before they compute the digest
+
+
+def _body(page: Page) -> str:
     """Everything between the header and the scripts."""
-    anchors = anchors_of(page.sections)
+    anchors = _anchors(page.sections)
     judged = len(page.sections) > 1 and any(section.verdicts for section in page.sections)
     parts = [f"<h1>{escape(page.title)}</h1>"]
     if judged:
@@ -47,11 +107,11 @@ def body(page: Page) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def navigation(page: Page) -> str:
+def _navigation(page: Page) -> str:
     """A bar of links, if there are several sections."""
     if len(page.sections) < 2:
         return ""
-    pairs = zip(page.sections, anchors_of(page.sections), strict=True)
+    pairs = zip(page.sections, _anchors(page.sections), strict=True)
     links = "".join(f'<li><a href="#{anchor}">{escape(one.short or one.title)}</a></li>' for one, anchor in pairs)
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
 
@@ -61,7 +121,7 @@ def _alone(page: Page) -> bool:
     return len(page.sections) == 1 and page.sections[0].title == page.title
 
 
-def anchors_of(sections: Sequence[Section]) -> list[str]:
+def _anchors(sections: Sequence[Section]) -> list[str]:
     """One distinct address per section, made of characters that need no escaping."""
     found: list[str] = []
     for section in sections:
@@ -170,13 +230,7 @@ def _claim_cell(verdict: Verdict, name: str, heading: str) -> str:
 
 
 def _unbroken(words: str) -> str:
-    """Markup in which no line breaks inside a number, before its unit, or inside short brackets.
-
-    Examples
-    --------
-    >>> _unbroken("0.159 × (1,436 against 9,018) <b>")
-    '<span class="unbroken">0.159 ×</span> <span class="unbroken">(1,436 against 9,018)</span> &lt;b&gt;'
-    """
+    """Markup in which no line breaks inside a number, before its unit, or inside short brackets."""
     parts = enumerate(_WHOLE.split(words))
     return "".join(f'<span class="unbroken">{escape(one)}</span>' if place % 2 else escape(one) for place, one in parts)
 
@@ -190,8 +244,7 @@ def _conclusion(sections: Sequence[Section]) -> str:
     """The verdicts of all sections in two sentences, the second by variant."""
     total = _count(section.verdicts for section in sections)
     clauses = [f"{count:,} {_VERBS[outcome][count != 1]}" for outcome, count in total.items() if count]
-    words = " and ".join([", ".join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)
-    sentences = [f"Of {sum(total.values()):,} claims, {words}."]
+    sentences = [f"Of {sum(total.values()):,} claims, {joined(clauses)}."]
     variants = dict.fromkeys(section.variant for section in sections if section.variant and section.verdicts)
     if len(variants) > 1:
         counts = {one: _count(part.verdicts for part in sections if part.variant == one) for one in variants}

@@ -1,6 +1,8 @@
-"""The data that the scripts of a page read: plain numbers and texts, kept small."""
+"""The data that the scripts of a page read: plain numbers and texts, with few digits, points and bytes."""
 
-from collections.abc import Collection, Sequence
+import base64
+import json
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,6 @@ from numpy.typing import NDArray
 from freewalk.graphs import Graph
 from freewalk.report.figures import COLOURS
 from freewalk.report.nodes import short
-from freewalk.report.page.encode import numbers, pack, pack_indices, thin
 from freewalk.report.page.model import Chart, Page, Section, Series, Walks
 from freewalk.report.page.places import Places, views
 
@@ -17,10 +18,13 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Colours = dict[str, str | int]
 
+#: More points per curve would look the same on any screen.
+MOST_POINTS = 400
 #: The animation shows this many updates at most.
 MOST_STEPS = 4000
 #: Of a larger graph, only the most relevant nodes are shown.
 MOST_NODES = 5000
+_DIGITS = 5
 _LONGEST = 60  # characters of a node's name
 # The same designs as in figures.DASHES are dashed.
 _DASHES = ("", "", "", "7 5", "", "2 3", "9 3 2 3")
@@ -31,6 +35,12 @@ OVERLAY = "9 9"
 _NEAR = 0.01
 # One covers the other if they coincide on this fraction of the width.
 _MOSTLY = 0.9
+
+
+def embedded(page: Page) -> str:
+    """The data as JSON that is safe inside a script element, whatever the labels contain."""
+    text = json.dumps(payload(page), allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def payload(page: Page) -> list[dict[str, Any]]:
@@ -58,14 +68,7 @@ def _colours(section: Section) -> Colours:
 
 
 def coinciding(chart: Chart) -> dict[str, str]:
-    """The designs whose curve covers an earlier one nearly everywhere, each with the design that it covers.
-
-    Examples
-    --------
-    >>> curves = [Series(name, {"updates": [0, 1, 2]}, [1.0, 0.1, end]) for name, end in zip("abc", (0.01, 0.01, 0.5))]
-    >>> coinciding(Chart("", curves, ""))
-    {'b': 'a'}
-    """
+    """The designs whose curve covers an earlier one nearly everywhere, each with the design that it covers."""
     means = [one for one in chart.series if one.kind == "mean"]
     heights = [_heights(one, chart.y_log) for one in means]
     known = np.concatenate([one[np.isfinite(one)] for one in heights]) if means else np.empty(0)
@@ -107,15 +110,10 @@ def _chart(chart: Chart, colours: Colours, hiding: Collection[str]) -> dict[str,
         "yLabel": chart.y_label,
         "xLog": chart.x_log,
         "yLog": chart.y_log,
-        "lines": [[name, numbers(np.array([value]))[0]] for name, value in chart.lines.items()],
-        "axes": axes_of(chart.series),
+        "lines": [[name, _number(value)] for name, value in chart.lines.items()],
+        "axes": list(dict.fromkeys(name for one in chart.series for name in one.x)),
         "series": [_series(one, colours[one.label], one.label in hiding) for one in chart.series],
     } | ({"covers": list(covered.items())} if (covered := coinciding(chart)) else {})
-
-
-def axes_of(series: Sequence[Series]) -> list[str]:
-    """The horizontal axes of a chart, by first appearance."""
-    return list(dict.fromkeys(name for one in series for name in one.x))
 
 
 def _series(series: Series, colour: str | int, hides: bool) -> dict[str, Any]:
@@ -125,11 +123,11 @@ def _series(series: Series, colour: str | int, hides: bool) -> dict[str, Any]:
         "label": series.label,
         "kind": series.kind,
         **_paint(colour, hides),
-        "x": {name: numbers(np.asarray(values)[kept]) for name, values in series.x.items()},
-        "y": numbers(y[kept]),
+        "x": {name: _numbers(np.asarray(values)[kept]) for name, values in series.x.items()},
+        "y": _numbers(y[kept]),
     }
     if series.low is not None and series.high is not None:
-        found |= {"low": numbers(np.asarray(series.low)[kept]), "high": numbers(np.asarray(series.high)[kept])}
+        found |= {"low": _numbers(np.asarray(series.low)[kept]), "high": _numbers(np.asarray(series.high)[kept])}
     return found | ({"note": series.note} if series.note else {})
 
 
@@ -159,14 +157,14 @@ def _walks(walks: Walks, colours: Colours, hiding: Collection[str]) -> dict[str,
         "drawing": true[-1] if true else None,
         "graph": "" if walks.graph is None else f"{walks.graph.n:,} nodes, {walks.graph.edges:,} edges",
         "heavy": where[np.asarray(walks.heavy, dtype=np.int64)].tolist(),
-        "importance": pack(importance[nodes], "f4"),
+        "importance": _pack(importance[nodes], "f4"),
         "designs": [
             {
                 "label": label,
                 **_paint(colours[label], label in hiding),
-                "visits": pack(_shares(walks.visits.get(label), importance.size)[nodes], "f4"),
+                "visits": _pack(_shares(walks.visits.get(label), importance.size)[nodes], "f4"),
                 "heavyShare": _heavy_share(walks, label),
-                "path": pack_indices(where[paths[label]], nodes.size) if label in paths else None,
+                "path": _pack_indices(where[paths[label]], nodes.size) if label in paths else None,
             }
             for label in dict.fromkeys([*walks.visits, *walks.paths])
         ],
@@ -183,12 +181,12 @@ def _view(places: Places, nodes: Integers, where: Integers, n: int) -> dict[str,
     spots = places.positions[nodes]
     return {
         "view": places.name,
-        "x": pack(np.rint(32767 * spots[:, 0]), "i2"),
-        "y": pack(np.rint(32767 * spots[:, 1]), "i2"),
+        "x": _pack(np.rint(32767 * spots[:, 0]), "i2"),
+        "y": _pack(np.rint(32767 * spots[:, 1]), "i2"),
         "spacing": _spacing(spots),
         "height": 1 if places.circle else _height(spots),
         "circle": places.circle,
-        "edges": pack_indices(pairs.ravel(), nodes.size),
+        "edges": _pack_indices(pairs.ravel(), nodes.size),
         "words": _words(places.words, n),
     }
 
@@ -244,3 +242,40 @@ def _spacing(spots: Floats) -> float:
         return 1.0
     nearest = np.asarray(cKDTree(spots).query(spots, k=2)[0])[:, 1]
     return float(f"{np.quantile(nearest, 0.2):.4g}")
+
+
+def thin(size: int, most: int = MOST_POINTS) -> Integers:
+    """Which points of a curve to keep: half of them evenly spaced, half evenly spaced on a log scale, and both ends."""
+    if size <= most:
+        return np.arange(size)
+    half = most // 2
+    even = np.linspace(0, size - 1, half)
+    # A curve changes most at its beginning, which a logarithmic axis shows.
+    log = np.geomspace(1, size - 1, most - half)
+    return np.unique(np.rint(np.concatenate([even, log])).astype(np.int64))
+
+
+def _numbers(values: Floats) -> list[float | int | None]:
+    return [_number(float(value)) for value in values]
+
+
+def _number(value: float) -> float | int | None:
+    """A number for JSON: an integer unchanged, another rounded, None if it is not finite."""
+    if not np.isfinite(value):
+        return None
+    if value == int(value) and abs(value) < 10**9:
+        return int(value)
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _pack(values: NDArray[Any], kind: str) -> str:
+    """An array as base64 of little-endian numbers; `kind` is one of numpy's, such as "u2" or "f4"."""
+    if kind == "f4":
+        values = np.clip(values, -3e38, 3e38)  # the range of float32
+    return base64.b64encode(values.astype(f"<{kind}").tobytes()).decode("ascii")
+
+
+def _pack_indices(values: Integers, size: int) -> dict[str, str | int]:
+    """Indices below `size`, in two or four bytes each."""
+    kind = "u2" if size <= 2**16 else "u4"
+    return {"bytes": int(kind[1]), "data": _pack(values, kind)}

@@ -1,9 +1,10 @@
-"""The standard section of a record: curves, table, visits and walks."""
+"""The standard section of a record: curves, table, visits, walks, and the sentences above them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,27 +15,32 @@ from freewalk.graphs import Graph
 from freewalk.report.measures import (
     UPDATES,
     USUAL,
+    Band,
+    Floats,
     Measure,
+    Parts,
     along,
     axes_of,
     by_design,
+    check_band,
     diverged_of,
+    is_log,
+    is_spread,
+    mean_and_band,
     measure_of,
+    rounds_differ,
     values_of,
     walks_in_words,
 )
-from freewalk.report.nodes import graph_of, heavy_of, paths_of, visits_of
-from freewalk.report.page.conclusion import lead_of
+from freewalk.report.nodes import graph_of, heavy_of, joined, paths_of, visits_of
 from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
 from freewalk.report.page.payload import MOST_STEPS
-from freewalk.report.statistics import Band, check_band, is_log, is_spread, mean_and_band
-from freewalk.report.summary import tabulated
+from freewalk.report.summary import Summary, SummaryRow, in_digits, summary_of, with_interval
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     import xarray
 
-Floats = NDArray[np.float64]
 Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 
 _check = Checks(RecordError)
@@ -44,6 +50,20 @@ _BANDS = {
     "none": "",
 }
 _FIRST = "The first stored walk of each design."
+_INTERRUPTED = "The run was interrupted; this page shows the part that was completed."
+_ORIGINS = ("graph", "problem", "seed", "steps", "walks", "runtime", "precision", "versions", "platform")
+_GRAPHS = {
+    "ring": "a ring",
+    "path": "a path",
+    "star": "a star",
+    "complete": "a complete graph",
+    "erdos_renyi": "an Erdős–Rényi graph",
+    "watts_strogatz": "a Watts–Strogatz graph",
+    "barabasi_albert": "a Barabási–Albert graph",
+}
+_PROBLEMS = {"LeastSquares": "least squares", "Logistic": "logistic regression"}
+_COUNTS = {"samples": "samples", "dim": "parameters"}
+_NAMED = 3  # designs that are named together; more are counted
 
 
 def section_of(
@@ -55,7 +75,6 @@ def section_of(
     verdicts: Sequence[Verdict] = (),
     title: str | None = None,
     text: Sequence[str] = (),
-    details: Mapping[str, str] | None = None,
     band: Band = "quantiles",
     measure: str | None = None,
     axes: Sequence[str] | None = None,
@@ -78,8 +97,6 @@ def section_of(
         The rows of the table of claims.
     title, text
         The heading, by default the name of the record, and the paragraphs below it.
-    details
-        The origin of the numbers; None: graph, problem, seeds and versions, from the record.
     band
         The band around the mean: "quantiles" (10 % to 90 % of the walks), "confidence" (the 95 % confidence interval of
         the mean) or "none".
@@ -89,17 +106,6 @@ def section_of(
         The horizontal axes to choose from, which the table counts up to the goal: "updates", or variables by walk and
         step that never decrease. None: updates, messages, and all other counts of the record that begin at 0. Curves
         that have none of them are left out.
-
-    Returns
-    -------
-    Section
-        For `Page`.
-
-    Raises
-    ------
-    RecordError
-        If nothing was learned, the measure or an axis does not exist, or the graph or the exact curves do not match the
-        record.
     """
     if graph is not None:
         _check.instance("section_of", "graph", graph, Graph, "the Graph that the record ran on")
@@ -109,6 +115,7 @@ def section_of(
     check_band("section_of", band)
     parts, shown = by_design(record), measure_of(record.data, measure)
     against, count = axes_of(parts, shown, axes), walks_in_words(parts)
+    summary = summary_of(record, measure=measure, axes=list(against))
     means = [_mean(label, part, shown, against, band) for label, part in parts.items()]
     series = [*means, *_exact(exact, list(parts), shown, against)]
     series += [_published(label, curve, against) for label, curve in (published or {}).items()]
@@ -124,16 +131,13 @@ def section_of(
     )
     return Section(
         title=title if title is not None else str(record.data.attrs.get("name", record.label)),
-        text=[
-            *text,
-            *(["The run was interrupted; this page shows the part that was completed."] if record.partial else []),
-        ],
+        text=[*text, *([_INTERRUPTED] if record.partial else [])],
         charts=[chart],
         verdicts=verdicts,
         walks=_walks(record, parts, graph_of(record, graph)),
-        tables=[Table(*tabulated(record, measure=measure, axes=list(against)))],
-        details=details if details is not None else _details(record),
-        lead=lead_of(record, graph, measure=measure, axes=list(against)),
+        tables=[Table(*summary.tabulated())],
+        details=_details(record),
+        lead=lead_of(summary, graph),
     )
 
 
@@ -197,7 +201,7 @@ def _curve(name: str, values: ArrayLike, remedy: str = "") -> Floats:
     return _check.floats("section_of", name, values, (None,), finite=False, remedy=remedy)
 
 
-def _walks(record: Record, parts: dict[str, xarray.Dataset], graph: Graph | None) -> Walks:
+def _walks(record: Record, parts: Parts, graph: Graph | None) -> Walks:
     heavy = heavy_of(record)
     kept = {label: _kept(part) for label, part in parts.items()}
     paths = {label: ones[_telling(ones, heavy)] for label, ones in kept.items() if ones}
@@ -223,24 +227,121 @@ def _telling(paths: Sequence[NDArray[np.int64]], heavy: list[int]) -> int:
 
 
 def meets(path: ArrayLike, heavy: Sequence[int]) -> bool:
-    """Whether a path visits a heavy node within the updates that the animation shows.
-
-    Examples
-    --------
-    >>> meets([3, 2, 1, 0], [0]), meets([3, 2, 1], [0])
-    (True, False)
-    """
+    """Whether a path visits a heavy node within the updates that the animation shows."""
     return bool(np.isin(np.asarray(path)[: MOST_STEPS + 1], list(heavy)).any())
 
 
 def _details(record: Record) -> dict[str, str]:
     """What the record says about its origin, if all designs agree."""
-    sources = list(record.provenance.get("parts", {"": record.provenance}).values())
-    found = {}
-    for name in ("graph", "problem", "seed", "steps", "walks", "runtime", "precision", "versions", "platform"):
+    found, sources = {}, _sources(record)
+    for name in _ORIGINS:
         values = [source[name] for source in sources if name in source]
         if values and all(value == values[0] for value in values):
             value = values[0]
             words = ", ".join(f"{key} {item}" for key, item in value.items()) if isinstance(value, dict) else str(value)
             found[name] = f"{value:,}" if isinstance(value, int) and name != "seed" else words
     return found
+
+
+def _sources(record: Record) -> list[Mapping[str, Any]]:
+    """The provenance of each run in the record."""
+    return list(record.provenance.get("parts", {"": record.provenance}).values())
+
+
+def lead_of(summary: Summary, graph: Graph | None = None) -> str:
+    """What was run, and which design reached the goal first and by what factor."""
+    record, parts = summary.record, summary.parts
+    steps = int(record.data.step.values[-1])
+    rounds = "rounds" if rounds_differ(parts) else "updates"
+    each = "Per design, " if len(parts) > 1 else ""
+    problems = {str(source.get("problem", "")) for source in _sources(record)}
+    problem = _problem(problems.pop()) if len(problems) == 1 else ""
+    setting = f"{each}{walks_in_words(parts)} of {steps:,} {rounds} on {_graph(record, graph)}{problem}."
+    return f"{setting} {_best(summary) if summary.goal is None else _conclusion(summary, summary.goal.level)}"
+
+
+def _graph(record: Record, graph: Graph | None) -> str:
+    known, n, heavy = graph_of(record, graph), record.data.sizes["node"], len(heavy_of(record))
+    name = known.name if known is not None else ""
+    some = f", {heavy:,} of them heavy" if heavy else ""
+    if grid := re.fullmatch(r"grid\((\d+), ?(\d+)\)", name):
+        return f"a {grid[1]} × {grid[2]} grid of {n:,} nodes{some}"
+    kind = _GRAPHS.get(name.split("(")[0])
+    if kind is None:
+        kind = f"the graph {name!r}" if name and "(" not in name else "a graph"
+    return f"{kind} of {n:,} nodes{some}"
+
+
+def _problem(text: str) -> str:
+    """Such as "; least squares (1,000 samples, 10 parameters)"; empty for an empty text."""
+    name = re.split(r"[^\w]", text, maxsplit=1)[0]
+    found = {key: re.search(rf"\b{key}=(\d+)", text) for key in _COUNTS}
+    counts = ", ".join(f"{int(one[1]):,} {_COUNTS[key]}" for key, one in found.items() if one)
+    return f"; {_PROBLEMS.get(name, name)}{f' ({counts})' if counts else ''}" if text else ""
+
+
+def _conclusion(summary: Summary, level: float) -> str:
+    """Which design was first.
+
+    Designs named "centralized" draw any node at every update, whatever the edges are; they are mentioned separately.
+    """
+    axis = UPDATES if UPDATES in summary.axes else next(iter(summary.axes))
+    goal = f"the goal (mean {summary.measure.name} ≤ {level:.4g})"
+    counts = {row.label: row.to_goal[axis] for row in summary.rows}
+    reached = {label: count for label, count in counts.items() if count is not None}
+    if len(counts) == 1:
+        (count,) = counts.values()
+        return f"It did not reach {goal}." if count is None else f"It reached {goal} after {in_digits(count)} {axis}."
+    if not reached:
+        return f"No design reached {goal}."
+    central = {label: count for label, count in reached.items() if re.search(r"\bcentrali[sz]ed", label, re.IGNORECASE)}
+    walks = {label: count for label, count in reached.items() if label not in central}
+    apart, missing = bool(walks and central), [label for label, count in counts.items() if count is None]
+    words = [_race(walks if apart else reached, f"{goal} first{' of the walks on the graph' * apart}", axis)]
+    if missing:
+        words.append(f"{_names(missing)} did not reach it.")
+    if apart:
+        least = in_digits(min(central.values()))
+        words.append(f"{_names(central)}, which can draw any node at every update, needed {least}.")
+    return " ".join(words)
+
+
+def _race(counts: Mapping[str, float], goal: str, axis: str) -> str:
+    """Who was first, and by what factor the others were slower."""
+    order = sorted(set(counts.values()))
+
+    def at(place: int) -> str:
+        return _names([label for label, count in counts.items() if count == order[place]])
+
+    def more(place: int) -> str:
+        ratio = order[place] / order[0] if order[0] else float("inf")
+        return f"{f'{ratio:.2g}' if ratio < 99.5 else in_digits(ratio)} times as many ({in_digits(order[place])})"
+
+    words = f"{at(0)} reached {goal}, after {in_digits(order[0])} {axis}"
+    words += f". {at(1)}, next, needed {more(1)}" if len(order) > 1 else ""
+    words += f"; {at(-1)}, last, {more(-1)}" if len(order) > 2 else ""
+    return f"{words}."
+
+
+def _best(summary: Summary) -> str:
+    """Where there is no goal: which design ended best."""
+    name, rises = summary.measure.name, summary.measure.rises
+    order = sorted((row for row in summary.rows if np.isfinite(row.final)), key=lambda row: row.final, reverse=rises)
+    if not order:
+        return f"No design ended with a finite {name}."
+    if len(summary.rows) == 1:
+        return f"The final {name} is {_final(order[0])}."
+    which = "highest" if rises else "lowest"
+    words = f"{_names([order[0].label])} ended with the {which} mean {name}, {_final(order[0])}"
+    if len(order) > 1:
+        words += f"; {_names([order[1].label])}, next, with {_final(order[1])}"
+    return f"{words}."
+
+
+def _final(row: SummaryRow) -> str:
+    return with_interval(row.final, row.half_width)
+
+
+def _names(labels: Sequence[str] | Mapping[str, Any]) -> str:
+    some = [f"“{label}”" for label in labels]
+    return joined(some if len(some) <= _NAMED else [*some[: _NAMED - 1], f"{len(some) - _NAMED + 1} others"])
