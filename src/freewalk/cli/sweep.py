@@ -127,10 +127,10 @@ def show(
 def _show(folder: "SweepFolder", quiet: bool, measure: str | None, x: str | None) -> None:
     from freewalk.sweeps.show import show
 
-    shown = show(folder, measure, x)
+    table, lines = show(folder, measure, x)
     console = terminal.console(quiet)
-    console.print(shown.table())
-    console.print("\n".join(shown.lines), markup=False, highlight=False, soft_wrap=True)
+    console.print(table)
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The results of a sweep: a table, figures and a page, in its folder."""
 
 import csv
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +12,9 @@ import numpy as np
 from freewalk.report.measures import is_log
 from freewalk.report.page import Chart, Page, Section, Series, Table, write_page
 from freewalk.report.sweep_figures import sweep_curves, sweep_lines, sweep_map
-from freewalk.report.sweeps import SweepView, spread_out, tabulated, view_of
+from freewalk.report.sweeps import HALF, SweepView, spread_out, tabulated, view_of
 from freewalk.run.measurements import versions
 from freewalk.storage import files
-from freewalk.sweeps.axes import Axis
 from freewalk.sweeps.folder import SweepFolder
 from freewalk.sweeps.points import in_words
 
@@ -28,134 +27,87 @@ _MOST_ROWS = 30  # on a terminal
 _MOST_CHARTS, _MOST_ON_PAGE = 12, 500  # charts and rows on a page
 
 
-@dataclass(frozen=True)
-class Shown:
-    """The results that were written.
+def show(folder: SweepFolder, measure: str | None = None, x: str | None = None) -> "tuple[RichTable, list[str]]":
+    """Write the table, the figures and the page of the finished points; return what a terminal shows of them.
 
-    Attributes
-    ----------
-    view
-        The data that tables and figures show.
-    lines
-        Lines that list the files, to be printed.
-    """
-
-    view: SweepView = field(repr=False)
-    lines: list[str]
-
-    def table(self) -> "RichTable":
-        """The final value of each design, as a table for a terminal."""
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        head, rows = tabulated(self.view)
-        left = len(rows) - _MOST_ROWS
-        caption = self.view.footnote.replace("; band:", ", ±") + (
-            f"; {left} more rows are in {TABLE}" if left > 0 else ""
-        )
-        shown = Table(caption=Text(caption), caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in head:
-            shown.add_column(Text(heading), justify="right")
-        for row in rows[:_MOST_ROWS]:
-            shown.add_row(*map(Text, row))
-        return shown
-
-
-def show(folder: SweepFolder, measure: str | None = None, x: str | None = None) -> Shown:
-    """Write the table, the figures and the page of the finished points of a sweep.
-
-    Parameters
-    ----------
-    folder
-        The folder of the sweep.
-    measure
-        The measure to show. Default: the primary one.
-    x
-        The key on the horizontal axis. Default: the one with the most values.
-
-    Raises
-    ------
-    RecordError
-        If no point is finished, or there is no such measure or key.
+    The measure is the primary one by default, and the key on the horizontal axis that with the most values.
     """
     data = folder.gather("mean")
     view = view_of(data, measure, x)
     path, options = folder.path, {"measure": measure, "x": x}
-    files.write(path / TABLE, as_csv(folder, data, view))
+    files.write(path / TABLE, _as_csv(folder, data, view.measure.name))
     sweep_lines(data, path / LINES, **options)
     sweep_curves(data, path / CURVES, **options)
     images = {"Learning curves": path / CURVES}
+    names = {"table": TABLE, "lines": LINES, "curves": CURVES}
     if view.others:
         sweep_map(data, path / MAP, **options)
         images["Heat maps"] = path / MAP
+        names["map"] = MAP
     if not view.is_number(view.x):
         images = {"Final values": path / LINES, **images}
     write_page(_page(folder, data, view, images), path / PAGE)
-    names = [
-        ("table", TABLE),
-        ("lines", LINES),
-        ("curves", CURVES),
-        *([("map", MAP)] if view.others else []),
-        ("page", PAGE),
-    ]
-    return Shown(view, [f"{name:<7} {path / file}" for name, file in names])
+    names["page"] = PAGE
+    return _for_terminal(view), [f"{name:<7} {path / file}" for name, file in names.items()]
 
 
-def as_csv(folder: SweepFolder, data: "xarray.Dataset", view: SweepView) -> str:
+def _table(view: SweepView, most: int) -> Table:
+    """The final value of each design, with up to so many rows."""
+    head, rows = tabulated(view)
+    left = len(rows) - most
+    more = f"; {left} more rows are in {TABLE}" if left > 0 else ""
+    return Table(head, rows[:most], view.footnote.replace("; band:", ", ±") + more)
+
+
+def _for_terminal(view: SweepView) -> "RichTable":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = _table(view, _MOST_ROWS)
+    shown = Table(caption=Text(table.caption), caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in table.head:
+        shown.add_column(Text(heading), justify="right")
+    for row in table.rows:
+        shown.add_row(*map(Text, row))
+    return shown
+
+
+def _as_csv(folder: SweepFolder, data: "xarray.Dataset", name: str) -> str:
     """One row per finished point and design: the values of the keys, the final values, and the hash."""
     written = StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    name = view.measure.name
-    writer.writerow([*folder.sweep.keys, "design", name, f"{name}_half_width", "messages", "diverged", "point"])
+    writer.writerow([*folder.sweep.keys, "design", name, f"{name}{HALF}", "messages", "diverged", "point"])
     for point in folder.finished:
-        one = data.isel({axis.name: [at] for axis, at in zip(folder.sweep.axes, point.place, strict=True)})
-        ends = _ends(one, name)
-        for design, cells in ends.items():
-            values = [value if isinstance(value, (int, float)) else in_words(value) for value in point.setting.values()]
-            writer.writerow([*values, design, *cells, point.key])
+        one = data.isel({axis.name: at for axis, at in zip(folder.sweep.axes, point.place, strict=True)})
+        values = [value if isinstance(value, (int, float)) else in_words(value) for value in point.setting.values()]
+        for design in one.design.values:
+            part = one.sel(design=design)
+            there = np.flatnonzero(~np.isnan(part.messages.values.astype(np.float64)))
+            if there.size:
+                numbers = [float(part[key].values[there[-1]]) for key in (name, f"{name}{HALF}", "messages")]
+                diverged = int(part.diverged.values) if "diverged" in part else 0
+                writer.writerow([*values, design, *(f"{number:.10g}" for number in numbers), diverged, point.key])
     return written.getvalue()
-
-
-def _ends(one: "xarray.Dataset", name: str) -> dict[str, list[str]]:
-    """The final values of each design at a point."""
-    found = {}
-    for design in one.design.values.tolist():
-        part = one.sel(design=design)
-        counts = part.messages.values.ravel()
-        there = np.flatnonzero(~np.isnan(counts.astype(np.float64)))
-        if not there.size:
-            continue
-        last = there[-1]
-        numbers = [float(part[key].values.ravel()[last]) for key in (name, f"{name}_half_width", "messages")]
-        diverged = int(part.diverged.values.ravel()[0]) if "diverged" in part else 0
-        found[str(design)] = [*(f"{number:.10g}" for number in numbers), str(diverged)]
-    return found
 
 
 def _page(folder: SweepFolder, data: "xarray.Dataset", view: SweepView, images: Mapping[str, Path]) -> Page:
     sweep = folder.sweep
-    head, rows = tabulated(view)
-    there, left = int(data.finished.sum()), len(rows) - _MOST_ON_PAGE
-    more = f"; {left} more rows are in {TABLE}" if left > 0 else ""
-    text = [f"{there:,} of {len(sweep):,} points. {'; '.join(_varied(sweep.axes))}."]
+    varied = [(key, values) for axis in sweep.axes for key, values in axis.values.items()]
+    words = [f"{key}: {len(one)} values from {in_words(one[0])} to {in_words(one[-1])}" for key, one in varied]
     details = {"spec": sweep.spec.source, "versions": ", ".join(f"{name} {one}" for name, one in versions().items())}
     if data.attrs["left_out"]:
         details["left out"] = data.attrs["left_out"]
+    table = _table(view, _MOST_ON_PAGE)
     section = Section(
         title=sweep.name,
-        text=text,
+        text=[f"{data.attrs['finished']:,} of {len(sweep):,} points. {'; '.join(words)}."],
         charts=_charts(view),
         images={words: file.read_bytes() for words, file in images.items()},
-        tables=[Table(head, rows[:_MOST_ON_PAGE], view.footnote.replace("; band:", ", ±") + more + ".")],
+        tables=[replace(table, caption=f"{table.caption}.")],
         details=details,
     )
     return Page(f"Sweep: {sweep.name}", [section])
-
-
-def _varied(axes: Iterable[Axis]) -> list[str]:
-    pairs = [(key, values) for axis in axes for key, values in axis.values.items()]
-    return [f"{key}: {len(one)} values from {in_words(one[0])} to {in_words(one[-1])}" for key, one in pairs]
 
 
 def _charts(view: SweepView) -> list[Chart]:
