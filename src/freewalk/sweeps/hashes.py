@@ -5,6 +5,7 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -97,8 +98,8 @@ def _installed(module: str) -> Path | None:
         known = importlib.util.find_spec(module.partition(".")[0])
     except (ImportError, ValueError):
         return None
-    origin = Path(known.origin) if known is not None and known.origin else None
-    return origin if origin is not None and origin.is_file() else None
+    file = Path(known.origin or "") if known is not None else Path()
+    return file if file.is_file() else None
 
 
 def _imports(file: Path, module: str) -> Iterator[str]:
@@ -112,6 +113,6 @@ def _imports(file: Path, module: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*filter(None, parents), *([node.module] if node.module else [])])
-            yield from (name for name in [base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)] if name)
+            with suppress(ImportError):  # beyond the top: reported when it is imported
+                base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+                yield from (base, *(f"{base}.{alias.name}" for alias in node.names))

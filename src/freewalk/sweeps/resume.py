@@ -30,8 +30,7 @@ except ImportError:  # not on Windows: there two processes may compute the same 
 Tell = Callable[[int, int, int, int], None]
 
 LOCKS = "locks"
-_WAKE = 0.1  # seconds between checks for signals
-_AGAIN = 0.25  # seconds between checks of results that other processes are computing
+_WAKE = 0.1  # seconds between checks for signals, and of results that other processes are computing
 
 
 @dataclass
@@ -153,8 +152,6 @@ class _Leader:
     def __init__(self, works: Iterable[Work], results: Results, crew: Crew, tell: Tell | None) -> None:
         self.results, self.crew, self.tell = results, crew, tell
         self.waiting: deque[Work] = deque()
-        self.elsewhere: deque[Work] = deque()  # computed by other processes
-        self.asked = 0.0  # when these were last checked
         self.running: dict[Future[bytes], tuple[Work, Lock]] = {}
         self.shares: dict[str, float] = {}  # progress of the current work
         self.ending = threading.Event()
@@ -171,14 +168,13 @@ class _Leader:
     def work(self, stop: Stop) -> None:
         """Work until everything is done, or until a signal."""
         self._tell()
-        while (self.waiting or self.elsewhere or self.running) and not stop:
-            self._ask_again()
+        while (self.waiting or self.running) and not stop:
             self._hand_out()
             if self.running:
                 finished, _ = wait(self.running, _WAKE, FIRST_COMPLETED)
                 for future in finished:
                     self._keep(future)
-            elif self.elsewhere:
+            elif self.waiting:
                 time.sleep(_WAKE)
             self._tell()
 
@@ -198,18 +194,15 @@ class _Leader:
             for _, lock in self.running.values():
                 lock.release()
 
-    def _ask_again(self) -> None:
-        """Take back work that other processes have finished, or whose processes died."""
-        if not self.waiting and self.elsewhere and time.monotonic() - self.asked > _AGAIN:
-            self.asked = time.monotonic()
-            self.waiting, self.elsewhere = self.elsewhere, deque()
-
     def _hand_out(self) -> None:
-        while self.waiting and len(self.running) < self.crew.size:
+        """Give work to free workers; what another process is computing is tried again later."""
+        for _ in range(len(self.waiting)):
+            if len(self.running) == self.crew.size:
+                return
             work = self.waiting.popleft()
             lock = self.results.lock(work.key)
             if lock is None:
-                self.elsewhere.append(work)
+                self.waiting.append(work)
             elif self.results.has(work.key):  # finished by another process in the meantime
                 lock.release()
                 self._count(work)
