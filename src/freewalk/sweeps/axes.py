@@ -156,7 +156,7 @@ class _Range:
     def at(self, share: float) -> float:
         """The number at a share of the way between the ends."""
         if self.log:
-            return self.first * (self.last / self.first) ** share
+            return self.first * float((self.last / self.first) ** share)
         return self.first + (self.last - self.first) * share
 
     def stepped(self, given: Any) -> list[Any]:
