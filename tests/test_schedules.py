@@ -8,7 +8,7 @@ import pytest
 import freewalk as fw
 from freewalk import schedules
 from freewalk.errors import FreewalkError
-from freewalk.schedules import Constant, Exponential, Inverse, Schedule, schedule
+from freewalk.schedules import Constant, Exponential, Inverse, Schedule
 
 EXAMPLES = {
     "Constant": [Constant(0.3)],
@@ -65,14 +65,15 @@ def test_parameters_must_be_positive(make, name, bad):
 
 
 def test_a_number_is_a_constant_schedule():
-    assert schedule(0.1, "SGD") == Constant(0.1)
-    assert schedule(ALL[1], "SGD") is ALL[1]
+    steps = np.array([0, 7, 10**9])
+    assert np.array_equal(fw.SGD(0.1).rates(steps), fw.SGD(Constant(0.1)).rates(steps))
+    assert np.array_equal(fw.SGD(ALL[1]).rates(steps), ALL[1](steps))
 
 
 @pytest.mark.parametrize("bad", [0, -1, np.nan, np.inf, True, "fast", None, [0.1]], ids=repr)
 def test_what_is_neither_a_number_nor_a_schedule(bad):
     with pytest.raises(FreewalkError, match=r"SGD: step = .*, expected a finite number > 0; or a schedule such as"):
-        schedule(bad, "SGD")
+        fw.SGD(bad)
 
 
 def test_a_schedule_must_say_its_value():

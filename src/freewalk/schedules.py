@@ -130,11 +130,3 @@ def values_at(schedule: Schedule, steps: NDArray[np.int64], owner: str) -> NDArr
             f"{owner}: {show(schedule)} is {values[first]:g} at step {steps[first]}, expected a finite number >= 0"
         )
     return values
-
-
-def schedule(value: "float | Schedule", who: str, name: str = "step") -> Schedule:
-    """Convert a number to a constant schedule; return a schedule unchanged."""
-    if isinstance(value, Schedule):
-        return value
-    remedy = "or a schedule such as Inverse(0.1, scale=100)"
-    return Constant(_check.real(who, name, value, above=0.0, remedy=remedy))

@@ -26,11 +26,6 @@ class Average(Exchange):
         Whether the mean is sent back to the node of each token. With False only one message per token is counted: its
         next move is the way down, as with a server that draws the nodes (`fw.designs.Centralized`).
 
-    Raises
-    ------
-    FreewalkError
-        If `every` is below 1.
-
     Examples
     --------
     >>> Average(every=10)

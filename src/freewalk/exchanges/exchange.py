@@ -91,13 +91,7 @@ class Exchange(ABC):
         return np.bincount(givers[away], minlength=gathering.nodes.size).astype(np.int64)
 
     def admit(self, kernel: Kernel, nodes: NDArray[np.int32] | None) -> None:  # noqa: B027 (most have nothing to refuse)
-        """Reject a kernel, or the start nodes of the tokens of a replica (None if an earlier phase moves them).
-
-        Raises
-        ------
-        FreewalkError
-            If the tokens cannot be mixed there.
-        """
+        """Reject a kernel, or the start nodes of the tokens of a replica (None if an earlier phase moves them)."""
 
 
 def exchanges_in(exchange: Exchange, after: int, until: Any) -> Any:
@@ -111,13 +105,7 @@ def gathering_of(seed: int, replica: int, step: int, nodes: NDArray[np.int32], g
 
 
 def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
-    """The weights of an exchange, after checking everything that engines rely on.
-
-    Raises
-    ------
-    FreewalkError
-        If they are not the weights of means.
-    """
+    """The weights of an exchange, after checking everything that engines rely on."""
     from scipy.sparse import csr_array, issparse
 
     who, tokens = type(exchange).__name__, gathering.nodes.size
@@ -139,13 +127,7 @@ def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
 
 
 def sent_by(exchange: Exchange, gathering: Gathering, weights: csr_array | None) -> int:
-    """The total number of messages that the tokens of a walk send in an exchange.
-
-    Raises
-    ------
-    FreewalkError
-        If `sent` does not return counts.
-    """
+    """The total number of messages that the tokens of a walk send in an exchange."""
     who = type(exchange).__name__
     return int(check.integers(who, "sent()", exchange.sent(gathering, weights), gathering.nodes.shape, low=0).sum())
 

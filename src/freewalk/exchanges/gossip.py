@@ -33,11 +33,6 @@ class Gossip(Exchange):
     every
         Exchange after each update whose number is a multiple of this.
 
-    Raises
-    ------
-    FreewalkError
-        If `every` is below 1; a matrix that does not fit the graph is rejected when a run begins.
-
     Examples
     --------
     >>> import freewalk as fw
@@ -62,13 +57,7 @@ class Gossip(Exchange):
         return f"Gossip({'' if self.matrix is None else 'matrix=…, '}every={self.every})"
 
     def on(self, graph: Graph) -> csr_array:
-        """W on a graph, by node.
-
-        Raises
-        ------
-        FreewalkError
-            If the given matrix does not fit the graph or is not doubly stochastic.
-        """
+        """W on a graph, by node; an error if the given matrix does not fit the graph or is not doubly stochastic."""
         check.instance("Gossip", "graph", graph, Graph, "a graph such as fw.graphs.ring(100)")
         if self.matrix is None:
             return _metropolis_weights(graph)

@@ -23,11 +23,6 @@ class Meet(Exchange):
     every
         Exchange after each update whose number is a multiple of this.
 
-    Raises
-    ------
-    FreewalkError
-        If `every` is below 1.
-
     Examples
     --------
     >>> Meet()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -28,11 +27,6 @@ class AdaGrad(Rule):
         nodes the limit is not the optimum.
     weighted, local_steps, sampled
         As for `SGD`.
-
-    Raises
-    ------
-    FreewalkError
-        If a parameter is out of range.
 
     References
     ----------
@@ -66,13 +60,9 @@ class AdaGrad(Rule):
         """The sum, if the nodes keep it."""
         return ("squares",) if self.keeper == "node" else ()
 
-    @property
-    def update(self) -> Callable[..., Any]:
+    @staticmethod
+    def update(visit: Any, numbers: Any, x: Any, gradient: Any, squares: Any) -> Any:
         """One step."""
-        return _step
-
-
-def _step(visit: Any, numbers: Any, x: Any, gradient: Any, squares: Any) -> Any:
-    gradient = visit.weight * gradient
-    squares = squares + gradient * gradient
-    return x - visit.rate * gradient / (numbers.floor + squares**0.5), squares
+        gradient = visit.weight * gradient
+        squares = squares + gradient * gradient
+        return x - visit.rate * gradient / (numbers.floor + squares**0.5), squares

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,11 +29,6 @@ class CombineFirst(Rule):
     sampled
         Compute each gradient from one random local sample instead of all samples of the node.
 
-    Raises
-    ------
-    FreewalkError
-        If the step is not positive.
-
     References
     ----------
     Lian, Zhang, Zhang, Hsieh, Zhang, Liu, *Can decentralized algorithms outperform centralized algorithms?*, 2017.
@@ -59,12 +54,8 @@ class CombineFirst(Rule):
         """Each node remembers the initial model."""
         return {"own": models}
 
-    @property
-    def update(self) -> Callable[..., Any]:
+    @staticmethod
+    def update(visit: Any, numbers: Any, x: Any, gradient: Any, own: Any) -> Any:
         """One step."""
-        return _step
-
-
-def _step(visit: Any, numbers: Any, x: Any, gradient: Any, own: Any) -> Any:
-    x = x - visit.rate * gradient
-    return x, x
+        x = x - visit.rate * gradient
+        return x, x

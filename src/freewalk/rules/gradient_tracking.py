@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,11 +21,6 @@ class GradientTracking(Rule):
     ----------
     step
         The step size γ, a positive number or a schedule.
-
-    Raises
-    ------
-    FreewalkError
-        If the step is not positive.
 
     References
     ----------
@@ -49,12 +43,8 @@ class GradientTracking(Rule):
     def __post_init__(self) -> None:
         check_options(self)
 
-    @property
-    def update(self) -> Callable[..., Any]:
+    @staticmethod
+    def update(visit: Any, numbers: Any, x: Any, gradient: Any, direction: Any, last: Any) -> Any:
         """One step."""
-        return _step
-
-
-def _step(visit: Any, numbers: Any, x: Any, gradient: Any, direction: Any, last: Any) -> Any:
-    direction = direction + gradient - last
-    return x - visit.rate * direction, direction, gradient
+        direction = direction + gradient - last
+        return x - visit.rate * direction, direction, gradient

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,11 +25,6 @@ class Momentum(Rule):
         m, the fraction of its velocity that the model keeps, at least 0 and below 1.
     weighted, local_steps, sampled
         As for `SGD`.
-
-    Raises
-    ------
-    FreewalkError
-        If a parameter is out of range.
 
     References
     ----------
@@ -55,12 +49,8 @@ class Momentum(Rule):
         most, expected = math.nextafter(1.0, 0.0), "a number from 0 to below 1"
         check.real("Momentum", "momentum", self.momentum, 0.0, most, expected=expected)
 
-    @property
-    def update(self) -> Callable[..., Any]:
+    @staticmethod
+    def update(visit: Any, numbers: Any, x: Any, gradient: Any, velocity: Any) -> Any:
         """One step."""
-        return _step
-
-
-def _step(visit: Any, numbers: Any, x: Any, gradient: Any, velocity: Any) -> Any:
-    velocity = numbers.momentum * velocity + visit.rate * visit.weight * gradient
-    return x - velocity, velocity
+        velocity = numbers.momentum * velocity + visit.rate * visit.weight * gradient
+        return x - velocity, velocity

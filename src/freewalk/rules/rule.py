@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError
-from freewalk.schedules import Schedule, schedule, values_at
+from freewalk.schedules import Schedule, values_at
 
 if TYPE_CHECKING:
     from freewalk.designs.kernel import Kernel
@@ -122,15 +122,19 @@ class Rule(ABC):
     @property
     def numbers(self) -> tuple[float, ...]:
         """The parameters as a named tuple: every numeric field except `step` and `local_steps`."""
-        names = [field.name for field in fields(self)] if is_dataclass(self) else list[str]()
-        values = {name: getattr(self, name) for name in names if name not in _NOT_NUMBERS and name[0] != "_"}
-        found = {name: value for name, value in values.items() if _is_number(value)}
-        return _numbers(tuple(found))(*(float(value) for value in found.values()))  # type: ignore[no-any-return]
+        declared: tuple[Any, ...] = fields(self) if is_dataclass(self) else ()
+        found: dict[str, float] = {}
+        for name in (field.name for field in declared):
+            if name not in _NOT_NUMBERS and name[0] != "_" and _is_number(getattr(self, name)):
+                found[name] = float(getattr(self, name))
+        return _numbers(tuple(found))(**found)  # type: ignore[no-any-return]
 
     def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The step size γ at each of the given steps, from the field `step`, a number or a schedule."""
-        who = type(self).__name__
-        return values_at(schedule(getattr(self, "step", 1.0), who), steps, f"{who}: step")
+        step = _step_of(self)
+        if isinstance(step, Schedule):
+            return values_at(step, steps, f"{type(self).__name__}: step")
+        return np.full(np.shape(steps), step)
 
     @property
     def constant(self) -> bool:
@@ -159,14 +163,7 @@ class Rule(ABC):
 
 
 def message_bytes(rule: Rule | None, dim: int, precision: str = "float64") -> int:
-    """The bytes of one message: a model of `dim` numbers and the vectors that its rule carries.
-
-    Examples
-    --------
-    >>> from freewalk.rules import SAG, SGD
-    >>> message_bytes(SGD(step=0.1), dim=10), message_bytes(SAG(step=0.1), dim=10, precision="float32")
-    (80, 80)
-    """
+    """The bytes of one message: a model of `dim` numbers and the vectors that its rule carries."""
     return (0 if rule is None else 1 + len(rule.carries)) * dim * np.dtype(precision).itemsize
 
 
@@ -182,10 +179,19 @@ def check_runs_on(rules: Iterable[Rule | None], runtime: str) -> None:
 def check_options(rule: Rule) -> None:
     """Check the options that rules have in common."""
     who = type(rule).__name__
-    schedule(getattr(rule, "step", 1.0), who)
+    _step_of(rule)
     check.whole(who, "local_steps", rule.local_steps, 1, _MOST_LOCAL_STEPS)
     for name in ("weighted", "sampled"):
         check.flag(who, name, getattr(rule, name))
+
+
+def _step_of(rule: Rule) -> float | Schedule:
+    """The step size of a rule: a schedule, or a positive number."""
+    step = getattr(rule, "step", 1.0)
+    if isinstance(step, Schedule):
+        return step
+    remedy = "or a schedule such as Inverse(0.1, scale=100)"
+    return check.real(type(rule).__name__, "step", step, above=0.0, remedy=remedy)
 
 
 def _is_number(value: Any) -> bool:
@@ -198,13 +204,7 @@ def _numbers(names: tuple[str, ...]) -> Any:
 
 
 def checked(rule: Rule) -> Rule:
-    """Return the rule after checking everything that engines rely on.
-
-    Raises
-    ------
-    FreewalkError
-        If something is wrong: for example, a rule with the signature of an earlier version.
-    """
+    """Return the rule after checking everything that engines rely on, or an error that says what is wrong."""
     who = type(rule).__name__
     if isinstance(rule.carries, int) or hasattr(rule, "reported"):
         raise FreewalkError(
@@ -239,8 +239,8 @@ def _check_update(who: str, rule: Rule, vectors: int) -> None:
     if inspect.ismethod(function):
         raise FreewalkError(f"{who}: update is a method that takes `self`; make it a @staticmethod: {FORM}")
     names = list(parameters)
-    strays = {name for place, name in enumerate(names) if name in expected and expected.index(name) != place}
-    if len(names) != len(expected) or strays or any(one.kind not in _PLACED for one in parameters.values()):
+    moved = any(name in expected and expected.index(name) != place for place, name in enumerate(names))
+    if len(names) != len(expected) or moved or any(one.kind not in _PLACED for one in parameters.values()):
         raise FreewalkError(
             f"{who}: update({', '.join(map(str, parameters.values()))}) has another form than it should, which is "
             f"{FORM}; here update({', '.join(expected)})"
@@ -267,13 +267,7 @@ def _check_update(who: str, rule: Rule, vectors: int) -> None:
 
 
 def begun(rule: Rule, models: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """The initial vectors of a rule, by name, all of them with the dtype of the models.
-
-    Raises
-    ------
-    FreewalkError
-        If `begin` returns something else.
-    """
+    """The initial vectors of a rule, by name, checked and with the dtype of the models."""
     who, names = type(rule).__name__, (*rule.carries, *rule.stores)
     try:
         given = rule.begin(models)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,11 +24,6 @@ class SAG(Rule):
     step
         The step size γ, a positive number or a schedule.
 
-    Raises
-    ------
-    FreewalkError
-        If the step is not positive.
-
     References
     ----------
     Even, *Stochastic gradient descent under Markovian sampling schemes*, 2023. Le Roux, Schmidt, Bach, *A stochastic
@@ -51,12 +45,8 @@ class SAG(Rule):
     def __post_init__(self) -> None:
         check_options(self)
 
-    @property
-    def update(self) -> Callable[..., Any]:
+    @staticmethod
+    def update(visit: Any, numbers: Any, x: Any, gradient: Any, mean: Any, last: Any) -> Any:
         """One step."""
-        return _step
-
-
-def _step(visit: Any, numbers: Any, x: Any, gradient: Any, mean: Any, last: Any) -> Any:
-    mean = mean + (gradient - last) / visit.nodes
-    return x - visit.rate * mean, mean, gradient
+        mean = mean + (gradient - last) / visit.nodes
+        return x - visit.rate * mean, mean, gradient

@@ -34,11 +34,6 @@ class SGD(Rule):
     sampled
         Compute each gradient from one random local sample instead of all samples of the node.
 
-    Raises
-    ------
-    FreewalkError
-        If the step is not positive or the number of local steps is below 1.
-
     Examples
     --------
     >>> SGD(step=3e-3).rates(np.arange(2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -34,11 +33,6 @@ class VisitWeighted(Rule):
     sampled
         Compute each gradient from one random local sample instead of all samples of the node.
 
-    Raises
-    ------
-    FreewalkError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> rule = VisitWeighted(step=0.01, prior=100.0)
@@ -61,13 +55,9 @@ class VisitWeighted(Rule):
         """The rule with a prior of ten visits per node, unless one was given."""
         return self if self.prior is not None else replace(self, prior=_VISITS_PER_NODE * objective.n)
 
-    @property
-    def update(self) -> Callable[..., Any]:
+    @staticmethod
+    def update(visit: Any, numbers: Any, x: Any, gradient: Any) -> Any:
         """One gradient step."""
-        return _step
-
-
-def _step(visit: Any, numbers: Any, x: Any, gradient: Any) -> Any:
-    # visit.weight is 1/(n π_v).
-    weight = (visit.count + 1 + numbers.prior) / (visit.nodes * visit.visits + numbers.prior / visit.weight)
-    return x - visit.rate * weight * gradient
+        # visit.weight is 1/(n π_v).
+        weight = (visit.count + 1 + numbers.prior) / (visit.nodes * visit.visits + numbers.prior / visit.weight)
+        return x - visit.rate * weight * gradient

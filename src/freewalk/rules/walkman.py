@@ -34,11 +34,6 @@ class Walkman(Rule):
         Whether a node solves its own problem instead of computing a gradient: on `runtime="reference"`, for objectives
         with a method `proximal`, such as `LeastSquares`.
 
-    Raises
-    ------
-    FreewalkError
-        If the penalty is not positive.
-
     References
     ----------
     Mao, Yuan, Hu, Gu, Sayed, Yin, *Walkman: a communication-efficient random-walk algorithm for decentralized
