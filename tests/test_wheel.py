@@ -19,7 +19,7 @@ def wheel(tmp_path_factory) -> Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
-    for file in (ROOT / "src" / "freewalk").rglob("*"):
+    for file in [*(ROOT / "src" / "freewalk").rglob("*"), *(ROOT / "reproduction").rglob("*")]:
         if file.is_file() and "__pycache__" not in file.parts:
             target = source / file.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -40,8 +40,9 @@ def test_wheel_ships_types_specs_and_license_but_no_tests(wheel):
         *names
     }
     assert {"freewalk/paper/published_curves.csv", "freewalk/paper/specs/published/figure-3.json"} <= {*names}
+    assert "freewalk/paper/studies/figure-3.toml" in names
     assert any(name.endswith("LICENSE") for name in names)
-    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/", "reproduction/"))]
     sources = {str(file.relative_to(ROOT / "src")) for file in (ROOT / "src" / "freewalk").rglob("*.py")}
     assert sources <= set(names)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from freewalk.paper import KEYS, Fit, Sensitivity, Sweep
-from freewalk.paper.files import VARIANTS, fit_path, folder_name, sensitivity_path, sweep_path
-from freewalk.paper.registry import name_of
+from freewalk.paper import KEYS, STUDIES, ClaimSweep, Fit
+from freewalk.paper.files import VARIANTS, fit_path, folder_name, sweep_path
 from freewalk.report.page import Table
+from reproduction.sensitivity import STORED, Sensitivity
 
 RUNS = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/reproduce")
 DOCS = Path(__file__).parents[1]
@@ -62,12 +62,12 @@ def section(key: str, variant: str) -> str | None:
     if not folder.is_dir():
         return None
     found = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
-    title = f"{name_of(key)}, {variant}"
+    title = f"{STUDIES[key].name}, {variant}"
     files = [folder / file for file in ("figure.png", "charts.png", "sweep.png") if (folder / file).is_file()]
     parts = [f"## {title}", *(f"![{title}](../images/reproduction/{smaller(file, variant)})" for file in files)]
     parts.append(claims(found["verdicts"]))
     if variant == "stated" and sweep_path(key, "stated").is_file():
-        parts += parts_of(Sweep.load(sweep_path(key, "stated")).tables())
+        parts += parts_of(ClaimSweep.load(sweep_path(key, "stated")).tables())
     if "fit" in found:
         rows = [[one["claim"], one["outcome"], one["measured"]] for one in found["fit"]]
         parts += ["How near the fit is, which is no claim:", table(["fit", "verdict", "measured"], rows)]
@@ -84,7 +84,7 @@ if __name__ == "__main__":
         "at least nine tenths of them, and otherwise depends on the setting; “measured” is then the value of the "
         "setting in the figure. `docs/images/reproduction.py` writes this page from the output of that command."
     )
-    last = ["## All fits together", *parts_of(Sensitivity.load(sensitivity_path()).tables())]
+    last = ["## All fits together", *parts_of(Sensitivity.load(STORED).tables())]
     (DOCS / "explanation" / "verdicts.md").write_text(
         "\n\n".join([head, *filter(None, pages), *last]) + "\n", encoding="utf-8"
     )

@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 import freewalk as fw
 from freewalk import cli
-from freewalk import paper as studies
 from freewalk.cli import terminal
-from freewalk.paper import KEYS, Fit, Sensitivity, Sweep
-from freewalk.paper.files import VARIANTS, fit_path, sensitivity_path, sweep_path
+from freewalk.paper import KEYS
+from freewalk.paper.files import VARIANTS
 from freewalk.specs import Spec
 
 #: Two cheap figures, the first in both variants, the second with no walk in it.
@@ -176,17 +175,6 @@ def test_a_claim_that_fails_is_a_result(here: Path) -> None:
         (["theorem"], "reproduce: there is no figure 'theorem'; did you mean 'theorem-1'?"),
         (["3", "6shift"], "reproduce: there is no figure '6shift'; did you mean '6-shift'?"),
         (["17"], f"reproduce: there is no figure '17'; there are {', '.join(KEYS)}"),
-        (["3", "--sweep", "--quick"], "reproduce: --sweep can be combined only with figures, --variant and --out"),
-        (["3", "--sweep", "--search"], "reproduce: --search can be combined only with figures, --seeds and --out"),
-        (["2", "--sweep"], "sweep: figure = '2', expected one of 3, 4a, 4b, 5a, 5b, 6"),
-        (["3", "--sweep", "--variant", "own"], "sweep: variant = 'own', expected one of stated, published"),
-        (["--seeds", "3"], "reproduce: --seeds needs --search"),
-        (["3", "--search", "--quick"], "reproduce: --search can be combined only with figures, --seeds and --out"),
-        (
-            ["3", "--search", "--variant", "stated"],
-            "reproduce: --search can be combined only with figures, --seeds and --out",
-        ),
-        (["2", "--search"], "search: figure = '2', expected one of 3, 4a, 4b, 5a, 5b, 6"),
     ],
 )
 def test_errors_come_before_anything_is_made(here: Path, arguments: list[str], message: str) -> None:
@@ -197,7 +185,7 @@ def test_errors_come_before_anything_is_made(here: Path, arguments: list[str], m
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [["--variant", "printed"], ["--search", "--seeds", "0"], ["--figure", "3"]])
+@pytest.mark.parametrize("arguments", [["--variant", "printed"], ["--figure", "3"]])
 def test_options_are_checked(here: Path, arguments: list[str]) -> None:
     result = call("reproduce", *arguments)
     assert result.exit_code == 2
@@ -205,80 +193,30 @@ def test_options_are_checked(here: Path, arguments: list[str]) -> None:
     assert list(here.iterdir()) == []
 
 
-def test_a_search_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def search(figure: str, seeds: int, folder: Path, tell=None) -> Fit:
-        asked.append((figure, seeds))
-        assert folder.name == "points"
-        tell("trying", 1, 2)
-        return Fit.load(fit_path(figure))
-
-    monkeypatch.setattr(studies, "search", search)
-    result = call("reproduce", "5b", "4a", "--search", "--seeds", "7")
-    assert result.exit_code == 0, result.output
-    assert asked == [("5b", 7), ("4a", 7)]
-    for figure in ("5b", "4a"):
-        assert (here / f"runs/search/figure-{figure}.json").read_bytes() == fit_path(figure).read_bytes()
-        assert f"runs/search/figure-{figure}.json" in result.stdout
-    assert "Setting(seed=22, uniform=0.0005, importance=0.004, jump=0.7)" in " ".join(result.stdout.split())
-    asked.clear()
-    together = Sensitivity.load(sensitivity_path())
-    monkeypatch.setattr(studies, "explore", lambda seeds, folder, tell: asked.append(("all", seeds)) or together)
-    assert call("reproduce", "--search", "--out", "elsewhere").exit_code == 0
-    assert asked == [(figure, 50) for figure in ("3", "4a", "4b", "5a", "5b", "6", "all")]
-    assert len(list((here / "elsewhere").iterdir())) == 7
-    assert (here / "elsewhere/sensitivity.json").read_bytes() == sensitivity_path().read_bytes()
-
-
-def test_a_search_that_ctrl_c_ended_says_how_to_continue(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def search(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(studies, "search", search)
-    monkeypatch.setattr("sys.argv", ["freewalk", "reproduce", "5b", "--search"])
-    result = call("reproduce", "5b", "--search")
-    words = "interrupted; what is complete is in runs/search. Resume with: freewalk reproduce 5b --search\n"
-    assert (result.exit_code, result.stderr) == (130, words)
-
-
-def test_a_sweep_is_printed_and_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def sweep(figures: list[str], variant: str | None, folder: Path, tell=None):
-        asked.append((figures, variant))
-        tell("figure 4b, stated", 1, 2)
-        yield from (Sweep.load(sweep_path("4b", one)) for one in ("stated", "published"))
-
-    monkeypatch.setattr(studies, "sweep", sweep)
-    result = call("reproduce", "fig4b", "--sweep")
-    assert result.exit_code == 0, result.output
-    assert asked == [(["4b"], None)]
-    for variant in ("stated", "published"):
-        written = here / f"runs/sweep/{variant}/figure-4b.sweep.json"
-        assert written.read_bytes() == sweep_path("4b", variant).read_bytes()  # type: ignore[arg-type]
-    assert "20 of 20 fresh draws" in result.stdout
-
-
-def test_a_sweep_that_ctrl_c_ended_keeps_what_is_complete(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def sweep(*arguments: object, **options: object):
-        yield Sweep.load(sweep_path("4b", "stated"))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(studies, "sweep", sweep)
-    monkeypatch.setattr("sys.argv", ["freewalk", "reproduce", "--sweep", "--variant", "stated"])
-    result = call("reproduce", "--sweep", "--variant", "stated")
-    words = "interrupted; what is complete is in runs/sweep. Resume with: freewalk reproduce --sweep --variant stated\n"
-    assert (result.exit_code, result.stderr) == (130, words)
-    assert (here / "runs/sweep/stated/figure-4b.sweep.json").is_file()
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["5a", "--search", "--seeds", "20"], "search 5a --seeds 20"),
+        (["--seeds", "3"], "search --seeds 3"),
+        (["4b", "--sweep", "--variant", "stated", "--out", "my folder"], "sweep 4b --variant stated --out 'my folder'"),
+    ],
+)
+def test_what_once_were_options_names_the_command_of_today(here: Path, arguments: list[str], command: str) -> None:
+    result = call("reproduce", *arguments)
+    kind = command.split()[0]
+    words = (
+        f"reproduce: --{kind} is a command of its own, in a copy of the repository: python -m reproduction {command}"
+    )
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {words}\n")
+    assert list(here.iterdir()) == []
 
 
 def test_help_names_every_figure() -> None:
     result = call("reproduce", "--help")
     assert result.exit_code == 0
-    for key in studies.KEYS:
+    for key in KEYS:
         assert key in result.stdout
-    for word in ("--variant", "--quick", "--search", "--sweep", "--seeds", "--out", "freewalk reproduce --quick"):
+    for word in ("--variant", "--quick", "--out", "freewalk reproduce --quick"):
         assert word in result.stdout
 
 

@@ -3,7 +3,7 @@
 import pytest
 from handmade import evidence
 
-from freewalk.paper.claims import Claim, Finding, Share, alike, closed, ends, slower, sooner
+from freewalk.paper.claims import Claim, ClaimShare, Finding, alike, closed, ends, slower, sooner
 from freewalk.paper.study import Study
 
 WHY = {"stated": "because it is stated", "published": "because it is printed"}
@@ -191,15 +191,15 @@ def test_a_finding_has_its_number_in_the_unit_of_the_threshold() -> None:
 @pytest.mark.parametrize(
     ("share", "outcome"),
     [
-        (Share(18, 20, 20, 0, 1), "pass"),
-        (Share(17, 20, 20, 0, 1), "depends"),
-        (Share(3, 20, 20, 0, 1), "depends"),
-        (Share(2, 20, 20, 0, 1), "fail"),
-        (Share(10, 10, 20, 0, 1), "pass"),
-        (Share(9, 9, 20, 0, 1), "not testable"),
+        (ClaimShare(18, 20, 20, 0, 1), "pass"),
+        (ClaimShare(17, 20, 20, 0, 1), "depends"),
+        (ClaimShare(3, 20, 20, 0, 1), "depends"),
+        (ClaimShare(2, 20, 20, 0, 1), "fail"),
+        (ClaimShare(10, 10, 20, 0, 1), "pass"),
+        (ClaimShare(9, 9, 20, 0, 1), "not testable"),
     ],
 )
-def test_a_share_of_nine_tenths_decides(share: Share, outcome: str) -> None:
+def test_a_share_of_nine_tenths_decides(share: ClaimShare, outcome: str) -> None:
     claim = sooner("fast", "slow", 10, 1 / 6, why=WHY)
     verdict = claim.judge(curves(), share)
     assert verdict.outcome == outcome
@@ -213,7 +213,7 @@ def test_a_study_judges_by_the_shares_it_is_given() -> None:
     study = Study("x-y", "", (), (one, two))
     assert study.name == "X y"
     assert [verdict.outcome for verdict in study.judge(curves())] == ["pass", "fail"]
-    shares = {one.text: Share(1, 20, 20, 0.1, 0.9)}
+    shares = {one.text: ClaimShare(1, 20, 20, 0.1, 0.9)}
     assert [verdict.outcome for verdict in study.judge(curves(), shares)] == ["fail", "fail"]
 
 

@@ -1,205 +1,112 @@
-"""The search behind the fitted values, at toy size: complete, reproducible, and won by the best."""
+"""How near a fit is, and that a curve in another's place or at another height is noticed in every figure."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Callable
+from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pytest
-from handmade import SPEC
+from handmade import evidence
 
-from freewalk.errors import SpecError
-from freewalk.paper import Fit, search
-from freewalk.paper import fit as fitting
-from freewalk.paper.files import fit_path
-from freewalk.paper.fit import AS_FITTED, AS_STATED, READINGS, Setting, Space
+from freewalk.paper import STUDIES
+from freewalk.paper.evidence import Curve, Evidence
+from freewalk.paper.files import spec_path
+from freewalk.paper.fit import NEAR, nearness
 from freewalk.paper.published import FIGURES, published
-from freewalk.sweeps import crews
+from freewalk.specs import load
 
-JUMPING = """
-[[walk]]
-label = "MHLJ"
-design = { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }
-rule = { kind = "SGD", step = 1e-2 }
-"""
-APART = "heavy = 2\nadjacent = false\n"
-TOY = SPEC.replace("steps = 1200", "steps = 200").replace("heavy = 2\n", APART) + JUMPING
-SPACE = Space(uniform=(5e-3, 1e-2), importance=(5e-3, 2e-2), jump=(0.1, 0.9))
-#: What makes a search of figure 5b small. As a script, so that other processes can do it as well.
-SCRIPT = """
-import sys
-from pathlib import Path
-from freewalk.paper import fitting
-
-fitting.spec_path = lambda figure, variant: Path(sys.argv[1])
-fitting.SPACES = {"5b": fitting.Space((5e-3, 1e-2), (5e-3, 2e-2), (0.1, 0.9))}
-fitting.OTHERS = range(1_000_001, 1_000_005)
-fitting.WALKS = 4
-
-if __name__ == "__main__":
-    fitting.search("5b", 3, finalists=2, workers=1).save(Path(sys.argv[2]))
-"""
+UPDATES = [0.0, 100.0, 1000.0]
+FAST, SLOW = [1.0, 0.1, 0.01], [1.0, 0.5, 0.1]
 
 
-def forget() -> None:
-    fitting.spec_of.cache_clear()
-    fitting.graph_of.cache_clear()
-
-
-@pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A small figure 5b, and a small 4a, in this process."""
-    (tmp_path / "5b.toml").write_text(TOY)
-    (tmp_path / "4a.toml").write_text(TOY.replace(JUMPING, "").replace(APART, ""))
-    monkeypatch.setattr(fitting, "spec_path", lambda figure, variant: tmp_path / f"{figure}.toml")
-    monkeypatch.setattr(fitting, "SPACES", {"5b": SPACE, "4a": Space((5e-3, 1e-2), (5e-3,), ())})
-    monkeypatch.setattr(fitting, "OTHERS", range(1_000_001, 1_000_005))
-    monkeypatch.setattr(fitting, "WALKS", 4)
-    monkeypatch.setattr(crews, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
-    forget()
-    yield tmp_path
-    forget()
-
-
-def test_a_search_is_complete(toy: Path) -> None:
-    told: dict[str, list[int]] = {}
-    fit = search("5b", 3, finalists=2, workers=1, tell=lambda what, done, total: told.setdefault(what, []).append(done))
-    assert (fit.figure, fit.seeds, fit.settings) == ("5b", 3, 8)
-    assert fit.setting.seed in (1, 2, 3)
-    assert fit.setting.uniform in SPACE.uniform
-    assert fit.setting.importance in SPACE.importance
-    assert fit.setting.jump in SPACE.jump
-    assert set(fit.distances) == set(fit.spread) == set(published("5b"))
-    assert set(fit.readings) == {*READINGS, AS_STATED}
-    for best, middle in fit.readings.values():
-        assert 0 < best <= middle
-    # Fewer settings cannot be nearer than all of them.
-    assert fit.readings[AS_STATED][0] >= fit.readings[AS_FITTED][0]
-    for low, middle, high in fit.spread.values():
-        assert 0 < low <= middle <= high
-    assert told == {
-        "trying": list(range(1, 3 * len(READINGS) + 1)),
-        "computing exactly": [1, 2],
-        "other data": [1, 2, 3, 4],
+def fitted(fast: float = 1.0, slow: float = 1.0) -> Evidence:
+    """Two curves, and printed ones that lie above them by a factor each."""
+    printed = {
+        "fast": (UPDATES, [fast * value for value in FAST]),
+        "slow": (UPDATES, [slow * value for value in SLOW]),
     }
+    return evidence({"fast": (UPDATES, FAST), "slow": (UPDATES, SLOW)}, printed=printed, variant="published")
 
 
-def test_the_winner_has_the_least_worst_distance_of_all_finalists(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[Setting, dict[str, float]]] = []
-    real = fitting.distances
-
-    def note(figure: str, setting: Setting) -> dict[str, float]:
-        asked.append((setting, real(figure, setting)))
-        return asked[-1][1]
-
-    monkeypatch.setattr(fitting, "distances", note)
-    fit = search("5b", 4, finalists=3, workers=1)
-    finalists, others = asked[:3], asked[3:]
-    assert len({setting.seed for setting, _ in finalists}) == 3  # with different data
-    worst = [max(found.values()) for _, found in finalists]
-    setting, found = finalists[int(np.argmin(worst))]
-    assert fit.setting == setting
-    assert fit.distances == {label: round(value, 6) for label, value in found.items()}
-    # The others have the winner's setting on data of their own.
-    assert [other.seed for other, _ in others] == list(fitting.OTHERS)
-    assert {(one.uniform, one.importance, one.jump) for one, _ in others} == {
-        (setting.uniform, setting.importance, setting.jump)
-    }
-    for label, quantiles in fit.spread.items():
-        expected = np.quantile([distance[label] for _, distance in others], (0.1, 0.5, 0.9))
-        np.testing.assert_allclose(quantiles, expected, atol=1e-4)
+@pytest.mark.parametrize(("factor", "outcome"), [(1.0, "pass"), (1.25, "pass"), (1.27, "fail"), (0.7, "fail")])
+def test_nearness_is_a_distance_in_decades(factor: float, outcome: str) -> None:
+    fast, slow, _ = nearness(fitted(fast=factor))
+    assert fast.outcome == outcome
+    away = abs(np.log10(factor))
+    assert fast.measured == f"{away:.3f} decades RMS, at most {away:.2f} at one checkpoint"
+    assert f"{NEAR:g}" in fast.claim
+    assert slow.outcome == "pass"
+    assert (fast.comment == "") == (outcome == "pass")
 
 
-def test_the_best_setting_of_each_draw_is_a_finalist(toy: Path) -> None:
-    trial = fitting._try("5b", 2, AS_FITTED)
-    assert len(trial) == len(SPACE) == 8
-    assert [one.worst for one in trial] == sorted(one.worst for one in trial)
-    assert len({one.setting for one in trial}) == 8
-    assert {one.setting.seed for one in trial} == {2}
-    readings = {name: fitting._try("5b", 2, name)[0].worst for name in READINGS}
-    assert len(set(readings.values())) == len(readings)  # each reading reads something else
+def test_curves_that_fit_better_the_other_way_round_are_noticed() -> None:
+    assert nearness(fitted())[-1].outcome == "pass"
+    exchanged = evidence(
+        {"fast": (UPDATES, SLOW), "slow": (UPDATES, FAST)},
+        printed={"fast": (UPDATES, FAST), "slow": (UPDATES, SLOW)},
+        variant="published",
+    )
+    verdict = nearness(exchanged)[-1]
+    assert verdict.outcome == "fail"
+    assert verdict.measured.endswith("in the best other order 0.000")
 
 
-def test_a_fit_is_the_same_once_it_was_saved(toy: Path) -> None:
-    fit = search("5b", 2, finalists=1, workers=1)
-    path = toy / "new" / "folder" / "fit.json"
-    fit.save(path)
-    assert Fit.load(path) == fit
-    assert search("5b", 2, finalists=1, workers=1) == fit
-    near, readings = fit.tables()
-    assert [row[0] for row in near.rows] == list(fit.spread)
-    assert f"{fit.seeds} draws of the data × {fit.settings} settings" in near.caption
-    assert f"data seed {fit.setting.seed}" in near.caption
-    assert [row[0] for row in readings.rows] == list(fit.readings)
+def test_where_nothing_is_printed_nothing_is_near() -> None:
+    assert nearness(evidence({"fast": (UPDATES, FAST)})) == []
 
 
-def test_a_search_that_was_interrupted_continues(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = search("5b", 3, finalists=2, workers=1)
-    asked: list[tuple[str, int, str]] = []
-    real = fitting.simulate
-
-    def interrupted(figure: str, seed: int, *arguments: object, **more: object) -> object:
-        asked.append((figure, seed, str(more)))
-        if len(asked) == 5:
-            os.kill(os.getpid(), signal.SIGINT)
-        return real(figure, seed, *arguments, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(fitting, "simulate", lambda *arguments, **more: interrupted(*arguments, **more))
-    with pytest.raises(KeyboardInterrupt, match="SIGINT"):
-        search("5b", 3, finalists=2, workers=1, folder=toy / "kept")
-    before = len(asked)
-    assert 5 <= before < 12
-    assert search("5b", 3, finalists=2, workers=1, folder=toy / "kept") == expected
-    assert len(asked) == 12  # each trial once
-    assert search("5b", 3, finalists=2, workers=1, folder=toy / "kept") == expected
-    assert len(asked) == 12
+@cache
+def found(figure: str) -> Evidence:
+    """The walks of a published spec, as a quick reproduction judges them."""
+    spec = load(spec_path(figure, "published"))
+    plan = spec.plan()
+    return Evidence(plan, spec.run(plan=plan), None, published(figure), "published")
 
 
+class Changed(Evidence):
+    """Evidence whose curves are not what they were."""
+
+    change: Callable[[str, Callable[[str], Curve]], Curve]
+
+    def curve(self, label: str) -> Curve:
+        """What a planted mistake makes of a curve."""
+        return type(self).change(label, super().curve)
+
+
+def outcomes(figure: str, change: Callable[[str, Callable[[str], Curve]], Curve]) -> list[str]:
+    """All verdicts, but those about the graph alone, with a mistake planted in the curves."""
+    one, claims = found(figure), [claim for claim in STUDIES[figure].claims if claim.looks_at != ()]
+    kind = type("Planted", (Changed,), {"change": staticmethod(change)})
+    planted = kind(one.plan, one.record, one.exact, one.published, one.variant)
+    return [verdict.outcome for verdict in (*nearness(planted), *(claim.judge(planted) for claim in claims))]
+
+
+def as_it_is(label: str, curve: Callable[[str], Curve]) -> Curve:
+    return curve(label)
+
+
+@pytest.mark.quick("4a", "5a")
 @pytest.mark.parametrize("figure", FIGURES)
-def test_shipped_fits_are_as_they_would_be_saved(figure: str, tmp_path: Path) -> None:
-    Fit.load(fit_path(figure)).save(tmp_path / "fit.json")
-    assert (tmp_path / "fit.json").read_bytes() == fit_path(figure).read_bytes()
+def test_exchanging_two_designs_flips_a_verdict(figure: str) -> None:
+    right = outcomes(figure, as_it_is)
+    assert set(right[: len(published(figure)) + 1]) == {"pass"}
+    for pair in combinations(published(figure), 2):
+
+        def exchanged(label: str, curve: Callable[[str], Curve], pair: tuple[str, ...] = pair) -> Curve:
+            return curve(pair[1 - pair.index(label)] if label in pair else label)
+
+        assert outcomes(figure, exchanged) != right, pair
 
 
-def test_homogeneous_data_have_fewer_readings_and_no_jumps(toy: Path) -> None:
-    fit = search("4a", 2, finalists=2, workers=1)
-    assert fit.setting.jump is None
-    assert set(fit.readings) == {AS_FITTED, "first feature constant"}
-    assert set(fit.distances) == {"MH uniform", "MH importance"}
-    assert fit.settings == 2
+@pytest.mark.quick("1.6-5a", "0.625-5a")
+@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize("factor", [1.6, 1 / 1.6])
+def test_scaling_one_curve_flips_a_verdict(figure: str, factor: float) -> None:
+    right = outcomes(figure, as_it_is)
+    for scaled in published(figure):
 
+        def higher(label: str, curve: Callable[[str], Curve], scaled: str = scaled) -> Curve:
+            one = curve(label)
+            return Curve(one.updates, one.messages, factor * one.error) if label == scaled else one
 
-def test_a_step_that_diverges_is_never_the_best(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "SPACES", {"5b": Space((50.0, 1e-2), (50.0, 1e-2), (0.1,))})
-    trial = fitting._try("5b", 1, AS_FITTED)
-    assert (trial[0].setting.uniform, trial[0].setting.importance) == (1e-2, 1e-2)
-    assert trial[-1].worst == np.inf
-
-
-@pytest.mark.long
-def test_processes_of_their_own_find_the_same(toy: Path) -> None:
-    (toy / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "-W", "error", "script.py", "5b.toml", "fit.json"]
-    subprocess.run(command, check=True, cwd=toy, timeout=120)
-    assert Fit.load(toy / "fit.json") == search("5b", 3, finalists=2, workers=1)
-    assert json.loads((toy / "fit.json").read_text())["figure"] == "5b"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("2",), r"search: figure = '2', expected one of 3, 4a, 4b, 5a, 5b, 6"),
-        (("6-shift",), r"search: figure = '6-shift', expected one of"),
-        (("3", 0), r"search: seeds = 0 and finalists = 8, expected at least 1 of each"),
-        (("3", -5), r"search: seeds = -5"),
-    ],
-)
-def test_bad_arguments_are_refused_at_once(arguments: tuple, message: str) -> None:
-    with pytest.raises(SpecError, match=message):
-        search(*arguments)
-    with pytest.raises(SpecError, match="finalists = 0"):
-        search("3", finalists=0)
+        assert outcomes(figure, higher) != right, scaled

@@ -7,16 +7,17 @@ from dataclasses import replace
 import pytest
 
 from freewalk.analysis import exact_curve, steady_state
-from freewalk.paper import KEYS, STUDIES, Fit, chain, messages
+from freewalk.paper import KEYS, STUDIES, Fit, figure_2, remark_1
 from freewalk.paper.files import OF_THE_PAPER, fit_path, spec_path, sweep_path
-from freewalk.paper.fit import AS_FITTED, AS_STATED, READINGS, SPACES
-from freewalk.paper.nearness import NEAR
+from freewalk.paper.fit import NEAR, SPACES
 from freewalk.paper.published import FIGURES, published
-from freewalk.paper.registry import COMPUTED
 from freewalk.paper.reproduction import reproduce
+from freewalk.paper.study import COMPUTED
 from freewalk.specs import load, parse
+from reproduction.search import AS_FITTED, AS_STATED, READINGS
 
-CURVES = [(key, variant) for key, study in STUDIES.items() for variant in study.variants]
+EVERY = [(key, variant) for key, study in STUDIES.items() for variant in study.variants]
+CURVES = [(key, variant) for key, variant in EVERY if key not in COMPUTED]
 
 
 def labels_of(key: str, variant: str) -> list[str]:
@@ -26,11 +27,12 @@ def labels_of(key: str, variant: str) -> list[str]:
 def test_every_spec_that_is_shipped_is_used_and_every_one_that_is_used_is_shipped() -> None:
     folder = spec_path("3", "stated").parents[1]
     shipped = {f"{file.parent.name}/{file.stem}" for file in folder.glob("*/*.toml")}
-    used = {f"{variant}/{spec_path(key, variant).stem}" for key, variant in CURVES}
-    computed = {f"{one}/{spec_path(key, one).stem}" for key, (_, _, variants) in COMPUTED.items() for one in variants}
-    assert shipped == used | computed
-    assert set(KEYS) == {*STUDIES, *COMPUTED}
-    stored = {fit_path(figure) for figure in FIGURES} | {fit_path("3").with_name("sensitivity.json")}
+    used = {f"{variant}/{spec_path(key, variant).stem}" for key, variant in EVERY}
+    assert shipped == used
+    assert tuple(STUDIES) == KEYS
+    described = {file.stem for file in (folder.parent / "studies").glob("*.toml")}
+    assert described == {spec_path(key, variant).stem for key, variant in EVERY} | {"paper"}
+    stored = {fit_path(figure) for figure in FIGURES}
     stored |= {sweep_path(figure, variant) for figure in FIGURES for variant in OF_THE_PAPER}
     assert set(folder.glob("*/*.json")) == stored
 
@@ -57,21 +59,21 @@ def test_every_printed_curve_has_a_walk_that_stands_for_it(figure: str, variant:
     assert run.steps == pytest.approx(last, rel=1e-3)
 
 
-@pytest.mark.parametrize(("key", "module"), [("2", chain), ("remark-1", messages)])
+@pytest.mark.parametrize(("key", "module"), [("2", figure_2), ("remark-1", remark_1)])
 def test_what_is_computed_has_a_spec_as_well(key: str, module: object) -> None:
     spec = tomllib.loads(spec_path(key, "stated").read_text(encoding="utf-8"))
     assert spec["jumps"] == {"jump": 0.1, "stop": 0.5, "hops": 3}
-    if module is messages:
+    if module is remark_1:
         assert list(spec["graphs"]) == ["ring", "2-d grid", "Watts–Strogatz", "Erdős–Rényi"]
         return
-    assert list(chain.kernels(spec)) == ["MH uniform", "MH importance", "MHLJ"]
+    assert list(figure_2.kernels(spec)) == ["MH uniform", "MH importance", "MHLJ"]
     assert spec["importance"] == [100, 1, 1, 1, 1]
 
 
 def test_the_numbers_that_figure_2_draws_are_those_of_51_and_a_verdict_can_tell() -> None:
     spec = tomllib.loads(spec_path("2", "stated").read_text(encoding="utf-8"))
     stated, drawn = (
-        [verdict.outcome for verdict in chain.judge(chain.numbers({**spec, "importance": [heavy, 1, 1, 1, 1]}))]
+        [verdict.outcome for verdict in figure_2.judge(figure_2.numbers({**spec, "importance": [heavy, 1, 1, 1, 1]}))]
         for heavy in (100, 51)
     )
     assert stated == ["fail", "fail", "pass", "pass", "fail", "fail"]

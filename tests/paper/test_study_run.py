@@ -15,8 +15,8 @@ import freewalk as fw
 from freewalk.analysis import exact_curve
 from freewalk.errors import SpecError
 from freewalk.paper import figures, records, reproduce, task
+from freewalk.paper.claim_sweep import ClaimRow, ClaimSweep
 from freewalk.paper.published import published
-from freewalk.paper.settings import Row, Sweep
 from freewalk.paper.study import Study
 from freewalk.report.page import Chart, Series
 from freewalk.rules import SGD
@@ -68,7 +68,7 @@ def test_progress_is_told_up_to_the_last_update() -> None:
     assert told[-1] == (3000, 3000)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, task.Stopped, ZeroDivisionError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, task.CurveStopped, ZeroDivisionError])
 def test_what_progress_raises_ends_the_curve(error: type[BaseException]) -> None:
     graph = fw.graphs.ring(8)
     problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=2, heavy=2, seed=1)
@@ -136,10 +136,10 @@ def test_what_is_shown_is_judged_by_the_exact_curves_and_quickly_by_the_walks(ti
 def test_stored_settings_decide_and_are_drawn(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = tuple({"seed": seed, "fraction": 0.5, "start": "uniform"} for seed in range(10))
     rows = tuple(
-        Row(claim.text, claim.threshold, claim.looks_at, (holds,) * 9 + (None,), (0.7,) * 9 + (None,))
+        ClaimRow(claim.text, claim.threshold, claim.looks_at, (holds,) * 9 + (None,), (0.7,) * 9 + (None,))
         for claim, holds in zip(TINY.claims, (True, False, True), strict=True)
     )
-    Sweep("4a", "stated", settings, rows).save(tiny / "sweep.json")
+    ClaimSweep("4a", "stated", settings, rows).save(tiny / "sweep.json")
     monkeypatch.setattr(task, "sweep_path", lambda key, variant: tiny / "sweep.json")
     (outcome,) = reproduce(["4a"], "stated", tiny / "out").outcomes
     assert [verdict.outcome for verdict in outcome.verdicts] == ["pass", "fail", "pass"]
@@ -209,7 +209,7 @@ def test_the_figure_names_what_it_is_drawn_from(tiny: Path, monkeypatch: pytest.
 
 def test_more_charts_are_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chart = Chart("Twice two", [Series("four", {"jump probability": [0.1, 0.9]}, [4.0, 4.0], kind="other")], "number")
-    study = Study("4a", TINY.title, TINY.text, TINY.claims, extra=lambda _: [chart])
+    study = Study("4a", TINY.title, TINY.text, TINY.claims, charts=lambda _: [chart])
     take_the_place_of_figure_4a(monkeypatch, tmp_path, study)
     made = reproduce(["4a"], "stated", tmp_path / "out", quick=True)
     assert [one.title for one in made.outcomes[0].section.charts][1:] == ["Twice two"]
@@ -289,6 +289,6 @@ def test_ctrl_c_stops_the_curves_that_are_under_way(tiny: Path, monkeypatch: pyt
         with pytest.raises(KeyboardInterrupt):
             reproduce(["4a"], None, tiny / "out", workers=1)
         assert time.monotonic() - began < 5
-    assert ended == [task.Stopped]
+    assert ended == [task.CurveStopped]
     assert {file for file in contents(tiny / "out") if "tmp" in file or "npz" in file} == set()
     assert threading.active_count() <= threads

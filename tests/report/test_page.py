@@ -12,7 +12,7 @@ import xarray
 
 import freewalk as fw
 from freewalk.errors import RecordError
-from freewalk.paper.registry import STUDIES
+from freewalk.paper import STUDIES
 from freewalk.paper.task import Curves
 from freewalk.report import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
 from freewalk.report.layout import layout

@@ -1,129 +1,127 @@
-"""Where the error gap is really bias: figure 6 on data with a shift, and Theorem 1's trade-off in p_J."""
+"""Bias: where a design settles, how much of that comes from its distribution, and Theorem 1's trade-off in p_J."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from freewalk.analysis import excess_visits, mixing_time
-from freewalk.paper.claims import Claim, Finding, ends, sooner
-from freewalk.paper.curves import DECAYING, FROM_JUMPS, GAP, MHLJ, SHRINKING, SWITCH, UNIFORM
+from freewalk.analysis import SteadyState, excess_visits, mixing_time, stationary, steady_state
+from freewalk.errors import SpecError
+from freewalk.objectives import LeastSquares
+from freewalk.paper.claims import Claim, Finding
 from freewalk.paper.evidence import Evidence
-from freewalk.paper.steady import limit, mostly_bias, pull
-from freewalk.paper.study import Study
 from freewalk.report.page import Chart, Series
-
-SHIFTED = Study(
-    "6-shift",
-    "The same on data with a shift, where the gap is bias",
-    (
-        "The walks of figure 6. The optimum of the heavy nodes now lies away from that of the others, so that a walk "
-        "that visits them less often than its weights assume is pulled away from the common optimum.",
-        "This figure is ours: the paper's data have one optimum for all nodes, and there the jumps' bias is too small "
-        "to be seen in its plots. The graph is a Watts–Strogatz one: a ring of 1000 nodes mixes too slowly.",
-    ),
-    (
-        ends(MHLJ, UNIFORM, least=1.05, quote=GAP),
-        mostly_bias(MHLJ, quote=FROM_JUMPS),
-        ends(SWITCH, UNIFORM, most=1.05, quote=SHRINKING),
-        ends(
-            DECAYING,
-            MHLJ,
-            most=0.9,
-            quote=SHRINKING,
-            why={
-                "own": "What the jumps cost goes with them, and what importance MH costs at this step comes in its "
-                "place: its walk is more correlated, and it ends nearly as high by that alone"
-            },
-        ),
-    ),
-    variants=("own",),
-)
+from freewalk.rules import SGD
 
 
-def _jumps(evidence: Evidence) -> dict[str, float]:
-    """The jump probability of each label."""
-    walks = evidence.plan.walks
-    return {label: float(sum(m.probability for m in walks[label][0].kernel.moves[1:])) for label in walks}
+def limit(evidence: Evidence, label: str) -> SteadyState:
+    """Where a design settles in the end, split into bias and variance."""
+    problem, phase = evidence.plan.problem, evidence.plan.walks[label][-1]
+    if not isinstance(problem, LeastSquares) or not isinstance(phase.rule, SGD):
+        raise SpecError(f"{label}: got {problem!r} and {phase.rule!r}, expected least squares and SGD")
+    return steady_state(problem, phase.kernel, phase.rule)
 
 
-def _excess(evidence: Evidence) -> list[float]:
+def pull(evidence: Evidence, label: str) -> float:
+    """The cost of a walk's stationary distribution ν: the excess loss of the model that is optimal under ν.
+
+    That is argmin Σ ν_v w_v f_v.
+
+    It is 0 if ν is the target. The bias of a steady state can be larger: the steps of a walk are correlated, and with a
+    large step size that is a bias in itself, even if the distribution is right.
+    """
+    problem, kernel = evidence.plan.problem, evidence.plan.walks[label][-1].kernel
+    if not isinstance(problem, LeastSquares) or len(problem.targets) != problem.n or problem.ridge:
+        raise SpecError(f"{label}: got {problem!r}, expected least squares with one sample per node and no ridge")
+    scales = np.sqrt(stationary(kernel) * kernel.weights)
+    model = np.linalg.lstsq(scales[:, None] * problem.features, scales * problem.targets, rcond=None)[0]
+    return max(0.0, float(problem.loss(model) - problem.loss(problem.optimum())))  # removes rounding errors around 0
+
+
+def mostly_bias(label: str, **notes: Any) -> Claim:
+    """A claim that at least half of what a design settles at above the optimum comes from its distribution."""
+
+    def measure(evidence: Evidence) -> Finding:
+        cost, whole = pull(evidence, label), limit(evidence, label).excess
+        percent = 100 * cost / whole
+        return Finding(percent >= 50, f"{percent:.2g} % of {whole:.3g} (loss)", value=percent)
+
+    text = f"at least half of what {label} settles at above the optimum is the bias of its stationary distribution"
+    return Claim(text, measure, 50, "%", ("fraction",), **notes)
+
+
+# Theorem 1: walks that differ in p_J alone, from the least to the largest.
+
+
+def fewer_returns(**notes: Any) -> Claim:
+    """A claim that more jumps mean fewer excess visits."""
+    text = "as p_J rises, the excess visits to the heavy nodes fall"
+    return Claim(text, _monotonic(_excess_visits, -1, "{:,.0f}", "; "), **notes)
+
+
+def growing_bias(**notes: Any) -> Claim:
+    """A claim that more jumps mean more bias."""
+    text = "as p_J rises, the bias of the stationary distribution grows"
+    return Claim(text, _monotonic(_pulls, 1, "{:.3g}"), **notes)
+
+
+def growing_gap(**notes: Any) -> Claim:
+    """A claim that more jumps mean a larger gap."""
+    text = "as p_J rises, the whole error gap grows"
+    return Claim(text, _monotonic(lambda evidence: [one.excess for one in _limits(evidence)], 1, "{:.3g}"), **notes)
+
+
+def faster_mixing(**notes: Any) -> Claim:
+    """A claim that more jumps mean faster mixing."""
+
+    def times(evidence: Evidence) -> list[float]:
+        return [float(mixing_time(evidence.plan.walks[label][0].kernel)) for label in evidence.plan.walks]
+
+    text = "on this graph (not on every one) the mixing time falls as p_J rises"
+    return Claim(text, _monotonic(times, -1, "{:,.0f}", unit=" updates"), **notes)
+
+
+def _monotonic(
+    values_of: Callable[[Evidence], Sequence[float]], sign: int, form: str, between: str = ", ", unit: str = ""
+) -> Callable[[Evidence], Finding]:
+    """Whether a quantity rises (sign 1) or falls (-1) from each walk to the next."""
+
+    def measure(evidence: Evidence) -> Finding:
+        values = values_of(evidence)
+        number = between.join(form.format(value) for value in values) + unit
+        return Finding(bool((sign * np.diff(values) > 0).all()), number)
+
+    return measure
+
+
+def _excess_visits(evidence: Evidence) -> list[float]:
     heavy = evidence.record.data.attrs["heavy"]
     return [excess_visits(evidence.plan.walks[label][0].kernel, heavy) for label in evidence.plan.walks]
 
 
-def _falls(values: Sequence[float]) -> bool:
-    return bool((np.diff(values) < 0).all())
+def _pulls(evidence: Evidence) -> list[float]:
+    return [pull(evidence, label) for label in evidence.plan.walks]
 
 
-def _growing(values: list[float]) -> Finding:
-    return Finding(_falls([-value for value in values]), ", ".join(f"{value:.3g}" for value in values))
+def _limits(evidence: Evidence) -> list[SteadyState]:
+    return [limit(evidence, label) for label in evidence.plan.walks]
 
 
-def _bias_grows(evidence: Evidence) -> Finding:
-    return _growing([pull(evidence, label) for label in evidence.plan.walks])
-
-
-def _gap_grows(evidence: Evidence) -> Finding:
-    return _growing([limit(evidence, label).excess for label in evidence.plan.walks])
-
-
-def _fewer_returns(evidence: Evidence) -> Finding:
-    found = _excess(evidence)
-    return Finding(_falls(found), "; ".join(f"{value:,.0f}" for value in found))
-
-
-def _mix_sooner(evidence: Evidence) -> Finding:
-    found = [float(mixing_time(evidence.plan.walks[label][0].kernel)) for label in evidence.plan.walks]
-    return Finding(_falls(found), ", ".join(f"{value:,.0f}" for value in found) + " updates")
-
-
-def _logged(values: list[float]) -> list[float]:
-    """The values that a log axis can show; none if the distribution is exact."""
-    return [value if value > 1e-12 else float("nan") for value in values]
-
-
-def _charts(evidence: Evidence) -> list[Chart]:
-    jumps = list(_jumps(evidence).values())
-    found = [limit(evidence, label) for label in evidence.plan.walks]
-    along = {"jump probability": jumps}
-    curves = [
-        Series("all", along, [one.excess for one in found], kind="other"),
-        Series(
-            "bias of the distribution",
-            along,
-            _logged([pull(evidence, one) for one in evidence.plan.walks]),
-            kind="other",
-        ),
-        Series("variance", along, [one.variance for one in found], kind="other"),
-    ]
-    excess = Series("excess visits to the heavy nodes", along, _excess(evidence), kind="other")
+def trade_off(evidence: Evidence) -> list[Chart]:
+    """The charts of Theorem 1: what jumps cost, and what they gain."""
+    phases = [phases[0] for phases in evidence.plan.walks.values()]
+    along = {"jump probability": [float(sum(m.probability for m in one.kernel.moves[1:])) for one in phases]}
+    found = _limits(evidence)
+    # A log axis cannot show the bias of an exact distribution.
+    biases = [value if value > 1e-12 else float("nan") for value in _pulls(evidence)]
+    curves = {
+        "all": [one.excess for one in found],
+        "bias of the distribution": biases,
+        "variance": [one.variance for one in found],
+    }
+    price = [Series(label, along, values, kind="other") for label, values in curves.items()]
+    excess = Series("excess visits to the heavy nodes", along, _excess_visits(evidence), kind="other")
     return [
-        Chart("The price: where the loss settles above the optimum", curves, "loss above the optimum", y_log=True),
+        Chart("The price: where the loss settles above the optimum", price, "loss above the optimum", y_log=True),
         Chart("The gain: fewer returns to the heavy nodes", [excess], "excess visits", y_log=True),
     ]
-
-
-_SMALL = (
-    "When the value of p_J is small, the random walk experiences difficulty escaping the entrapment, resulting in a "
-    "slow convergence (VI)"
-)
-_LARGE = "a large value of p_J yields a more substantial error gap (VI)"
-_MIXING = "τ_mix is smaller […] because making jumps makes the graph better connected (VI)"
-
-TRADE_OFF = Study(
-    "theorem-1",
-    "Jumps free the walk, and bias it",
-    (
-        "MHLJ with jump probabilities from 0 (importance MH) to 0.9, all with one step, from a heavy node; the heavy "
-        "nodes have an optimum of their own.",
-    ),
-    (
-        Claim("as p_J rises, the excess visits to the heavy nodes fall", _fewer_returns, _SMALL),
-        sooner("p_J = 0.1", "p_J = 0", 4, 1 / 2, quote=_SMALL),
-        Claim("as p_J rises, the bias of the stationary distribution grows", _bias_grows, _LARGE),
-        Claim("as p_J rises, the whole error gap grows", _gap_grows, _LARGE),
-        Claim("on this graph (not on every one) the mixing time falls as p_J rises", _mix_sooner, _MIXING),
-    ),
-    variants=("own",),
-    extra=_charts,
-)

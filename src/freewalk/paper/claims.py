@@ -1,15 +1,24 @@
-"""Claims: a sentence of the paper, our test of it with a threshold, and the resulting verdict."""
+"""Claims: a sentence of the paper, our test of it with a threshold, and the resulting verdict.
 
-from collections.abc import Callable, Mapping
+A claim about learning curves is a `Claim`, made by one of the functions here or in `entrapment` and `bias`; the files
+in `studies` name that function as its kind. Each takes `quote` and `why`, as `Claim` does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from freewalk.analysis.theory import importance_pays
 from freewalk.paper.evidence import Count, Curve, Evidence
-from freewalk.paper.files import Variant
+from freewalk.paper.files import Variant, study_table
 from freewalk.report.page import Verdict
 from freewalk.report.page.model import Outcome
+
+if TYPE_CHECKING:
+    import xarray
 
 #: A claim passes if it holds in at least this share of the testable settings, and fails at one minus that or less.
 MOST = 0.9
@@ -40,7 +49,7 @@ class Finding:
     value: float = float("nan")
 
 
-class Share(NamedTuple):
+class ClaimShare(NamedTuple):
     """The number of settings in which a claim holds.
 
     Attributes
@@ -70,15 +79,7 @@ class Share(NamedTuple):
         return "fail" if self.tested - self.holds >= MOST * self.tested else "depends"
 
     def words(self, unit: str) -> str:
-        """As a table shows it.
-
-        Examples
-        --------
-        >>> print(Share(14, 60, 60, 0.41, 2.31).words("×"))
-        14 of 60 settings; 0.41 to 2.31 ×
-        >>> print(Share(2, 18, 20, 5, 90, "draws").words("%"))
-        2 of 18 draws (2 cannot be tested); 5 to 90 %
-        """
+        """As a table shows it: "14 of 60 settings; 0.41 to 2.31 ×"."""
         left = f" ({self.of - self.tested} cannot be tested)" if self.tested < self.of else ""
         measured = f"; {self.low:.3g} to {self.high:.3g} {unit}" if self.tested else ""
         return f"{self.holds} of {self.tested} {self.what}{left}{measured}"
@@ -94,37 +95,29 @@ class Claim:
         Our test of it, threshold included.
     measure
         The measurement that decides it.
-    quote
-        The sentence of the paper that it tests; "" if the statement is ours.
     threshold, unit
         The threshold for the value of a finding, and the unit of both.
     looks_at
         The parts of a setting that it depends on besides the data: "fraction" (the step) and "start".
     printed
         The same number for the printed curves, in words; "" if there are none.
+    quote
+        The sentence of the paper that it tests; "" if the statement is ours.
     why
         Why it does not hold everywhere, by variant.
     """
 
     text: str
     measure: Callable[[Evidence], Finding]
-    quote: str = ""
     threshold: float = 1.0
     unit: str = "×"
     looks_at: tuple[str, ...] = ("fraction", "start")
     printed: Callable[[Evidence], str] = field(default=lambda _: "")
+    quote: str = ""
     why: Mapping[Variant, str] = field(default_factory=dict)
 
-    def judge(self, evidence: Evidence, share: Share | None = None) -> Verdict:
-        """The verdict: by the settings in which the claim holds, or else by the measurement here.
-
-        Parameters
-        ----------
-        evidence
-            The run that is shown.
-        share
-            The number of settings in which the claim holds, if known.
-        """
+    def judge(self, evidence: Evidence, share: ClaimShare | None = None) -> Verdict:
+        """The verdict: by the share of settings in which the claim holds if it is known, or else by the run shown."""
         found = self.measure(evidence)
         outcome = OUTCOMES[found.holds] if share is None else share.outcome
         why = self.why.get(evidence.variant, "") if outcome in ("fail", "depends") else ""
@@ -142,36 +135,26 @@ class Claim:
         )
 
 
-def sooner(
-    label: str,
-    than: str,
-    level: float,
-    factor: float = 1.0,
-    by: Count = "updates",
-    quote: str = "",
-    why: Mapping[Variant, str] | None = None,
-) -> Claim:
+def judged(
+    key: str, data: "xarray.Dataset", measures: Mapping[str, Callable[..., Finding]], words: Mapping[str, str]
+) -> list[Verdict]:
+    """The verdicts on the claims of a study without learning curves; `words` fill the gaps in their texts."""
+    verdicts = []
+    for claim in study_table(key)["claim"]:
+        text, measure, quote, why = (claim.pop(name, "") for name in ("text", "measure", "quote", "why"))
+        found = measures[measure](data, **claim)
+        why = "" if found.holds else why.format(**words)
+        verdicts.append(Verdict(text.format(**words), OUTCOMES[found.holds], found.number, why, quote=quote))
+    return verdicts
+
+
+# The kinds of claims about learning curves.
+
+
+def sooner(label: str, than: str, level: float, factor: float = 1.0, by: Count = "updates", **notes: Any) -> Claim:
     """A claim that one design reaches `level` × the optimum in at most `factor` times what another needs.
 
-    Parameters
-    ----------
-    label, than
-        The designs.
-    level
-        In multiples of the optimal error.
-    factor
-        The maximum ratio to the other's updates or messages.
-    by
-        What is counted.
-    quote
-        The paper's sentence.
-    why
-        By variant: why it fails.
-
-    Returns
-    -------
-    Claim
-        Not testable if the walks begin below the level, or neither of the two reaches it.
+    It is not testable if the walks begin below the level, or neither of the two reaches it.
     """
     much = "no more" if factor == 1 else f"at most {factor:.2g} × the"
     words = f"{label} reaches {level:g} × the optimum in {much} {by} {'than' if factor == 1 else 'that'} {than} needs"
@@ -181,12 +164,10 @@ def sooner(
 
     # The paper prints no messages.
     measure, printed = _both(label, than, judge, printed=by == "updates")
-    return Claim(words, measure, quote, factor, printed=printed, why=why or {})
+    return Claim(words, measure, factor, printed=printed, **notes)
 
 
-def alike(
-    label: str, other: str, level: float, within: float, quote: str = "", why: Mapping[Variant, str] | None = None
-) -> Claim:
+def alike(label: str, other: str, level: float, within: float, **notes: Any) -> Claim:
     """A claim that two designs reach `level` × the optimum within a factor of each other."""
 
     def judge(one: Curve, two: Curve, optimum: float) -> Finding:
@@ -201,10 +182,10 @@ def alike(
 
     text = f"{label} and {other} reach {level:g} × the optimum within {within:g} × of each other's updates"
     measure, printed = _both(label, other, judge)
-    return Claim(text, measure, quote, within, printed=printed, why=why or {})
+    return Claim(text, measure, within, printed=printed, **notes)
 
 
-def slower(label: str, than: str, level: float, quote: str = "", why: Mapping[Variant, str] | None = None) -> Claim:
+def slower(label: str, than: str, level: float, **notes: Any) -> Claim:
     """A claim that one design needs at least as many updates as another to reach `level` × the optimum."""
 
     def judge(one: Curve, other: Curve, optimum: float) -> Finding:
@@ -216,12 +197,25 @@ def slower(label: str, than: str, level: float, quote: str = "", why: Mapping[Va
 
     text = f"{label} needs at least as many updates as {than}, to {level:g} × the optimum"
     measure, printed = _both(label, than, judge)
-    return Claim(text, measure, quote, 1.0, printed=printed, why=why or {})
+    return Claim(text, measure, printed=printed, **notes)
 
 
-def closed(
-    label: str, gap: str, floor: str, most: float = 1.05, quote: str = "", why: Mapping[Variant, str] | None = None
-) -> Claim:
+def ends(label: str, other: str, least: float = 0.0, most: float = np.inf, **notes: Any) -> Claim:
+    """A claim about the error at the end of the run: between `least` and `most` times that of another design."""
+    bounds = [f"at least {least:g} ×"] * (least > 0) + [f"at most {most:g} ×"] * bool(np.isfinite(most))
+    text = f"the final error of {label} is {' and '.join(bounds)} that of {other}"
+    both = len(bounds) == 2
+
+    def judge(one: Curve, two: Curve, _: float) -> Finding:
+        share = float(one.error[-1] / two.error[-1])
+        number = f"{share:.4g} × ({one.error[-1]:.4g} against {two.error[-1]:.4g})"
+        return Finding(least <= share <= most, number, value=max(share, 1 / share) if both else share)
+
+    measure, printed = _both(label, other, judge)
+    return Claim(text, measure, most if np.isfinite(most) else least, printed=printed, **notes)
+
+
+def closed(label: str, gap: str, floor: str, most: float = 1.05, **notes: Any) -> Claim:
     """A claim that a design ends at most `most` × above `floor`; not testable if the design `gap` shows no gap."""
 
     def measure(evidence: Evidence) -> Finding:
@@ -231,7 +225,58 @@ def closed(
         return within.measure(evidence)
 
     within = ends(label, floor, most=most)
-    return Claim(within.text, measure, quote, most, printed=within.printed, why=why or {})
+    return Claim(within.text, measure, most, printed=within.printed, **notes)
+
+
+def left(label: str, least: float = 0.0, most: float = np.inf, **notes: Any) -> Claim:
+    """A claim about how much of the excess halfway through the run is left at its end; one of the bounds is given."""
+    falling = bool(np.isfinite(most))
+    bound = f"at most {most:g} ×" if falling else f"at least {least:g} ×"
+    text = f"{label}: at the end the excess over the optimum is {bound} what it is halfway through the run"
+
+    def measure(evidence: Evidence) -> Finding:
+        updates, values = evidence.curve(label).updates, excess(evidence, label)
+        half = float(np.interp(updates[-1] / 2, updates, values))
+        share = float(values[-1] / half)
+        return Finding(least <= share <= most, f"{share:.3g} × ({values[-1]:.3g} after {half:.3g})", value=share)
+
+    return Claim(text, measure, most if falling else least, **notes)
+
+
+def lower(label: str, others: Sequence[str], **notes: Any) -> Claim:
+    """A claim that a design ends no higher above the optimum than any of the others."""
+    text = f"{label} ends with no more excess over the optimum than {others[0] if len(others) == 1 else 'any other'}"
+
+    def measure(evidence: Evidence) -> Finding:
+        own, least = excess(evidence, label)[-1], min(excess(evidence, other)[-1] for other in others)
+        share = float(own / least)
+        return Finding(share <= 1, f"{share:.3g} × ({own:.3g} against {least:.3g})", value=share)
+
+    return Claim(text, measure, **notes)
+
+
+def excess(evidence: Evidence, label: str) -> NDArray[np.float64]:
+    """The expected error above the optimum at each checkpoint, as a multiple of the optimum."""
+    return np.asarray(evidence.curve(label).error / evidence.optimum - 1.0)
+
+
+def foreseen(level: float, **notes: Any) -> Claim:
+    """A claim that the rates quoted in Section III-A see which sampling is faster, each at its best step."""
+    text = (
+        f"the quoted rates tell which is faster to {level:g} × the optimum, each at its best step: promised and "
+        "measured gain are both above 1, or both at most 1"
+    )
+
+    def measure(evidence: Evidence) -> Finding:
+        promised = importance_pays(evidence.plan.problem.smoothness).gain
+        uniform, importance = (evidence.curve(f"{one}, best step") for one in ("uniform", "importance"))
+        slow, fast = (curve.reached(level * evidence.optimum) for curve in (uniform, importance))
+        if slow == fast == float("inf"):
+            return Finding(None, "—", f"neither of the two reaches it in {uniform.updates[-1]:,.0f} updates")
+        gain = slow / fast
+        return Finding((promised > 1) == (gain > 1), f"promised {promised:.3g} ×, measured {gain:.3g} ×", value=gain)
+
+    return Claim(text, measure, **notes)
 
 
 def _both(
@@ -278,25 +323,3 @@ def _ratio(one: Curve, other: Curve, level: float, factor: float, by: Count) -> 
         return Finding(True, words, "", ratio) if first <= factor * last else Finding(None, words, short)
     ratio = first / second
     return Finding(first <= factor * second, f"{ratio:.3g} × ({first:,.0f} against {second:,.0f})", "", ratio)
-
-
-def ends(
-    label: str,
-    other: str,
-    least: float = 0.0,
-    most: float = np.inf,
-    quote: str = "",
-    why: Mapping[Variant, str] | None = None,
-) -> Claim:
-    """A claim about the error at the end of the run: between `least` and `most` times that of another design."""
-    bounds = [f"at least {least:g} ×"] * (least > 0) + [f"at most {most:g} ×"] * bool(np.isfinite(most))
-    text = f"the final error of {label} is {' and '.join(bounds)} that of {other}"
-    both = len(bounds) == 2
-
-    def judge(one: Curve, two: Curve, _: float) -> Finding:
-        share = float(one.error[-1] / two.error[-1])
-        number = f"{share:.4g} × ({one.error[-1]:.4g} against {two.error[-1]:.4g})"
-        return Finding(least <= share <= most, number, value=max(share, 1 / share) if both else share)
-
-    measure, printed = _both(label, other, judge)
-    return Claim(text, measure, quote, most if np.isfinite(most) else least, printed=printed, why=why or {})

@@ -1,7 +1,8 @@
 """Whether a walk of a study is entrapped at the heavy nodes, by its excess visits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph
 from freewalk.paper.claims import Claim, Finding
 from freewalk.paper.evidence import Evidence
-from freewalk.paper.files import Variant
 
 Ints = NDArray[np.int64]
 
@@ -47,9 +47,7 @@ def in_words(trap: Trap) -> str:
     )
 
 
-def entrapped(
-    label: str, uniform: str, holds: bool = True, quote: str = "", why: Mapping[Variant, str] | None = None
-) -> Claim:
+def entrapped(label: str, uniform: str, holds: bool = True, **notes: Any) -> Claim:
     """A claim that a design is entrapped at heavy nodes or, if `holds` is false, that it is not.
 
     A trap is defined as in `find_traps`: the walk has at least 10 times the memory of the uniform walk there, and at
@@ -70,7 +68,7 @@ def entrapped(
         value = min(found.factor / FACTOR, found.lost / kernel.graph.n)
         return Finding(is_trap(found, kernel.graph.n) is holds, in_words(found), value=value)
 
-    return Claim(f"{label} {words}", measure, quote, unit="× the limits", looks_at=(), why=why or {})
+    return Claim(f"{label} {words}", measure, unit="× the limits", looks_at=(), **notes)
 
 
 def _connected(graph: Graph, heavy: Ints) -> list[Ints]:

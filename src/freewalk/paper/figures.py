@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from freewalk.paper.claim_sweep import ClaimSweep
 from freewalk.paper.evidence import Curve, Evidence
-from freewalk.paper.settings import Sweep
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, footnote, new_figure, save
 from freewalk.report.measures import UPDATES, USUAL, along, is_spread, mean_and_band, values_of
 from freewalk.report.page import Chart
@@ -122,7 +122,7 @@ _SHAPES = {"uniform": ("o", "random start"), "heaviest": ("^", "heavy start")}
 _DOT: dict[str, Any] = {"markersize": 3.8, "markeredgewidth": 0.9, "linestyle": "none"}
 
 
-def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
+def draw_sweep(sweep: ClaimSweep, path: Where, title: str) -> None:
     """Draw the measured value of each claim in each setting, relative to its threshold.
 
     Parameters
@@ -170,7 +170,7 @@ def draw_sweep(sweep: Sweep, path: Where, title: str) -> None:
         save(figure, path)
 
 
-def _legend_of_settings(figure: "Figure", sweep: Sweep, title: str) -> None:
+def _legend_of_settings(figure: "Figure", sweep: ClaimSweep, title: str) -> None:
     from matplotlib.lines import Line2D
 
     marks = [

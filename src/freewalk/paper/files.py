@@ -1,10 +1,12 @@
-"""The files of the specs of the studies, and of the results of the search."""
+"""The files of the studies: their specs, their claims, and what searches and sweeps have found."""
 
 import re
+import tomllib
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from freewalk.checks import suggestion
 from freewalk.errors import SpecError
@@ -14,40 +16,16 @@ Variant = Literal["stated", "published", "own"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 #: The variants of what is in the paper.
 OF_THE_PAPER: tuple[Variant, ...] = ("stated", "published")
+_HOME = Path(str(files("freewalk.paper")))
 
 
-def spec_path(figure: str, variant: Variant) -> Path:
-    """The spec of a figure.
-
-    Raises
-    ------
-    SpecError
-        If there is none.
-
-    Examples
-    --------
-    >>> spec_path("3", "published").name
-    'figure-3.toml'
-    """
-    path = _folder() / variant / f"{folder_name(figure)}.toml"
-    if not path.is_file():
-        raise SpecError(f"figure {figure!r}: has no spec for the variant {variant!r}")
-    return path
+def folder_name(figure: str) -> str:
+    """The name of a figure in files and folders: `figure-3`, but `remark-1`."""
+    return f"figure-{figure}" if figure[:1].isdigit() else figure
 
 
 def key_of(name: str, keys: Iterable[str]) -> str:
-    """The key of a figure, as people may write it.
-
-    Raises
-    ------
-    SpecError
-        If there is none.
-
-    Examples
-    --------
-    >>> [key_of(name, ("3", "4a")) for name in ("3", "fig3", "Figure 4A")]
-    ['3', '3', '4a']
-    """
+    """The key of a figure, as people may write it: `3`, `fig3`, `Figure 3`."""
     known = list(keys)
     key = re.sub(r"^fig(ure)?[\s_.-]*", "", name.lower())
     if key not in known:
@@ -55,19 +33,22 @@ def key_of(name: str, keys: Iterable[str]) -> str:
     return key
 
 
+def spec_path(figure: str, variant: Variant) -> Path:
+    """The spec of a figure; an error if it has none for this variant."""
+    path = _HOME / "specs" / variant / f"{folder_name(figure)}.toml"
+    if not path.is_file():
+        raise SpecError(f"figure {figure!r}: has no spec for the variant {variant!r}")
+    return path
+
+
 def fit_path(figure: str) -> Path:
     """The file with the result of the search for a figure whose curves are printed."""
-    return _folder() / "published" / f"{folder_name(figure)}.json"
-
-
-def sensitivity_path() -> Path:
-    """The file with the joint result of all fits."""
-    return _folder() / "published" / "sensitivity.json"
+    return _HOME / "specs" / "published" / f"{folder_name(figure)}.json"
 
 
 def sweep_path(figure: str, variant: Variant) -> Path:
     """The file with the settings in which the claims of a figure hold."""
-    return _folder() / variant / sweep_name(figure)
+    return _HOME / "specs" / variant / sweep_name(figure)
 
 
 def sweep_name(figure: str) -> str:
@@ -75,16 +56,25 @@ def sweep_name(figure: str) -> str:
     return f"{folder_name(figure)}.sweep.json"
 
 
-def _folder() -> Path:
-    return Path(str(files("freewalk.paper"))) / "specs"
+@cache
+def shared() -> dict[str, Any]:
+    """What the studies share: their order, the sentences of the paper, and reasons why some claims fail."""
+    return tomllib.loads((_HOME / "studies" / "paper.toml").read_text(encoding="utf-8"))
 
 
-def folder_name(figure: str) -> str:
-    """The name of a figure in files and folders.
+def study_table(key: str) -> dict[str, Any]:
+    """The file of a study, with the sentences and reasons that its claims name in place of their names."""
+    table = tomllib.loads((_HOME / "studies" / f"{folder_name(key)}.toml").read_text(encoding="utf-8"))
+    for claim in table["claim"]:
+        if "quote" in claim:
+            claim["quote"] = shared()["quotes"].get(claim["quote"], claim["quote"])
+        if "why" in claim:
+            claim["why"] = _reasons(claim["why"])
+    return table
 
-    Examples
-    --------
-    >>> folder_name("3"), folder_name("remark-1")
-    ('figure-3', 'remark-1')
-    """
-    return f"figure-{figure}" if figure[:1].isdigit() else figure
+
+def _reasons(why: Any) -> Any:
+    """A reason, or reasons by variant."""
+    if isinstance(why, dict):
+        return {variant: _reasons(reason) for variant, reason in why.items()}
+    return shared()["reasons"].get(why, why)

@@ -1,53 +1,30 @@
-"""The search behind the `published` specs: steps, jump probability and draw of the data that fit the printed curves.
-
-It is not needed to reproduce a figure. If you doubt a fitted value, use it to search for a better one:
-`freewalk reproduce FIGURE --search`.
-"""
+"""The values fitted to the printed curves: what the search has found, and how near the curves of a figure come."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cache
-from itertools import product
+from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from freewalk.analysis import exact_curve
-from freewalk.designs import MHLJ, Design, Metropolis
-from freewalk.errors import SpecError
-from freewalk.graphs import Graph
-from freewalk.jobs.phase import Phase
-from freewalk.objectives import LeastSquares
-from freewalk.paper.files import spec_path
-from freewalk.paper.published import FIGURES, LABELS, published
-from freewalk.report.page import Table
-from freewalk.rules import SGD
-from freewalk.run.learn import learn
-from freewalk.runtimes import CPU
-from freewalk.specs import Spec, load
-from freewalk.specs.catalogue import build
+from freewalk.paper.claims import OUTCOMES
+from freewalk.paper.evidence import Evidence
+from freewalk.paper.published import LABELS
+from freewalk.report.page import Table, Verdict
 from freewalk.storage import files
-from freewalk.sweeps.calls import Tell, calling
 
 WALKS = 128  # enough to tell a good setting from a bad one; the winner is computed exactly
-SWITCH = 2000  # where the two printed curves of MHLJ in figure 6 part
 OTHERS = range(1_000_001, 1_000_051)  # data that no search looks at
+#: How far a curve may be from the printed one, in decades RMS. A curve that is off by a factor of 1.6, .204 decades, is
+#: farther away than that wherever the right one is within .104.
+NEAR = 0.1
 
 
 @dataclass(frozen=True)
 class Space:
-    """The settings to try for a figure: all combinations of steps and jump probabilities.
+    """The settings tried for a figure: all combinations of steps and jump probabilities (none without MHLJ).
 
-    Attributes
-    ----------
-    uniform
-        Steps of the uniform walk.
-    importance
-        Steps of importance MH, which MHLJ shares: that much the paper states.
-    jump
-        Jump probabilities; none if the figure has no MHLJ.
+    MHLJ shares the steps of importance MH: that much the paper states.
     """
 
     uniform: tuple[float, ...]
@@ -69,20 +46,9 @@ SPACES = {
     "6": _SPARSE,
 }
 
-AS_FITTED, AS_STATED = "as in the spec", "jump probability as stated"
-#: Other readings of what the paper leaves open: the same search, with one value of the spec changed.
-READINGS: dict[str, dict[str, Any]] = {
-    AS_FITTED: {},
-    "first feature constant": {"constant": True},
-    "heavy nodes adjacent": {"adjacent": True},
-    "uniformly random start": {"start": "uniform"},
-}
-
-_ORDER = list(LABELS.values())
-
 
 @dataclass(frozen=True)
-class Setting:
+class Fitted:
     """One choice of everything that is fitted."""
 
     seed: int
@@ -115,7 +81,7 @@ class Fit:
     figure: str
     seeds: int
     settings: int
-    setting: Setting
+    setting: Fitted
     distances: dict[str, float]
     readings: dict[str, tuple[float, float]]
     spread: dict[str, tuple[float, float, float]]
@@ -130,7 +96,7 @@ class Fit:
         values = json.loads(path.read_text(encoding="utf-8"))
         for name in ("readings", "spread"):
             values[name] = {label: tuple(numbers) for label, numbers in values[name].items()}
-        return Fit(**{**values, "setting": Setting(**values["setting"])})
+        return Fit(**{**values, "setting": Fitted(**values["setting"])})
 
     def _at_the_edge(self, name: str) -> bool:
         """Whether a value is the least or the largest that was tried, so that a better one may lie beyond."""
@@ -139,10 +105,11 @@ class Fit:
 
     def tables(self) -> list[Table]:
         """What it says, for people."""
+        order = list(LABELS.values())
         tried = f"{self.seeds} draws of the data × {self.settings} settings of steps and jump probability were tried"
         rows = [
             [label, f"{self.distances[label]:.3f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"]
-            for label, (low, middle, high) in sorted(self.spread.items(), key=lambda item: _ORDER.index(item[0]))
+            for label, (low, middle, high) in sorted(self.spread.items(), key=lambda item: order.index(item[0]))
         ]
         edges = [name for name in ("uniform", "importance", "jump") if self._at_the_edge(name)]
         if edges:
@@ -162,232 +129,32 @@ class Fit:
         return [near, readings]
 
 
-def search(
-    figure: str,
-    seeds: int = 50,
-    *,
-    finalists: int = 8,
-    workers: int | None = None,
-    folder: Path | None = None,
-    tell: Tell | None = None,
-) -> Fit:
-    """Search for the setting whose curves are closest to the printed ones, by the worst curve of the figure.
+def nearness(evidence: Evidence) -> list[Verdict]:
+    """Whether each curve is the printed one, and whether the curves can be told from each other.
 
-    Every setting is simulated with every draw of the data. The best few are computed exactly, and the best of those
-    wins. It uses other processes, so a script must call it under `if __name__ == "__main__":`.
-
-    Parameters
-    ----------
-    figure
-        "3", "4a", "4b", "5a", "5b" or "6".
-    seeds
-        The number of draws of the data to try: seeds 1, 2, 3, …
-    finalists
-        The number of settings, with different data, to compute exactly.
-    workers
-        The number of processes. Default: one per core.
-    folder
-        Where trials are stored, so that an interrupted search can resume; None: nowhere.
-    tell
-        Called with the progress.
-
-    Returns
-    -------
-    Fit
-        The winner, and how it compares.
-
-    Raises
-    ------
-    SpecError
-        If the paper prints no curves there, or a number is below 1.
+    The parameters were fitted to the printed curves: this measures the fit, and is no claim of the paper.
     """
-    if figure not in FIGURES:
-        raise SpecError(f"search: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
-    if seeds < 1 or finalists < 1:
-        raise SpecError(f"search: seeds = {seeds} and finalists = {finalists}, expected at least 1 of each")
-    heavy = "heavy" in spec_of(figure).tables.problem
-    jobs = [(figure, seed, name) for name in READINGS for seed in range(1, seeds + 1) if heavy or name in _ANY_DATA]
-    inputs = [spec_of(figure).text, asdict(SPACES[figure]), WALKS, READINGS]
-    with calling(folder, workers, inputs=inputs, tell=tell) as caller:
-        found = [[_tried(*one) for one in trial] for trial in caller.each("trying", _try, jobs)]
-        trials = dict(zip(jobs, found, strict=True))
-        ranked = sorted((trial[0] for job, trial in trials.items() if job[2] == AS_FITTED), key=_score)
-        best = [tried.setting for tried in ranked[:finalists]]
-        exact = caller.each("computing exactly", distances, [(figure, one) for one in best])
-        winner = int(np.argmin([max(one.values()) for one in exact]))
-        others = [replace(best[winner], seed=seed) for seed in OTHERS]
-        rest = caller.each("other data", distances, [(figure, one) for one in others])
-    spread = {label: np.quantile([one[label] for one in rest], (0.1, 0.5, 0.9)) for label in exact[winner]}
-    return Fit(
-        figure=figure,
-        seeds=seeds,
-        settings=len(SPACES[figure]),
-        setting=best[winner],
-        distances={label: round(value, 6) for label, value in exact[winner].items()},
-        readings=_compared(trials),
-        spread={label: tuple(values.round(4).tolist()) for label, values in spread.items()},
-    )
-
-
-_ANY_DATA = (AS_FITTED, "first feature constant")  # the readings that say nothing about heavy nodes
-
-
-class Tried(NamedTuple):
-    """How near one setting comes to the printed curves, in decades.
-
-    Attributes
-    ----------
-    worst
-        The largest RMS of the curves; infinite where one of them diverges.
-    total
-        Their sum.
-    jumping
-        That of MHLJ alone; 0 where the figure has none.
-    setting
-        The setting.
-    """
-
-    worst: float
-    total: float
-    jumping: float
-    setting: Setting
-
-
-def _tried(worst: float, total: float, jumping: float, setting: dict[str, Any]) -> Tried:
-    """What JSON makes of it, as it was."""
-    return Tried(worst, total, jumping, Setting(**setting))
-
-
-def _score(tried: Tried) -> tuple[float, float]:
-    return tried[:2]
-
-
-def _compared(trials: dict[tuple[str, int, str], list[Tried]]) -> dict[str, tuple[float, float]]:
-    """By reading: the least worst RMS over all seeds, and the median over the seeds of their least."""
-    rows: dict[str, list[float]] = {}
-    for (_, _, name), trial in trials.items():
-        rows.setdefault(name, []).append(trial[0].worst)
-        stated = [tried.worst for tried in trial if tried.setting.jump == 0.1]
-        if name == AS_FITTED and stated:
-            rows.setdefault(AS_STATED, []).append(stated[0])
-    return {name: (round(min(row), 4), round(float(np.median(row)), 4)) for name, row in rows.items()}
-
-
-@cache
-def spec_of(figure: str) -> Spec:
-    """The published spec of a figure."""
-    return load(spec_path(figure, "published"))
-
-
-@cache
-def graph_of(figure: str) -> Graph:
-    """The graph of that spec."""
-    graph: Graph = build("graph", spec_of(figure).tables.graph, f"figure {figure}: [graph]")
-    return graph
-
-
-def problem_of(figure: str, seed: int, **change: Any) -> LeastSquares:
-    """The data of that spec with another seed, and perhaps read otherwise."""
-    table = {**spec_of(figure).tables.problem, "seed": seed, **change}
-    problem: LeastSquares = build("problem", table, f"figure {figure}: [problem]", n=graph_of(figure).n)
-    return problem
-
-
-def _start(figure: str, problem: LeastSquares, given: str | None = None) -> Any:
-    start = given or spec_of(figure).tables.run.start
-    start = "uniform" if start is None else start
-    return int(problem.smoothness.argmax()) if start == "heaviest" else start
-
-
-def _try(figure: str, seed: int, reading: str) -> list[Tried]:
-    """Simulate every setting on one draw of the data."""
-    change = dict(READINGS[reading])
-    start = change.pop("start", None)
-    jumping = {jump: MHLJ(jump, 0.5, 3) for jump in SPACES[figure].jump}
-    return simulate(figure, seed, jumping, start, **change)
-
-
-def simulate(
-    figure: str, seed: int, jumping: Mapping[float, Design], start: str | None = None, **change: Any
-) -> list[Tried]:
-    """Simulate designs with jumps, and the two without, with every step of a figure, on one draw of the data.
-
-    The switch that figure 6 prints as well is left out: until it switches it is MHLJ, and then the uniform walk.
-
-    Parameters
-    ----------
-    figure
-        Which figure.
-    seed
-        The draw of the data.
-    jumping
-        What stands for MHLJ, by its jump probability; may be empty.
-    start
-        Where the walks start; None: as in the figure's spec.
-    **change
-        What takes the place of values in the spec's table `[problem]`.
-
-    Returns
-    -------
-    list
-        One for each setting, the nearest first.
-    """
-    space, run, curves = SPACES[figure], spec_of(figure).tables.run, published(figure)
-    problem = problem_of(figure, seed, **change)
-    first = _start(figure, problem, start)
-
-    def distance(label: str, design: Design, step: float) -> float:
-        kernel = design.kernel(graph_of(figure), problem.smoothness)
-        options: dict[str, Any] = {"steps": run.steps, "every": run.every, "start": first, "seed": run.seed}
-        with np.errstate(over="ignore"):  # a step that diverges is a result
-            data = learn(problem, kernel, SGD(step), walks=WALKS, runtime=CPU(threads=1), **options).data
-        found = curves[label].distance(data.step.values, data.mse.mean("walk").values)
-        return found if np.isfinite(found) else np.inf
-
-    uniform = {step: distance("MH uniform", Metropolis(0), step) for step in space.uniform}
-    importance = {step: distance("MH importance", Metropolis(1), step) for step in space.importance}
-    jumps: dict[tuple[float | None, float], float] = {
-        (jump, step): distance("MHLJ", design, step) for jump, design in jumping.items() for step in space.importance
-    } or {(None, step): 0.0 for step in space.importance}
-    trial = []
-    for slow, (jump, step) in product(uniform, jumps):
-        found = np.array([uniform[slow], importance[step], jumps[jump, step]])
-        setting = Setting(seed, slow, step, jump)
-        trial.append(Tried(float(found.max()), float(found.sum()), float(found[2]), setting))
-    return sorted(trial, key=_score)
-
-
-def distances(figure: str, setting: Setting) -> dict[str, float]:
-    """The RMS of the exact curves of a setting to the printed ones, in decades.
-
-    Parameters
-    ----------
-    figure
-        Which figure.
-    setting
-        What takes the place of the values in its published spec.
-
-    Returns
-    -------
-    dict
-        By label.
-    """
-    problem, graph, run = problem_of(figure, setting.seed), graph_of(figure), spec_of(figure).tables.run
-
-    def phase(design: Design, step: float, until: int | None = None) -> Phase:
-        return Phase(until, design.kernel(graph, problem.smoothness), SGD(step))
-
-    walks = {
-        "MH uniform": [phase(Metropolis(0), setting.uniform)],
-        "MH importance": [phase(Metropolis(1), setting.importance)],
+    if not evidence.published:
+        return []
+    labels = list(evidence.published)
+    own = {label: evidence.curve(label) for label in labels}
+    apart = {
+        (ours, theirs): evidence.published[theirs].decades(own[ours].updates, own[ours].error)
+        for ours in labels
+        for theirs in labels
     }
-    if setting.jump is not None:
-        jumping = MHLJ(setting.jump, 0.5, 3)
-        walks["MHLJ"] = [phase(jumping, setting.importance)]
-        switch = [phase(jumping, setting.importance, SWITCH), phase(Metropolis(0), setting.uniform)]
-        walks["MHLJ, then uniform"] = switch
-    found = {}
-    for label, curve in published(figure).items():
-        exact = exact_curve(problem, walks[label], steps=run.steps, every=run.every, start=_start(figure, problem))
-        found[label] = curve.distance(exact.step.values, exact.mse.values)
-    return found
+    found = []
+    for label in labels:
+        decades = apart[label, label]
+        rms = float(np.sqrt(np.mean(decades**2)))
+        words = f"{rms:.3f} decades RMS, at most {np.abs(decades).max():.2f} at one checkpoint"
+        text = f"the curve of {label} is within {NEAR:g} decades RMS of the printed one"
+        found.append(Verdict(text, OUTCOMES[rms <= NEAR], words, "" if rms <= NEAR else "It is too far away"))
+    by_name, *others = (
+        float(np.sqrt(np.mean([np.mean(apart[pair] ** 2) for pair in zip(labels, order, strict=True)])))
+        for order in permutations(labels)
+    )
+    holds = by_name < min(others)
+    words = f"{by_name:.3f} decades RMS, in the best other order {min(others):.3f}"
+    text = "no two curves can be exchanged: in any other order they are farther from the printed ones"
+    return [*found, Verdict(text, OUTCOMES[holds], words, "" if holds else "Another order is nearer")]

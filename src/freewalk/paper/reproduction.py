@@ -9,7 +9,7 @@ from pathlib import Path
 
 from freewalk.errors import SpecError
 from freewalk.paper.files import VARIANTS, Variant, folder_name, key_of
-from freewalk.paper.registry import COMPUTED, KEYS, STUDIES, variants_of
+from freewalk.paper.study import KEYS, STUDIES
 from freewalk.paper.task import Curves, Numbers, Outcome, Tell
 from freewalk.report.page import Page, write_page
 from freewalk.runtimes import runtime_named
@@ -104,7 +104,7 @@ def _chosen(figures: Sequence[str]) -> list[str]:
 def _variants(key: str, variant: Variant | None) -> list[Variant]:
     if variant is not None and variant not in VARIANTS:
         raise SpecError(f"reproduce: variant = {variant!r}, expected one of {', '.join(VARIANTS)}")
-    return [one for one in variants_of(key) if variant in (None, one)]
+    return [one for one in STUDIES[key].variants if variant in (None, one)]
 
 
 def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
@@ -114,11 +114,8 @@ def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
 
 
 def _task(key: str, variant: Variant, folder: Path, quick: bool, runtime: str | None) -> Curves | Numbers:
-    place = folder / variant / folder_name(key)
-    if key in COMPUTED:
-        name, module, _ = COMPUTED[key]
-        return Numbers(key, name, variant, place, module)
-    return Curves(STUDIES[key], variant, place, quick, runtime)
+    study, place = STUDIES[key], folder / variant / folder_name(key)
+    return Curves(study, variant, place, quick, runtime) if study.module is None else Numbers(study, variant, place)
 
 
 def _page(outcomes: Sequence[Outcome], quick: bool) -> Page:

@@ -8,7 +8,6 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +15,11 @@ import numpy as np
 from freewalk.analysis import exact_curve
 from freewalk.objectives import LeastSquares
 from freewalk.paper import figures, records
+from freewalk.paper.claim_sweep import ClaimSweep
 from freewalk.paper.evidence import Evidence
 from freewalk.paper.files import Variant, fit_path, spec_path, sweep_path
-from freewalk.paper.fit import Fit
-from freewalk.paper.nearness import nearness
+from freewalk.paper.fit import Fit, nearness
 from freewalk.paper.published import FIGURES, published
-from freewalk.paper.settings import Sweep
 from freewalk.paper.study import Study
 from freewalk.report.page import Chart, Section, Table, Verdict, Walks, section_of
 from freewalk.report.page.payload import MOST_STEPS
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 
-class Stopped(Exception):
+class CurveStopped(Exception):
     """Ctrl-C was pressed while another thread computed a curve."""
 
 
@@ -73,12 +71,55 @@ class Outcome:
 
 
 @dataclass
-class Curves:
-    """A study of learning curves, in one variant."""
+class StudyTask:
+    """What all studies have in common: a folder with spec, record, figure and verdicts."""
 
     study: Study
     variant: Variant
     folder: Path
+
+    @property
+    def record_path(self) -> Path:
+        """Where the record is stored."""
+        return self.folder / records.RECORD
+
+    def title(self) -> str:
+        """The title above its figure."""
+        return f"{self.study.name}: {self.study.title} ({self.variant})"
+
+    def sources(self) -> dict[str, str]:
+        """The first characters of the hashes of what is behind its figure."""
+        return {"spec": records.digest(self.folder / records.SPEC), "record": records.digest(self.record_path)}
+
+    def described(self, section: Section, sources: dict[str, str]) -> Section:
+        """A section of the page with the names and the sources of the study."""
+        digests = {f"SHA-256 of the {name}": value for name, value in sources.items()}
+        return replace(
+            section,
+            details={**digests, **section.details},
+            anchor=f"{self.study.key}-{self.variant}",
+            short=f"{self.study.name}, {self.variant}",
+            group=f"{self.study.name}: {self.study.title}",
+            variant=self.variant,
+        )
+
+    def outcome(self, verdicts: Sequence[Verdict], section: Section, **more: Any) -> Outcome:
+        """The results."""
+        return Outcome(self.study.key, self.study.name, self.variant, verdicts, section, self.folder, **more)
+
+    def write_verdicts(self, verdicts: Sequence[Verdict], sources: dict[str, str], fit: Sequence[Verdict] = ()) -> None:
+        """Write the verdicts as JSON."""
+        values: dict[str, Any] = {**sources, "verdicts": [asdict(verdict) for verdict in verdicts]}
+        if fit:
+            values["fit"] = [asdict(verdict) for verdict in fit]
+        text = json.dumps(values, indent=2, ensure_ascii=False)
+        files.write(self.folder / records.VERDICTS, f"{text}\n")
+
+
+@dataclass
+class Curves(StudyTask):
+    """A study of learning curves, in one variant."""
+
     quick: bool = False
     runtime: str | None = None
     _futures: "list[Future[Record]]" = field(default_factory=list)
@@ -109,13 +150,12 @@ class Curves:
         if found is not None:
             return found
 
-        def look(_: int, __: int) -> None:
+        def look(*_: int) -> None:
             if stop.is_set():
-                raise Stopped
+                raise CurveStopped
 
+        look()
         options = self.plan.options
-        if stop.is_set():
-            raise Stopped
         curve = exact_curve(
             problem,
             self.plan.walks[label],
@@ -129,8 +169,7 @@ class Curves:
     def finish(self, tell: Tell) -> Outcome:
         """Run the walks if need be, wait for the exact curves, judge, and write figure and verdicts."""
         tell(f"{self.study.name}, {self.variant}")
-        path = self.folder / records.RECORD
-        record = records.stored(path, self.spec.text)
+        record = records.stored(self.record_path, self.spec.text)
         with ThreadPoolExecutor(1) as writer:  # a record is written while its claims are judged
             writing: list[Future[Path]] = []
             if record is None:
@@ -138,7 +177,7 @@ class Curves:
                 if made.partial:
                     raise KeyboardInterrupt
                 record = records.timeless(made, self.spec.text)
-                writing.append(writer.submit(record.save, path))
+                writing.append(writer.submit(record.save, self.record_path))
                 # Ctrl-C at the last moment of a run leaves it complete.
                 if any(part["interruptions"] for part in made.provenance["parts"].values()):
                     raise KeyboardInterrupt
@@ -147,20 +186,24 @@ class Curves:
             verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else None)
             for one in writing:
                 one.result()
-        sources = {"spec": records.digest(self.folder / records.SPEC), "record": records.digest(path)}
+        return self._shown(evidence, verdicts)
+
+    def _shown(self, evidence: Evidence, verdicts: list[Verdict]) -> Outcome:
+        """Draw and describe what was found."""
+        sources = self.sources()
         if self._futures:
             sources["exact curves"] = records.digest(*sorted((self.folder / records.EXACT).glob("*.npz")))
-        title = f"{self.study.name}: {self.study.title} ({self.variant})"
-        figures.draw(evidence, self.folder / records.FIGURE, title, f"{_BAND}   {_named(sources)}")
-        charts = self.study.extra(evidence)
+        footer = _named(sources)
+        figures.draw(evidence, self.folder / records.FIGURE, self.title(), f"{_BAND}   {footer}")
+        charts = self.study.charts(evidence)
         if charts:
-            figures.draw_charts(charts, self.folder / records.CHARTS, _named(sources))
+            figures.draw_charts(charts, self.folder / records.CHARTS, footer)
         fit = nearness(evidence) if self.variant == "published" else []
-        _write_verdicts(self.folder, verdicts, sources, fit)
-        section = self._section(evidence, verdicts, title, sources, charts)
+        self.write_verdicts(verdicts, sources, fit)
+        section = self.described(self._section(evidence, verdicts, charts), sources)
         tables = [*_fitted(fit), *(self._sweep.tables() if self._sweep else ()), *self._search()]
         section = replace(section, tables=[*section.tables, *tables], images=self._images())
-        return Outcome(self.study.key, self.study.name, self.variant, verdicts, section, self.folder, fit, tables)
+        return self.outcome(verdicts, section, fit=fit, tables=tables)
 
     def _images(self) -> dict[str, bytes]:
         if self._sweep is None or self.quick:
@@ -179,14 +222,7 @@ class Curves:
         together = xarray.concat(curves, dim="design", join="outer", combine_attrs="drop")
         return together.assign_coords(design=np.array(list(self.plan.walks)))
 
-    def _section(
-        self,
-        evidence: Evidence,
-        verdicts: list[Verdict],
-        title: str,
-        sources: dict[str, str],
-        charts: Sequence[Chart],
-    ) -> Section:
+    def _section(self, evidence: Evidence, verdicts: list[Verdict], charts: Sequence[Chart]) -> Section:
         curves = {label: figures.scaled(evidence, label) for label in evidence.published}
         section = section_of(
             evidence.record,
@@ -194,7 +230,7 @@ class Curves:
             exact=evidence.exact,
             published={label: (curve.updates, curve.messages, curve.error) for label, curve in curves.items()},
             verdicts=verdicts,
-            title=title,
+            title=self.title(),
             text=self.study.text,
         )
         chart = section.charts[0]
@@ -203,17 +239,8 @@ class Curves:
             note += " The paper prints no messages: each printed curve uses those of our walk of that design."
         if curves and self.variant == "stated":
             note += " It does not state the scale of the data either: printed curves are scaled to our optimum."
-        digests = {f"SHA-256 of the {name}": value for name, value in sources.items()}
-        return replace(
-            section,
-            charts=[replace(chart, note=note), *charts],
-            details={**digests, **section.details},
-            anchor=f"{self.study.key}-{self.variant}",
-            short=f"{self.study.name}, {self.variant}",
-            group=f"{self.study.name}: {self.study.title}",
-            variant=self.variant,
-            walks=None if section.walks is None else self._animated(section.walks),
-        )
+        walks = None if section.walks is None else self._animated(section.walks)
+        return replace(section, charts=[replace(chart, note=note), *charts], walks=walks)
 
     def _animated(self, walks: Walks) -> Walks:
         """The walks to animate: if a stored one does not visit a heavy node, others that start at the heaviest."""
@@ -238,27 +265,27 @@ class Curves:
         return Fit.load(fit_path(self.study.key)).tables()
 
     @cached_property
-    def _sweep(self) -> Sweep | None:
+    def _sweep(self) -> ClaimSweep | None:
         """The stored results of the claims in other settings, if any."""
         path = sweep_path(self.study.key, self.variant)
-        return Sweep.load(path) if path.is_file() else None
+        return ClaimSweep.load(path) if path.is_file() else None
 
 
 @dataclass
-class Numbers:
+class Numbers(StudyTask):
     """A study with its own module, which computes numbers, judges them and draws them."""
 
-    key: str
-    name: str
-    variant: Variant
-    folder: Path
-    module: ModuleType
     _record: "Future[Record] | None" = None
+
+    @property
+    def module(self) -> Any:
+        """The module of the study."""
+        return self.study.module
 
     @cached_property
     def text(self) -> str:
         """The spec."""
-        return spec_path(self.key, self.variant).read_text(encoding="utf-8")
+        return spec_path(self.study.key, self.variant).read_text(encoding="utf-8")
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
         """Create the folder, and compute missing numbers in another thread."""
@@ -266,33 +293,28 @@ class Numbers:
         self._record = pool.submit(self._numbers)
 
     def _numbers(self) -> Record:
-        path = self.folder / records.RECORD
-        found = records.stored(path, self.text)
-        return found or records.keep_data(path, self.text, self.module.numbers(tomllib.loads(self.text)))
+        found = records.stored(self.record_path, self.text)
+        if found is not None:
+            return found
+        return records.keep_data(self.record_path, self.text, self.module.numbers(tomllib.loads(self.text)))
 
     def finish(self, tell: Tell) -> Outcome:
         """Wait for the numbers, judge, and write figure and verdicts."""
-        tell(f"{self.name}, {self.variant}")
-        path, spec = self.folder / records.RECORD, tomllib.loads(self.text)
-        record = self._record.result() if self._record else self._numbers()
-        sources = {"spec": records.digest(self.folder / records.SPEC), "record": records.digest(path)}
-        verdicts = self.module.judge(record.data)
+        tell(f"{self.study.name}, {self.variant}")
+        data = (self._record.result() if self._record else self._numbers()).data
+        sources = self.sources()
+        verdicts = self.module.judge(data)
         image = self.folder / records.FIGURE
-        self.module.draw(record.data, image, _named(sources))
-        _write_verdicts(self.folder, verdicts, sources)
+        self.module.draw(data, image, _named(sources))
+        self.write_verdicts(verdicts, sources)
         section = Section(
-            title=f"{self.name}: {self.module.TITLE} ({self.variant})",
-            text=self.module.TEXT,
+            title=self.title(),
+            text=self.study.text,
             verdicts=verdicts,
-            images={self.module.TITLE: image.read_bytes()},
-            details={f"SHA-256 of the {name}": value for name, value in sources.items()},
-            anchor=f"{self.key}-{self.variant}",
-            short=f"{self.name}, {self.variant}",
-            group=f"{self.name}: {self.module.TITLE}",
-            variant=self.variant,
-            tables=[self.module.table(spec, record.data)],
+            images={self.study.title: image.read_bytes()},
+            tables=[self.module.table(tomllib.loads(self.text), data)],
         )
-        return Outcome(self.key, self.name, self.variant, verdicts, section, self.folder)
+        return self.outcome(verdicts, self.described(section, sources))
 
 
 _BAND = "line: mean over the walks   band: from the 10 % to the 90 % quantile"
@@ -311,13 +333,3 @@ def _fitted(fit: Sequence[Verdict]) -> list[Table]:
     )
     rows = [[one.claim, one.outcome, one.measured] for one in fit]
     return [Table(["fit", "verdict", "measured"], rows, caption)] if rows else []
-
-
-def _write_verdicts(
-    folder: Path, verdicts: Sequence[Verdict], sources: dict[str, str], fit: Sequence[Verdict] = ()
-) -> None:
-    values: dict[str, Any] = {**sources, "verdicts": [asdict(verdict) for verdict in verdicts]}
-    if fit:
-        values["fit"] = [asdict(verdict) for verdict in fit]
-    text = json.dumps(values, indent=2, ensure_ascii=False)
-    files.write(folder / records.VERDICTS, f"{text}\n")

@@ -8,9 +8,8 @@ import pytest
 import xarray
 
 import freewalk as fw
-from freewalk.paper import pull
+from freewalk.paper import KEYS, STUDIES, section_4
 from freewalk.paper.files import spec_path
-from freewalk.paper.registry import COMPUTED, KEYS
 from freewalk.specs.catalogue import build
 
 TINY: dict[str, Any] = {
@@ -38,7 +37,7 @@ TINY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def tiny() -> xarray.Dataset:
-    return pull.numbers(TINY)
+    return section_4.numbers(TINY)
 
 
 def test_numbers_are_those_of_the_same_walks_followed_by_hand(tiny: xarray.Dataset) -> None:
@@ -68,13 +67,15 @@ def test_numbers_are_those_of_the_same_walks_followed_by_hand(tiny: xarray.Datas
     assert float(found.distance_at_start) == pytest.approx(away[0, 0])
     assert float(found.own_at_optimum) == pytest.approx(_projected(problem, node, best))
     assert float(found.correlation.sel(updates=20)) == pytest.approx(
-        pull.rank_correlation(visits[:, 20], away[:, 20]), nan_ok=True
+        section_4.rank_correlation(visits[:, 20], away[:, 20]), nan_ok=True
     )
     assert float(found.share) == pytest.approx(problem.smoothness[node] / problem.smoothness.sum())
 
 
 def test_other_draws_are_other_data_at_fewer_checkpoints(tiny: xarray.Dataset) -> None:
-    alone = pull.numbers({**TINY, "problem": {**TINY["problem"], "seed": 5}, "others": {"seeds": [], "updates": []}})
+    alone = section_4.numbers(
+        {**TINY, "problem": {**TINY["problem"], "seed": 5}, "others": {"seeds": [], "updates": []}}
+    )
     other = tiny.sel(draw=5)
     for name in ("own", "distance", "visits", "share", "own_at_optimum"):
         expected = alone[name].isel(draw=0)
@@ -94,8 +95,8 @@ def _projected(problem: fw.objectives.LeastSquares, node: int, model: np.ndarray
 def test_the_rank_correlation_knows_ties_and_constants() -> None:
     x, y = np.array([1.0, 1.0, 2.0, 5.0]), np.array([3.0, 1.0, 4.0, 9.0])
     ranks = np.array([[1.5, 1.5, 3.0, 4.0], [2.0, 1.0, 3.0, 4.0]])
-    assert pull.rank_correlation(x, y) == pytest.approx(np.corrcoef(ranks)[0, 1])
-    assert np.isnan(pull.rank_correlation(np.ones(3), np.arange(3.0)))
+    assert section_4.rank_correlation(x, y) == pytest.approx(np.corrcoef(ranks)[0, 1])
+    assert np.isnan(section_4.rank_correlation(np.ones(3), np.arange(3.0)))
 
 
 def test_data_and_walks_are_those_of_figure_3() -> None:
@@ -109,7 +110,7 @@ def test_data_and_walks_are_those_of_figure_3() -> None:
     assert figure["run"]["start"] == "heaviest"
     assert spec["updates"][-1] == figure["run"]["steps"]
     assert [one["graph"] for one in spec["setting"][:2]] == [figure["graph"]] * 2
-    assert COMPUTED["section-4"][1:] == (pull, ("own",))
+    assert (STUDIES["section-4"].module, STUDIES["section-4"].variants) == (section_4, ("own",))
     assert "section-4" in KEYS
 
 
@@ -165,7 +166,7 @@ def planted(**change: float) -> xarray.Dataset:
     ],
 )
 def test_what_is_planted_fails_its_claim_and_no_other(change: dict[str, float], failing: list[int]) -> None:
-    verdicts = pull.judge(planted(**change))
+    verdicts = section_4.judge(planted(**change))
     assert [number for number, one in enumerate(verdicts) if one.outcome == "fail"] == failing
     assert all(one.outcome in ("pass", "fail") for one in verdicts)
     assert [number for number, one in enumerate(verdicts) if not one.quote] == [6, 7]  # what the paper does not say
@@ -174,15 +175,15 @@ def test_what_is_planted_fails_its_claim_and_no_other(change: dict[str, float], 
 @pytest.mark.parametrize(("others", "outcome"), [(1, "pass"), (5, "depends"), (10, "fail")])
 def test_other_draws_decide_and_the_first_one_is_shown(others: int, outcome: str) -> None:
     draws = [planted()] * (11 - others) + [planted(correlation=0.25)] * others
-    verdicts = pull.judge(xarray.concat(draws, dim="draw"))
+    verdicts = section_4.judge(xarray.concat(draws, dim="draw"))
     assert [one.outcome for one in verdicts] == ["pass"] * 5 + [outcome] + ["pass"] * 3
     assert verdicts[5].measured == "holds: 0.90"
     assert verdicts[5].share.startswith(f"{10 - others} of 10 other draws; 0.25 to ")
 
 
 def test_table_and_figure_show_every_setting(tiny: xarray.Dataset, tmp_path) -> None:
-    table = pull.table(TINY, tiny)
+    table = section_4.table(TINY, tiny)
     assert [row[0] for row in table.rows][:2] == ["a, MH uniform", "a, MH importance"]
     assert len(table.rows) == 9
-    pull.draw(tiny, tmp_path / "figure.png", "footer")
+    section_4.draw(tiny, tmp_path / "figure.png", "footer")
     assert (tmp_path / "figure.png").stat().st_size > 1000

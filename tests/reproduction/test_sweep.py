@@ -6,20 +6,22 @@ import pytest
 
 from freewalk.analysis import steady_state
 from freewalk.errors import SpecError
-from freewalk.paper import STUDIES, Sweep, settings, sweep
+from freewalk.paper import STUDIES
+from freewalk.paper.claim_sweep import ClaimRow, ClaimSweep
 from freewalk.paper.files import OF_THE_PAPER, spec_path, sweep_path
 from freewalk.paper.fit import OTHERS
 from freewalk.paper.published import FIGURES
-from freewalk.paper.settings import FRACTIONS, SEEDS, STARTS, Row, measured, settings_of, varied
 from freewalk.specs import load
+from reproduction import sweep as sweeping
+from reproduction.sweep import FRACTIONS, SEEDS, STARTS, measured, settings_of, sweep, varied
 
 ROWS = (
-    Row("one", 1.0, ("fraction", "start"), (True, False, None, True), (0.5, 2.0, None, 0.25)),
-    Row("two", 0.5, ("fraction", "start"), (None, None, None, None), (None, None, None, None)),
-    Row("three", 0.5, (), (True, True, False, False), (0.1, 0.1, 0.9, 0.9)),
+    ClaimRow("one", 1.0, ("fraction", "start"), (True, False, None, True), (0.5, 2.0, None, 0.25)),
+    ClaimRow("two", 0.5, ("fraction", "start"), (None, None, None, None), (None, None, None, None)),
+    ClaimRow("three", 0.5, (), (True, True, False, False), (0.1, 0.1, 0.9, 0.9)),
 )
 SETTINGS = tuple({"seed": seed, "fraction": 0.5, "start": start} for seed in (1, 2) for start in STARTS)
-SMALL = Sweep("4b", "stated", SETTINGS, ROWS)
+SMALL = ClaimSweep("4b", "stated", SETTINGS, ROWS)
 
 
 def test_settings_are_counted_where_a_claim_can_be_tested() -> None:
@@ -44,7 +46,7 @@ def test_settings_that_do_not_differ_in_what_a_claim_looks_at_are_one() -> None:
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_a_claim_has_the_same_value_in_settings_that_it_does_not_tell_apart(figure: str) -> None:
-    stored = Sweep.load(sweep_path(figure, "stated"))
+    stored = ClaimSweep.load(sweep_path(figure, "stated"))
     for row in stored.rows:
         seen: dict[tuple[object, ...], object] = {}
         for setting, holds, value in zip(stored.settings, row.holds, row.values, strict=True):
@@ -55,7 +57,7 @@ def test_a_claim_has_the_same_value_in_settings_that_it_does_not_tell_apart(figu
 
 
 def test_a_draw_without_a_heavy_node_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = Sweep.load(sweep_path("3", "stated"))
+    stored = ClaimSweep.load(sweep_path("3", "stated"))
     empty = [n for n, setting in enumerate(stored.settings) if setting["seed"] == 7]
     assert not varied("3", "stated", {"seed": 7}).plan().problem.heavy  # type: ignore[attr-defined]
     assert {row.holds[n] for row in stored.rows for n in empty} == {None}
@@ -64,14 +66,14 @@ def test_a_draw_without_a_heavy_node_says_nothing(monkeypatch: pytest.MonkeyPatc
 
 def test_a_sweep_is_written_and_read(tmp_path: Path) -> None:
     SMALL.save(tmp_path / "new" / "small.json")
-    assert Sweep.load(tmp_path / "new" / "small.json") == SMALL
+    assert ClaimSweep.load(tmp_path / "new" / "small.json") == SMALL
 
 
 def test_a_table_has_a_column_for_each_value_that_is_varied() -> None:
     (table,) = SMALL.tables()
     assert table.head == ["test", "step 0.5 of the limit", "start: uniform", "start: heaviest"]
     assert table.rows[:2] == [["one", "2 of 3", "1 of 1", "1 of 2"], ["two", "0 of 0", "0 of 0", "0 of 0"]]
-    assert Sweep("4b", "published", ({"seed": 1},), (Row("one", 1.0, (), (True,), (1.0,)),)).tables() == []
+    assert ClaimSweep("4b", "published", ({"seed": 1},), (ClaimRow("one", 1.0, (), (True,), (1.0,)),)).tables() == []
 
 
 def test_fresh_draws_are_none_that_the_search_looked_at() -> None:
@@ -95,7 +97,7 @@ def test_steps_follow_the_rule_of_the_appendix_at_every_fraction() -> None:
     plan = varied("4b", "stated", setting).plan()
     assert plan.options["start"] == "heaviest"
     (uniform,), (importance,) = plan.walks.values()
-    limit = settings._limit("4b", 3)  # by `stability_limit`, which takes most of the time here
+    limit = sweeping._limit("4b", 3)  # by `stability_limit`, which takes most of the time here
     assert uniform.rule.step == pytest.approx(0.75 * limit)  # type: ignore[attr-defined]
     first, second = (
         steady_state(plan.problem, phase.kernel, phase.rule).excess  # type: ignore[arg-type]
@@ -105,7 +107,7 @@ def test_steps_follow_the_rule_of_the_appendix_at_every_fraction() -> None:
 
 
 def test_a_switch_takes_the_steps_of_both_of_its_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("freewalk.paper.settings._steps", lambda figure, seed, fraction: (0.25, 0.125))
+    monkeypatch.setattr("reproduction.sweep._steps", lambda figure, seed, fraction: (0.25, 0.125))
     walks = varied("6", "stated", {"seed": 1, "fraction": 0.9, "start": "uniform"}).plan().walks
     steps = {label: [phase.rule.step for phase in phases] for label, phases in walks.items()}  # type: ignore[attr-defined]
     assert steps == {
@@ -120,7 +122,7 @@ def test_a_switch_takes_the_steps_of_both_of_its_walks(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("figure", FIGURES)
 @pytest.mark.parametrize("variant", OF_THE_PAPER)
 def test_every_claim_of_a_figure_is_stored_in_every_setting(figure: str, variant: str) -> None:
-    stored = Sweep.load(sweep_path(figure, variant))  # type: ignore[arg-type]
+    stored = ClaimSweep.load(sweep_path(figure, variant))  # type: ignore[arg-type]
     assert (stored.figure, stored.variant) == (figure, variant)
     assert stored.settings == settings_of(variant)  # type: ignore[arg-type]
     assert len(stored.settings) == (60 if variant == "stated" else 20)
@@ -134,7 +136,7 @@ def test_every_claim_of_a_figure_is_stored_in_every_setting(figure: str, variant
 
 
 def test_what_is_varied_for_a_stated_figure() -> None:
-    stored = Sweep.load(sweep_path("3", "stated"))
+    stored = ClaimSweep.load(sweep_path("3", "stated"))
     assert (stored.values("fraction"), stored.values("start")) == (list(FRACTIONS), list(STARTS))
     assert stored.values("seed") == list(SEEDS)
     spec = load(spec_path("3", "stated"))  # what is drawn is the first of the settings
@@ -145,7 +147,7 @@ def test_what_is_varied_for_a_stated_figure() -> None:
 @pytest.mark.parametrize(("figure", "variant", "number"), [("4b", "stated", 5), ("5b", "published", 7)])
 def test_one_stored_setting_comes_out_again(figure: str, variant: str, number: int) -> None:
     """Paths are the same to the bit on every machine, models up to rounding: no value moves in its fifth digit."""
-    stored = Sweep.load(sweep_path(figure, variant))  # type: ignore[arg-type]
+    stored = ClaimSweep.load(sweep_path(figure, variant))  # type: ignore[arg-type]
     found = measured(figure, variant, stored.settings[number])  # type: ignore[arg-type]
     assert [holds for holds, _ in found] == [row.holds[number] for row in stored.rows]
     assert [value for _, value in found] == pytest.approx([row.values[number] for row in stored.rows], rel=1e-4)

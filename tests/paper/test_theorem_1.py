@@ -8,11 +8,10 @@ import pytest
 import xarray
 
 import freewalk as fw
-from freewalk.analysis import exact_curve, mixing_time, steady_state
-from freewalk.analysis.theory import assumptions, theorem_1
-from freewalk.paper import rate, terms
+from freewalk.analysis import exact_curve, mixing_time, steady_state, theory
+from freewalk.analysis.theory import assumptions
+from freewalk.paper import KEYS, STUDIES, terms, theorem_1
 from freewalk.paper.files import spec_path
-from freewalk.paper.registry import COMPUTED, KEYS
 from freewalk.specs.catalogue import build
 
 TINY: dict[str, Any] = {
@@ -34,7 +33,7 @@ TINY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def tiny() -> xarray.Dataset:
-    return rate.numbers(TINY)
+    return theorem_1.numbers(TINY)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_the_step_is_the_theorems_and_there_is_none_for_short_runs(
     assert assumptions(problem).holds
     for jump in (0.0, 0.2):
         for updates in (4, 512, 1024):
-            printed = theorem_1(problem, kernel_of(problem, jump), updates, step=1e-3).printed.step
+            printed = theory.theorem_1(problem, kernel_of(problem, jump), updates, step=1e-3).printed.step
             found = float(tiny.step_size.sel(jump=jump, updates=updates))
             assert found == pytest.approx(printed, rel=1e-12, nan_ok=True)
     assert np.isnan(tiny.step_size.sel(updates=4)).all()
@@ -156,7 +155,7 @@ def planted(
     ],
 )
 def test_a_planted_exponent_fails_its_claim_and_no_other(change: dict[str, float], failing: list[int]) -> None:
-    verdicts = rate.judge(planted(**change))
+    verdicts = theorem_1.judge(planted(**change))
     assert [number for number, one in enumerate(verdicts) if one.outcome == "fail"] == failing
     assert all(one.outcome in ("pass", "fail") for one in verdicts)
     assert all(one.quote for one in verdicts[:-1])
@@ -164,13 +163,13 @@ def test_a_planted_exponent_fails_its_claim_and_no_other(change: dict[str, float
 
 def test_the_study_is_listed_and_draws(tiny: xarray.Dataset, tmp_path) -> None:
     spec = tomllib.loads(spec_path("theorem-1-rate", "own").read_text(encoding="utf-8"))
-    assert COMPUTED["theorem-1-rate"][1:] == (rate, ("own",))
+    assert (STUDIES["theorem-1-rate"].module, STUDIES["theorem-1-rate"].variants) == (theorem_1, ("own",))
     assert "theorem-1-rate" in KEYS
     sizes = {table["n"] for table in spec["dependence"]["graphs"].values()}
     assert sizes == {spec["graph"]["n"]}
     assert len([k for k in spec["rate"]["doublings"] if k >= 24]) == 7
     data = planted()
-    rate.draw(data, tmp_path / "figure.png", "footer")
+    theorem_1.draw(data, tmp_path / "figure.png", "footer")
     assert (tmp_path / "figure.png").stat().st_size > 1000
-    table = rate.table(spec, data)
+    table = theorem_1.table(spec, data)
     assert [row[0] for row in table.rows] == ["a", "b", "c"]

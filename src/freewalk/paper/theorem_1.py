@@ -1,5 +1,6 @@
 """Theorem 1, term by term: whether exact errors fall as 1/T, settle at p_J² and grow with the mixing time."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,10 @@ from freewalk.analysis.theory import assumptions
 from freewalk.designs import MHLJ, FromMatrix, Metropolis
 from freewalk.designs.kernel import Kernel
 from freewalk.objectives import LeastSquares
-from freewalk.paper.claims import OUTCOMES
+from freewalk.paper.claims import Finding, judged
 from freewalk.paper.terms import error_after, gap_of, mean_memory, shortest_run, slope, theorem_step
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
 from freewalk.report.page import Table, Verdict
-from freewalk.report.page.model import Outcome
 from freewalk.rules import SGD
 from freewalk.specs.catalogue import build
 
@@ -24,28 +24,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-TITLE = "The two terms of the error bound, against exact errors"
-TEXT = (
-    "Theorem 1 bounds E‖x_T − x*‖² by Õ(L̄² τ_mix σ_*² / (L_min T)) + O(p_J² ‖P_IS − P_Lévy‖²). Here the error itself "
-    "is computed, without simulation, on a small least-squares problem that meets the theorem's assumptions (a ridge "
-    "makes every local loss strongly convex; the heavy nodes have an optimum of their own). It is compared with the "
-    "bound in three respects: the rate in T, the gap as a function of p_J, and the growth with the mixing time.",
-    "For the rate, each T has the step that the theorem prescribes for it. For the mixing time, the step is the same "
-    "for all chains and the error is that of the steady state, which is where the theorem's first term comes from. "
-    "Chains are slowed down in two ways: by laziness, which stretches all their time scales alike, and by sparser "
-    "graphs, which stretch the slowest ones most. The error on a graph is the mean over several random placements of "
-    "the same data.",
-    "The theorem is an upper bound: an error that grows more slowly than the bound does not contradict it, but shows "
-    "that the quantity in the bound is not what the error depends on.",
-)
 _DESIGNS = {"MH importance": Metropolis(1), "MH uniform": Metropolis(0)}
 _LAST = 7  # values of T over which the rate is measured: six doublings
-_RARE, _STATED = (1e-4, 1e-3), (0.05, 0.2)  # ranges of p_J: rare jumps, and around the paper's 0.1
-
-_RATE = "The first term […] implies that the algorithm converges with a sub-linear rate (VI)"
-_STEP = "for γ < min{1/L̄, (1/(Tμ)) ln(T ‖x⁰ − x*‖² μ² / (τ_mix σ_*² L̄))} (VI)"
-_GAP = "The second term describes the error gap caused by the jumps (VI)"
-_MIXING = "τ_mix […] represents the effect of sampling dependency induced by the graph topology (VI)"
 
 
 def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
@@ -150,119 +130,73 @@ def logarithms(data: "xarray.Dataset") -> Floats:
 
 def judge(data: "xarray.Dataset") -> list[Verdict]:
     """The theorem's statements about T, p_J and the mixing time."""
-    return [*_rate(data), *_gap(data), *_dependence(data)]
+    span = np.log2(data.updates.values[-_LAST:])
+    words = {
+        "first": f"{span[0]:.0f}",
+        "last": f"{span[-1]:.0f}",
+        "largest": f"{float(data.jump.max()):g}",
+        "run": f"{data.attrs['run']:,}",
+        "n": str(data.attrs["n"]),
+    }
+    return judged("theorem-1-rate", data, _MEASURES, words)
 
 
-def _rate(data: "xarray.Dataset") -> list[Verdict]:
+def _rate(data: "xarray.Dataset") -> Finding:
     errors = data.error.sel(jump=0.0).values[-_LAST:]
     updates = data.updates.values[-_LAST:]
     plain, divided = slope(updates, errors), slope(updates, errors / logarithms(data)[-_LAST:])
-    shortest, run = float(data.shortest.sel(jump=0.0)), data.attrs["run"]
-    span = f"from T = 2^{np.log2(updates[0]):.0f} to 2^{np.log2(updates[-1]):.0f}"
-    return [
-        Verdict(
-            f"without jumps the error, divided by the theorem's logarithm, falls as 1/T {span}: exponent from −1.1 to "
-            "−0.9",
-            _within(divided, -1.1, -0.9),
-            f"{divided:.3f}; {plain:.3f} with the logarithm".replace("-", "−"),
-            quote=_RATE,
-        ),
-        Verdict(
-            f"there is such a step γ > 0 for a run of {run:,} updates, as long as that of figure 3",
-            OUTCOMES[bool(run > shortest)],
-            f"from {shortest:,.0f} updates on",
-            ""
-            if run > shortest
-            else f"The logarithm is negative for shorter runs, even on a ring of {data.attrs['n']} nodes with a "
-            "ridge as large as the features' variance: the theorem says nothing about runs of the usual length",
-            quote=_STEP,
-        ),
-    ]
+    number = f"{divided:.3f}; {plain:.3f} with the logarithm".replace("-", "−")
+    return Finding(-1.1 <= divided <= -0.9, number)
 
 
-def _gap(data: "xarray.Dataset") -> list[Verdict]:
-    largest = float(data.jump.max())
-    share = float(data.error.sel(jump=largest)[-1] / data.floor.sel(jump=largest))
-    rare, stated = (_exponent(data, *span) for span in (_RARE, _STATED))
-    return [
-        Verdict(
-            f"with p_J = {largest:g} the error stops falling: at the largest T it is within 10 % of ‖x_ν − x*‖², the "
-            "bias of the stationary distribution",
-            _within(share, 0.9, 1.1),
-            f"{share:.4f} ×",
-            quote=_GAP,
-        ),
-        Verdict(
-            f"while jumps are rare (p_J from {_RARE[0]:g} to {_RARE[1]:g}) the gap ‖x_ν − x*‖² grows as p_J²: exponent "
-            "from 1.8 to 2.2",
-            _within(rare, 1.8, 2.2),
-            f"{rare:.2f}",
-            quote=_GAP,
-        ),
-        Verdict(
-            f"it still does around the paper's p_J = 0.1 (from {_STATED[0]:g} to {_STATED[1]:g}): exponent from 1.8 to "
-            "2.2",
-            _within(stated, 1.8, 2.2),
-            f"{stated:.2f}",
-            ""
-            if _within(stated, 1.8, 2.2) == "pass"
-            else "p_J² holds while jumps move the stationary distribution by little. Where they are about as frequent "
-            "as the walk leaves the heavy nodes without them, or more so, the gap saturates",
-            quote=_GAP,
-        ),
-    ]
+def _admitted(data: "xarray.Dataset") -> Finding:
+    shortest = float(data.shortest.sel(jump=0.0))
+    return Finding(bool(data.attrs["run"] > shortest), f"from {shortest:,.0f} updates on")
 
 
-def _exponent(data: "xarray.Dataset", low: float, high: float) -> float:
+def _stops(data: "xarray.Dataset") -> Finding:
+    largest = data.sel(jump=data.jump.max())
+    share = float(largest.error[-1] / largest.floor)
+    return Finding(0.9 <= share <= 1.1, f"{share:.4f} ×")
+
+
+def _gap(data: "xarray.Dataset", low: float, high: float) -> Finding:
     part = data.gap.where((data.probability >= low * 0.999) & (data.probability <= high * 1.001), drop=True)
-    return slope(part.probability.values, part.values)
+    found = slope(part.probability.values, part.values)
+    return Finding(1.8 <= found <= 2.2, f"{found:.2f}")
 
 
-def _dependence(data: "xarray.Dataset") -> list[Verdict]:
-    lazy = slope(data.lazy_mixing.values, data.lazy_error.values)
-    verdicts = [
-        Verdict(
-            "slowed down by laziness, the steady error of importance MH grows as τ_mix: exponent from 0.8 to 1.2",
-            _within(lazy, 0.8, 1.2),
-            f"{lazy:.3f} (τ_mix from {data.lazy_mixing.values[0]:,.0f} to {data.lazy_mixing.values[-1]:,.0f})",
-            quote=_MIXING,
-        )
-    ]
-    for label in data.design.values:
-        times, errors = (data[name].sel(design=label).values for name in ("graph_mixing", "graph_error"))
-        found = slope(times, errors)
-        outcome = _within(found, 0.8, 1.2)
-        verdicts.append(
-            Verdict(
-                f"over graphs from the complete one to the ring, the steady error of {label} grows as τ_mix: exponent "
-                "from 0.8 to 1.2",
-                outcome,
-                f"{found:.2f} (error × {errors.max() / errors.min():.3g}, τ_mix × {times.max() / times.min():.3g})",
-                ""
-                if outcome == "pass"
-                else "τ_mix is set by the slowest mode of the chain. Data that lie anywhere on the graph excite all "
-                "modes alike, and most of them are fast; the bound counts each as the slowest",
-                quote=_MIXING,
-            )
-        )
-    exponents = [
-        slope(data.graph_memory.sel(design=label).values, data.graph_error.sel(design=label).values)
+def _laziness(data: "xarray.Dataset") -> Finding:
+    times = data.lazy_mixing.values
+    found = slope(times, data.lazy_error.values)
+    return Finding(0.8 <= found <= 1.2, f"{found:.3f} (τ_mix from {times[0]:,.0f} to {times[-1]:,.0f})")
+
+
+def _over_graphs_by_mixing(data: "xarray.Dataset", design: str) -> Finding:
+    times, errors = (data[name].sel(design=design).values for name in ("graph_mixing", "graph_error"))
+    found = slope(times, errors)
+    number = f"{found:.2f} (error × {errors.max() / errors.min():.3g}, τ_mix × {times.max() / times.min():.3g})"
+    return Finding(0.8 <= found <= 1.2, number)
+
+
+def _over_graphs_by_memory(data: "xarray.Dataset") -> Finding:
+    found = {
+        label: slope(data.graph_memory.sel(design=label).values, data.graph_error.sel(design=label).values)
         for label in data.design.values
-    ]
-    fine = all(_within(one, 0.8, 1.2) == "pass" for one in exponents)
-    verdicts.append(
-        Verdict(
-            "it grows as the integrated autocorrelation time averaged over all modes, 2K/(n − 1) − 1 with K the Kemeny "
-            "constant: exponents from 0.8 to 1.2",
-            OUTCOMES[fine],
-            ", ".join(f"{label} {one:.2f}" for label, one in zip(data.design.values, exponents, strict=True)),
-        )
-    )
-    return verdicts
+    }
+    holds = all(0.8 <= one <= 1.2 for one in found.values())
+    return Finding(holds, ", ".join(f"{label} {one:.2f}" for label, one in found.items()))
 
 
-def _within(value: float, low: float, high: float) -> Outcome:
-    return OUTCOMES[bool(low <= value <= high)]
+_MEASURES: dict[str, Callable[..., Finding]] = {
+    "rate": _rate,
+    "admitted": _admitted,
+    "stops": _stops,
+    "gap": _gap,
+    "laziness": _laziness,
+    "over_graphs": _over_graphs_by_mixing,
+    "memory": _over_graphs_by_memory,
+}
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:

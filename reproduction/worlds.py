@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from freewalk.designs import MHLJ, ClosedFormMHLJ, Design
 from freewalk.designs.kernel import Move
 from freewalk.graphs import Graph
-from freewalk.paper.fit import Tried, graph_of, simulate, spec_of
+from reproduction.search import Tried, graph_of, simulate, spec_of
 
 Floats = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """What the printed curves tell about MHLJ's parameters: one jump probability for all figures, and all factors varied.
 
-The search in `fitting` takes each figure by itself, with the stopping probability and the longest jump as stated. Here
+The search in `search` takes each figure by itself, with the stopping probability and the longest jump as stated. Here
 the figures share one jump probability, and everything that a spec takes for granted is varied at the same time.
 """
 
@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import SpecError
-from freewalk.paper.fit import SPACES, WALKS, spec_of
-from freewalk.paper.worlds import FIGURES, JUMPS, VALUES, Score, World, draw, points, score
+from freewalk.paper.fit import SPACES, WALKS
 from freewalk.report.page import Table
 from freewalk.storage import files
 from freewalk.sweeps.calls import Tell, calling
+from reproduction.search import spec_of
+from reproduction.worlds import FIGURES, JUMPS, VALUES, Score, World, draw, points, score
 
 Floats = NDArray[np.float64]
+#: The result that the documentation shows.
+STORED = Path(__file__).with_suffix(".json")
 #: What is scored: the worst of MH uniform, MH importance and MHLJ, or MHLJ alone.
 Kind = Literal["worst", "jumping"]
 

@@ -12,10 +12,10 @@ from freewalk.analysis import (
     sojourn_times,
     stationary,
 )
-from freewalk.designs import MHLJ, Metropolis
+from freewalk.designs import MHLJ, Design, Metropolis
 from freewalk.designs.kernel import Kernel
-from freewalk.graphs import complete, ring
-from freewalk.paper.claims import OUTCOMES
+from freewalk.graphs import Graph, complete, ring
+from freewalk.paper.claims import Finding, judged
 from freewalk.paper.entrapment import hold, in_words, is_trap
 from freewalk.report.figures import INK, STYLE, Where, new_figure, save
 from freewalk.report.page import Table, Verdict
@@ -24,16 +24,6 @@ from freewalk.specs.catalogue import build
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-
-TITLE = "Five nodes: the chain of importance sampling"
-TEXT = (
-    "A ring of five nodes of which the first has a gradient Lipschitz constant of about 100, the others of about 1, "
-    "and the chain that Metropolis–Hastings makes of it. The drawing in the paper has the labels L₃ and L₅ exchanged.",
-    "The paper explains entrapment by the small probability of leaving node 1, and that by the sparse graph. It is the "
-    "mean of L_j / L₁ over the neighbours, however many there are. What a sparse graph changes is how often a walk "
-    "that has left comes back.",
-)
-_LEAVE, _STAY = 1 / 102, 50 / 51  # as they are drawn
 
 
 def kernels(spec: dict[str, Any]) -> dict[str, Kernel]:
@@ -59,68 +49,57 @@ def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
 
 
 def judge(data: "xarray.Dataset") -> list[Verdict]:
-    """The paper's numbers against the exact ones, and its explanation of entrapment."""
-    chain = data.probability.sel(design="MH importance").values
-    why = "The drawn numbers are those of L₁ = 51; with L₁ = 100 they are 1/200 and 99/100"
-    leave, stay, other = chain[0, 1], chain[0, 0], chain[1]
-    half = max(abs(other[0] - 0.5), abs(other[2] - 0.5), other[1])
-    return [
-        _verdict("≈ 1/102", "node 1 passes the model to node 2 with probability 1/102, up to 2 %", leave, _LEAVE, why),
-        _verdict("≈ 50/51", "node 1 keeps it with probability 50/51, up to 0.2 %", stay, _STAY, why, 0.002),
-        Verdict(
-            "node 2 passes it on with probability 1/2 to either side and never keeps it",
-            OUTCOMES[half < 1e-12],
-            f"{other[0]:.4g} and {other[2]:.4g}",
-            quote="≈ 1/2, ≈ 0 (Fig. 2b)",
-        ),
-        *_entrapment(np.array(data.attrs["importance"])),
-    ]
+    """The paper's numbers against the exact ones, and Section IV's explanation of entrapment."""
+    return judged("2", data, _MEASURES, {})
 
 
-def _entrapment(importance: Any) -> list[Verdict]:
-    """Section IV's explanation of entrapment, and whether this chain is an example of it."""
-    n = importance.size
-    sparse, dense, uniform = (
-        design.kernel(graph, importance)
-        for design, graph in ((Metropolis(1), ring(n)), (Metropolis(1), complete(n)), (Metropolis(0), ring(n)))
-    )
-    here, there = (1 / sojourn_times(kernel)[0] for kernel in (sparse, dense))
-    found = hold(sparse, uniform, [0])
-    explained, trapped = there > 1.1 * here, is_trap(found, n)
-    quote = (
-        "when a node has much larger local gradient Lipschitz constants than its neighbors’, and the graph is sparse, "
-        "the probability of leaving this node is very small (IV)"
-    )
-    return [
-        Verdict(
-            "node 1 is left with a probability of at most 0.05 on the ring",
-            OUTCOMES[here <= 0.05],
-            f"{here:.4g}",
-            quote=quote,
-        ),
-        Verdict(
-            "that is because the graph is sparse: on the complete graph it is at least 1.1 × as much",
-            OUTCOMES[explained],
-            f"{there:.4g} on the complete graph",
-            "" if explained else "It is the mean of L_j / L₁ over the neighbours, however many there are",
-            quote=quote,
-        ),
-        Verdict(
-            "node 1 entraps the walk: it holds it 10 × as long as the uniform walk and 5 updates longer, with returns",
-            OUTCOMES[trapped],
-            in_words(found).replace("node 0", "node 1"),
-            ""
-            if trapped
-            else "Nearly all updates are meant to be made at node 1, so that few can be beyond its share. "
-            "And on five nodes no walk is far from any other",
-            quote="An example of ring topology with five nodes that may cause the entrapment issue (Fig. 2)",
-        ),
-    ]
+def _chain(data: "xarray.Dataset") -> Any:
+    return data.probability.sel(design="MH importance").values
 
 
-def _verdict(quote: str, claim: str, number: float, drawn: float, why: str, tolerance: float = 0.02) -> Verdict:
-    holds = bool(abs(number / drawn - 1) < tolerance)
-    return Verdict(claim, OUTCOMES[holds], f"{number:.4g}", "" if holds else why, quote=f"{quote} (Fig. 2b)")
+def _as_drawn(number: float, drawn: float, tolerance: float) -> Finding:
+    return Finding(bool(abs(number / drawn - 1) < tolerance), f"{number:.4g}")
+
+
+def _never_keeps(data: "xarray.Dataset") -> Finding:
+    back, keeps, on = _chain(data)[1, :3]
+    return Finding(bool(max(abs(back - 0.5), abs(on - 0.5), keeps) < 1e-12), f"{back:.4g} and {on:.4g}")
+
+
+def _kernel(data: "xarray.Dataset", design: Design, graph: Graph) -> Kernel:
+    return design.kernel(graph, np.array(data.attrs["importance"]))
+
+
+def _leaving(data: "xarray.Dataset", graph: Graph) -> float:
+    """The probability with which importance MH leaves node 1 of a graph."""
+    return float(1 / sojourn_times(_kernel(data, Metropolis(1), graph))[0])
+
+
+def _seldom_left(data: "xarray.Dataset") -> Finding:
+    here = _leaving(data, ring(data.sizes["node"]))
+    return Finding(here <= 0.05, f"{here:.4g}")
+
+
+def _sparse_is_why(data: "xarray.Dataset") -> Finding:
+    here, there = (_leaving(data, graph(data.sizes["node"])) for graph in (ring, complete))
+    return Finding(there > 1.1 * here, f"{there:.4g} on the complete graph")
+
+
+def _entraps(data: "xarray.Dataset") -> Finding:
+    n = data.sizes["node"]
+    walk, uniform = (_kernel(data, Metropolis(power), ring(n)) for power in (1, 0))
+    found = hold(walk, uniform, [0])
+    return Finding(is_trap(found, n), in_words(found).replace("node 0", "node 1"))
+
+
+_MEASURES = {
+    "passes_on": lambda data: _as_drawn(_chain(data)[0, 1], 1 / 102, 0.02),
+    "keeps": lambda data: _as_drawn(_chain(data)[0, 0], 50 / 51, 0.002),
+    "never_keeps": _never_keeps,
+    "seldom_left": _seldom_left,
+    "sparse_is_why": _sparse_is_why,
+    "entraps": _entraps,
+}
 
 
 def table(spec: dict[str, Any], _: "xarray.Dataset") -> Table:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from freewalk.graphs import Graph
 from freewalk.objectives import LeastSquares
-from freewalk.paper.claims import OUTCOMES, Finding, Share
+from freewalk.paper.claims import OUTCOMES, ClaimShare, Finding
+from freewalk.paper.files import study_table
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
 from freewalk.report.page import Table, Verdict
 from freewalk.run.learn import learn
@@ -19,49 +20,17 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-TITLE = "The model of a walk that is held at one node"
-TEXT = (
-    "Section IV says why entrapment slows learning: the model is updated with the same data many times and pushed to "
-    "the optimum of one node. The walks of figure 3 (as published) start at the heaviest node. Here is how far their "
-    "models are from that node's own optimum, and from x*, as they go. A node with one sample has not one optimum but "
-    "a hyperplane of them, {x: aᵀx = y}; the squared distance from it is (y − aᵀx)² / ‖a‖².",
-    "x* is near that hyperplane as well: in the paper's data all nodes share one optimum up to noise. The second "
-    "setting gives the heavy nodes an optimum of their own. The third is a dense graph with the data of the first.",
-    "Distances from the node's optimum are medians over the walks: the mean is that of the few walks that have just "
-    "been elsewhere, and hides all others. Distances from x* are means, as in the theory.",
-    "Figure and table show the data of figure 3. The verdicts are those of ten other draws of the data.",
-)
 _UNIFORM, _IMPORTANCE, _JUMPS = "MH uniform", "MH importance", "MHLJ"
-_PUSHED = "pushing the model to converge to the local optimum (IV)"
-_SLOWED = "thus slowing down convergence (IV)"
-_SAME = "This forces the algorithm to update the model using the same data a large number of times (IV)"
-_SPARSE = (
-    "when the data is heterogeneous, and the graph is not “well-connected”, the random walk […] may get entrapped in a "
-    "local area of the graph, leading to a slowdown in convergence (IV)"
-)
 
 
 def own_distance(problem: LeastSquares, node: int, models: Floats) -> Floats:
-    """The squared distance of models from the optima of a node that has one sample, (y − aᵀx)² / ‖a‖².
-
-    Examples
-    --------
-    >>> problem = LeastSquares([[3.0, 4.0], [1.0, 0.0]], [10.0, 0.0])
-    >>> own_distance(problem, 0, np.array([[0.0, 0.0], [1.2, 1.6]]))
-    array([4., 0.])
-    """
+    """The squared distance of models from the optima of a node that has one sample, (y − aᵀx)² / ‖a‖²."""
     features, target = problem.features[node], problem.targets[node]
     return np.asarray((target - models @ features) ** 2 / (features @ features))
 
 
 def rank_correlation(x: Floats, y: Floats) -> float:
-    """Spearman's rank correlation; NaN where one of the two does not vary.
-
-    Examples
-    --------
-    >>> round(rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 5.0])), 6)
-    0.5
-    """
+    """Spearman's rank correlation; NaN where one of the two does not vary."""
     ranks = np.array([_ranks(x), _ranks(y)])
     return float(np.corrcoef(ranks)[0, 1]) if (np.ptp(ranks, axis=1) > 0).all() else np.nan
 
@@ -134,98 +103,24 @@ def _follow(problem: LeastSquares, graph: Graph, spec: dict[str, Any]) -> "xarra
 def judge(data: "xarray.Dataset") -> list[Verdict]:
     """What happens at the node, whether that slows the walk, and whether it takes the model away from x*.
 
-    A verdict is that of the other draws of the data; the number is that of the first one.
+    A verdict is that of the other draws of the data, or that of the first if it is the only one; the number is that of
+    the first.
     """
-    ring, shifted, dense = data.setting.values
-    look = f"{data.attrs['look']:,}"
-    return [
-        _verdict(
-            data,
-            ring,
-            f"of its first {look} updates {_IMPORTANCE} makes at least half at the node where it starts, and at least "
-            "twice the node's share",
-            _same_data,
-            quote=_SAME,
-            unit="updates",
-        ),
-        *(
-            _verdict(
-                data,
-                setting,
-                f"after {look} updates the median walk of {_IMPORTANCE} is nearer to the optimum of the node where it "
-                "started than x* is",
-                _pushed,
-                "In every draw the model is pushed close to it. But x* fits the sample too, up to noise, and is no "
-                "farther from it than many a walk that has just been elsewhere",
-                quote=_PUSHED,
-            )
-            for setting in (ring, shifted)
-        ),
-        _verdict(
-            data,
-            ring,
-            f"those of {_UNIFORM} and {_JUMPS} are not: they are at least 10 × as far from it as x* is",
-            _others_are_not,
-            quote=_PUSHED,
-        ),
-        _verdict(
-            data,
-            ring,
-            f"after {look} updates {_IMPORTANCE} is at least 1.1 × as far from x* as {_UNIFORM} (mean squared "
-            "distance)",
-            _slower,
-            quote=_SLOWED,
-        ),
-        _verdict(
-            data,
-            ring,
-            f"the more of its {look} updates a walk of {_IMPORTANCE} made at that node, the farther it is from x*: "
-            "rank correlation over the walks of at least 0.5",
-            _goes_along,
-            quote=_SLOWED,
-            unit="",
-        ),
-        *(
-            _verdict(
-                data,
-                setting,
-                f"being pushed there takes the model away from x*: at some checkpoint {_IMPORTANCE} is farther from x* "
-                "than at the start (mean squared distance)",
-                _led_away,
-                "One sample moves the model in one direction only, and x* is nearly always nearer to its hyperplane "
-                "than the first model is. The model is not led astray, it waits: most updates go to a sample that it "
-                "has soon fitted",
-            )
-            for setting in (ring, shifted)
-        ),
-        _verdict(
-            data,
-            dense,
-            f"on this dense graph that is over after {look} updates: the median walk of {_IMPORTANCE} is farther from "
-            f"the node's optimum than x* is, and {_IMPORTANCE} is nearer to x* than {_UNIFORM}",
-            _over,
-            quote=_SPARSE,
-        ),
-    ]
+    return [_verdict(data, **claim) for claim in study_table("section-4")["claim"]]
 
 
 def _verdict(
-    data: "xarray.Dataset",
-    setting: str,
-    test: str,
-    measure: Callable[["xarray.Dataset"], Finding],
-    why: str = "",
-    quote: str = "",
-    unit: str = "×",
+    data: "xarray.Dataset", text: str, setting: int, measure: str, quote: str = "", why: str = "", unit: str = "×"
 ) -> Verdict:
-    """The verdict of a test in one setting: by the other draws of the data, or by the first if it is the only one."""
-    here, *others = (measure(data.sel(setting=setting).isel(draw=draw)) for draw in range(data.sizes["draw"]))
-    text = f"{setting}: {test}"
+    """The verdict on a claim about one setting."""
+    part = data.isel(setting=setting)
+    here, *others = (_MEASURES[measure](part.isel(draw=draw)) for draw in range(data.sizes["draw"]))
+    text = f"{part.setting.item()}: {text.format(look=format(data.attrs['look'], ','))}"
     if not others:
         return Verdict(text, OUTCOMES[here.holds], here.number, "" if here.holds else why, quote=quote)
     values = [one.value for one in others]
     holds = sum(bool(one.holds) for one in others)
-    share = Share(holds, len(others), len(others), min(values), max(values), "other draws")
+    share = ClaimShare(holds, len(others), len(others), min(values), max(values), "other draws")
     number = f"{'holds' if here.holds else 'fails'}: {here.number}"
     comment = "" if share.outcome == "pass" else why
     return Verdict(text, share.outcome, number, comment, quote=quote, share=share.words(unit).strip())
@@ -283,6 +178,17 @@ def _over(part: "xarray.Dataset") -> Finding:
     if course.min() < best:
         number += f". Before, after {int(course.idxmin()):,} updates, it was down to {float(course.min()):.2g}"
     return Finding(own > best and importance < uniform, number, value=importance / uniform)
+
+
+_MEASURES: dict[str, Callable[["xarray.Dataset"], Finding]] = {
+    "same_data": _same_data,
+    "pushed": _pushed,
+    "others_are_not": _others_are_not,
+    "slower": _slower,
+    "goes_along": _goes_along,
+    "led_away": _led_away,
+    "over": _over,
+}
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_fit import APART, SPACE, TOY
+from test_search import APART, SPACE, TOY
 
 import freewalk as fw
 from freewalk.errors import SpecError
-from freewalk.paper import Fit, fit, sensitivity, worlds
-from freewalk.paper.files import fit_path, sensitivity_path
-from freewalk.paper.fit import SPACES
-from freewalk.paper.sensitivity import NAMES, Sensitivity, explore
-from freewalk.paper.worlds import (
+from freewalk.paper.files import fit_path
+from freewalk.paper.fit import SPACES, Fit, Fitted
+from freewalk.sweeps import crews
+from reproduction import search, sensitivity, worlds
+from reproduction.sensitivity import NAMES, STORED, Sensitivity, explore
+from reproduction.worlds import (
     CLOSED_FORM,
     D_HOPS,
     FIGURES,
@@ -28,7 +29,6 @@ from freewalk.paper.worlds import (
     point,
     score,
 )
-from freewalk.sweeps import crews
 
 RINGS = {"3", "6"}
 WORLD = World(seed=3, jump=0.3, stop=0.7, hops=5, noise=1.0, heavy=2, reading=D_HOPS)
@@ -36,7 +36,7 @@ WORLD = World(seed=3, jump=0.3, stop=0.7, hops=5, noise=1.0, heavy=2, reading=D_
 
 @pytest.fixture(scope="module")
 def shipped() -> Sensitivity:
-    return Sensitivity.load(sensitivity_path())
+    return Sensitivity.load(STORED)
 
 
 @pytest.fixture
@@ -44,17 +44,17 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A small figure 5b, alone, in this process."""
     assert APART in TOY
     (tmp_path / "5b.toml").write_text(TOY)
-    monkeypatch.setattr(fit, "spec_path", lambda figure, variant: tmp_path / f"{figure}.toml")
-    monkeypatch.setattr(fit, "SPACES", {"5b": SPACE})
-    monkeypatch.setattr(fit, "WALKS", 4)
+    monkeypatch.setattr(search, "spec_path", lambda figure, variant: tmp_path / f"{figure}.toml")
+    monkeypatch.setattr(search, "SPACES", {"5b": SPACE})
+    monkeypatch.setattr(search, "WALKS", 4)
     monkeypatch.setattr(crews, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
     for module in (sensitivity, worlds):
         monkeypatch.setattr(module, "FIGURES", ("5b",))
-    fit.spec_of.cache_clear()
-    fit.graph_of.cache_clear()
+    search.spec_of.cache_clear()
+    search.graph_of.cache_clear()
     yield tmp_path
-    fit.spec_of.cache_clear()
-    fit.graph_of.cache_clear()
+    search.spec_of.cache_clear()
+    search.graph_of.cache_clear()
 
 
 def test_every_figure_jump_and_draw_is_stored(shipped: Sensitivity) -> None:
@@ -109,8 +109,8 @@ def test_the_joint_fit_has_what_the_searches_found(shipped: Sensitivity) -> None
         searched = [JUMPS.index(jump) for jump in SPACES[figure].jump]
         worst = shipped.scores()[FIGURES.index(figure)]
         best = worst[searched].min(axis=0)
-        assert (best.min(), np.median(best)) == pytest.approx(readings[fit.AS_FITTED], abs=6e-5)
-        assert (worst[0].min(), np.median(worst[0])) == pytest.approx(readings[fit.AS_STATED], abs=6e-5)
+        assert (best.min(), np.median(best)) == pytest.approx(readings[search.AS_FITTED], abs=6e-5)
+        assert (worst[0].min(), np.median(worst[0])) == pytest.approx(readings[search.AS_STATED], abs=6e-5)
 
 
 def test_the_joint_best_is_the_least_of_the_table(shipped: Sensitivity) -> None:
@@ -214,7 +214,7 @@ def test_one_hop_more_is_one_hop_more() -> None:
 def test_noise_and_heavy_nodes_reach_the_data(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {}
     monkeypatch.setattr(worlds, "simulate", lambda *given, **change: asked.update(change, given=given) or [tried])
-    tried = fit.Tried(0.123456789, 0.3, np.inf, fit.Setting(1, 1.0, 1.0, 0.5))
+    tried = search.Tried(0.123456789, 0.3, np.inf, Fitted(1, 1.0, 1.0, 0.5))
     world = World(seed=4, jump=0.5, stop=0.5, hops=2, noise=2.0, heavy=3, reading=D_HOPS)
     assert score("5b", world) == Score(0.1234568, worlds.DIVERGED)
     assert asked == {"given": ("5b", 4, {0.5: fw.designs.MHLJ(0.5, 0.5, 2)}), "noise": 0.08, "heavy": 3}
@@ -251,7 +251,7 @@ def test_exploring_is_complete_and_reproducible(toy: Path) -> None:
 
 def test_what_is_shipped_is_as_it_would_be_saved(shipped: Sensitivity, tmp_path: Path) -> None:
     shipped.save(tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_bytes() == sensitivity_path().read_bytes()
+    assert (tmp_path / "again.json").read_bytes() == STORED.read_bytes()
 
 
 @pytest.mark.parametrize(("arguments", "message"), [((0,), "worlds = 0 and seeds = 50"), ((5, -1), "seeds = -1")])

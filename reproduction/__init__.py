@@ -1,0 +1,1 @@
+"""The searches, sweeps and sensitivity studies that found what `freewalk.paper` stores; see README.md."""
