@@ -11,6 +11,7 @@ from freewalk import rng
 from freewalk.compiled import native
 from freewalk.compiled.compiler import compile_functions, module_source
 from freewalk.errors import FreewalkError
+from freewalk.runtimes.cpu.runtime import learning_code
 from freewalk.runtimes.cuda import kernels
 from freewalk.runtimes.step import inputs, step
 
@@ -64,7 +65,7 @@ def test_learning_is_compiled_to_vector_instructions(tmp_path, monkeypatch):
     # Nor can code that this process has read from a cache before: no other test has so many coordinates.
     problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=12, seed=1)
     kernel = fw.designs.Metropolis(power=1).kernel(graph, problem.smoothness)
-    learn = inputs.learner(problem, fw.SGD(step=0.01))
+    learn = learning_code(problem, fw.SGD(step=0.01))
     fw.learn(problem, kernel, fw.SGD(step=0.01), steps=2)
     (assembly,) = learn.inspect_asm().values()
     # Only updates subtract; the sums of `predict` are vectors by themselves.

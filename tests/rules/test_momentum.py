@@ -9,7 +9,7 @@ from written_out import KERNEL, PROBLEM, RUNTIMES, compare
 import freewalk as fw
 from freewalk.errors import FreewalkError
 from freewalk.rules import Momentum
-from freewalk.runtimes.step import inputs
+from freewalk.runtimes.cpu.runtime import learning_code, walking_code
 
 
 @RUNTIMES
@@ -40,7 +40,7 @@ def test_without_momentum_it_is_sgd(runtime):
 def test_a_new_momentum_compiles_nothing():
     def compiled():
         modules = {name for name in sys.modules if name.startswith("freewalk_")}
-        functions = (inputs.walker(), inputs.learner(PROBLEM, Momentum(step=0.01)))
+        functions = (walking_code(), learning_code(PROBLEM, Momentum(step=0.01)))
         return modules, [len(function.signatures) for function in functions]
 
     def final(momentum):

@@ -8,8 +8,8 @@ from freewalk import rng
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, FromMatrix, Metropolis, SimpleWalk
 from freewalk.designs.local import choose, outcome
 from freewalk.runtimes.step import step
-from freewalk.runtimes.step.arrays import Draws, Key
-from freewalk.runtimes.step.network import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP, flattened
+from freewalk.runtimes.step.arrays import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP, DrawKey, MoveWords
+from freewalk.runtimes.step.inputs import flattened
 
 GRAPHS = [fw.graphs.ring(12), fw.graphs.star(9), fw.graphs.barabasi_albert(40, 3, seed=2)]
 
@@ -142,5 +142,5 @@ def test_a_word_at_the_edge_between_two_moves_chooses_alike_everywhere():
     network, ends = flattened(kernel), rng.ends(kernel.probabilities(0))
     words = np.uint64(1), np.uint64(2), np.uint64(3)
     for decision in edges_of(ends[0]):
-        _, sent, _ = step.far_move(network, ends, 0, Key(*words), np.uint32(0), Draws(decision, *words))
+        _, sent, _ = step.far_move(network, ends, 0, DrawKey(*words), np.uint32(0), MoveWords(decision, *words))
         assert sent == kernel.moves[choose(ends[0], decision)[0]].hops

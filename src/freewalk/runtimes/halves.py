@@ -54,6 +54,7 @@ class Learner(ABC):
     """The other half: it learns along a path and measures at the marks, independent of the graph."""
 
     together: bool = False  #: Whether it takes all rows at once.
+    how: str = ""  #: How it learned, for the record.
 
     @abstractmethod
     def along(self, state: State, passage: Passage) -> Course:
@@ -61,11 +62,6 @@ class Learner(ABC):
 
     def settle(self, state: State) -> None:  # noqa: B027
         """Bring the models of a state up to date."""
-
-    @property
-    def story(self) -> dict[str, str]:
-        """What a record stores about how it learned."""
-        return {}
 
 
 class HalvesEngine(Engine):
@@ -89,8 +85,8 @@ class HalvesEngine(Engine):
 
     @property
     def story(self) -> dict[str, str]:
-        """The story of the learner."""
-        return {} if self.learner is None else self.learner.story
+        """How the learner learned."""
+        return {"learned": self.learner.how} if self.learner is not None and self.learner.how else {}
 
     def _run(self, state: State, passage: Passage) -> Measures:
         walking = self.walker.along(state, passage)

@@ -1,4 +1,4 @@
-"""The exchanges of a run: their effect on a state, and their form for compiled code."""
+"""The exchanges of a run: their effect on a state, and their form for compiled code, followed by that code."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +11,9 @@ from freewalk.exchanges.exchange import exchanges_in, gathering_of, is_parked, s
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.runtimes.step.arrays import Mixing, Stretch
+
+NOT, ALL, NODE, WEIGHTS = 0, 1, 2, 3  # over which tokens compiled code takes means
+DIM = 0  # the number of coordinates if it is small and compiled in, else 0
 
 
 def mixtures(
@@ -49,30 +52,19 @@ Kept = dict[tuple[int, bytes], tuple[Mixing, int]]
 
 
 class Mixer:
-    """The exchanges of a passage: in compiled code if they are means or have constant weights.
+    """The exchanges of a passage: in compiled code (`mixing`) if they are means or have constant weights.
 
-    Attributes
-    ----------
-    compiled
-        Whether compiled code performs them; if not, `exchange_by` must be called when one is due.
-    mixing
-        The form for compiled code, built once per phase.
-    exchanged
-        The messages of exchanges so far, by walk and mark.
+    All other exchanges need a call of `exchange_by` when one is due. `exchanged` are the messages so far, by walk and
+    mark.
     """
 
     def __init__(self, job: Job, state: State, passage: Passage, exchange: Exchange, kept: Kept) -> None:
-        from freewalk.runtimes.step import inputs
-
         self.exchange, kernel, first = exchange, passage.phase.kernel, state.nodes[: state.tokens]
         alike = is_parked(kernel) and bool((state.nodes.reshape(-1, state.tokens) == first).all())
         self.compiled = bool(exchange.means) or (exchange.constant and alike)
-        self.mixing, sent = inputs.mixing(None, None, job.precision), 0
+        self.mixing, sent = no_mixing(job.precision), 0
         if self.compiled:
-            key = (
-                id(passage.phase),
-                b"" if exchange.means else first.tobytes(),
-            )  # means do not depend on where tokens are
+            key = id(passage.phase), b"" if exchange.means else first.tobytes()  # means do not depend on the nodes
             if key not in kept:
                 kept[key] = _constant(exchange, job, passage, first)
             self.mixing, sent = kept[key]
@@ -80,12 +72,115 @@ class Mixer:
         state.exchanged += sent * exchanges_in(exchange, passage.start, passage.until)
 
 
+def no_mixing(precision: str) -> Mixing:
+    """The form of no exchange at all."""
+    none = np.empty(0, dtype=np.uint64)
+    return Mixing(NOT, 1, none, none, np.empty(0, dtype=precision))
+
+
 def _constant(exchange: Exchange, job: Job, passage: Passage, nodes: NDArray[np.int32]) -> tuple[Mixing, int]:
     """The effect and the messages of an exchange, for tokens on these nodes."""
-    from freewalk.runtimes.step import inputs
+    mixing, every = no_mixing(job.precision), int(exchange.every)
+    gathering = gathering_of(job.seed, 0, every, nodes, passage.phase.kernel.graph)
+    if exchange.means:
+        how = ALL if exchange.means == "all" else NODE
+        return mixing._replace(how=how, every=every), sent_by(exchange, gathering, None)
+    weights = weights_of(exchange, gathering)
+    if weights is None:
+        return mixing, 0
+    parts = weights.indptr.astype(np.uint64), weights.indices.astype(np.uint64), weights.data.astype(job.precision)
+    return Mixing(WEIGHTS, every, *parts), sent_by(exchange, gathering, weights)
 
-    gathering = gathering_of(job.seed, 0, exchange.every, nodes, passage.phase.kernel.graph)
-    weights = None if exchange.means else weights_of(exchange, gathering)
-    if weights is None and not exchange.means:
-        return inputs.mixing(None, None, job.precision), 0
-    return inputs.mixing(exchange, weights, job.precision), sent_by(exchange, gathering, weights)
+
+# Compiled for a CPU: `path` holds the nodes of the tokens of one walk, and `base` is the row of the first one.
+
+
+def mix(vectors: Any, mixing: Any, room: Any, path: Any, base: int, tokens: int, turn: int) -> None:
+    """Mix the models of a walk and everything that is carried with them."""
+    if mixing.how == NODE and not find_meetings(room, path, tokens, turn):
+        return
+    mix_rows(vectors.models, mixing, room, base, tokens)
+    for index in range(vectors.carried.shape[0]):
+        mix_rows(vectors.carried[index], mixing, room, base, tokens)
+
+
+def mix_rows(rows: Any, mixing: Any, room: Any, base: int, tokens: int) -> None:
+    """Mix the rows of a walk."""
+    dim = DIM if DIM > 0 else rows.shape[1]
+    if mixing.how == ALL:
+        mean_of(rows, room, base, tokens)
+        for row in range(base, base + tokens):
+            for j in range(dim):
+                rows[row, j] = room.mean[0, j]
+    elif mixing.how == NODE:
+        mean_by_node(rows, room, base, tokens)
+    else:
+        weigh(rows, mixing, room, base, tokens)
+
+
+def mean_of(rows: Any, room: Any, base: int, tokens: int) -> None:
+    """The mean of the rows of a walk, summed up in their order in double precision."""
+    dim = DIM if DIM > 0 else rows.shape[1]
+    total, mean = room.total, room.mean
+    for j in range(dim):
+        total[j] = 0.0
+    for row in range(base, base + tokens):
+        for j in range(dim):
+            total[j] += rows[row, j]
+    for j in range(dim):
+        mean[0, j] = total[j] / tokens
+
+
+def find_meetings(room: Any, path: Any, tokens: int, turn: int) -> bool:
+    """Find tokens on the same node; returns whether there are any. `turn` is a number not used before."""
+    met = False
+    for token in range(tokens):
+        node = path[token]
+        if room.turns[node] == turn:
+            head = room.heads[node]
+            room.counts[head] += 1
+            met = True
+        else:
+            head = token
+            room.turns[node] = turn
+            room.heads[node] = token
+            room.counts[token] = 1
+        room.leaders[token] = head
+    return met
+
+
+def mean_by_node(rows: Any, room: Any, base: int, tokens: int) -> None:
+    """Means over the tokens on one node; single tokens stay unchanged, to the last bit."""
+    dim = DIM if DIM > 0 else rows.shape[1]
+    leaders, counts = room.leaders, room.counts
+    for token in range(tokens):
+        if leaders[token] != token:
+            for j in range(dim):
+                rows[base + leaders[token], j] += rows[base + token, j]
+    for token in range(tokens):  # a leader comes before its followers
+        head = leaders[token]
+        if head != token:
+            for j in range(dim):
+                rows[base + token, j] = rows[base + head, j]
+        elif counts[token] > 1:
+            for j in range(dim):
+                rows[base + token, j] /= counts[token]
+
+
+def weigh(rows: Any, mixing: Any, room: Any, base: int, tokens: int) -> None:
+    """Weighted means over the tokens that have a weight. Unsigned indices, never negative, help vectorizing."""
+    dim = DIM if DIM > 0 else rows.shape[1]
+    mixed, indptr, indices, weights = room.mixed, mixing.indptr, mixing.indices, mixing.weights
+    first = np.uint64(base)
+    for token in range(np.uint64(tokens)):
+        entry = indptr[token]
+        weight, row = weights[entry], first + indices[entry]
+        for j in range(dim):
+            mixed[token, j] = weight * rows[row, j]
+        for other in range(entry + np.uint64(1), indptr[token + np.uint64(1)]):
+            weight, row = weights[other], first + indices[other]
+            for j in range(dim):
+                mixed[token, j] += weight * rows[row, j]
+    for token in range(np.uint64(tokens)):
+        for j in range(dim):
+            rows[first + token, j] = mixed[token, j]

@@ -89,12 +89,12 @@ class ReferenceWalker(Walker):
     job: Job
     departures: Mapping[tuple[int, int], int]
 
-    def along(self, state: State, passage: Passage) -> "Walking":
+    def along(self, state: State, passage: Passage) -> "ReferenceWalk":
         """Prepare to walk a passage."""
-        return Walking(self, state, passage)
+        return ReferenceWalk(self, state, passage)
 
 
-class Walking(Course):
+class ReferenceWalk(Course):
     """The walk along a passage."""
 
     def __init__(self, walker: ReferenceWalker, state: State, passage: Passage) -> None:
@@ -176,14 +176,14 @@ class ReferenceLearner(Learner):
     job: Job
     objective: Objective
 
-    def along(self, state: State, passage: Passage) -> "Learning":
+    def along(self, state: State, passage: Passage) -> "ReferenceLearning":
         """Prepare to learn along a passage."""
         if passage.phase.rule is None:
             raise ValueError("a passage without a rule cannot be learned along")
-        return Learning(self.job, self.objective, passage.phase.rule, state, passage)
+        return ReferenceLearning(self.job, self.objective, passage.phase.rule, state, passage)
 
 
-class Learning(Course):
+class ReferenceLearning(Course):
     """Learning along a passage."""
 
     def __init__(self, job: Job, objective: Objective, rule: Rule, state: State, passage: Passage) -> None:

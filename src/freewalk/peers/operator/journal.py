@@ -16,7 +16,7 @@ from freewalk.run.checkpoint import Continuation, marks_in
 from freewalk.run.measurements import data_of, story_of
 from freewalk.run.record import Record
 from freewalk.runtimes import Job, Reference, State
-from freewalk.runtimes.reference import Learning
+from freewalk.runtimes.reference import ReferenceLearning
 from freewalk.runtimes.step.arrays import Stretch
 
 
@@ -168,7 +168,7 @@ def join(
     starts = np.array([story.path[0] for story in stories], dtype=np.int32)
     state = State.begin(job, starts, first.astype(job.precision), steps, np.arange(len(stories), dtype=np.int64))
     marks = marks_in(-1, steps, every, steps)
-    learning = Learning(job, objective, rule, state, job.passage(0, steps, marks))
+    learning = ReferenceLearning(job, objective, rule, state, job.passage(0, steps, marks))
     whole = Stretch(first=0, last=state.rows, start=0, stop=steps, mark=0)
     counts = {name: np.zeros((state.rows, marks.size), dtype=np.int64) for name in ("messages", "probes")}
     seconds = np.zeros((state.rows, marks.size))

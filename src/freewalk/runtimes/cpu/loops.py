@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from freewalk.rng import LOW, MOVE, word_pair
-from freewalk.runtimes.cpu.mix import NOT, mean_of, mix
-from freewalk.runtimes.step.arrays import Block, Draws, Key, Place, Sums, Visit, Words
+from freewalk.runtimes.mixer import NOT, mean_of, mix
+from freewalk.runtimes.step.arrays import Block, Buffers, DrawKey, MoveWords, Place, Visit, Words
 from freewalk.runtimes.step.step import (
     COUNTS_VISITS,
     STORES,
@@ -28,10 +28,13 @@ from freewalk.runtimes.step.step import (
     slope,
 )
 
-DIM = 0  # the number of coordinates if it is small and compiled in (`build.learner`), else 0
-SPLIT = False  # whether a slope is so slow that those of all lanes are computed together; compiled in too
-REPORTED = -1  # the carried vector to report as the model; -1: the model itself; compiled in too
-SHARED = False  # whether the tokens of a walk share what is stored at the nodes; compiled in too
+# These are compiled in (`cpu/runtime.py`, `learning_code`).
+DIM = 0  # the number of coordinates if it is small, else 0
+SPLIT = False  # whether a slope is so slow that those of all lanes are computed together
+REPORTED = -1  # the carried vector to report as the model; -1: the model itself
+TOKENS = False  # whether walks have several tokens
+SHARED = False  # whether the tokens of a walk share what is stored at the nodes
+
 LANES = 16  # interleaved walks
 BLOCK = 128  # steps whose words are drawn in advance
 AHEAD = 4  # steps ahead for which data are prefetched
@@ -42,10 +45,20 @@ def words() -> Words:
     return Words(*(np.empty(BLOCK * LANES + 1, dtype=np.uint64) for _ in range(6)))
 
 
-def sums(dim: int, precision: str) -> Sums:
-    """Buffers for what is computed from models of `dim` coordinates."""
-    return Sums(
-        gradient=np.empty(dim, dtype=precision), pulls=np.empty(LANES, dtype=precision), differences=np.empty((1, dim))
+def buffers(tokens: int, dim: int, nodes: int, precision: str) -> Buffers:
+    """Buffers for models of `dim` coordinates, and for several tokens, which can meet on this many nodes."""
+    tokens = tokens if tokens > 1 else 0
+    return Buffers(
+        gradient=np.empty(dim, dtype=precision),
+        pulls=np.empty(LANES, dtype=precision),
+        differences=np.empty((1, dim)),
+        mixed=np.empty((tokens, dim), dtype=precision),
+        mean=np.empty((1, dim), dtype=precision),
+        total=np.empty(dim),
+        leaders=np.empty(tokens, dtype=np.int64),
+        counts=np.empty(tokens, dtype=np.int64),
+        turns=np.zeros(nodes, dtype=np.int64),
+        heads=np.empty(nodes, dtype=np.int64),
     )
 
 
@@ -131,9 +144,9 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
                 end, taken = near_move(network, free, node, decision, first)
                 messages[walk] += taken
             else:
-                draws = Draws(decision, first, room.seconds[longer], room.thirds[longer])
+                draws = MoveWords(decision, first, room.seconds[longer], room.thirds[longer])
                 longer += np.uint64(decision >= far)
-                key = Key(route.seed, np.uint64(route.first + base + lane), np.uint64(now + t))
+                key = DrawKey(route.seed, np.uint64(route.first + base + lane), np.uint64(now + t))
                 end, sent, probed = far_move(network, ends, time, key, node, draws)
                 messages[walk] += sent
                 probes[walk] += probed
@@ -150,23 +163,38 @@ def walk_block(network: Any, route: Any, walkers: Any, room: Any, path: Any, blo
 # The learning half.
 
 
-def learn_stretch(data: Any, lesson: Any, vectors: Any, room: Any, path: Any, stretch: Any) -> None:
-    """Learn at the nodes of a walked stretch, and measure at the marks in it."""
-    for base in range(stretch.first, stretch.last, LANES):
-        lanes = min(LANES, stretch.last - base)
+def learn_stretch(data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, path: Any, stretch: Any) -> None:
+    """Learn at the nodes of a walked stretch, mix tokens when due, and measure at the marks in it.
+
+    A group of rows takes all steps before the next group: a block of walks, or all tokens of one walk.
+    """
+    width = lesson.tokens if TOKENS else LANES
+    turn = 0
+    for base in range(stretch.first, stretch.last, width):
+        rows = min(width, stretch.last - base)
         now = stretch.start
         mark = stretch.mark
         while True:
             if mark < lesson.marks.size and now == lesson.marks[mark]:
-                measure_block(data, lesson, vectors, room, base, lanes, mark)
+                measure_rows(data, lesson, vectors, room, base, rows, mark)
                 mark += 1
             if now >= stretch.stop:
                 break
             end = stretch.stop
             if mark < lesson.marks.size:
                 end = min(end, lesson.marks[mark])
-            block = Block(base, lanes, base - stretch.first, now - stretch.start, now, end - now)
-            learn_block(data, lesson, vectors, room, path, block)
+            if TOKENS and mixing.how != NOT:
+                end = min(end, (now // mixing.every + 1) * mixing.every)
+            if SHARED:  # in the same step, a token finds what an earlier one has stored at the node
+                end = now + 1
+            for first in range(base, base + rows, LANES):  # one block, unless a walk has more tokens than lanes
+                lanes = min(LANES, base + rows - first)
+                block = Block(first, lanes, first - stretch.first, now - stretch.start, now, end - now)
+                learn_block(data, lesson, vectors, room, path, block)
+            if TOKENS and mixing.how != NOT and end % mixing.every == 0:
+                turn += 1
+                last = path[end - 1 - stretch.start]
+                mix(vectors, mixing, room, last[base - stretch.first :], base, lesson.tokens, turn)
             now = end
 
 
@@ -228,65 +256,22 @@ def learn_together(
         descend(visit, numbers, data, vectors, at, at.node, pulls[lane], dim)
 
 
-def measure_block(data: Any, lesson: Any, vectors: Any, room: Any, base: int, lanes: int, mark: int) -> None:
-    """Losses and distances of the reported models."""
+def measure_rows(data: Any, lesson: Any, vectors: Any, room: Any, base: int, rows: int, mark: int) -> None:
+    """Loss and distance of the reported model of each walk or, if it has several tokens, of their mean model."""
     dim = DIM if DIM > 0 else data.features.shape[1]
-    for walk in range(base, base + lanes):
-        reported = vectors.models if REPORTED < 0 else vectors.carried[REPORTED]
-        fit, penalty, distance = measure(data, reported, walk, room.differences, 0, dim)
+    reported = vectors.models if REPORTED < 0 else vectors.carried[REPORTED]
+    for walk in range(base // lesson.tokens, (base + rows) // lesson.tokens):
+        models, row = reported, walk
+        if TOKENS:
+            mean_of(reported, room, base, rows)
+            spread = 0.0
+            for token in range(base, base + rows):
+                for j in range(dim):
+                    away = np.float64(reported[token, j]) - np.float64(room.mean[0, j])
+                    spread += away * away
+            lesson.consensus[walk, mark] = spread / rows
+            models, row = room.mean, 0
+        fit, penalty, distance = measure(data, models, row, room.differences, 0, dim)
         lesson.fit[walk, mark] = fit
         lesson.penalty[walk, mark] = penalty
         lesson.distance[walk, mark] = distance
-
-
-# Several tokens: the learner processes all steps of all tokens of a walk before the next walk.
-
-
-def learn_tokens(
-    data: Any, lesson: Any, vectors: Any, mixing: Any, room: Any, gathered: Any, path: Any, stretch: Any
-) -> None:
-    """Learn along a walked stretch of whole walks, mix their tokens when due, and measure at its marks."""
-    turn = 0
-    for base in range(stretch.first, stretch.last, lesson.tokens):
-        now = stretch.start
-        mark = stretch.mark
-        while True:
-            if mark < lesson.marks.size and now == lesson.marks[mark]:
-                measure_tokens(data, lesson, vectors, room, gathered, base, mark)
-                mark += 1
-            if now >= stretch.stop:
-                break
-            end = stretch.stop
-            if mark < lesson.marks.size:
-                end = min(end, lesson.marks[mark])
-            if mixing.how != NOT:
-                end = min(end, (now // mixing.every + 1) * mixing.every)
-            if SHARED:  # in the same step, a token finds what an earlier one has stored at the node
-                end = now + 1
-            for first in range(base, base + lesson.tokens, LANES):
-                lanes = min(LANES, base + lesson.tokens - first)
-                block = Block(first, lanes, first - stretch.first, now - stretch.start, now, end - now)
-                learn_block(data, lesson, vectors, room, path, block)
-            if mixing.how != NOT and end % mixing.every == 0:
-                turn += 1
-                last = path[end - 1 - stretch.start]
-                mix(vectors, mixing, gathered, last[base - stretch.first :], base, lesson.tokens, turn)
-            now = end
-
-
-def measure_tokens(data: Any, lesson: Any, vectors: Any, room: Any, gathered: Any, base: int, mark: int) -> None:
-    """Loss and distance of the mean model of a walk, and how far its tokens are from it."""
-    dim = DIM if DIM > 0 else data.features.shape[1]
-    reported = vectors.models if REPORTED < 0 else vectors.carried[REPORTED]
-    mean_of(reported, gathered, base, lesson.tokens)
-    spread = 0.0
-    for row in range(base, base + lesson.tokens):
-        for j in range(dim):
-            away = np.float64(reported[row, j]) - np.float64(gathered.mean[0, j])
-            spread += away * away
-    fit, penalty, distance = measure(data, gathered.mean, 0, room.differences, 0, dim)
-    walk = base // lesson.tokens
-    lesson.fit[walk, mark] = fit
-    lesson.penalty[walk, mark] = penalty
-    lesson.distance[walk, mark] = distance
-    lesson.consensus[walk, mark] = spread / lesson.tokens

@@ -3,34 +3,33 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
+from freewalk.compiled.compiler import compile_functions
 from freewalk.errors import FreewalkError
 from freewalk.exchanges.exchange import is_parked
 from freewalk.jobs.job import Job, State
-from freewalk.jobs.phase import Passage
+from freewalk.jobs.phase import Passage, Phase
 from freewalk.objectives import Objective, Predictor
 from freewalk.objectives.objective import measured
+from freewalk.rules import Rule
 from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.base import Runtime, not_compiled
-from freewalk.runtimes.cpu import loops, mix
-from freewalk.runtimes.cpu.mix import NODE
+from freewalk.runtimes.cpu import loops
 from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
-from freewalk.runtimes.mixer import Kept, Mixer, exchange_by
-from freewalk.runtimes.step import arrays
-from freewalk.runtimes.step.network import flattened
-
-if TYPE_CHECKING:
-    from freewalk.runtimes.step.inputs import Compiled
+from freewalk.runtimes.mixer import NODE, Kept, Mixer, exchange_by, no_mixing
+from freewalk.runtimes.step import arrays, inputs
 
 _MOST_THREADS = 1024
+_UNROLLED = 32  # up to this many coordinates, their number is compiled in
+_CALLS = ("draw_block", "walk_block", "learn_block", "measure_rows", "mix_rows", "word")
 _check = Checks(FreewalkError)
 
 
@@ -70,13 +69,7 @@ class CPU(Runtime):
 
 
 def predictor(who: str, job: Job) -> Predictor | None:
-    """The objective of a job if compiled code can learn it; None if the job does not learn.
-
-    Raises
-    ------
-    FreewalkError
-        If the objective or a rule cannot be compiled.
-    """
+    """The objective of a job; None if the job does not learn, and an error if compiled code cannot learn it."""
     objective: Objective | None = job.objective
     if objective is None:
         return None
@@ -104,37 +97,52 @@ def measured_in_python(objective: Predictor) -> list[str]:
     return [name for name in objective.measures if name not in objective.measures_of(none, none)]
 
 
+@cache
+def walking_code() -> Callable[..., None]:
+    """The walking half, the same for every kernel."""
+    from freewalk.compiled import native
+
+    functions = {"walk_stretch": loops.walk_stretch, "choose": native.choose}
+    return compile_functions(functions, "walk_stretch", calls=_CALLS)
+
+
+def learning_code(objective: Predictor, rule: Rule, tokens: int = 1) -> Callable[..., None]:
+    """The learning half, for walks with one or several tokens."""
+    from freewalk.compiled import native
+
+    functions = {
+        "learn_stretch": loops.learn_stretch,
+        "TOKENS": tokens > 1,
+        "SHARED": bool(rule.shared and tokens > 1),
+        "DIM": objective.dim if objective.dim <= _UNROLLED else 0,
+        "SPLIT": "math" in getattr(getattr(type(objective).slope, "__code__", None), "co_names", ()),
+        "REPORTED": inputs.reported(rule),
+        "read": native.read,
+        "predict": native.predict,
+        "fetch": native.fetch,
+        **inputs.functions_of(objective, rule),
+    }
+    return compile_functions(functions, "learn_stretch", calls=_CALLS)
+
+
 class CPUWalker(Walker):
-    """The walking half: kernels as flat arrays, and the code that walks them."""
+    """The walking half: kernels as flat arrays, which other processes map instead of rebuilding them."""
 
     def __init__(self, job: Job, threads: int) -> None:
-        kernels = {id(phase.kernel): phase.kernel for phase in job.phases}
-        self.__setstate__((job, threads, [flattened(kernel) for kernel in kernels.values()]))
-
-    def __getstate__(self) -> tuple[Job, int, list[arrays.Network]]:
-        """The state independent of the process; receivers map the networks instead of rebuilding them."""
-        return self.job, self.threads, list(self.networks.values())
-
-    def __setstate__(self, state: tuple[Job, int, list[arrays.Network]]) -> None:
-        from freewalk.runtimes.step import inputs
-
-        self.job, self.threads, networks = state
-        self.run = inputs.walker()
-        kernels = dict.fromkeys(id(phase.kernel) for phase in self.job.phases)
-        self.networks = dict(zip(kernels, networks, strict=True))
+        self.job, self.threads = job, threads
+        kernels = dict.fromkeys(phase.kernel for phase in job.phases)
+        self.networks = {kernel: inputs.flattened(kernel) for kernel in kernels}
         self.apart: tuple[State, list[NDArray[np.int64]]] | None = None  # visits counted separately by each thread
 
     def along(self, state: State, passage: Passage) -> Course:
         """Prepare to walk a passage."""
-        from freewalk.runtimes.step import inputs
-
         if is_parked(passage.phase.kernel):
             return Parking(state, passage)
-        network = self.networks[id(passage.phase.kernel)]
-        route = inputs.route(passage, network, self.job.seed, state.first, state.tokens)
+        network = self.networks[passage.phase.kernel]
+        route = inputs.route(self.job, state, passage, network)
         messages, probes = (np.zeros((state.walks, passage.marks.size), dtype=np.int64) for _ in range(2))
         rows = self._visits(state) if state.visits_are_summed else [state.visits] * self.threads
-        return Walking(self.run, network, route._replace(messages=messages, probes=probes), state, rows)
+        return CPUWalk(network, route._replace(messages=messages, probes=probes), state, rows)
 
     def settle(self, state: State) -> None:
         """Add up the visits that threads have counted separately."""
@@ -152,18 +160,13 @@ class CPUWalker(Walker):
         return [state.visits, *self.apart[1]]
 
 
-class Walking(Course):
+class CPUWalk(Course):
     """The walk along a passage."""
 
     def __init__(
-        self,
-        run: "Compiled",
-        network: arrays.Network,
-        route: arrays.Route,
-        state: State,
-        rows: list[NDArray[np.int64]],
+        self, network: arrays.FlatKernel, route: arrays.Route, state: State, rows: list[NDArray[np.int64]]
     ) -> None:
-        self.run, self.network, self.route = run, network, route
+        self.run, self.network, self.route = walking_code(), network, route
         self.measures = {"messages": route.messages, "probes": route.probes}
         self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # buffers of threads
         for visits in rows:
@@ -201,68 +204,43 @@ class CPULearner(Learner):
     """The learning half: the layout of the samples, and the code that learns from them, by phase."""
 
     def __init__(self, job: Job, objective: Predictor) -> None:
-        from freewalk.runtimes.step import inputs
-
-        parts = [(phase.kernel, phase.rule) for phase in job.phases if phase.rule is not None]
-        data = [inputs.samples(objective, *part, job.optimum, job.precision) for part in parts]
+        rules = [(phase, phase.rule) for phase in job.phases if phase.rule is not None]
+        data = {phase: inputs.samples(job, objective, phase.kernel, rule) for phase, rule in rules}
         self.__setstate__((job, objective, data))
 
-    def __getstate__(self) -> tuple[Job, Predictor, list[arrays.Data]]:
-        """The state independent of the process, as for a walker."""
-        return self.job, self.objective, [data for _, data in self.ready.values()]
+    def __getstate__(self) -> tuple[Job, Predictor, dict[Phase, arrays.NodeData]]:
+        """The state independent of the process: compiled code is not."""
+        return self.job, self.objective, self.data
 
-    def __setstate__(self, state: tuple[Job, Predictor, list[arrays.Data]]) -> None:
-        from freewalk.runtimes.step import inputs
-
-        self.job, self.objective, samples = state
+    def __setstate__(self, state: tuple[Job, Predictor, dict[Phase, arrays.NodeData]]) -> None:
+        self.job, self.objective, self.data = state
         self.kept: Kept = {}
-        rules = [(phase, phase.rule) for phase in self.job.phases if phase.rule is not None]
-        self.ready: dict[int, tuple[Compiled, arrays.Data]] = {
-            id(phase): (inputs.learner(self.objective, rule, self.job.tokens), data)
-            for (phase, rule), data in zip(rules, samples, strict=True)
-        }
+        rules = [(phase, phase.rule) for phase in self.data if phase.rule is not None]
+        self.code = {phase: learning_code(self.objective, rule, self.job.tokens) for phase, rule in rules}
 
-    def along(self, state: State, passage: Passage) -> "Learning":
+    def along(self, state: State, passage: Passage) -> "CPULearning":
         """Prepare to learn along a passage."""
-        return Learning(self, state, passage)
+        return CPULearning(self, state, passage)
 
 
-class Learning(Course):
+class CPULearning(Course):
     """Learning along a passage."""
 
     def __init__(self, learner: CPULearner, state: State, passage: Passage) -> None:
-        from freewalk.runtimes.step import inputs
-
-        job, objective = learner.job, learner.objective
-        self.job, self.objective, self.phase, self.state = job, objective, passage.phase, state
-        run, data = learner.ready[id(passage.phase)]
+        job, objective, self.phase = learner.job, learner.objective, passage.phase
+        self.job, self.objective, self.state = job, objective, state
+        self.code, self.data = learner.code[self.phase], learner.data[self.phase]
         state.models, state.carried = inputs.aligned(state.models), inputs.aligned(state.carried)
         self.vectors = arrays.Vectors(
             state.models, state.carried, state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
         )
-        found = {name: np.empty((state.walks, passage.marks.size)) for name in ("fit", "penalty", "distance")}
-        if state.tokens > 1:
-            found["consensus"] = np.empty_like(found["fit"])
-        self.lesson = inputs.lesson(passage, job.seed, state.first, job.precision, state.tokens)._replace(**found)
+        names = ("fit", "penalty", "distance", *(["consensus"] if state.tokens > 1 else []))
+        found = {name: np.empty((state.walks, passage.marks.size)) for name in names}
+        self.lesson = inputs.lesson(job, state, passage)._replace(**found)
         self.own = {name: np.empty_like(found["fit"]) for name in measured_in_python(objective)}
-        exchange = passage.phase.exchange
+        exchange = self.phase.exchange
         self.mixer = None if exchange is None else Mixer(job, state, passage, exchange, learner.kept)
-        if state.tokens == 1:
-            self.learn: Callable[..., None] = partial(run, data)
-        else:
-            self.mixing = inputs.mixing(None, None, job.precision) if self.mixer is None else self.mixer.mixing
-            self.learn = self._with_tokens(run, data)
-
-    def _with_tokens(self, run: "Compiled", data: arrays.Data) -> "Callable[..., None]":
-        """The compiled code for several tokens, called like that for one."""
-        state = self.state
-
-        def learn(lesson: Any, vectors: Any, room: Any, path: Any, stretch: Any) -> None:
-            nodes = self.lesson.nodes if self.mixing.how == NODE else 0
-            gathered = mix.gathered(state.tokens, state.dim, nodes, self.job.precision)
-            run(data, lesson, vectors, self.mixing, room, gathered, path, stretch)
-
-        return learn
+        self.mixing = no_mixing(job.precision) if self.mixer is None else self.mixer.mixing
 
     @property
     def measures(self) -> dict[str, NDArray[Any]]:  # type: ignore[override]
@@ -279,23 +257,27 @@ class Learning(Course):
         """Learn along a stretch, stopping for measures and exchanges that are not compiled."""
         from numba.core.errors import NumbaError
 
-        room = loops.sums(self.state.dim, self.job.precision)
         try:
             if not self.own and (self.mixer is None or self.mixer.compiled):
-                self.learn(self.lesson, self.vectors, room, path, stretch)
+                self._learn(self.lesson, path, stretch)
             else:
-                self._stop_and_go(room, path, stretch)
+                self._stop_and_go(path, stretch)
         except NumbaError as error:
             raise not_compiled("cpu", self.job, self.phase, error) from error
 
-    def _stop_and_go(self, room: arrays.Sums, path: Path, stretch: arrays.Stretch) -> None:
+    def _learn(self, lesson: arrays.Lesson, path: Path, stretch: arrays.Stretch) -> None:
+        meeting = lesson.nodes if self.mixing.how == NODE else 0
+        room = loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
+        self.code(self.data, lesson, self.vectors, self.mixing, room, path, stretch)
+
+    def _stop_and_go(self, path: Path, stretch: arrays.Stretch) -> None:
         marks, now, mark = self.lesson.marks, stretch.start, stretch.mark
         blind = self.lesson._replace(marks=marks[:0])
         exchange = None if self.mixer is None or self.mixer.compiled else self.mixer.exchange
         while True:
             here = stretch._replace(start=now, stop=now, mark=mark)
             if mark < marks.size and marks[mark] == now:
-                self.learn(self.lesson, self.vectors, room, path, here)
+                self._learn(self.lesson, path, here)
                 self._measure(here)
                 mark += 1
             if now >= stretch.stop:
@@ -303,7 +285,7 @@ class Learning(Course):
             stop = min(stretch.stop, int(marks[mark])) if mark < marks.size else stretch.stop
             if exchange is not None:
                 stop = min(stop, (now // exchange.every + 1) * exchange.every)
-            self.learn(blind, self.vectors, room, path[now - stretch.start :], here._replace(stop=stop))
+            self._learn(blind, path[now - stretch.start :], here._replace(stop=stop))
             if exchange is not None and stop % exchange.every == 0:
                 exchange_by(exchange, self.job, self.state, stretch, stop, path[stop - 1 - stretch.start])
             now = stop

@@ -11,10 +11,10 @@ import numpy as np
 from numba import cuda
 
 from freewalk.rng import HALF, LOW, MOVE, MULTIPLIER_0, MULTIPLIER_1, ROUNDS, STREAM, WEYL_0, WEYL_1
-from freewalk.runtimes.step.arrays import Data, Draws, Key, Network, Place, Vectors
+from freewalk.runtimes.step.arrays import DrawKey, FlatKernel, MoveWords, NodeData, Place, Vectors
 from freewalk.runtimes.step.step import choose, coordinate, far_move, learn_visit, measure, near_move, read, total
 
-# These are compiled in (`cuda_build.launch`).
+# These are compiled in (`cuda/launch.py`).
 SHARE = 1  # threads that share a walk
 DIM = 1  # coordinates that a thread holds
 COORDINATES = 1  # of the whole model
@@ -164,7 +164,7 @@ def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
     for index in range(cuda.threadIdx.x, data.targets.size, cuda.blockDim.x):
         targets[index] = data.targets[index]
     cuda.syncthreads()
-    near = Network(
+    near = FlatKernel(
         spans,
         tails,
         limits,
@@ -175,7 +175,7 @@ def stage_in_shared(network: Any, data: Any, walkers: Any) -> Any:
         network.row_ends,
         network.law_ends,
     )
-    here = Data(
+    here = NodeData(
         features,
         targets,
         data.offsets,
@@ -211,15 +211,11 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
     if row < walkers.nodes.size:
         leads = cuda.grid(1) % SHARE == 0
         walk = np.uint64(route.first + row)
-        zero = vectors.models.dtype.type(0.0)
         x = cuda.local.array((1, DIM), dtype=vectors.models.dtype)
         kept = cuda.local.array((KEPT, 1, DIM), dtype=vectors.models.dtype)
         held = cuda.local.array((HELD, DIM), dtype=vectors.models.dtype)
         gradient = cuda.local.array(DIM, dtype=vectors.models.dtype)
-        for j in range(DIM):
-            x[0, j] = vectors.models[row, coordinate(j)] if coordinate(j) < COORDINATES else zero
-            for index in range(CARRIES):
-                kept[index, 0, j] = vectors.carried[index, row, coordinate(j)] if coordinate(j) < COORDINATES else zero
+        load_walk(vectors, row, x, kept)
         mine = Vectors(x, kept, held, vectors.seen)
         node = np.uint32(walkers.nodes[row])
         path = walkers.path_of[row]
@@ -242,15 +238,8 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
                 if leads:
                     count_visit(walkers, counts, row, node)
                 cell = np.uint64(row) * np.uint64(lesson.nodes) + np.uint64(node)
-                bring(vectors.stored, held, cell)
                 at = Place(0, cell, np.uint64(0), walk, np.uint64(node), now)
-                learn_visit(near_data, lesson, mine, gradient, at, rate, DIM)
-                take_back(vectors.stored, held, cell)
-                if COUNTS_VISITS:
-                    together()
-                    if leads:
-                        vectors.seen[cell] += 1
-                    together()
+                learn_at(near_data, lesson, vectors, mine, gradient, at, rate, leads)
             even, odd = words_by_halves(route.seed, MOVE, walk, np.uint64(now), waits)
             decision = choose(fresh, even, decision)
             first = choose(fresh, odd, first)
@@ -261,8 +250,8 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
             end = choose(hops > 0, end, node)
             if beyond & (waits == np.uint64(0)):
                 time = min(now - route.start, route.ends.shape[0] - 1)
-                key = Key(route.seed, walk, np.uint64(now))
-                draws = Draws(decision, first, even, odd)
+                key = DrawKey(route.seed, walk, np.uint64(now))
+                draws = MoveWords(decision, first, even, odd)
                 end, hops, probes = far_move(near_network, route.ends, time, key, node, draws)
                 probed += np.int64(probes)
             node = np.uint32(end)
@@ -270,17 +259,43 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
             now += np.int64(1) - np.int64(waits)
             if path >= 0 and leads:
                 walkers.paths[path, now] = node
-        for j in range(DIM):
-            if coordinate(j) < COORDINATES:
-                vectors.models[row, coordinate(j)] = x[0, j]
-                for index in range(CARRIES):
-                    vectors.carried[index, row, coordinate(j)] = kept[index, 0, j]
+        save_walk(vectors, row, x, kept)
         together()  # all threads that share the walk have read where it started
         if leads:
             walkers.nodes[row] = node
             walkers.messages[row] += sent
             walkers.probes[row] += probed
     unstage(walkers, counts)
+
+
+def load_walk(vectors: Any, row: int, x: Any, kept: Any) -> None:
+    """Read the model of a walk, and what it carries, into registers."""
+    zero = vectors.models.dtype.type(0.0)
+    for j in range(DIM):
+        x[0, j] = vectors.models[row, coordinate(j)] if coordinate(j) < COORDINATES else zero
+        for index in range(CARRIES):
+            kept[index, 0, j] = vectors.carried[index, row, coordinate(j)] if coordinate(j) < COORDINATES else zero
+
+
+def save_walk(vectors: Any, row: int, x: Any, kept: Any) -> None:
+    """Write the model of a walk, and what it carries, back to memory."""
+    for j in range(DIM):
+        if coordinate(j) < COORDINATES:
+            vectors.models[row, coordinate(j)] = x[0, j]
+            for index in range(CARRIES):
+                vectors.carried[index, row, coordinate(j)] = kept[index, 0, j]
+
+
+def learn_at(data: Any, lesson: Any, vectors: Any, mine: Any, gradient: Any, at: Any, rate: Any, leads: Any) -> None:
+    """One visit, with what is stored at the node for this walk; one of its threads counts the visit."""
+    bring(vectors.stored, mine.stored, at.cell)
+    learn_visit(data, lesson, mine, gradient, at, rate, DIM)
+    take_back(vectors.stored, mine.stored, at.cell)
+    if COUNTS_VISITS:
+        together()
+        if leads:
+            vectors.seen[at.cell] += 1
+        together()
 
 
 def bring(stored: Any, held: Any, cell: Any) -> None:
@@ -326,3 +341,56 @@ def measure_all(data: Any, lesson: Any, walkers: Any, vectors: Any, differences:
         lesson.fit[mark, row] = fit
         lesson.penalty[mark, row] = penalty
         lesson.distance[mark, row] = distance
+
+
+# All tokens of a walk: one thread per walk and coordinate loops over them.
+
+
+def average_tokens(rows: Any, tokens: int) -> None:
+    """Replace all tokens of a walk by their mean."""
+    thread = cuda.grid(1)
+    dim = rows.shape[1]
+    if thread >= rows.shape[0] // tokens * dim:
+        return
+    base, j = thread // dim * tokens, thread % dim
+    mean = 0.0
+    for token in range(tokens):
+        mean += np.float64(rows[base + token, j])
+    mean /= tokens
+    for token in range(tokens):
+        rows[base + token, j] = mean
+
+
+def gather_tokens(rows: Any, tokens: int, means: Any, squares: Any) -> None:
+    """The mean over the tokens of a walk, and the squared distances from it, coordinate by coordinate."""
+    thread = cuda.grid(1)
+    dim = rows.shape[1]
+    if thread >= means.shape[0] * dim:
+        return
+    walk, j = thread // dim, thread % dim
+    mean = 0.0
+    for token in range(tokens):
+        mean += np.float64(rows[walk * tokens + token, j])
+    means[walk, j] = mean / tokens
+    mean = np.float64(means[walk, j])
+    square = 0.0
+    for token in range(tokens):
+        away = np.float64(rows[walk * tokens + token, j]) - mean
+        square += away * away
+    squares[walk, j] = square
+
+
+def total_of_tokens(walkers: Any, tokens: int, squares: Any, counts: Any, spread: Any, mark: int) -> None:
+    """The messages of a walk, and the distance of its tokens from their mean."""
+    walk = cuda.grid(1)
+    if walk >= counts.shape[1]:
+        return
+    sent, probed, square = np.int64(0), np.int64(0), 0.0
+    for token in range(tokens):
+        sent += walkers.messages[walk * tokens + token]
+        probed += walkers.probes[walk * tokens + token]
+    for j in range(squares.shape[1]):
+        square += squares[walk, j]
+    counts[0, walk] = sent
+    counts[1, walk] = probed
+    spread[mark, walk] = square / tokens

@@ -19,10 +19,10 @@ from freewalk.rules import SGD
 from freewalk.runtimes.base import Engine, Runtime, not_compiled
 from freewalk.runtimes.cpu.runtime import measured_in_python, predictor
 from freewalk.runtimes.mixer import Mixer
+from freewalk.runtimes.step import arrays, inputs
 
 _SHARED_UNASKED = 48 * 1024  # bytes of shared memory per block available by default
 _REMOVED = "row_stack"
-_THREADS = 128  # threads of a block that works on all tokens of a walk
 _SHARE_OF_MEMORY = 0.8  # fraction of the free memory that walks may use
 
 
@@ -133,7 +133,7 @@ class CUDAEngine(Engine):
     def __init__(self, job: Job, objective: Predictor | None, cuda: ModuleType, walks_at_once: int | None) -> None:
         from numba.core import config
 
-        from freewalk.runtimes.cuda import launch as cuda_build
+        from freewalk.runtimes.cuda import launch
 
         self.job = job
         self.objective = objective
@@ -142,9 +142,9 @@ class CUDAEngine(Engine):
         self.simulated = bool(config.ENABLE_CUDASIM)
         self.launches = {}
         for phase in job.phases:
-            made = cuda_build.launch(objective, phase, job.optimum, job.precision, self._most_shared())
+            made = launch.prepare(job, objective, phase, self._most_shared())
             data = made.data if made.data is None else self._upload(made.data)
-            self.launches[id(phase)] = made, self._upload(made.network), data
+            self.launches[phase] = made, self._upload(made.network), data
         self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the GPU
 
     def settle(self, state: State) -> None:
@@ -170,15 +170,13 @@ class CUDAEngine(Engine):
 
     def _advance(self, state: State, passage: Passage, here: _Walks) -> Measures:
         """Move walks on the GPU along a passage, and measure them at its marks."""
-        from freewalk.runtimes.step import inputs
-
-        launch, network, data = self.launches[id(passage.phase)]
+        launch, network, data = self.launches[passage.phase]
         learns = launch.data is not None
         bare = passage._replace(marks=passage.marks[:0])
         if not learns:  # code that does not learn still takes a lesson
             bare = bare._replace(phase=Phase(None, passage.phase.kernel, SGD(step=1.0)))
-        route = self._upload(inputs.route(bare, launch.network, self.job.seed, state.first, state.tokens))
-        lesson = self._upload(inputs.lesson(bare, self.job.seed, state.first, self.job.precision, state.tokens))
+        route = self._upload(inputs.route(self.job, state, bare, launch.network))
+        lesson = self._upload(inputs.lesson(self.job, state, bare))
         exchange = passage.phase.exchange
         mixer = None if exchange is None else Mixer(self.job, state, passage, exchange, {})
         size = passage.marks.size, state.walks
@@ -209,6 +207,8 @@ class CUDAEngine(Engine):
         self, launch: Any, network: Any, route: Any, here: _Walks, data: Any, lesson: Any, passage: Passage
     ) -> Any:
         """Launch the kernels from mark to mark; returns the counts at the marks, on the GPU, and the consensus."""
+        from freewalk.runtimes.cuda.launch import TokenKernels
+
         threads = launch.share if self.simulated else launch.threads  # a simulated block has as few as possible
         rows = here.walkers.nodes.size
         grid = -(-rows * launch.share // threads), threads
@@ -217,7 +217,7 @@ class CUDAEngine(Engine):
         if not self.simulated and not asked and launch.shared > _SHARED_UNASKED:
             advance.pre_launch_callbacks.append(_ask_for_shared_memory)
         counts = self.cuda.device_array((2, passage.marks.size, rows // self.job.tokens), dtype=np.int64)
-        together = Together(self.cuda, passage, here, self.job.tokens)
+        together = TokenKernels(self.cuda, passage, here, self.job.tokens)
         stops = [passage.start, *(int(mark) for mark in passage.marks), passage.until]
         for number, (now, stop) in enumerate(pairwise(stops)):
             due = together.exchanges(now, stop)
@@ -253,8 +253,6 @@ class CUDAEngine(Engine):
 
     def _on_card(self, state: State) -> _Walks:
         """The walks of a state on the GPU."""
-        from freewalk.runtimes.step import arrays
-
         # An empty array cannot be sent, so a minimal one replaces it.
         some = {name: getattr(state, name) for name in ("carried", "seen", "paths")}
         some["models"] = state.models if state.models.size else np.zeros((state.rows, 1))  # read even if nothing learns
@@ -286,54 +284,3 @@ class CUDAEngine(Engine):
         """A group of arrays, on the GPU."""
         parts = (self.cuda.to_device(np.ascontiguousarray(p)) if isinstance(p, np.ndarray) else p for p in group)
         return type(group)(*parts)
-
-
-class Together:
-    """Operations on all tokens of a walk: exchanges, and the mean model and sums for measures."""
-
-    def __init__(self, cuda: ModuleType, passage: Passage, here: _Walks, tokens: int) -> None:
-        from freewalk.runtimes.cuda import tokens as cuda_tokens
-
-        self.here, self.tokens, self.exchange_by = here, tokens, passage.phase.exchange
-        self.walks = here.walkers.nodes.size // tokens
-        self.spread: Any = None
-        if tokens == 1:
-            return
-        self.kernels = cuda_tokens.kernels()
-        rule = passage.phase.rule
-        self.reported = -1 if rule is None or rule.reports == "x" else rule.carries.index(rule.reports)
-        vectors = here.vectors
-        shape = max(self.reported, 0) + 1, self.walks, vectors.models.shape[1]
-        self.means = cuda.device_array(shape, dtype=vectors.models.dtype)
-        self.squares = cuda.device_array(shape[1:])
-        self.counts = cuda.device_array((2, self.walks), dtype=np.int64)
-        self.spread = cuda.device_array((max(passage.marks.size, 1), self.walks))
-
-    def exchanges(self, now: int, stop: int) -> list[int]:
-        """The steps after `now`, up to `stop`, that an exchange follows."""
-        every = 0 if self.exchange_by is None else int(self.exchange_by.every)
-        return list(range((now // every + 1) * every, stop + 1, every)) if every else []
-
-    def exchange(self) -> None:
-        """Replace all tokens of a walk, and what they carry, by their mean."""
-        models, carried = self.here.vectors.models, self.here.vectors.carried
-        count = carried.shape[0] if carried.shape[1] == models.shape[0] else 0  # else it is a placeholder
-        for rows in (models, *(carried[index] for index in range(count))):
-            self._launch("average", rows.shape[1], rows, self.tokens)
-
-    def measured(self, number: int) -> tuple[Any, Any]:
-        """What is measured instead of walkers and vectors: sums and means over the tokens of each walk."""
-        walkers, vectors = self.here.walkers, self.here.vectors
-        if self.tokens == 1:
-            return walkers, vectors
-        rows = vectors.models if self.reported < 0 else vectors.carried[self.reported]
-        mean = self.means[max(self.reported, 0)]
-        self._launch("gather", rows.shape[1], rows, self.tokens, mean, self.squares)
-        self._launch("total", 1, walkers, self.tokens, self.squares, self.counts, self.spread, number)
-        summed = walkers._replace(nodes=self.counts[0], messages=self.counts[0], probes=self.counts[1])
-        return summed, vectors._replace(models=mean, carried=self.means)
-
-    def _launch(self, name: str, columns: int, *given: Any) -> None:
-        threads = self.walks * columns
-        width = min(threads, _THREADS)
-        self.kernels[name][-(-threads // width), width](*given)

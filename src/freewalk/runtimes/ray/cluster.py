@@ -1,4 +1,4 @@
-"""Join a Ray cluster, or start one on this machine; check first that its machines run the same versions."""
+"""A Ray cluster: joined, once its machines are known to run the same versions, or started; and its tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
@@ -26,6 +26,7 @@ _SHARE = 0.9  # fraction of the free shared memory
 _LOOPBACK = "127.0.0.2"  # Ray replaces 127.0.0.1 by an address that others can reach
 _ANSWER = 10  # seconds that an address may take to answer
 _SECONDS = 60  # that a machine may take to report its versions
+_RETRIES = 16  # how many deaths of workers a task survives
 # By default Ray sends usage reports, warns about a changing default, and prints errors twice.
 _QUIET = dict.fromkeys(("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"), "0")
 _QUIET["RAY_IGNORE_UNHANDLED_ERRORS"] = "1"
@@ -294,3 +295,42 @@ def _handlers_kept() -> Iterator[None]:
         for number, handler in before.items():
             if handler is not None:
                 signal.signal(number, handler)
+
+
+def task_options(cpus: int, cards: float) -> dict[str, Any]:
+    """Options for a task that may be rerun elsewhere, with the same result."""
+    return {"num_cpus": cpus, "num_gpus": cards, "max_retries": _RETRIES, "scheduling_strategy": "SPREAD"}
+
+
+def slots(machines: Sequence[Machine], cpus: int, cards: float = 0) -> int:
+    """The number of such tasks that run at a time.
+
+    Raises
+    ------
+    FreewalkError
+        If none can run: Ray would wait for a suitable machine forever.
+
+    Examples
+    --------
+    >>> slots([Machine("a", cpus=8, gpus=0), Machine("b", cpus=4, gpus=0)], cpus=4)
+    3
+    """
+    found = sum(min(one.cpus // cpus, int(one.gpus / cards) if cards else one.cpus) for one in machines)
+    if not found:
+        offered = ", ".join(f"{one.name}: {one.cpus} cores, {one.gpus} cards" for one in machines)
+        needed = f"{cpus} cores" + (f" and {cards:g} cards" if cards else "")
+        raise FreewalkError(f"Ray: a task needs {needed}, but no machine of the cluster offers that ({offered})")
+    return found
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """The error raised on a worker, with a note on where; an error of Ray itself, in one line."""
+    from ray.exceptions import RayError, RayTaskError
+
+    if isinstance(error, RayTaskError):
+        cause: BaseException = error.cause if isinstance(error.cause, Exception) else error
+        cause.add_note(f"Ray: raised on a worker:\n{error}")
+        return cause
+    if isinstance(error, RayError):
+        return FreewalkError(f"Ray: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+    return error

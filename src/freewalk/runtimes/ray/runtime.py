@@ -108,9 +108,8 @@ class RayEngine(Engine):
     whole = True
 
     def __init__(self, job: Job, runtime: Ray, inner: Runtime) -> None:
-        from freewalk.runtimes.ray.cluster import connect, ray_module
+        from freewalk.runtimes.ray.cluster import connect, ray_module, slots, task_options
         from freewalk.runtimes.ray.shipment import pack
-        from freewalk.runtimes.ray.tasks import slots, task_options
         from freewalk.runtimes.ray.worker import Kit, work
 
         self.job, self.runtime, self.inner = job, runtime, inner
@@ -161,7 +160,7 @@ class RayEngine(Engine):
         raise NotImplementedError("passages are run by the engines of the workers")
 
     def _results(self, references: list[Any]) -> list[Sent]:
-        from freewalk.runtimes.ray.tasks import cause_of
+        from freewalk.runtimes.ray.cluster import cause_of
 
         try:
             results: list[Sent] = self.ray.get(references)

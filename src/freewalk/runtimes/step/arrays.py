@@ -13,14 +13,18 @@ SOURCE = Path(__file__).read_bytes()  # as imported: part of the name of compile
 
 # For walking.
 
+# The columns of `FlatKernel.moves`: the hops of a move, the indices of its ratio, of its first matrix and of its
+# distribution (-1: none), whether it has one matrix per hop, and whether it consists of uniform hops alone.
+HOPS, RATIO, ROWS, ROWS_A_HOP, LAW, PLAIN = range(6)
 
-class Network(NamedTuple):
+
+class FlatKernel(NamedTuple):
     """The graph and the moves; the probabilities of the moves are separate, since they may change with the step."""
 
     spans: Any  # the graph, by node: its first edge (upper half) and its number of edges
     tails: Any  # by edge: where it leads
     limits: Any  # by edge: the largest word 0 that takes it in the first move, if that is a near move
-    moves: Any  # by move: its hops, and the indices of its ratio, first matrix and distribution (-1: none)
+    moves: Any  # by move: the columns above
     ratios: Any
     row_indptr: Any  # by matrix and node; matrices are contiguous
     row_indices: Any
@@ -55,7 +59,7 @@ class Walkers(NamedTuple):
     paths: Any
 
 
-class Key(NamedTuple):
+class DrawKey(NamedTuple):
     """The key of the draws of one step."""
 
     seed: Any
@@ -63,7 +67,7 @@ class Key(NamedTuple):
     now: Any
 
 
-class Draws(NamedTuple):
+class MoveWords(NamedTuple):
     """Words 0 to 3 of a step: the decision, and the first hops."""
 
     decision: Any
@@ -75,8 +79,8 @@ class Draws(NamedTuple):
 # For learning.
 
 
-class Data(NamedTuple):
-    """An objective's samples and the weights of the nodes."""
+class NodeData(NamedTuple):
+    """An objective's samples, node by node, and the weights of the nodes."""
 
     features: Any
     targets: Any
@@ -124,7 +128,7 @@ class Vectors(NamedTuple):
 class Mixing(NamedTuple):
     """How the tokens of a walk mix."""
 
-    how: Any  # one of those in `runtimes/cpu/mix.py`
+    how: Any  # NOT, ALL, NODE or WEIGHTS of `runtimes/mixer.py`
     every: Any
     indptr: Any  # the weights, in compressed sparse rows by token
     indices: Any
@@ -177,17 +181,12 @@ class Words(NamedTuple):
     thirds: Any
 
 
-class Sums(NamedTuple):
-    """Buffers for what is computed from the models of a block."""
+class Buffers(NamedTuple):
+    """Buffers for what is computed from the models of a block and, if walks have several tokens, from all of them."""
 
     gradient: Any
     pulls: Any  # by lane
-    differences: Any
-
-
-class Gathered(NamedTuple):
-    """Buffers for what is computed from all tokens of a walk."""
-
+    differences: Any  # one row
     mixed: Any  # by token and coordinate
     mean: Any  # one row
     total: Any  # by coordinate

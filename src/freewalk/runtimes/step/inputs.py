@@ -1,4 +1,4 @@
-"""Prepare the inputs of compiled code: the two halves, the samples of an objective, routes and lessons."""
+"""The inputs of compiled code: functions of an objective and a rule, kernels and samples as arrays, routes, lessons."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,65 +7,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
-from freewalk.blocks import blocks
-from freewalk.compiled import native
-from freewalk.compiled.compiler import Written, compile_functions
+from freewalk.blocks import blocks, read_only
+from freewalk.compiled.compiler import Written
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError
-from freewalk.exchanges import Exchange
+from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.objectives import Predictor
 from freewalk.rules import Rule
-from freewalk.runtimes.cpu import loops
-from freewalk.runtimes.cpu.mix import ALL, NODE, NOT, WEIGHTS
 from freewalk.runtimes.step import arrays, step
-from freewalk.runtimes.step.network import HOPS, PLAIN, begins_near
+from freewalk.runtimes.step.arrays import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
 _LINE, _CACHE = 64, 2**26  # bytes
-_UNROLLED = 32  # up to this many coordinates, their number is compiled in
-_CALLS = ("draw_block", "walk_block", "learn_block", "measure_block", "measure_tokens", "mix_rows", "word")
-
-Compiled = Callable[..., None]
+_NODES = 2**16  # whose edges are processed together
 
 
-def walker() -> Compiled:
-    """The walking half for a CPU, the same for every kernel."""
-    functions = {"walk_stretch": loops.walk_stretch, "choose": native.choose}
-    return compile_functions(functions, "walk_stretch", calls=_CALLS)
-
-
-def learner(objective: Predictor, rule: Rule, tokens: int = 1) -> Compiled:
-    """The learning half for a CPU, for walks with one or several tokens."""
-    entry = loops.learn_stretch if tokens == 1 else loops.learn_tokens
-    functions = {
-        entry.__name__: entry,
-        "SHARED": bool(rule.shared and tokens > 1),
-        "DIM": objective.dim if objective.dim <= _UNROLLED else 0,
-        "SPLIT": "math" in getattr(getattr(type(objective).slope, "__code__", None), "co_names", ()),
-        "REPORTED": reported(rule),
-        "read": native.read,
-        "predict": native.predict,
-        "fetch": native.fetch,
-        **functions_of(objective, rule),
-    }
-    return compile_functions(functions, entry.__name__, calls=_CALLS)
-
-
-def reported(rule: Rule) -> int:
-    """The index of the carried vector to report as the model; -1 for the model itself."""
-    return -1 if rule.reports == "x" else rule.carries.index(rule.reports)
+# The functions of an objective and a rule.
 
 
 def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
     """The functions and numbers of an objective and a rule that replace those of `step`."""
-    _try(f"value of {type(objective).__name__}", type(objective).value)
-    _try(f"slope of {type(objective).__name__}", type(objective).slope)
+    kind = type(objective)
+    _try(f"value of {kind.__name__}", kind.value)
+    _try(f"slope of {kind.__name__}", kind.slope)
+    numbers = ", ".join(f"values[{index}]" for index in range(len(rule.numbers)))
     functions = {
-        "slope": type(objective).slope,
-        "value": type(objective).value,
+        "slope": kind.slope,
+        "value": kind.value,
         "update": rule.update,
         "apply": _apply_of(rule),
-        "numbers_of": _numbers_of(rule),
+        "numbers_of": Written(f"def numbers_of(values):\n    return Numbers({numbers})"),
         "Numbers": type(rule.numbers),
         "STORES": len(rule.stores),
         "COUNTS_VISITS": bool(rule.counts_visits),
@@ -104,20 +75,129 @@ def _apply_of(rule: Rule) -> Written:
     return Written("\n".join(["def apply(visit, numbers, vectors, at, j, gradient):", *lines]))
 
 
-def _numbers_of(rule: Rule) -> Written:
-    """`step.numbers_of` for the parameters of a rule."""
-    values = ", ".join(f"values[{index}]" for index in range(len(rule.numbers)))
-    return Written(f"def numbers_of(values):\n    return Numbers({values})")
+def reported(rule: Rule) -> int:
+    """The index of the carried vector to report as the model; -1 for the model itself."""
+    return -1 if rule.reports == "x" else rule.carries.index(rule.reports)
 
 
-def samples(
-    objective: Predictor, kernel: Kernel, rule: Rule, optimum: NDArray[np.float64], precision: str
-) -> arrays.Data:
+# The kernel of a walk.
+
+
+def flattened(kernel: Kernel) -> arrays.FlatKernel:
+    """A kernel as flat arrays."""
+    graph, n = kernel.graph, kernel.graph.n
+    ratios: list[NDArray[np.float64]] = []
+    laws: list[NDArray[np.uint64]] = []
+    indptr: list[NDArray[np.int64]] = []
+    indices: list[NDArray[np.uint32]] = []
+    ends: list[NDArray[np.uint64]] = []
+    moves = np.full((len(kernel.moves), 6), -1, dtype=np.int64)
+    stored = 0
+    for row, move in zip(moves, kernel.moves, strict=True):
+        row[HOPS] = move.hops
+        row[PLAIN] = int(move.ratio is None and move.law is None and move.rows is None)
+        row[ROWS_A_HOP] = int(move.rows is not None and len(move.rows) > 1)
+        if move.ratio is not None:
+            ratio = np.asarray(move.ratio)  # corrected jumps share one
+            shared = [index for index, known in enumerate(ratios) if np.array_equal(known, ratio)]
+            row[RATIO] = shared[0] if shared else len(ratios)
+            ratios += [] if shared else [ratio]
+        if move.law is not None:
+            row[LAW] = len(laws)
+            law = np.asarray(move.law)
+            laws.append(rng.ends(law / law.sum()))
+        if move.rows is not None:
+            row[ROWS] = len(indptr)
+            for matrix in move.rows:
+                indptr.append(matrix.indptr.astype(np.int64) + stored)
+                indices.append(matrix.indices.astype(np.uint32))
+                ends.append(_row_ends(matrix.data, matrix.indptr))
+                stored += matrix.nnz
+    spans = np.empty(n, dtype=np.uint64)
+    for part in blocks(n):  # in pieces, to limit the memory for a large graph
+        firsts = graph.indptr[part.start : part.stop + 1].astype(np.uint64)
+        spans[part] = (firsts[:-1] << rng.HALF) | np.diff(firsts)
+    stacked = np.reshape(ratios[0] if len(ratios) == 1 else ratios, (len(ratios), n))  # a single one is not copied
+    return arrays.FlatKernel(
+        spans=spans,
+        tails=np.asarray(graph.indices).view(np.uint32),
+        limits=_limits(kernel),
+        moves=moves,
+        ratios=read_only(np.ascontiguousarray(stacked, dtype=np.float64)),
+        row_indptr=np.array(indptr, dtype=np.int64).reshape(len(indptr), n + 1),
+        row_indices=np.concatenate([np.empty(0, dtype=np.uint32), *indices]),
+        row_ends=np.concatenate([np.empty(0, dtype=np.uint64), *ends])[None],
+        law_ends=np.array(laws, dtype=np.uint64).reshape(len(laws), n),
+    )
+
+
+def begins_near(kernel: Kernel) -> bool:
+    """Whether its first move is one uniform hop with constant limits, so that `step.near_move` can make it."""
+    move = kernel.moves[0]
+    fades = kernel.fade is not None and move.ratio is not None
+    return move.hops == 1 and move.rows is None and move.law is None and not fades
+
+
+def _limits(kernel: Kernel) -> NDArray[np.uint64]:
+    """The largest word 0 that takes each edge in the first move; zeros if that is not a near move."""
+    graph, move, width = kernel.graph, kernel.moves[0], rng.ends(kernel.probabilities(0))[0, 0]
+    if not begins_near(kernel) or (move.ratio is not None and width == 0):  # or never made
+        return np.zeros(graph.indices.size, dtype=np.uint64)
+    if move.ratio is None:
+        return np.full(graph.indices.size, rng.LAST)
+    ratio = np.asarray(move.ratio, dtype=np.float64)
+    limits = np.empty(graph.indices.size, dtype=np.uint64)
+    for nodes in blocks(graph.n, numbers=_NODES):
+        indptr = graph.indptr[nodes.start : nodes.stop + 1]
+        edges = slice(indptr[0], indptr[-1])
+        starts = np.repeat(ratio[nodes], np.diff(indptr))
+        found = rng.largest_accepted(float(width), starts, ratio[graph.indices[edges]])
+        limits[edges] = np.minimum(found, width - np.uint64(1))
+    return limits
+
+
+def _row_ends(data: NDArray[np.float64], indptr: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """`rng.ends` of every row of a CSR matrix, rows of equal length together."""
+    starts = indptr[:-1].astype(np.int64)
+    lengths = np.diff(indptr)
+    result = np.empty(data.size, dtype=np.uint64)
+    for length in np.unique(lengths):
+        entries = starts[lengths == length][:, None] + np.arange(length)
+        result[entries] = rng.ends(data[entries])
+    return result
+
+
+def route(job: Job, state: State, passage: Passage, network: arrays.FlatKernel) -> arrays.Route:
+    """How to move along a passage: thresholds computed on the host, one row per step only if they change.
+
+    Buffers for counts are not allocated yet.
+    """
+    kernel, start = passage.phase.kernel, passage.start
+    times = np.arange(start, max(passage.until, start + 1) if kernel.fade is not None else start + 1)
+    ends = rng.ends(kernel.probabilities(times))
+    starts = np.hstack([np.zeros((ends.shape[0], 1), dtype=np.uint64), ends])
+    plain = (network.moves[1:, HOPS] == 1) & (network.moves[1:, PLAIN] == 1)
+    # The number of initial moves that are a single uniform hop.
+    nearby = 1 + int(np.argmin(np.append(plain, False))) if begins_near(kernel) else 0
+    longer = np.flatnonzero(network.moves[:, HOPS] > 1)
+    far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
+    near, free, far = (np.ascontiguousarray(words) for words in (starts[:, nearby], starts[:, min(nearby, 1)], far))
+    none = np.empty((0, 0), dtype=np.int64)
+    return arrays.Route(
+        np.uint64(job.seed), state.first, state.tokens, start, ends, near, free, far, passage.marks, none, none
+    )
+
+
+# The samples of an objective, and how to learn from them.
+
+
+def samples(job: Job, objective: Predictor, kernel: Kernel, rule: Rule) -> arrays.NodeData:
     """The samples of an objective as compiled code reads them."""
+    optimum, precision = job.optimum, job.precision
     weights = kernel.weights if rule.weighted else np.ones(kernel.graph.n)
     curvature, pull, least = objective.expansion(optimum)
     alone = bool(objective.targets.size == objective.n and not objective.relays)
-    return arrays.Data(
+    return arrays.NodeData(
         features=_fixed(aligned(objective.features.astype(precision, copy=False))),
         targets=_fixed(objective.targets.astype(precision, copy=False)),
         offsets=_fixed(np.empty(0, dtype=np.int64) if alone else objective.offsets),  # never read
@@ -160,41 +240,22 @@ def aligned(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def route(passage: Passage, network: arrays.Network, seed: int, first: int, tokens: int = 1) -> arrays.Route:
-    """How to move along a passage: thresholds computed on the host, one row per step only if they change.
-
-    `first` is the number of the first token. Buffers for counts are not allocated yet.
-    """
-    kernel, start = passage.phase.kernel, passage.start
-    times = np.arange(start, max(passage.until, start + 1) if kernel.fade is not None else start + 1)
-    ends = rng.ends(kernel.probabilities(times))
-    starts = np.hstack([np.zeros((ends.shape[0], 1), dtype=np.uint64), ends])
-    plain = (network.moves[1:, HOPS] == 1) & (network.moves[1:, PLAIN] == 1)
-    # The number of initial moves that are a single uniform hop.
-    nearby = 1 + int(np.argmin(np.append(plain, False))) if begins_near(kernel) else 0
-    longer = np.flatnonzero(network.moves[:, HOPS] > 1)
-    far = starts[:, longer[0]] if longer.size else np.full(ends.shape[0], rng.LAST)
-    near, free, far = (np.ascontiguousarray(words) for words in (starts[:, nearby], starts[:, min(nearby, 1)], far))
-    none = np.empty((0, 0), dtype=np.int64)
-    return arrays.Route(np.uint64(seed), first, tokens, start, ends, near, free, far, passage.marks, none, none)
-
-
-def lesson(passage: Passage, seed: int, first: int, precision: str, tokens: int = 1) -> arrays.Lesson:
+def lesson(job: Job, state: State, passage: Passage) -> arrays.Lesson:
     """How to learn along a passage: step sizes computed on the host, one per step only if they change.
 
-    `first` is the number of the first token. Buffers for measures are not allocated yet.
+    Buffers for measures are not allocated yet.
     """
     rule, start, none = passage.phase.rule, passage.start, np.empty((0, 0))
     if rule is None:
         raise ValueError("a passage without a rule has no lesson")
     rates = rule.rates(np.arange(start, start + 1 if rule.constant else max(passage.until, start + 1)))
     return arrays.Lesson(
-        seed=np.uint64(seed),
-        first=first,
-        tokens=tokens,
+        seed=np.uint64(job.seed),
+        first=state.first,
+        tokens=state.tokens,
         start=start,
         rates=rates[:1] if (rates == rates[0]).all() else rates,
-        numbers=np.array(rule.numbers, dtype=precision),
+        numbers=np.array(rule.numbers, dtype=job.precision),
         counted_from=passage.began,
         local_steps=int(rule.local_steps),
         sampled=bool(rule.sampled),
@@ -205,15 +266,3 @@ def lesson(passage: Passage, seed: int, first: int, precision: str, tokens: int 
         distance=none,
         consensus=none,
     )
-
-
-def mixing(exchange: Exchange | None, weights: Any, precision: str) -> arrays.Mixing:
-    """How tokens mix: by averaging all or those on one node, by constant weights, or not at all."""
-    none = np.empty(0, dtype=np.uint64)
-    if exchange is None:
-        return arrays.Mixing(NOT, 1, none, none, np.empty(0, dtype=precision))
-    if exchange.means:
-        how = ALL if exchange.means == "all" else NODE
-        return arrays.Mixing(how, int(exchange.every), none, none, np.empty(0, dtype=precision))
-    parts = weights.indptr.astype(np.uint64), weights.indices.astype(np.uint64), weights.data.astype(precision)
-    return arrays.Mixing(WEIGHTS, int(exchange.every), *parts)

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from freewalk import rng
-from freewalk.runtimes.step.arrays import Visit
-from freewalk.runtimes.step.network import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
+from freewalk.runtimes.step.arrays import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP, Visit
 
-# These are compiled in (`build.functions_of`).
+# These are compiled in (`inputs.functions_of`).
 RIDGE = True  # whether the objective has a ridge term
 FACTORS = True  # whether the losses of the nodes have factors other than 1, as with relays
 STORES = 0  # vectors stored at each node
@@ -27,7 +26,7 @@ pick = rng.pick
 word = rng.word
 
 
-# Replaced by the functions of an objective and a rule at build time (`build.functions_of`).
+# Replaced by the functions of an objective and a rule at build time (`inputs.functions_of`).
 
 
 def slope(prediction: float, target: float) -> float:
@@ -46,12 +45,12 @@ def update(visit: Any, numbers: Any, x: float, gradient: float) -> Any:
 
 
 def apply(visit: Any, numbers: Any, vectors: Any, at: Any, j: int, gradient: Any) -> None:
-    """Update one coordinate of all vectors; generated for the vectors of the rule (`build._apply_of`)."""
+    """Update one coordinate of all vectors; generated for the vectors of the rule (`inputs.functions_of`)."""
     vectors.models[at.row, j] = update(visit, numbers, vectors.models[at.row, j], gradient)
 
 
 def numbers_of(values: Any) -> Any:
-    """The rule's own parameters by name; generated for the rule (`build._numbers_of`)."""
+    """The rule's own parameters by name; generated for the rule (`inputs.functions_of`)."""
     return values
 
 
@@ -174,8 +173,8 @@ def word_of_hop(key: Any, draws: Any, index: int) -> Any:
     return word(key.seed, MOVE, key.walk, key.now, np.uint64(index + 1))
 
 
-# The learning half. Several threads can share a walk, each with some coordinates of its model; `cuda.py` then replaces
-# `coordinate` and `total`.
+# The learning half. Several threads can share a walk, each with some coordinates of its model; `cuda/launch.py` then
+# replaces `coordinate` and `total`.
 
 
 def coordinate(j: int) -> int:

@@ -74,9 +74,8 @@ class TorchLearner(Learner):
         self.evaluation = Evaluation(objective, self.dtype, device)
         self.batch: Batched | None = None
         self.held: Held | None = None
-        self.how = ""
 
-    def along(self, state: State, passage: Passage) -> Learning:
+    def along(self, state: State, passage: Passage) -> TorchLearning:
         """Prepare to learn along a passage."""
         if self.held is None or not self.held.is_of(state):
             if self.held is not None and self.held.state is not state:
@@ -86,7 +85,7 @@ class TorchLearner(Learner):
             self._decide(state, self.held.models[0])
         if passage.phase.rule is None:
             raise ValueError("a passage without a rule cannot be learned along")
-        return Learning(self, state, passage, self.held, passage.phase.rule)
+        return TorchLearning(self, state, passage, self.held, passage.phase.rule)
 
     def _decide(self, state: State, row: torch.Tensor) -> None:
         """Decide whether gradients are computed in one batch."""
@@ -120,13 +119,8 @@ class TorchLearner(Learner):
             reported_by(self.job.rule_of(state), self.held, self.objective.trained)
             self.held.write()
 
-    @property
-    def story(self) -> dict[str, str]:
-        """How it learned."""
-        return {"learned": self.how} if self.how else {}
 
-
-class Learning(Course):
+class TorchLearning(Course):
     """Learning along a passage."""
 
     def __init__(self, learner: TorchLearner, state: State, passage: Passage, held: Held, rule: Rule) -> None:

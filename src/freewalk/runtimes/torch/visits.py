@@ -14,8 +14,8 @@ from freewalk.jobs.phase import Passage
 from freewalk.rules import Rule
 from freewalk.rules.rule import Visit
 from freewalk.runtimes.halves import Path
-from freewalk.runtimes.step import batches
 from freewalk.runtimes.step.arrays import Stretch
+from freewalk.runtimes.visit import batches_code
 from freewalk.torch.gradients import Batched, Full, Looped
 from freewalk.torch.optimizer import Optimizer, Stepper
 
@@ -57,7 +57,7 @@ class Draws:
         self.counts = np.zeros((steps, rows, local), dtype=np.int64)
         if alone.batch:
             single = bool(alone.rule.sampled)
-            batches.compiled()(seed, first, block.start, path, objective.offsets, single, self.numbers, self.counts)
+            batches_code()(seed, first, block.start, path, objective.offsets, single, self.numbers, self.counts)
             np.minimum(self.numbers, objective.count - 1, out=self.numbers)  # for relays after the last node with data
         self.tensors: tuple[torch.Tensor, ...] | None = None
 
