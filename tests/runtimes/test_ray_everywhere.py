@@ -85,13 +85,13 @@ def test_arrays_are_sent_once():
     kernel = fw.designs.Metropolis().kernel(graph)
     engine = fw.runtimes.CPU(threads=1).engine(fw.runtimes.Job(problem, (fw.Phase(None, kernel, fw.SGD(0.1)),), 0))
     alone, whole = pack((graph, problem)), pack(engine)
-    network = engine.walker.networks[id(kernel)]
+    network = engine.walker.networks[kernel]
     derived = network.spans.nbytes + network.limits.nbytes + network.ratios.nbytes
     weights = 3 * 8 * graph.n  # of nodes, their target, and what a move is accepted by
     assert whole.bytes < alone.bytes + derived + weights + 20_000
     again = unpack(whole)
-    assert (again.walker.networks[id(again.job.kernel)].tails == graph.indices).all()
-    assert not again.learner.ready[id(again.job.phases[0])][1].features.flags.writeable
+    assert (again.walker.networks[again.job.kernel].tails == graph.indices).all()
+    assert not again.learner.data[again.job.phases[0]].features.flags.writeable
 
 
 def test_mapped_files_are_not_sent(tmp_path):

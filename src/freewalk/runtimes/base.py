@@ -17,28 +17,13 @@ class Engine(ABC):
 
     job: Job
     pace: float = 0.15  #: Seconds that a call of `advance` should take: the delay of Ctrl-C and of progress bars.
-    stages: int = (
-        1  #: How many times as many steps as other engines it may take per call, since it divides them itself.
-    )
+    stages: int = 1  #: How many times as many steps it may take per call as engines that do not divide them.
     whole: bool = False  #: Whether a state is unchanged if `advance` fails.
 
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
-        """Advance a state in place.
+        """Advance a state in place to step `until`; returns what the job measures (`Job.measured`), walks × marks.
 
-        Parameters
-        ----------
-        state
-            The state to move, from state.step to `until`.
-        until
-            The step to reach.
-        marks
-            The steps in (state.step, until] at which to measure.
-
-        Returns
-        -------
-        Measures
-            What the job measures (`Job.measured`), each walks × marks; empty if there are no marks. Counts are summed
-            over the tokens of a walk, and losses are those of their mean model.
+        Counts are summed over the tokens of a walk, and losses are those of their mean model.
         """
         parts = []
         while state.step < until:
@@ -104,13 +89,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def engine(self, job: Job) -> Engine:
-        """Prepare a job.
-
-        Raises
-        ------
-        FreewalkError
-            If this runtime cannot run it.
-        """
+        """Prepare a job, or say why this runtime cannot run it."""
 
 
 def not_compiled(where: str, job: Job, phase: Phase, error: Exception) -> FreewalkError:

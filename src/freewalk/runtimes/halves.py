@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.exchanges import Exchange
 from freewalk.jobs.job import Job, Measures, State
 from freewalk.jobs.phase import Passage
 from freewalk.runtimes.base import Engine
@@ -62,6 +63,47 @@ class Learner(ABC):
 
     def settle(self, state: State) -> None:  # noqa: B027
         """Bring the models of a state up to date."""
+
+
+class StepwiseLearning(Course):
+    """Learning along a passage step by step, in Python: visits and, when due, exchanges and measures."""
+
+    def __init__(self, job: Job, state: State, passage: Passage) -> None:
+        if passage.phase.rule is None:
+            raise ValueError("a passage without a rule cannot be learned along")
+        self.job, self.state, self.passage, self.rule = job, state, passage, passage.phase.rule
+        floats = [name for name, kind in job.measured.items() if kind == "float64"]
+        self.measures = {name: np.full((state.walks, passage.marks.size), np.nan) for name in floats}
+        if passage.phase.exchange is not None:
+            self.measures["exchanged"] = np.repeat(state.exchanged[:, None], passage.marks.size, axis=1)
+
+    def do(self, stretch: Stretch, path: Path) -> None:
+        """Learn along a stretch."""
+        exchange, tokens = self.passage.phase.exchange, self.state.tokens
+        walks = slice(stretch.first // tokens, stretch.last // tokens)
+        for now in range(stretch.start, stretch.stop + 1):
+            for mark in np.flatnonzero(self.passage.marks == now):
+                if mark >= stretch.mark:  # earlier marks were measured at the end of the previous stretch
+                    self.measure(stretch, int(mark))
+                    if exchange is not None:
+                        self.measures["exchanged"][walks, mark] = self.state.exchanged[walks]
+            if now < stretch.stop:
+                nodes = path[now - stretch.start]
+                self.visit(stretch, nodes, now)
+                if exchange is not None and (now + 1) % exchange.every == 0:
+                    self.exchange(exchange, stretch, now + 1, nodes)
+
+    @abstractmethod
+    def measure(self, stretch: Stretch, mark: int) -> None:
+        """Measure the walks of a stretch as they are."""
+
+    @abstractmethod
+    def visit(self, stretch: Stretch, nodes: Path, now: int) -> None:
+        """Learn at the nodes of a step."""
+
+    @abstractmethod
+    def exchange(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
+        """Mix the tokens, which are on these nodes after update number `step`."""
 
 
 class HalvesEngine(Engine):

@@ -13,14 +13,14 @@ from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel, Move
 from freewalk.designs.local import choose, outcome
 from freewalk.errors import FreewalkError
+from freewalk.exchanges import Exchange
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share, measured
-from freewalk.rules import Rule
 from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.base import Runtime
-from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
+from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, StepwiseLearning, Walker
 from freewalk.runtimes.mixer import exchange_by
 from freewalk.runtimes.step.arrays import Stretch
 from freewalk.runtimes.visit import Occasion, by_coordinate, numbers_of, visit
@@ -73,10 +73,8 @@ class Reference(Runtime):
                     "out"
                 )
         learner = None if job.objective is None else ReferenceLearner(job, job.objective)
-        return HalvesEngine(job, ReferenceWalker(job, self._departures()), learner, threads=1)
-
-    def _departures(self) -> dict[tuple[int, int], int]:
-        return {(walk, step): node for walk, step, node in self.departures}
+        departures = {(walk, step): node for walk, step, node in self.departures}
+        return HalvesEngine(job, ReferenceWalker(job, departures), learner, threads=1)
 
 
 # The walking half.
@@ -111,7 +109,7 @@ class ReferenceWalk(Course):
                 node = int(state.nodes[row])
                 path[now - stretch.start, row - stretch.first] = node
                 state.visits[0 if state.visits_are_summed else row, node] += 1
-                end, messages, probes = self._move(kernel, ends, state.first + row, now, node)
+                end, messages, probes = self._move(ends, state.first + row, now, node)
                 state.nodes[row] = end
                 state.messages[row] += messages
                 state.probes[row] += probes
@@ -122,39 +120,35 @@ class ReferenceWalk(Course):
                 for name, column in self.measures.items():
                     column[walks, mark] = state.summed(getattr(state, name))[walks]
 
-    def _move(self, kernel: Kernel, ends: NDArray[np.uint64], walk: int, now: int, node: int) -> tuple[int, int, int]:
-        """One move, or its recorded departure."""
-        if (walk, now) in self.walker.departures:
-            end = self.walker.departures[walk, now]
+    def _move(self, ends: NDArray[np.uint64], walk: int, step: int, node: int) -> tuple[int, int, int]:
+        """One move, or its recorded departure: where it ends, the models sent and the probes sent."""
+
+        def draw(index: int) -> np.uint64:
+            key = (self.walker.job.seed, rng.MOVE, walk, step, index)
+            return np.uint64(rng.word(*(np.uint64(number) for number in key)))
+
+        if (walk, step) in self.walker.departures:
+            end = self.walker.departures[walk, step]
             return end, int(end != node), 0
-        return _move(kernel, ends, self.walker.job.seed, walk, now, node)
-
-
-def _move(kernel: Kernel, ends: NDArray[np.uint64], seed: int, walk: int, step: int, node: int) -> tuple[int, int, int]:
-    """One move: where it ends, the models sent and the probes sent."""
-
-    def draw(index: int) -> np.uint64:
-        key = (np.uint64(seed), rng.MOVE, np.uint64(walk), np.uint64(step), np.uint64(index))
-        return np.uint64(rng.word(*key))
-
-    index, offset, width = choose(ends, draw(0))
-    move = kernel.moves[index]
-    if move.law is not None:
-        law = np.asarray(move.law)
-        end = outcome(rng.ends(law / law.sum()), draw(1))
-        return end, int(end != node), 0
-    trail = [node]
-    for hop in range(move.hops):
-        trail.append(_hop(kernel, move, hop, trail[-1], draw(hop + 1)))
-    end = trail[-1]
-    sent = sum(here != there for here, there in pairwise(trail))
-    if move.ratio is None:
-        return end, sent, 0
-    probes = 0 if move.hops < 2 else move.hops * (2 if end != node else 1)
-    ratio = np.asarray(move.ratio)
-    if end != node and rng.accepts(offset, width, ratio[node], ratio[end]):
-        return end, sent, probes
-    return node, 0, probes
+        kernel = self.passage.phase.kernel
+        index, offset, width = choose(ends, draw(0))
+        move = kernel.moves[index]
+        if move.law is not None:
+            law = np.asarray(move.law)
+            end = outcome(rng.ends(law / law.sum()), draw(1))
+            return end, int(end != node), 0
+        trail = [node]
+        for hop in range(move.hops):
+            trail.append(_hop(kernel, move, hop, trail[-1], draw(hop + 1)))
+        end = trail[-1]
+        sent = sum(here != there for here, there in pairwise(trail))
+        if move.ratio is None:
+            return end, sent, 0
+        probes = 0 if move.hops < 2 else move.hops * (2 if end != node else 1)
+        ratio = np.asarray(move.ratio)
+        if end != node and rng.accepts(offset, width, ratio[node], ratio[end]):
+            return end, sent, probes
+        return node, 0, probes
 
 
 def _hop(kernel: Kernel, move: Move, hop: int, node: int, draw: np.uint64) -> int:
@@ -178,37 +172,18 @@ class ReferenceLearner(Learner):
 
     def along(self, state: State, passage: Passage) -> "ReferenceLearning":
         """Prepare to learn along a passage."""
-        if passage.phase.rule is None:
-            raise ValueError("a passage without a rule cannot be learned along")
-        return ReferenceLearning(self.job, self.objective, passage.phase.rule, state, passage)
+        return ReferenceLearning(self.job, self.objective, state, passage)
 
 
-class ReferenceLearning(Course):
+class ReferenceLearning(StepwiseLearning):
     """Learning along a passage."""
 
-    def __init__(self, job: Job, objective: Objective, rule: Rule, state: State, passage: Passage) -> None:
-        self.job, self.objective, self.rule, self.state, self.passage = job, objective, rule, state, passage
-        self.numbers = numbers_of(rule, job.precision)
-        floats = [name for name, kind in job.measured.items() if kind == "float64"]
-        self.measures = {name: np.empty((state.walks, passage.marks.size)) for name in floats}
-        if passage.phase.exchange is not None:
-            self.measures["exchanged"] = np.repeat(state.exchanged[:, None], passage.marks.size, axis=1)
+    def __init__(self, job: Job, objective: Objective, state: State, passage: Passage) -> None:
+        super().__init__(job, state, passage)
+        self.objective, self.numbers = objective, numbers_of(self.rule, job.precision)
 
-    def do(self, stretch: Stretch, path: Path) -> None:
-        """Learn along a stretch."""
-        for now in range(stretch.start, stretch.stop + 1):
-            for mark in np.flatnonzero(self.passage.marks == now):
-                if mark >= stretch.mark:  # earlier marks were measured at the end of the previous stretch
-                    self._measure(stretch, int(mark))
-            if now < stretch.stop:
-                nodes = path[now - stretch.start]
-                for row in range(stretch.first, stretch.last):
-                    self._visit(row, int(nodes[row - stretch.first]), now)
-                exchange = self.passage.phase.exchange
-                if exchange is not None and (now + 1) % exchange.every == 0:
-                    exchange_by(exchange, self.job, self.state, stretch, now + 1, nodes)
-
-    def _measure(self, stretch: Stretch, mark: int) -> None:
+    def measure(self, stretch: Stretch, mark: int) -> None:
+        """Measure the mean model of each walk."""
         models, tokens = self.state.reported(self.rule).astype(np.float64, copy=False), self.state.tokens
         with np.errstate(all="ignore"):
             for walk in range(stretch.first // tokens, stretch.last // tokens):
@@ -220,8 +195,15 @@ class ReferenceLearning(Course):
                 self.measures["distance"][walk, mark] = np.sum((model - self.job.optimum) ** 2)
                 if tokens > 1:
                     self.measures["consensus"][walk, mark] = np.mean(np.sum((own - model) ** 2, axis=1))
-                if "exchanged" in self.measures:
-                    self.measures["exchanged"][walk, mark] = self.state.exchanged[walk]
+
+    def exchange(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
+        """Mix the tokens of each walk."""
+        exchange_by(exchange, self.job, self.state, stretch, step, nodes)
+
+    def visit(self, stretch: Stretch, nodes: Path, now: int) -> None:
+        """Learn at the node of each row."""
+        for row in range(stretch.first, stretch.last):
+            self._visit(row, int(nodes[row - stretch.first]), now)
 
     def _visit(self, row: int, node: int, now: int) -> None:
         """The local steps of one visit."""

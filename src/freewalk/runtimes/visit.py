@@ -25,51 +25,22 @@ Apply = Callable[[Rule, Any, Visit, list[NDArray[Any]], NDArray[Any], bool], Non
 
 
 class Occasion(NamedTuple):
-    """When a token visits a node.
-
-    Attributes
-    ----------
-    seed, walk, step
-        The key of the random draws.
-    rate
-        The step size γ.
-    began
-        The step at which the rule began.
-    nodes
-        The number of nodes.
-    weight
-        1 / (n · target) of the node.
-    visits
-        The visits of this token to this node, including this one; 0 unless the rule needs them.
-    """
+    """When a token visits a node; seed, walk and step are the key of the draws."""
 
     seed: int
     walk: int
     step: int
     rate: float
-    began: int
-    nodes: int
-    weight: float
-    visits: int
+    began: int  # the step at which the rule began
+    nodes: int  # their number
+    weight: float  # 1 / (n · target) of the node
+    visits: int  # of this token to this node, including this one; 0 unless the rule needs them
 
 
 def visit(rule: Rule, numbers: Any, share: Share, vectors: Vectors, occasion: Occasion, apply: Apply) -> None:
-    """Make the local steps of one visit, in place.
+    """Make the local steps of one visit, in place, on the model "x", what is carried and what is stored, by name.
 
-    Parameters
-    ----------
-    rule
-        The update rule.
-    numbers
-        Its parameters, `numbers_of(rule, precision)`.
-    share
-        The node's share of the objective.
-    vectors
-        The model "x", what is carried and what is stored, by name and in this order.
-    occasion
-        The occasion of the visit.
-    apply
-        How the rule's function is called: `by_coordinate`, or `at_once`.
+    `numbers` are `numbers_of(rule, precision)`, and the rule is applied `by_coordinate` or `at_once`.
     """
     weight = occasion.weight if rule.weighted else 1.0
     every = list(vectors.values())
@@ -104,22 +75,16 @@ def _gradient(
             return share.proximal(point, penalty)
         at = vectors[rule.evaluates]
         if rule.sampled:
-            key = (occasion.seed, SAMPLE, occasion.walk, occasion.step, local)
+            key = occasion.seed, SAMPLE, occasion.walk, occasion.step, local
             draw = word(*(np.uint64(number) for number in key))
             return share.gradient(at, int(pick(draw, np.uint64(share.samples))))
         if share.objective.batch is None:  # only sampling rules need an objective with samples
             return share.gradient(at)
-        return share.gradient(at, _batch(share, occasion, local))
-
-
-def _batch(share: Share, occasion: Occasion, local: int) -> NDArray[np.int64]:
-    """The samples of a minibatch; all samples if the node has no more."""
-    size = share.samples
-    chosen = np.arange(min(size, share.objective.batch or size))
-    if chosen.size < size:
-        seed, walk, step = (np.uint64(number) for number in (occasion.seed, occasion.walk, occasion.step))
-        draw_batch(seed, walk, step, local, size, chosen)
-    return chosen
+        chosen = np.arange(min(share.samples, share.objective.batch))  # all samples if the node has no more
+        if chosen.size < share.samples:
+            seed, walk, step = (np.uint64(number) for number in (occasion.seed, occasion.walk, occasion.step))
+            draw_batch(seed, walk, step, local, share.samples, chosen)
+        return share.gradient(at, chosen)
 
 
 def by_coordinate(
@@ -153,15 +118,7 @@ def at_once(
 
 
 def draw_batch(seed: Any, row: Any, step: Any, local: int, size: int, chosen: NDArray[np.int64]) -> None:
-    """Fill `chosen` with distinct numbers below `size`, which is at least its length.
-
-    Examples
-    --------
-    >>> chosen = np.empty(3, dtype=np.int64)
-    >>> draw_batch(np.uint64(1), np.uint64(0), np.uint64(5), 0, 4, chosen)
-    >>> chosen.tolist()
-    [1, 0, 3]
-    """
+    """Fill `chosen` with distinct numbers below `size`, which is at least its length."""
     count = chosen.size
     for place in range(count):
         last = size - count + place

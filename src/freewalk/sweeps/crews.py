@@ -169,7 +169,7 @@ class Cluster(Crew):
     def submit(self, work: Work, look: Look) -> "Future[bytes]":
         """Start a piece of work on the cluster; its errors are in the future."""
         from freewalk.runtimes.ray.shipment import pack
-        from freewalk.runtimes.ray.tasks import slots, task_options
+        from freewalk.runtimes.ray.cluster import slots, task_options
 
         try:
             ready = work.shipped()
@@ -206,7 +206,7 @@ def _original(error: BaseException) -> BaseException:
     """The error raised on a worker; errors of Ray itself end the sweep."""
     from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
-    from freewalk.runtimes.ray.tasks import cause_of
+    from freewalk.runtimes.ray.cluster import cause_of
 
     if isinstance(error, TaskCancelledError):
         return Lost("the work was cancelled")

@@ -168,7 +168,7 @@ def join(
     starts = np.array([story.path[0] for story in stories], dtype=np.int32)
     state = State.begin(job, starts, first.astype(job.precision), steps, np.arange(len(stories), dtype=np.int64))
     marks = marks_in(-1, steps, every, steps)
-    learning = ReferenceLearning(job, objective, rule, state, job.passage(0, steps, marks))
+    learning = ReferenceLearning(job, objective, state, job.passage(0, steps, marks))
     whole = Stretch(first=0, last=state.rows, start=0, stop=steps, mark=0)
     counts = {name: np.zeros((state.rows, marks.size), dtype=np.int64) for name in ("messages", "probes")}
     seconds = np.zeros((state.rows, marks.size))
@@ -184,7 +184,7 @@ def join(
             after = story.updates[at] if at < len(story.updates) else story.end
             for name, values in counts.items():
                 values[row, place] = getattr(after, name) if mark > 0 else 0
-        learning._measure(whole, place)
+        learning.measure(whole, place)
     for row, story in enumerate(stories):
         path = story.path + [story.end.node] * (steps + 1 - len(story.path))
         state.paths[row], state.nodes[row] = path, path[-1]

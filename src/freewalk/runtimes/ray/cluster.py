@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import shutil
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from freewalk._version import __version__
 from freewalk.checks import Checks, cores, in_bytes
 from freewalk.errors import FreewalkError, MissingExtra
 
@@ -67,26 +65,10 @@ def ray_module() -> ModuleType:
 
 
 def connect(address: str | None = None, room: int = 0) -> list[Machine]:
-    """Connect this process to a cluster.
+    """Connect this process to a cluster, and return the machines that are alive.
 
-    Parameters
-    ----------
-    address
-        The address of a cluster as "host:port", or "auto" for the one that this machine belongs to. Default: the
-        cluster that this process has already joined or that $RAY_ADDRESS names, else one on this machine alone, which
-        is started here and stopped with the process.
-    room
-        The bytes that its object store must hold, if it is started here.
-
-    Returns
-    -------
-    list
-        The machines that are alive.
-
-    Raises
-    ------
-    FreewalkError
-        If Ray is not installed, there is no such cluster, or one of its machines runs other versions.
+    Without an address, it is the cluster that this process has already joined or that $RAY_ADDRESS names, else one on
+    this machine alone, with an object store for `room` bytes, which is started here and stopped with the process.
     """
     if address is not None:
         _check.text("Ray", "address", address)
@@ -100,7 +82,8 @@ def connect(address: str | None = None, room: int = 0) -> list[Machine]:
         nodes = [node for node in ray.nodes() if node["Alive"]]
         if not _session.started:
             _check_versions(ray, nodes)
-    return [_machine(node) for node in nodes]
+    offers = [(node["NodeManagerHostname"], node["Resources"]) for node in nodes]
+    return [Machine(name, int(offer.get("CPU", 0)), int(offer.get("GPU", 0))) for name, offer in offers]
 
 
 def _connect(ray: ModuleType, address: str | None, room: int) -> None:
@@ -122,18 +105,6 @@ def _connect(ray: ModuleType, address: str | None, room: int) -> None:
             f"Ray: address = {address!r}, but this process has joined the cluster at {here}; leave the address out, or "
             "call ray.shutdown() first"
         )
-
-
-def versions() -> dict[str, str]:
-    """The versions that all machines of a cluster must share."""
-    import numba
-    import numpy
-
-    python = ".".join(platform.python_version_tuple()[:2])
-    return {"freewalk": __version__, "Python": python, "Ray": ray_module().__version__} | {
-        "numpy": numpy.__version__,
-        "numba": numba.__version__,
-    }
 
 
 def _start(ray: ModuleType, room: int) -> int:
@@ -212,55 +183,41 @@ def _resolved(host: str) -> set[str]:
 
 def _check_versions(ray: ModuleType, nodes: list[dict[str, Any]]) -> None:
     """Ask each machine once for its versions."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
     new = [node for node in nodes if node["NodeID"] not in _session.checked and node["Resources"].get("CPU")]
-    ours = versions()
-    asked = {node["NodeID"]: _ask(ray, node["NodeID"]) for node in new}
+    ours, asked = _versions(), []
+    _versions.__module__ = "__main__"  # sent by value, because the module may not exist there
     for node in new:
+        here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        asked.append(ray.remote(_versions).options(num_cpus=0, max_retries=2, scheduling_strategy=here).remote())
+    for node, answer in zip(new, asked, strict=True):
         name = node["NodeManagerHostname"]
         try:
-            theirs = ray.get(asked[node["NodeID"]], timeout=_SECONDS)
+            theirs = ray.get(answer, timeout=_SECONDS)
         except Exception as error:
             raise FreewalkError(f"Ray: the machine {name} does not report its versions: {_said(error)}") from error
-        _compare(name, ours, theirs)
+        other = [f"{package} {theirs[package]}, here {own}" for package, own in ours.items() if theirs[package] != own]
+        if other:
+            raise FreewalkError(
+                f"Ray: the machine {name} runs {'; '.join(other)}; install the same versions on all machines of the "
+                "cluster"
+            )
     _session.checked |= {node["NodeID"] for node in new}
 
 
-def _compare(name: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> None:
-    other = [f"{package} {theirs.get(package, '(none)')}, here {mine}" for package, mine in ours.items()]
-    other = [text for text, (package, mine) in zip(other, ours.items(), strict=True) if theirs.get(package) != mine]
-    if other:
-        raise FreewalkError(
-            f"Ray: the machine {name} runs {'; '.join(other)}; install the same versions on all machines of the cluster"
-        )
+def _versions() -> dict[str, str]:
+    """The versions that all machines of a cluster must share; also runs where freewalk is not installed."""
+    import sys
+    from importlib import import_module
 
-
-def _ask(ray: ModuleType, node: str) -> Any:
-    """A task on one machine that returns its versions, even if freewalk is not installed there."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    def say() -> dict[str, str]:
-        import sys
-        from importlib import import_module
-
-        found = {"Python": ".".join(map(str, sys.version_info[:2]))}
-        names = {"freewalk": "freewalk._version", "Ray": "ray", "numpy": "numpy", "numba": "numba"}
-        for package, module in names.items():
-            try:
-                found[package] = str(import_module(module).__version__)
-            except ImportError:
-                found[package] = "(none)"
-        return found
-
-    say.__module__ = "__main__"  # sent by value, because the module may not exist there
-    task = ray.remote(say).options(
-        num_cpus=0, max_retries=2, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
-    )
-    return task.remote()
-
-
-def _machine(node: Mapping[str, Any]) -> Machine:
-    offers = node["Resources"]
-    return Machine(node["NodeManagerHostname"], int(offers.get("CPU", 0)), int(offers.get("GPU", 0)))
+    found, names = {}, {"freewalk": "freewalk._version", "Ray": "ray", "numpy": "numpy", "numba": "numba"}
+    for package, module in names.items():
+        try:
+            found[package] = str(import_module(module).__version__)
+        except ImportError:
+            found[package] = "(none)"
+    return {"freewalk": found["freewalk"], "Python": ".".join(map(str, sys.version_info[:2]))} | found
 
 
 def _said(error: Exception) -> str:
@@ -270,10 +227,8 @@ def _said(error: Exception) -> str:
 
 @contextmanager
 def _sigterm_blocked() -> Iterator[None]:
-    """Processes started during the block ignore SIGTERM; Ray already makes them ignore Ctrl-C.
-
-    Job schedulers send SIGTERM to all processes; without its workers, this process could not fetch the walks.
-    """
+    """Processes started during the block ignore SIGTERM; Ray already makes them ignore Ctrl-C."""
+    # Job schedulers send SIGTERM to all processes; without its workers, this process could not fetch the walks.
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -303,18 +258,7 @@ def task_options(cpus: int, cards: float) -> dict[str, Any]:
 
 
 def slots(machines: Sequence[Machine], cpus: int, cards: float = 0) -> int:
-    """The number of such tasks that run at a time.
-
-    Raises
-    ------
-    FreewalkError
-        If none can run: Ray would wait for a suitable machine forever.
-
-    Examples
-    --------
-    >>> slots([Machine("a", cpus=8, gpus=0), Machine("b", cpus=4, gpus=0)], cpus=4)
-    3
-    """
+    """The number of such tasks that run at a time; an error if none can, since Ray would wait forever."""
     found = sum(min(one.cpus // cpus, int(one.gpus / cards) if cards else one.cpus) for one in machines)
     if not found:
         offered = ", ".join(f"{one.name}: {one.cpus} cores, {one.gpus} cards" for one in machines)

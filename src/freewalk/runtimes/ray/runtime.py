@@ -19,7 +19,6 @@ from freewalk.runtimes.base import Engine, Runtime
 from freewalk.runtimes.cpu.loops import LANES
 
 if TYPE_CHECKING:
-    from freewalk.runtimes.ray.cluster import Machine
     from freewalk.runtimes.ray.worker import Sent
 
 _check = Checks(FreewalkError)
@@ -117,7 +116,9 @@ class RayEngine(Engine):
         room = pack(kit).bytes
         self.machines = connect(runtime.address, _ROOM * room)
         cards = inner.cards if runtime.gpus is None else runtime.gpus
-        cpus = runtime.cpus or _cores(self.machines, inner, cards)
+        cpus = runtime.cpus or 1
+        if runtime.cpus is None and inner.threaded and not cards:  # so that tasks are few and large
+            cpus = min((one.cpus for one in self.machines if one.cpus), default=1)
         self.slots = slots(self.machines, cpus, cards)
         self.ray = ray_module()
         self.kit = self.ray.put(pack(replace(kit, cores=cpus)))
@@ -178,32 +179,13 @@ class RayEngine(Engine):
 
 
 def pace_of(beside: float, interval: float | None = None) -> float:
-    """The length of an interval with this many seconds of overhead; a requested interval is used if possible.
-
-    Examples
-    --------
-    >>> pace_of(0.01), pace_of(0.2), pace_of(5.0), pace_of(100.0)
-    (1.0, 4.0, 30.0, 200.0)
-    """
+    """The length of an interval with this many seconds of overhead; a requested interval is used if possible."""
     return max(interval or min(_LONGEST, max(_PACE, _SHARE * beside)), 2 * beside)
 
 
 def divided(walks: int, tasks: int) -> list[tuple[int, int]]:
-    """The walks in ranges as equal as whole blocks allow, at least one walk each.
-
-    Examples
-    --------
-    >>> divided(100, 3)
-    [(0, 32), (32, 64), (64, 100)]
-    >>> divided(2, 7)
-    [(0, 1), (1, 2)]
-    """
+    """The walks in ranges as equal as whole blocks allow, at least one walk each."""
     tasks = min(walks, tasks)
     unit = LANES if walks >= LANES * tasks else 1
     edges = np.linspace(0, walks // unit, tasks + 1).astype(int) * unit
     return [(int(first), int(last)) for first, last in pairwise([*edges[:-1], walks])]
-
-
-def _cores(machines: list[Machine], inner: Runtime, cards: float) -> int:
-    """The cores of a task: all of the smallest machine if they can be used, so that tasks are few and large."""
-    return max(1, min((one.cpus for one in machines if one.cpus), default=1)) if inner.threaded and not cards else 1

@@ -38,17 +38,7 @@ class Shipment(NamedTuple):
 
 
 def pack(value: Any) -> Shipment:
-    """Prepare a value for sending.
-
-    Examples
-    --------
-    >>> whole = np.arange(1000)
-    >>> sent = pack({"whole": whole, "upper": whole[500:]})
-    >>> [array.nbytes for array in sent.arrays]
-    [8000]
-    >>> unpack(sent)["upper"][:3]
-    array([500, 501, 502])
-    """
+    """Prepare a value for sending."""
     room, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
     with _own_modules_by_value():
         pickler = _pickler_class()(room, buffers)

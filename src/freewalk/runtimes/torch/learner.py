@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from freewalk.errors import FreewalkError, LoopWarning
+from freewalk.exchanges import Exchange
 from freewalk.jobs import arguments
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.rules import Rule
-from freewalk.runtimes.halves import Course, Learner, Path
+from freewalk.runtimes.halves import Learner, Path, StepwiseLearning
 from freewalk.runtimes.mixer import mixtures
 from freewalk.runtimes.step.arrays import Stretch
 from freewalk.runtimes.torch.visits import Alone, Draws, Together
@@ -83,9 +82,7 @@ class TorchLearner(Learner):
             self.held = Held.of(state, self.device)
         if not self.how:
             self._decide(state, self.held.models[0])
-        if passage.phase.rule is None:
-            raise ValueError("a passage without a rule cannot be learned along")
-        return TorchLearning(self, state, passage, self.held, passage.phase.rule)
+        return TorchLearning(self, state, passage, self.held)
 
     def _decide(self, state: State, row: torch.Tensor) -> None:
         """Decide whether gradients are computed in one batch."""
@@ -120,18 +117,14 @@ class TorchLearner(Learner):
             self.held.write()
 
 
-class TorchLearning(Course):
+class TorchLearning(StepwiseLearning):
     """Learning along a passage."""
 
-    def __init__(self, learner: TorchLearner, state: State, passage: Passage, held: Held, rule: Rule) -> None:
-        self.learner, self.job, self.objective = learner, learner.job, learner.objective
-        self.state, self.passage, self.held, self.rule = state, passage, held, rule
-        self.alone = Alone(learner.looped, held, self.job, passage, rule)
+    def __init__(self, learner: TorchLearner, state: State, passage: Passage, held: Held) -> None:
+        super().__init__(learner.job, state, passage)
+        self.learner, self.objective, self.held = learner, learner.objective, held
+        self.alone = Alone(learner.looped, held, self.job, passage, self.rule)
         self.together = None if learner.batch is None else Together(learner.batch, self.alone)
-        floats = [name for name, kind in self.job.measured.items() if kind == "float64"]
-        self.measures = {name: np.full((state.walks, passage.marks.size), np.nan) for name in floats}
-        if passage.phase.exchange is not None:
-            self.measures["exchanged"] = np.repeat(state.exchanged[:, None], passage.marks.size, axis=1)
 
     def do(self, stretch: Stretch, path: Path) -> None:
         """Learn along a stretch; the draws for its visits are made in advance, in blocks of steps."""
@@ -141,32 +134,23 @@ class TorchLearning(Course):
             for start in range(stretch.start, max(stretch.stop, stretch.start + 1), length):
                 mark = stretch.mark if start == stretch.start else int(np.searchsorted(marks, start, "right"))
                 block = stretch._replace(start=start, stop=min(start + length, stretch.stop), mark=mark)
-                self._do(block, path[start - stretch.start : block.stop - stretch.start])
+                here = path[start - stretch.start : block.stop - stretch.start]
+                self.draws = Draws(self.alone, self.state.first, block, here)
+                super().do(block, here)
 
-    def _do(self, block: Stretch, path: Path) -> None:
-        draws = Draws(self.alone, self.state.first, block, path)
-        exchange = self.passage.phase.exchange
-        for now in range(block.start, block.stop + 1):
-            for mark in np.flatnonzero(self.passage.marks == now):
-                if mark >= block.mark:  # earlier marks were measured at the end of the previous block
-                    self._measure(block, int(mark))
-            if now < block.stop:
-                self._visit(block, draws, now)
-                if exchange is not None and (now + 1) % exchange.every == 0:
-                    self._exchange(block, now + 1, path[now - block.start])
-
-    def _visit(self, block: Stretch, draws: Draws, now: int) -> None:
-        nodes, visits = draws.nodes[now - block.start], np.zeros(block.last - block.first, dtype=np.int64)
+    def visit(self, stretch: Stretch, nodes: Path, now: int) -> None:
+        """Learn at the nodes of all rows, in one batch if possible."""
+        visits = np.zeros(stretch.last - stretch.first, dtype=np.int64)
         if self.rule.counts_visits:
-            rows = np.arange(block.first, block.last)
+            rows = np.arange(stretch.first, stretch.last)
             self.state.seen[rows, nodes] += 1
             visits = self.state.seen[rows, nodes]
         if self.together is not None and not self._in_turn(nodes):
-            self.together.visit(draws, now, visits)
+            self.together.visit(self.draws, now, visits)
         else:
-            self.alone.visit(draws, now, visits)
+            self.alone.visit(self.draws, now, visits)
 
-    def _in_turn(self, nodes: NDArray[np.int64]) -> bool:
+    def _in_turn(self, nodes: Path) -> bool:
         """Whether rows must be processed in turn: tokens with shared storage meet, or an optimizer resets its state."""
         rule, tokens = self.rule, self.state.tokens
         if self.alone.stepper is not None and rule.local_steps > 1 and not (rule.carries or rule.stores):
@@ -176,10 +160,11 @@ class TorchLearning(Course):
         keepers = np.arange(nodes.size) // tokens * self.objective.n + nodes
         return bool(np.unique(keepers).size < nodes.size)
 
-    def _measure(self, block: Stretch, mark: int) -> None:
+    def measure(self, stretch: Stretch, mark: int) -> None:
+        """Measure the mean model of each walk."""
         tokens, trained = self.state.tokens, self.objective.trained
-        rows = reported_by(self.rule, self.held, trained)[block.first : block.last]
-        walks = slice(block.first // tokens, block.last // tokens)
+        rows = reported_by(self.rule, self.held, trained)[stretch.first : stretch.last]
+        walks = slice(stretch.first // tokens, stretch.last // tokens)
         if tokens > 1:
             own = rows.view(-1, tokens, rows.shape[1])
             mean = own.mean(dim=1)
@@ -189,12 +174,10 @@ class TorchLearning(Course):
         self.learner.looped.generator.manual_seed(0)  # a dataset may draw random numbers too
         for name, values in self.learner.evaluation.of_rows(rows, self.learner.batch).items():
             self.measures[name][walks, mark] = values
-        if "exchanged" in self.measures:
-            self.measures["exchanged"][walks, mark] = self.state.exchanged[walks]
 
-    def _exchange(self, block: Stretch, step: int, nodes: Path) -> None:
-        exchange: Any = self.passage.phase.exchange
-        for rows, weights in mixtures(exchange, self.job, self.state, block, step, nodes):
+    def exchange(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
+        """Mix the tokens of each walk."""
+        for rows, weights in mixtures(exchange, self.job, self.state, stretch, step, nodes):
             for vectors in (self.held.models, *self.held.carried):
                 own = vectors[rows].double()
                 if weights is None:
