@@ -12,7 +12,8 @@ from statistics import median
 import numpy as np
 
 import freewalk as fw
-from freewalk.runtimes.ray.cluster import cores, ray_module
+from freewalk.checks import cores
+from freewalk.runtimes.ray.cluster import ray_module
 
 
 def workers() -> dict[int, str]:

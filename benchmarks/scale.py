@@ -18,8 +18,9 @@ import numpy as np
 
 import freewalk as fw
 import freewalk.runtimes.ray.shipment
+from freewalk.checks import cores
 from freewalk.runtimes.ray import worker
-from freewalk.runtimes.ray.cluster import cores, ray_module
+from freewalk.runtimes.ray.cluster import ray_module
 from freewalk.runtimes.ray.runtime import pace_of
 
 DIM, DEGREE = 4, 4

@@ -168,8 +168,8 @@ class Cluster(Crew):
 
     def submit(self, work: Work, look: Look) -> "Future[bytes]":
         """Start a piece of work on the cluster; its errors are in the future."""
-        from freewalk.runtimes.ray.shipment import pack
         from freewalk.runtimes.ray.cluster import slots, task_options
+        from freewalk.runtimes.ray.shipment import pack
 
         try:
             ready = work.shipped()
