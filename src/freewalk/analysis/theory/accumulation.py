@@ -1,28 +1,18 @@
 """Lemma 2: the gradients at the optimum that a walk collects, exactly and by the paper's bound."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import check, check_fit, matrix_of
-from freewalk.analysis.chain.law import stationary
-from freewalk.analysis.chain.mixing_time import MixingTime, mixing_time_of
-from freewalk.analysis.learning.model import start_law
-from freewalk.analysis.theory.losses import Floats, losses_of
-from freewalk.analysis.theory.perturbation import Pieces, pieces_of
+from freewalk.analysis.chain.chain import check
+from freewalk.analysis.theory.perturbation import pieces_of
+from freewalk.analysis.theory.setting import Floats, Setting, over_starts
 from freewalk.designs.kernel import Kernel
 from freewalk.objectives import Objective
 
 LONGEST = 10**6  # maximum number of updates that a bound looks back: they are summed one by one
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 #: The constant of the corrected lemma: valid for every chain, problem, start and number of updates.
 PROVEN = 32.0
 
@@ -141,8 +131,7 @@ def accumulated_error(problem: Objective, kernel: Kernel, length: int, start: st
     >>> accumulated_error(problem, kernel, 5)
     array([1., 0., 1., 0., 1.])
     """
-    check_fit("accumulated_error", problem, kernel)
-    return _errors("accumulated_error", problem, kernel, length, start)
+    return _errors(Setting("accumulated_error", problem, kernel), length, start)
 
 
 def lemma_2(
@@ -199,10 +188,9 @@ def lemma_2(
     >>> found.exact <= found.bound
     True
     """
-    check_fit("lemma_2", problem, kernel)
-    terms = _Terms("lemma_2", problem, kernel, mixing)
-    exact = float(_errors("lemma_2", problem, kernel, length, start)[-1])
-    return terms.at(length, exact)
+    setting = Setting("lemma_2", problem, kernel)
+    bounds = _Bounds(setting, mixing)
+    return bounds.at(length, float(_errors(setting, length, start)[-1]))
 
 
 def smallest_constant(
@@ -240,11 +228,11 @@ def smallest_constant(
     >>> smallest_constant(problem, kernel, 200, start="worst").corrected < 32
     True
     """
-    check_fit("smallest_constant", problem, kernel)
+    setting = Setting("smallest_constant", problem, kernel)
     longest = check.whole("smallest_constant", "longest", longest, 1, LONGEST)
-    terms = _Terms("smallest_constant", problem, kernel, mixing)
-    errors = _errors("smallest_constant", problem, kernel, longest, start)
-    found = [terms.at(updates, float(exact)) for updates, exact in enumerate(errors, start=1)]
+    bounds = _Bounds(setting, mixing)
+    errors = _errors(setting, longest, start)
+    found = [bounds.at(updates, float(exact)) for updates, exact in enumerate(errors, start=1)]
     printed = [each.printed_constant for each in found[1:]]
     corrected = [each.constant for each in found]
     return SmallestConstants(
@@ -256,27 +244,25 @@ def smallest_constant(
     )
 
 
-class _Terms:
-    """The terms of both bounds for any number of updates."""
+class _Bounds:
+    """Both bounds for any number of updates."""
 
-    def __init__(self, who: str, problem: Objective, kernel: Kernel, mixing: float | None) -> None:
-        losses = losses_of(who, problem)
-        self.pieces: Pieces = pieces_of(who, kernel)
-        self.mixing = float(mixing_of(who, kernel, mixing))
-        self.sigma = losses.gradient_bound
-        self.largest_weight = float(kernel.weights.max())
-        self.bias = bias_of(stationary(kernel, who=who), pulls_of(kernel, losses.gradients))
+    def __init__(self, setting: Setting, mixing: float | None) -> None:
+        pieces = pieces_of(setting.who, setting.kernel)
+        self._jumps = pieces.jump, pieces.distance
+        self._mixing = float(setting.mixing_time(mixing))
+        self._sigma, self._largest, self._bias = setting.losses.gradient_bound, setting.largest, setting.bias
 
     def at(self, updates: int, exact: float) -> AccumulatedError:
         """Both bounds for this many updates."""
-        largest = self.largest_weight**2 * self.sigma
-        printed = (updates - 1) * self.mixing * self.sigma if updates > 1 else 0.0
-        printed_gap = 2.0 * ((updates - 1) * self.pieces.jump * self.pieces.distance) ** 2 * largest
-        variance, gap = updates * self.mixing * largest, 2.0 * updates**2 * self.bias
+        jump, distance = self._jumps
+        printed = (updates - 1) * self._mixing * self._sigma if updates > 1 else 0.0
+        printed_gap = 2.0 * ((updates - 1) * jump * distance) ** 2 * self._largest
+        variance, gap = updates * self._mixing * self._largest, 2.0 * updates**2 * self._bias
         return AccumulatedError(
             updates=updates,
             exact=exact,
-            mixing_time=self.mixing,
+            mixing_time=self._mixing,
             printed_variance=printed,
             printed_gap=printed_gap,
             printed_constant=_least(exact, printed, printed_gap),
@@ -287,56 +273,11 @@ class _Terms:
         )
 
 
-def pulls_of(kernel: Kernel, gradients: Floats) -> Floats:
-    """G_v = w_v ∇f_v(x*): the contribution of a visit to node v, by node."""
-    return np.asarray(kernel.weights[:, None] * gradients)
-
-
-def bias_of(law: Floats, pulls: Floats) -> float:
-    """‖E_ν[G]‖²: the squared mean contribution of a visit in the long run; 0 if the walk samples its target."""
-    return float(((law @ pulls) ** 2).sum())
-
-
-def mixing_of(who: str, kernel: Kernel, mixing: float | None) -> MixingTime:
-    """The mixing time, given or computed; infinite for a periodic walk, and if no bound is found."""
-    if mixing is None:
-        return mixing_time_of(who, kernel)
-    known = check.real(who, "mixing", mixing, 1.0, finite=False, remedy="None computes it")
-    return mixing if isinstance(mixing, MixingTime) else MixingTime(known)
-
-
-def conditional_errors(matrix: csr_array, pulls: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """M_k and B_k by first node, for k = 1, 2, …: the means of the sum of k pulls, and of its square."""
-    squares = (pulls**2).sum(axis=1)
-    means, errors = pulls, squares
-    while True:
-        yield means, errors
-        ahead = matrix @ np.column_stack([means, errors])
-        means = pulls + ahead[:, :-1]
-        errors = squares + 2.0 * np.einsum("vi,vi->v", pulls, ahead[:, :-1]) + ahead[:, -1]
-
-
-def first_law(who: str, problem: Objective, kernel: Kernel, start: str | ArrayLike) -> Floats | None:
-    """The distribution of the first node; None stands for the worst one."""
-    if isinstance(start, str) and start == "worst":
-        return None
-    if isinstance(start, str) and start == "stationary":
-        return stationary(kernel, who=who)
-    return start_law(who, start, kernel.graph, problem.smoothness)
-
-
-def over_starts(values: Floats, law: Floats | None) -> float:
-    """The mean over the first node, or the largest value if no distribution is given."""
-    return float(values.max() if law is None else law @ values)
-
-
-def _errors(who: str, problem: Objective, kernel: Kernel, length: int, start: str | ArrayLike) -> Floats:
-    length = check.whole(who, "length", length, 1, LONGEST)
-    matrix = matrix_of(who, kernel)
-    pulls = pulls_of(kernel, losses_of(who, problem).gradients)
-    law = first_law(who, problem, kernel, start)
-    every = zip(range(length), conditional_errors(matrix, pulls), strict=False)
-    return np.array([over_starts(errors, law) for _, (_, errors) in every])
+def _errors(setting: Setting, length: int, start: str | ArrayLike) -> Floats:
+    """The accumulated error over 1, 2, …, `length` updates."""
+    length = check.whole(setting.who, "length", length, 1, LONGEST)
+    law = setting.first_law(start)
+    return np.array([over_starts(errors, law) for _, errors in islice(setting.sums(), length)])
 
 
 def _least(exact: float, unit: float, gap: float) -> float:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.analysis.chain.chain import check, check_fit
-from freewalk.analysis.theory.losses import Floats, Losses, losses_of
+from freewalk.analysis.chain.chain import check
+from freewalk.analysis.theory.setting import Floats, Setting
 from freewalk.designs.kernel import Kernel
 from freewalk.objectives import Objective
 
@@ -120,15 +120,15 @@ def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
       corrected   rate 0.66, constant 0.34: holds
       exact       the smallest constant for the corrected rate is 0.34
     """
-    check_fit("lemma_1", problem, kernel)
-    return contraction_of(losses_of("lemma_1", problem), kernel.weights, check.real("lemma_1", "step", step, above=0.0))
+    setting = Setting("lemma_1", problem, kernel)
+    return contraction_of(setting, check.real("lemma_1", "step", step, above=0.0))
 
 
-def contraction_of(losses: Losses, weights: Floats, step: float) -> Contraction:
-    """Lemma 1 for losses that have already been read, only from the two ends of their curvatures."""
-    curvatures = weights[:, None] * losses.curvatures
-    printed = step * float(losses.curvatures.min())
-    printed_constant = step * float(losses.curvatures[:, -1].mean())
+def contraction_of(setting: Setting, step: float) -> Contraction:
+    """Lemma 1 in a setting that has already been read, only from the two ends of the curvatures."""
+    curvatures, plain = setting.curvatures, setting.losses.curvatures
+    printed = step * float(plain.min())
+    printed_constant = step * float(plain[:, -1].mean())
     needed = _needed(step * curvatures, printed).max(axis=1)
     fails = needed > printed_constant * (1 + _ROUNDING)
     sharpest, flattest = float(curvatures.max()), float(curvatures.min())

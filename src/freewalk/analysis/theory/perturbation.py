@@ -9,7 +9,7 @@ import numpy as np
 
 from freewalk.analysis.chain.chain import check_constant
 from freewalk.analysis.chain.law import stationary
-from freewalk.analysis.theory.losses import Floats
+from freewalk.analysis.theory.setting import Floats
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear.stationary import PLAIN, Flows, leaving_rates
@@ -23,37 +23,19 @@ _KEEPS = 1e-9  # how much, in total, one step may change a distribution that cou
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """P = (1 − p_J) P_IS + p_J P_Lévy.
+    """P = (1 − p_J) P_IS + p_J P_Lévy."""
 
-    Parameters
-    ----------
-    jump
-        p_J.
-    metropolis
-        P_IS: the chain that preserves the target.
-    levy
-        P_Lévy, or None without jumps.
-    distance
-        ‖P_IS − P_Lévy‖, the largest absolute row sum; 0 without jumps.
-    """
-
-    jump: float
-    metropolis: csr_array
-    levy: csr_array | None
-    distance: float
+    jump: float  # p_J
+    metropolis: csr_array  # P_IS: the chain that preserves the target
+    levy: csr_array | None  # None without jumps
+    distance: float  # ‖P_IS − P_Lévy‖, the largest absolute row sum; 0 without jumps
 
 
 def pieces_of(who: str, kernel: Kernel) -> Pieces:
-    """Split a kernel into the chain that preserves its target and the jumps that do not.
-
-    Raises
-    ------
-    AnalysisError
-        If it is not of the form that the paper analyses.
-    """
+    """Split a kernel of the form that the paper analyses into the chain that preserves its target and the jumps."""
     from scipy.sparse import csr_array
 
-    check_constant(who, kernel)  # a kernel that does not change with the step
+    check_constant(who, kernel)
     first, rest = kernel.moves[0], kernel.moves[1:]
     remedy = (
         "fw.designs.MHLJ makes such kernels, Metropolis those without jumps; stationary, accumulated_error and "

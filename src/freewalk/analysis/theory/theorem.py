@@ -1,23 +1,54 @@
 """Theorem 1: the error after T updates, as printed, as its proof gives it, and as corrected."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import check, check_fit, matrix_of
-from freewalk.analysis.theory.accumulation import LONGEST, conditional_errors, first_law, over_starts
+from freewalk.analysis.chain.chain import check, matrix_of
+from freewalk.analysis.chain.mixing_time import EXACT, MixingTime
+from freewalk.analysis.learning.model import first_model
+from freewalk.analysis.theory.accumulation import LONGEST
 from freewalk.analysis.theory.contraction import Contraction, contraction_of
-from freewalk.analysis.theory.losses import Floats
-from freewalk.analysis.theory.terms import Setting, Terms, setting_of
+from freewalk.analysis.theory.perturbation import pieces_of
+from freewalk.analysis.theory.setting import Floats, Setting, assumptions_of, over_starts
 from freewalk.designs.kernel import Kernel
+from freewalk.errors import AnalysisError
 from freewalk.objectives import Objective
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+#: The constants of the corrected theorem; the notes of `theorem_1` derive them.
+VARIANCE, GAP = 56.0, 7.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A bound of the form rate + C · (variance + gap). Undefined terms are NaN.
+
+    Parameters
+    ----------
+    step
+        The step that the bound's own rule gives for this problem and T; NaN if T is too small for the bound to promise
+        anything.
+    rate
+        The remainder of the first error.
+    variance
+        The noise of the updates.
+    gap
+        The error that the bias of the walk leaves permanently.
+    constant
+        The smallest C for which the bound holds, if the exact error was given.
+    """
+
+    step: float
+    rate: float
+    variance: float
+    gap: float
+    constant: float
+
+    def __str__(self) -> str:
+        """The terms."""
+        needed = "" if np.isnan(self.constant) else f", true for C ≥ {self.constant:.4g}"
+        return f"{self.rate:.4g} + C · ({self.variance:.4g} + {self.gap:.4g}){needed}"
 
 
 @dataclass(frozen=True)
@@ -155,35 +186,35 @@ def theorem_1(
     (True, True)
     """
     who = "theorem_1"
-    check_fit(who, problem, kernel)
+    setting = Setting(who, problem, kernel)
     updates = check.whole(who, "steps", steps, 1, LONGEST)
     given = None if step is None else check.real(who, "step", step, above=0.0)
     if getattr(exact, "shape", None) == ():  # such as one point of a curve
         exact = np.asarray(exact).item()
     truth = np.nan if exact is None else check.real(who, "exact", exact, 0.0, finite=False)
-    setting, reasons = setting_of(who, problem, kernel, updates, initial, mixing)
-    law = first_law(who, problem, kernel, start)
-    gamma = setting.corrected_step() if given is None else given
-    certified = np.nan
+    forms = _Forms(setting, updates, initial, mixing)
+    law = setting.first_law(start)
+    gamma = forms.corrected_step() if given is None else given
+    certified, reasons = np.nan, forms.reasons
     if not np.isnan(gamma):
-        contraction = contraction_of(setting.losses, kernel.weights, gamma)
-        certified = _certified(matrix_of(who, kernel), setting, contraction, law)
-        if not setting.covers(gamma):
+        contraction = contraction_of(setting, gamma)
+        certified = forms.certified(contraction, law)
+        if not forms.covers(gamma):
             reasons.append(
                 f"step: {gamma:.4g} is above {contraction.largest_step:.4g}, the largest that the proof covers"
             )
-    elif setting.flat > 0 and np.isfinite(setting.mixing):
+    elif forms.flat > 0 and np.isfinite(forms.mixing):
         reasons.append(f"step: {steps} updates are too few for the corrected bound to promise anything; pass a step")
-    corrected = setting.corrected(gamma, truth)
+    corrected = forms.corrected(gamma, truth)
     return ErrorBound(
-        steps=setting.steps,
+        steps=updates,
         step=gamma,
-        distance=setting.distance,
-        mixing_time=setting.mixing,
+        distance=forms.distance,
+        mixing_time=forms.mixing,
         applies=not reasons,
         reasons=tuple(reasons),
-        printed=setting.printed(truth),
-        proof=setting.proof(gamma, truth),
+        printed=forms.printed(truth),
+        proof=forms.proof(gamma, truth),
         corrected=corrected,
         bound=corrected.rate + corrected.variance + corrected.gap,
         certified=certified,
@@ -191,20 +222,120 @@ def theorem_1(
     )
 
 
-def _certified(matrix: csr_array, setting: Setting, contraction: Contraction, law: Floats | None) -> float:
-    """Sum up ρ^T E‖x_0 − y_0‖² + c γ² Σ_t ρ^(T−1−t) E‖S_t‖².
+class _Forms:
+    """The theorem in its three forms, for T updates in one setting, and the assumptions that do not hold there."""
 
-    It goes from the last update to the first, and so handles all first nodes at once.
-    """
-    gamma, rate = contraction.step, contraction.rate
-    if np.isinf(contraction.smallest_constant):
-        return np.inf
-    sums = conditional_errors(matrix, setting.pulls)
-    means, errors = next(sums)
-    total, discount = errors, rate
-    for _ in range(setting.steps - 1):
+    def __init__(self, setting: Setting, steps: int, initial: ArrayLike | None, mixing: float | None) -> None:
+        self.setting, self.steps = setting, steps
+        self.known = assumptions_of(setting.losses)
+        self.reasons = list(self.known.failures)
+        self.jumps = np.nan  # p_J ‖P_IS − P_Lévy‖; NaN if the kernel is not of that form
+        try:
+            pieces = pieces_of(setting.who, setting.kernel)
+            self.jumps = pieces.jump * pieces.distance
+        except AnalysisError as error:
+            self.reasons.append(str(error))
+        tau = setting.mixing_time(mixing)
+        if np.isinf(tau):
+            self.reasons.append(f"mixing: {_why_endless(tau, setting.kernel, mixing)}")
+        self.mixing = float(tau)  # infinite for a periodic walk, and if no bound is known
+        self.offset = first_model(setting.who, initial, setting.problem.dim) - setting.losses.optimum  # x_0 − x*
+        self.distance = float(self.offset @ self.offset)
+        self.sharp, self.flat = float(setting.curvatures.max()), float(setting.curvatures.min())  # Λ and μ_w
+
+    def covers(self, step: float) -> bool:
+        """Whether the corrected proof covers this step."""
+        return step * self.sharp <= 1 + 1e-12
+
+    def corrected_step(self) -> float:
+        """The step that minimises the corrected rate + variance."""
+        noise = 0.5 * VARIANCE * self.sharp * self.mixing * self.setting.largest
+        return _balanced(self.sharp, self.flat, self.steps, self.steps * self.distance * self.flat**3, noise)
+
+    def printed(self, exact: float) -> Terms:
+        """The theorem as printed; its constant is understood to hide logarithms and μ."""
+        known = self.known
+        mean, mu = known.mean_smoothness, known.convexity
+        noise = self.mixing * known.gradient_bound * mean
+        return _terms(
+            step=_balanced(mean, mu, self.steps, self.steps * self.distance * mu**2, noise),
+            rate=0.0,
+            variance=_over(mean * noise, known.smallest_smoothness * self.steps),
+            gap=self.jumps**2,
+            exact=exact,
+        )
+
+    def proof(self, step: float, exact: float) -> Terms:
+        """The result of the paper's proof, for a step."""
+        known = self.known
+        mean, low, mu = known.mean_smoothness, known.smallest_smoothness, known.convexity
+        return _terms(
+            step=self.printed(exact).step,
+            rate=_left(step, mu, self.steps, self.distance),
+            variance=_over(step * mean * self.mixing * known.gradient_bound, mu**2),
+            gap=_over(self.jumps**2 * known.gradient_bound * mean**3, mu**3 * low**2),
+            exact=exact,
+        )
+
+    def corrected(self, step: float, exact: float) -> Terms:
+        """The corrected theorem, valid with C = 1, for a step that its proof covers."""
+        fine = np.nan if np.isnan(step) or not self.covers(step) else step
+        return _terms(
+            step=self.corrected_step(),
+            rate=_left(fine, self.flat, self.steps, self.distance),
+            variance=_over(VARIANCE * fine * self.sharp * self.mixing * self.setting.largest, self.flat**2),
+            gap=_over(GAP * self.sharp * self.setting.bias, self.flat**3) if not np.isnan(fine) else np.nan,
+            exact=exact,
+        )
+
+    def certified(self, contraction: Contraction, law: Floats | None) -> float:
+        """Sum up ρ^T E‖x_0 − y_0‖² + c γ² Σ_t ρ^(T−1−t) E‖S_t‖², from the last update: for all first nodes at once."""
+        if np.isinf(contraction.smallest_constant):
+            return np.inf
+        gamma, rate = contraction.step, contraction.rate
+        matrix, sums = matrix_of(self.setting.who, self.setting.kernel), self.setting.sums()
         means, errors = next(sums)
-        total = matrix @ total + discount * errors
-        discount *= rate
-    first = setting.distance - 2.0 * gamma * means @ setting.offset + gamma**2 * errors
-    return over_starts(discount * first + contraction.smallest_constant * gamma**2 * total, law)
+        total, discount = errors, rate
+        for _ in range(self.steps - 1):
+            means, errors = next(sums)
+            total = matrix @ total + discount * errors
+            discount *= rate
+        first = self.distance - 2.0 * gamma * means @ self.offset + gamma**2 * errors
+        return over_starts(discount * first + contraction.smallest_constant * gamma**2 * total, law)
+
+
+def _why_endless(tau: MixingTime, kernel: Kernel, given: float | None) -> str:
+    """Why no finite mixing time is known."""
+    if tau.period > 1:
+        return f"the walk is periodic (period {tau.period}) and never mixes; its mixing time is infinite"
+    if given is not None:
+        return f"the mixing time was given as {given!r}, which bounds nothing; None computes it"
+    return (
+        f"no bound on the mixing time of {kernel.label} was found, for {kernel.graph.n} nodes (it is computed for up "
+        f"to {EXACT}); pass mixing=... if one is known"
+    )
+
+
+def _terms(step: float, rate: float, variance: float, gap: float, exact: float) -> Terms:
+    missing = max(exact - rate, 0.0) if not np.isnan(exact - rate) else np.nan
+    return Terms(step, rate, variance, gap, 0.0 if missing == 0 else _over(missing, variance + gap))
+
+
+def _balanced(sharp: float, flat: float, steps: int, signal: float, noise: float) -> float:
+    """min{1/sharp, ln(signal / noise) / (steps · flat)}; NaN if the logarithm is not above 0."""
+    if flat == 0 or not np.isfinite(noise):
+        return np.nan
+    if noise == 0:
+        return 1.0 / sharp
+    return min(1.0 / sharp, float(np.log(signal / noise)) / (steps * flat)) if signal > noise else np.nan
+
+
+def _left(step: float, flat: float, steps: int, distance: float) -> float:
+    """2 (1 − step · flat)^steps · distance; NaN without strong convexity, where nothing need be lost."""
+    if np.isnan(step) or flat == 0:
+        return np.nan
+    return float(2.0 * max(1.0 - step * flat, 0.0) ** steps * distance)
+
+
+def _over(a: float, b: float) -> float:
+    return float(a / b) if b > 0 else np.nan
