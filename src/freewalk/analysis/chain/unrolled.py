@@ -51,13 +51,13 @@ class _Hopping(NamedTuple):
 
 def _hopping(kernel: Kernel) -> _Hopping:
     moves = [move for move in kernel.moves if move.probability > 0]
-    shares = np.zeros(1 + max([move.hops for move in moves if _is_free(move)], default=0))
+    shares = np.zeros(1 + max([move.hops for move in moves if is_free(move)], default=0))
     products: list[tuple[float, list[csr_array]]] = []
     draws = []
     for move in moves:
         if move.law is not None:
             draws.append((move.probability, np.asarray(move.law) / np.sum(move.law)))
-        elif _is_free(move) or move.hops == 0:
+        elif is_free(move) or move.hops == 0:
             shares[move.hops] += move.probability
         else:
             rows = range(move.hops) if move.rows is not None else []
@@ -203,6 +203,6 @@ def _is_balanced(move: Move, degrees: NDArray[np.int64], target: Floats) -> bool
     return bool(quotients.max() <= (1.0 + _BALANCED) * quotients.min())
 
 
-def _is_free(move: Move) -> bool:
+def is_free(move: Move) -> bool:
     """Whether a move makes uniform hops and always accepts."""
     return move.ratio is None and move.rows is None and move.law is None

@@ -12,7 +12,8 @@ from freewalk.analysis.chain.chain import check
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.course import Course, follow, group_of
 from freewalk.analysis.learning.groups import length_of, mean_of
-from freewalk.analysis.learning.moments import Floats, Tally
+from freewalk.analysis.learning.moments import Floats
+from freewalk.analysis.learning.recursion import new_tally, room_for, update_of
 from freewalk.designs.kernel import Kernel
 from freewalk.exchanges import Exchange
 from freewalk.jobs import arguments
@@ -140,51 +141,26 @@ def _independent(
     progress: Callable[[int, int], None] | None,
 ) -> Course:
     """The course of independent tokens: one of them determines all."""
-    n, width = state.shape
-    states = np.zeros((4, n, width))
-    states[0] = state
-    tally = Tally(np.zeros(n), np.zeros(2), np.zeros((len(marks), width)), np.zeros((len(marks), 2)))
+    states, tally = room_for(state), new_tally(len(state), state.shape[1], len(marks))
     tally.totals[0] = state.sum(axis=0)
-    _run(quadratic, phases, int(marks[-1]), marks, states, tally, progress)
-    totals = mean_of(tally.totals, tokens)
-    apart = np.maximum(length_of(tally.totals) - length_of(totals), 0.0)
-    return Course(totals, apart, tokens * tally.traffic, tokens * tally.visits)
-
-
-def _run(
-    quadratic: model.Quadratic,
-    phases: Sequence[Phase],
-    steps: int,
-    marks: Any,
-    states: Floats,
-    tally: Tally,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    """Advance the state to the end, block by block."""
-    advance = model.compiled()
-    step, place = 0, 1
-    ready: tuple[Any, ...] | None = None
+    steps, step, place = int(marks[-1]), 0, 1
+    entered: Phase | None = None
     while step < steps:
         phase, end, _ = phase_at(phases, step)
         rule = model.check_rule("exact_curve", phase.rule)
         until = min(step + _BLOCK, steps, steps if end is None else end)
         times = np.arange(step, until)
-        if ready is None or ready[0] is not phase or phase.kernel.fade is not None:
-            weights = quadratic.step_weights(phase.kernel, rule)
-            spread = model.spread_of(phase.kernel, times)
-            ready = phase, quadratic.terms(rule.sampled), model.fixed(weights), spread
-        _, terms, weights, spread = ready
-        room = model.scratch(terms, states.shape[2])
+        if phase is not entered or phase.kernel.fade is not None:
+            entered, update = phase, update_of(quadratic, phase.kernel, rule, times)
         last = int(np.searchsorted(marks, until, side="right"))
-        part = Tally(tally.visits, tally.sent, tally.totals[place:last], tally.traffic[place:last])
-        here = marks[place:last] - step
-        rates = rule.rates(times)
-        advance(terms, weights, rates, int(rule.local_steps), spread, part, here, states, room, 2)
-        if len(times) % 2:
-            states[[0, 1]] = states[[1, 0]]
+        part = tally._replace(totals=tally.totals[place:last], traffic=tally.traffic[place:last])
+        update.advance(states, rule.rates(times), part, marks[place:last] - step)
         step, place = until, last
         if progress is not None:
             progress(step, steps)
+    totals = mean_of(tally.totals, tokens)
+    apart = np.maximum(length_of(tally.totals) - length_of(totals), 0.0)
+    return Course(totals, apart, tokens * tally.traffic, tokens * tally.visits)
 
 
 def _dataset(

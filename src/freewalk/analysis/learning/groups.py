@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.analysis.learning import model
-from freewalk.analysis.learning.moments import Floats, Spread, Tally
+from freewalk.analysis.learning.moments import Floats, LocalTerms, Spread
+from freewalk.analysis.learning.recursion import NO_ROWS, Update, new_tally, update_of
 from freewalk.exchanges import Average, Exchange
 from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
 from freewalk.graphs import Graph
@@ -41,47 +42,9 @@ def _dim(width: int) -> int:
     return int(np.sqrt(2 * width)) - 1  # of (d + 1)(d + 2)/2
 
 
-class Update:
-    """The updates of a phase, as a map of rows of moments, and how the rows move after each update.
-
-    Parameters
-    ----------
-    terms, weights
-        The local losses and the step weights, by row.
-    rule
-        Provides the local steps.
-    spread
-        The moves.
-    """
-
-    def __init__(self, terms: Any, weights: Floats, rule: SGD, spread: Spread) -> None:
-        self._parts = terms, model.fixed(weights), int(rule.local_steps), spread
-        self._advance = model.compiled()
-
-    def run(self, state: Floats, rates: Floats, tally: Tally | None = None) -> Floats:
-        """The rows (p, m, S), or (p, m), after one step at each of the rates."""
-        terms, weights, local_steps, spread = self._parts
-        width = state.shape[1]
-        states = np.zeros((4, *state.shape))
-        states[0] = state
-        found = _tally(len(state), width) if tally is None else tally
-        order = 1 if width == terms.features.shape[1] + 1 else 2
-        marks, room = np.zeros(0, dtype=np.int64), model.scratch(terms, width)
-        self._advance(terms, weights, rates, local_steps, spread, found, marks, states, room, order)
-        return np.asarray(states[len(rates) % 2])
-
-    def images(self, columns: Floats, rates: Floats) -> Floats:
-        """The image of each column of the maps, by row: (d + 1) × rows × (d + 1)."""
-        return np.array([self.run(rows, rates) for rows in columns])
-
-
 def unit_columns(dim: int, shares: Floats) -> Floats:
     """The columns of unit maps of z, each row times its share: (d + 1) × rows × (d + 1)."""
     return np.asarray(np.eye(dim + 1)[:, None, :] * shares[:, None])
-
-
-def _tally(rows: int, width: int) -> Tally:
-    return Tally(np.zeros(rows), np.zeros(2), np.zeros((0, width)), np.zeros((0, 2)))
 
 
 class Group(ABC):
@@ -221,16 +184,14 @@ class Drawn(Group):
 
     def enter(self, phase: Phase, rule: SGD) -> None:
         """Set the distribution from which nodes are drawn."""
-        quadratic, kernel = self._quadratic, phase.kernel
-        self._graph, law = kernel.graph, np.asarray(kernel.moves[0].law)
+        self._graph, law = phase.kernel.graph, np.asarray(phase.kernel.moves[0].law)
         self._next = law / law.sum()
-        weights, spread = quadratic.step_weights(kernel, rule), model.spread_of(kernel, np.zeros(1, dtype=np.int64))
-        self._update = Update(quadratic.terms(rule.sampled), weights, rule, spread)
+        self._update = update_of(self._quadratic, phase.kernel, rule)
         self._maps: dict[float, Floats] = {}
 
     def run(self, rates: Floats) -> None:
         """Update the moments of one token and those of a pair."""
-        tally = _tally(self._law.size, self._own.size)
+        tally = new_tally(self._law.size, self._own.size)
         self._own = self._update.run(self._law[:, None] * self._own, rates, tally).sum(axis=0)
         for rate in rates:
             mean = self._map(float(rate))
@@ -263,7 +224,7 @@ class Drawn(Group):
         return self._own / self.tokens + share * pair, max(apart, 0.0)
 
 
-def _placed(quadratic: model.Quadratic, sampled: bool, nodes: NDArray[np.int32]) -> Any:
+def _placed(quadratic: model.Quadratic, sampled: bool, nodes: NDArray[np.int32]) -> LocalTerms:
     """The local losses by token."""
     terms = quadratic.terms(sampled)
     counts = np.diff(terms.offsets)[nodes]
@@ -281,7 +242,6 @@ def _placed(quadratic: model.Quadratic, sampled: bool, nodes: NDArray[np.int32])
 
 def _staying(rows: int) -> Spread:
     """A spread without moves."""
-    none = model.fixed(np.zeros(0, dtype=np.int64)), model.fixed(np.zeros(0, dtype=np.int32)), model.fixed(np.zeros(0))
     nothing, one = model.fixed(np.zeros((2, rows))), model.fixed(np.ones((1, 1)))
     shares, drawn = model.fixed(np.ones((1, 2))), model.fixed(np.zeros((1, 1)))
-    return Spread(none, none, none, model.fixed(np.zeros(0)), nothing, nothing, shares, one, drawn)
+    return Spread(NO_ROWS, NO_ROWS, NO_ROWS, model.fixed(np.zeros(0)), nothing, nothing, shares, one, drawn)

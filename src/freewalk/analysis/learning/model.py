@@ -1,7 +1,6 @@
-"""Prepare the input of the second-moment recursion: the local losses, the moves, the first state."""
+"""A least-squares problem as the second-moment recursion reads it, around its optimum, and the first state."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,10 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.analysis.chain.chain import check
-from freewalk.analysis.chain.traffic import traffic_of
-from freewalk.analysis.learning import moments
-from freewalk.compiled.compiler import compile_functions
-from freewalk.designs.kernel import Kernel, Move
+from freewalk.analysis.learning.moments import Floats, LocalTerms
+from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
@@ -20,8 +17,6 @@ from freewalk.objectives import LeastSquares, Objective
 from freewalk.objectives.samples import by_node
 from freewalk.rules import SGD, Rule
 from freewalk.schedules import Constant, Schedule
-
-Floats = NDArray[np.float64]
 
 #: The maximum number of values in a state (1.6 GB, and the recursion holds four).
 LARGEST = 200_000_000
@@ -147,12 +142,12 @@ class Quadratic:
         """x* in these coordinates."""
         return np.asarray(self.basis.T @ self.problem.optimum())
 
-    def terms(self, sampled: bool) -> moments.Terms:
+    def terms(self, sampled: bool) -> LocalTerms:
         """The input of the recursion; a gradient of several samples at once needs full Hessians."""
         whole = not sampled and bool((np.diff(self.problem.offsets) > 1).any())
         empty = np.zeros((0, self.dim, self.dim)), np.zeros((0, self.dim))
         hessians, gradients = (self.hessians, self.gradients) if whole else empty
-        return moments.Terms(
+        return LocalTerms(
             features=fixed(self.features),
             residuals=fixed(self.residuals),
             offsets=fixed(self.problem.offsets),
@@ -205,60 +200,6 @@ def first_state(law: Floats, errors: Floats) -> Floats:
     return np.asarray(law[:, None] * row)
 
 
-def spread_of(kernel: Kernel, steps: NDArray[np.int64]) -> moments.Spread:
-    """The moves of a kernel as the recursion reads them, with their probabilities at the given steps."""
-    constant = kernel.fade is None
-    # Everything constant is one matrix; of the changing parts, all moves but the first share one factor.
-    first = list(kernel.moves) if constant else [replace(kernel.moves[0], probability=1.0)]
-    rest = [] if constant else list(kernel.moves[1:])
-    total = sum(move.probability for move in rest)
-    shares = np.ones((1, 2))
-    if not constant:
-        probabilities = kernel.probabilities(steps)
-        fades = probabilities[:, 1:].sum(axis=1) / total if total > 0 else np.zeros(len(steps))
-        shares = np.column_stack([probabilities[:, 0], fades])
-    longest = max([move.hops for move in kernel.moves if _is_uniform(move)], default=0)
-    hops = np.zeros((len(shares), longest + 1))
-    drawn = np.zeros((len(shares), 1))
-    laws = np.zeros(kernel.graph.n)
-    for share, moves in zip(shares.T, (first, rest), strict=True):
-        for move in moves:
-            if _is_uniform(move):
-                hops[:, move.hops] += share * move.probability
-            elif move.law is not None:
-                law = np.asarray(move.law)
-                laws, drawn = law / law.sum(), drawn + (share * move.probability)[:, None]
-    if sum(move.law is not None for move in kernel.moves) > 1:
-        raise AnalysisError(f"{kernel.label}: has several moves that draw from a law, expected at most one; merge them")
-    messages, probes = zip(*(traffic_of(kernel, moves) for moves in (first, rest)), strict=True)
-    graph = kernel.graph
-    hop = fixed(graph.indptr.astype(np.int64)), fixed(graph.indices), fixed((1.0 / graph.degrees)[graph.indices])
-    parts = (laws if drawn.any() else np.zeros(0), messages, probes, shares, hops, drawn)
-    return moments.Spread(
-        _matrix(kernel, first), _matrix(kernel, rest), hop, *(fixed(np.asarray(part)) for part in parts)
-    )
-
-
-def _is_uniform(move: Move) -> bool:
-    return move.ratio is None and move.rows is None and move.law is None
-
-
-def _matrix(kernel: Kernel, moves: Sequence[Move]) -> moments.Rows:
-    """The transposed sum of the moves that do not hop uniformly, weighted by their probabilities."""
-    from scipy.sparse import csr_array
-
-    powers: list[Any] = []
-    parts = [
-        move.probability * kernel.move_matrix(move, powers)
-        for move in moves
-        if not _is_uniform(move) and move.law is None and move.probability > 0
-    ]
-    if not parts:
-        return fixed(np.zeros(0, dtype=np.int64)), fixed(np.zeros(0, dtype=np.int32)), fixed(np.zeros(0))
-    matrix = csr_array(sum(parts[1:], parts[0]).T)
-    return fixed(matrix.indptr.astype(np.int64)), fixed(matrix.indices.astype(np.int32)), fixed(matrix.data)
-
-
 def start_law(who: str, start: str | ArrayLike | None, graph: Graph, importance: Floats) -> Floats:
     """The distribution of the start node: one node, several with equal probability, as given, uniform, or heaviest."""
     if start is None or (isinstance(start, str) and start == "uniform"):
@@ -283,18 +224,3 @@ def is_distribution(start: Any) -> bool:
         return bool(np.asarray(start).dtype.kind == "f")
     except Exception:  # rows of unequal length, or not an array: reported by the code that reads nodes
         return False
-
-
-def compiled() -> Callable[..., None]:
-    """The recursion, compiled."""
-    calls = ("learn_from_one", "learn_from_all", "learn_together", "spread_rows", "learn", "draw", "count")
-    return compile_functions({"advance": moments.advance}, "advance", calls=calls)
-
-
-def scratch(terms: moments.Terms, width: int) -> moments.Scratch:
-    """Working memory for the recursion; nodes with one sample each, without ridge, are processed side by side."""
-    d = terms.features.shape[1]
-    # With many features the lanes do not fit into the fastest cache, and are slower than one node at a time.
-    alike = bool((np.diff(terms.offsets) == 1).all()) and terms.ridge == 0.0 and d <= 16
-    lanes = np.zeros((4 * d + 4 + d * (d + 1) // 2, moments.LANES)) if alike else np.zeros((0, moments.LANES))
-    return moments.Scratch(np.zeros((6 + d, max(width, d))), lanes)

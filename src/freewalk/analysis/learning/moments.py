@@ -16,7 +16,7 @@ Rows = tuple[NDArray[Any], NDArray[np.int32], Floats]  # where rows begin, colum
 LANES = 32  # nodes processed side by side in vector registers
 
 
-class Terms(NamedTuple):
+class LocalTerms(NamedTuple):
     """The local losses around the optimum."""
 
     features: Floats  # by sample
@@ -46,9 +46,7 @@ class Scratch(NamedTuple):
     """Working memory."""
 
     rows: Floats  # for one node
-    lanes: (
-        Floats  # for LANES nodes, their corresponding numbers side by side; of length 0 if nodes are taken one by one
-    )
+    lanes: Floats  # for LANES nodes, number by number side by side; of length 0 if nodes are taken one by one
 
 
 class Tally(NamedTuple):
@@ -61,7 +59,7 @@ class Tally(NamedTuple):
 
 
 def advance(
-    terms: Terms,
+    terms: LocalTerms,
     weights: Floats,
     rates: Floats,
     local_steps: int,
@@ -105,7 +103,7 @@ def count(spread: Spread, tally: Tally, row: int, state: Floats) -> None:
         tally.sent[1] += state[v, 0] * (first * spread.probes[0, v] + rest * spread.probes[1, v])
 
 
-def learn(terms: Terms, v: int, step: float, local_steps: int, state: Floats, scratch: Floats, order: int) -> None:
+def learn(terms: LocalTerms, v: int, step: float, local_steps: int, state: Floats, scratch: Floats, order: int) -> None:
     """Map the moments of one node by its local steps."""
     begin, end = terms.offsets[v], terms.offsets[v + 1]
     for _ in range(local_steps if end > begin else 0):  # a relay does not learn
@@ -129,7 +127,7 @@ def learn(terms: Terms, v: int, step: float, local_steps: int, state: Floats, sc
                 state[j] = mean[j] / (end - begin)
 
 
-def learn_from_one(terms: Terms, sample: int, step: float, state: Floats, scratch: Floats, order: int) -> None:
+def learn_from_one(terms: LocalTerms, sample: int, step: float, state: Floats, scratch: Floats, order: int) -> None:
     """Map the moments by x ← x − step · (a (aᵀx − y) + ridge x): e ← (α I − step · a aᵀ) e + r a + t."""
     a = terms.features[sample]
     d = a.size
@@ -174,7 +172,7 @@ def learn_from_one(terms: Terms, sample: int, step: float, state: Floats, scratc
 
 
 def learn_together(
-    terms: Terms, weights: Floats, rate: float, local_steps: int, first: int, states: Floats, lanes: Floats
+    terms: LocalTerms, weights: Floats, rate: float, local_steps: int, first: int, states: Floats, lanes: Floats
 ) -> None:
     """Do `learn_from_one` for LANES nodes of one sample each, without ridge: every loop over them is vectorised."""
     d = terms.features.shape[1]

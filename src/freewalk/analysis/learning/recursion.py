@@ -1,53 +1,156 @@
-"""One step of the second-moment recursion as a linear map, to compute its limit instead of its course."""
+"""The second-moment recursion as arrays: the moves of a kernel, compiled updates, and one step as a linear map."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of
 from freewalk.analysis.chain.law import stationary
-from freewalk.analysis.learning import model
-from freewalk.analysis.learning.moments import Floats, Tally
-from freewalk.designs.kernel import Kernel
+from freewalk.analysis.chain.traffic import traffic_of
+from freewalk.analysis.chain.unrolled import is_free
+from freewalk.analysis.learning import moments
+from freewalk.analysis.learning.model import Quadratic, check_problem, check_rule, fixed
+from freewalk.analysis.learning.moments import Floats, LocalTerms, Rows, Spread, Tally
+from freewalk.compiled.compiler import compile_functions
+from freewalk.designs.kernel import Kernel, Move
+from freewalk.errors import AnalysisError
 from freewalk.linear import deadline
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
+Ints = NDArray[np.int64]
+
+#: A matrix without values, which the recursion takes for 0.
+NO_ROWS: Rows = fixed(np.zeros(0, dtype=np.int64)), fixed(np.zeros(0, dtype=np.int32)), fixed(np.zeros(0))
+
 _FEW = 300  # nodes up to which a matrix is always factorised
 _SPARSE, _FILLED = 30, 12  # maximum moves per node, and fill-in of the factors, for a factorisation to be worthwhile
 _WORK = 1e9  # multiplications, about half a second, between two checks of the time limit
-_NO_MARKS = np.zeros(0, dtype=np.int64)
+_NO_MARKS, _FIRST = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+
+
+def spread_of(kernel: Kernel, steps: Ints) -> Spread:
+    """The moves of a kernel as the recursion reads them, with their probabilities at the given steps."""
+    constant = kernel.fade is None
+    # Everything constant is one matrix; of the changing parts, all moves but the first share one factor.
+    first = list(kernel.moves) if constant else [replace(kernel.moves[0], probability=1.0)]
+    rest = [] if constant else list(kernel.moves[1:])
+    total = sum(move.probability for move in rest)
+    shares = np.ones((1, 2))
+    if not constant:
+        probabilities = kernel.probabilities(steps)
+        fades = probabilities[:, 1:].sum(axis=1) / total if total > 0 else np.zeros(len(steps))
+        shares = np.column_stack([probabilities[:, 0], fades])
+    longest = max([move.hops for move in kernel.moves if is_free(move)], default=0)
+    hops = np.zeros((len(shares), longest + 1))
+    drawn = np.zeros((len(shares), 1))
+    laws = np.zeros(kernel.graph.n)
+    for share, moves in zip(shares.T, (first, rest), strict=True):
+        for move in moves:
+            if is_free(move):
+                hops[:, move.hops] += share * move.probability
+            elif move.law is not None:
+                law = np.asarray(move.law)
+                laws, drawn = law / law.sum(), drawn + (share * move.probability)[:, None]
+    if sum(move.law is not None for move in kernel.moves) > 1:
+        raise AnalysisError(f"{kernel.label}: has several moves that draw from a law, expected at most one; merge them")
+    messages, probes = zip(*(traffic_of(kernel, moves) for moves in (first, rest)), strict=True)
+    graph = kernel.graph
+    hop = fixed(graph.indptr.astype(np.int64)), fixed(graph.indices), fixed((1.0 / graph.degrees)[graph.indices])
+    parts = (laws if drawn.any() else np.zeros(0), messages, probes, shares, hops, drawn)
+    return Spread(_matrix(kernel, first), _matrix(kernel, rest), hop, *(fixed(np.asarray(part)) for part in parts))
+
+
+def _matrix(kernel: Kernel, moves: Sequence[Move]) -> Rows:
+    """The transposed sum of the moves that do not hop uniformly, weighted by their probabilities."""
+    from scipy.sparse import csr_array
+
+    powers: list[Any] = []
+    parts = [
+        move.probability * kernel.move_matrix(move, powers)
+        for move in moves
+        if not is_free(move) and move.law is None and move.probability > 0
+    ]
+    if not parts:
+        return NO_ROWS
+    matrix = csr_array(sum(parts[1:], parts[0]).T)
+    return fixed(matrix.indptr.astype(np.int64)), fixed(matrix.indices.astype(np.int32)), fixed(matrix.data)
+
+
+def new_tally(rows: int, width: int, marks: int = 0) -> Tally:
+    """Counts that begin at 0."""
+    return Tally(np.zeros(rows), np.zeros(2), np.zeros((marks, width)), np.zeros((marks, 2)))
+
+
+class Update:
+    """The updates of a rule and the moves after each, as a map of rows of moments, (p, m, S) or (p, m)."""
+
+    def __init__(self, terms: LocalTerms, weights: Floats, rule: SGD, spread: Spread) -> None:
+        self._parts = terms, fixed(weights), int(rule.local_steps), spread
+        calls = ("learn_from_one", "learn_from_all", "learn_together", "spread_rows", "learn", "draw", "count")
+        self._advance = compile_functions({"advance": moments.advance}, "advance", calls=calls)
+
+    def advance(self, states: Floats, rates: Floats, tally: Tally, marks: Ints = _NO_MARKS) -> None:
+        """Make one step at each of the rates; the state is the first of four arrays, before and after."""
+        terms, weights, local_steps, spread = self._parts
+        width = states.shape[2]
+        order = 1 if width == 1 + terms.features.shape[1] else 2
+        with np.errstate(all="ignore"):
+            room = _scratch(terms, width)
+            self._advance(terms, weights, rates, local_steps, spread, tally, marks, states, room, order)
+        if len(rates) % 2:
+            states[0] = states[1]
+
+    def run(self, state: Floats, rates: Floats, tally: Tally | None = None) -> Floats:
+        """The state after one step at each of the rates."""
+        states = room_for(state)
+        self.advance(states, rates, new_tally(*state.shape) if tally is None else tally)
+        return np.asarray(states[0])
+
+    def images(self, columns: Floats, rates: Floats) -> Floats:
+        """The image of each column of the maps, by row: (d + 1) × rows × (d + 1)."""
+        return np.array([self.run(rows, rates) for rows in columns])
+
+
+def update_of(quadratic: Quadratic, kernel: Kernel, rule: SGD, steps: Ints = _FIRST) -> Update:
+    """The updates of a walk, with the probabilities of its moves at the given steps."""
+    terms, weights = quadratic.terms(rule.sampled), quadratic.step_weights(kernel, rule)
+    return Update(terms, weights, rule, spread_of(kernel, steps))
+
+
+def room_for(state: Floats) -> Floats:
+    """A state, and three spare arrays."""
+    states = np.zeros((4, *state.shape))
+    states[0] = state
+    return states
+
+
+def _scratch(terms: LocalTerms, width: int) -> moments.Scratch:
+    """Working memory for the recursion; nodes with one sample each, without ridge, are processed side by side."""
+    d = terms.features.shape[1]
+    # With many features the lanes do not fit into the fastest cache, and are slower than one node at a time.
+    alike = bool((np.diff(terms.offsets) == 1).all()) and terms.ridge == 0.0 and d <= 16
+    lanes = np.zeros((4 * d + 4 + d * (d + 1) // 2, moments.LANES)) if alike else np.zeros((0, moments.LANES))
+    return moments.Scratch(np.zeros((6 + d, max(width, d))), lanes)
 
 
 class Recursion:
-    """The map of the moments in one step, at any step size γ.
-
-    Parameters
-    ----------
-    who
-        The caller, for error messages.
-    problem
-        A least-squares problem.
-    kernel
-        A kernel that does not change with time, with at most 5000 nodes.
-    rule
-        SGD without averaging; its own step is ignored.
-    """
+    """The map of the moments of a walk in one step, at any step size γ; the step of the rule is ignored."""
 
     def __init__(self, who: str, problem: LeastSquares, kernel: Kernel, rule: SGD) -> None:
-        self.quadratic = model.Quadratic(model.check_problem(who, problem))
-        self.rule = model.check_rule(who, rule)
+        self.quadratic = Quadratic(check_problem(who, problem))
+        self.rule = check_rule(who, rule)
         check_fit(who, problem, kernel)  # compiled code would read beyond its arrays
         check_dense(who, kernel.graph.n, "Beyond, run exact_curve until it is flat, or until it has grown")
         self.matrix = matrix_of(who, kernel)
         self.kernel = kernel
         self.n, self.dim = problem.n, self.quadratic.dim
         self.weights = self.quadratic.step_weights(kernel, rule)
-        self._spread = model.spread_of(kernel, np.zeros(1, dtype=np.int64))
-        self._terms = self.quadratic.terms(rule.sampled)
-        self._weights = model.fixed(self.weights)
-        self._advance = model.compiled()
+        self._update = update_of(self.quadratic, kernel, rule)
         self._inverses: dict[float, Callable[[Floats], Floats]] = {}
         self._factorised = self.n <= _FEW or self.matrix.nnz <= _SPARSE * self.n
 
@@ -99,23 +202,15 @@ class Recursion:
 
     def step(self, state: Floats, rate: float) -> Floats:
         """The state after one step: rows p, m and, if present, S."""
-        tally = Tally(np.zeros(self.n), np.zeros(2), np.zeros((0, state.shape[1])), np.zeros((0, 2)))
-        return self.run(state, rate, 1, tally)
+        return self.run(state, rate, 1, new_tally(*state.shape))
 
     def run(self, state: Floats, rate: float, steps: int, tally: Tally) -> Floats:
         """The state after some steps; visits and messages are added to the tally."""
-        width = state.shape[1]
-        states = np.zeros((4, *state.shape))
-        states[0] = state
-        order = 1 if width == 1 + self.dim else 2
-        parts = (self._spread, tally, _NO_MARKS, states, model.scratch(self._terms, width), order)
-        slice_of_time = max(1, int(_WORK / (width * (self.n + self.matrix.nnz))))
+        states = room_for(state)
+        slice_of_time = max(1, int(_WORK / (state.shape[1] * (self.n + self.matrix.nnz))))
         for done in range(0, steps, slice_of_time):
             deadline.check()
-            count = min(slice_of_time, steps - done)
-            with np.errstate(all="ignore"):
-                self._advance(self._terms, self._weights, np.full(count, rate), int(self.rule.local_steps), *parts)
-            states[0] = states[count % 2]
+            self._update.advance(states, np.full(min(slice_of_time, steps - done), rate), tally)
         return np.asarray(states[0])
 
     def means(self, values: Floats, rate: float) -> Floats:

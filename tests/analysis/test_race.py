@@ -90,7 +90,7 @@ def test_a_step_beyond_what_is_safe_is_found_below_the_stability_limit():
 def test_a_limit_that_is_known_is_not_computed_again(monkeypatch):
     problem, uniform, importance = setting()
     plain = matched_steps(problem, uniform, importance)
-    monkeypatch.setattr("freewalk.analysis.learning.matched_steps.limit_of", None)
+    monkeypatch.setattr("freewalk.analysis.learning.race.limit_of", None)
     assert matched_steps(problem, uniform, importance, limit=plain.limit) == plain
 
 
