@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import freewalk as fw
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.chain.unrolled import Hops
 from freewalk.analysis.traps.returns import Returns
 from freewalk.errors import AnalysisError

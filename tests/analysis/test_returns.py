@@ -15,7 +15,7 @@ from scipy.sparse.linalg import cg
 from walks import FIXED, directed_rows, random_graph, weighted_graphs
 
 import freewalk as fw
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.chain.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant
 from freewalk.analysis.chain.unrolled import Hops
 from freewalk.analysis.traps import returns

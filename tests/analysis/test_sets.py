@@ -8,7 +8,7 @@ from scipy.sparse import diags_array
 
 import freewalk as fw
 from freewalk.analysis import escape_time, excess_visits, find_traps, stationary
-from freewalk.analysis.traps.sets import held_sets
+from freewalk.analysis.traps.sets import count_of, held_sets, name_nodes
 from freewalk.designs import MHLJ, Centralized, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.errors import AnalysisError
 from freewalk.linear.elimination import times_between
@@ -232,3 +232,10 @@ def test_the_search_finds_a_trap_where_there_is_one_mostly_and_never_where_there
     assert max(found) < 1 + 1e-6
     assert np.mean(np.array(found) > 0) >= 0.8, sorted(found)[:20]
     assert np.median([one for one in found if one > 0]) > 0.9
+
+
+def test_sets_and_counts_in_words():
+    assert name_nodes((3,)) == "node 3"
+    assert name_nodes(("Pazzi", "Salviati")) == "nodes Pazzi, Salviati"
+    assert name_nodes(tuple(range(9))) == "nodes 0, 1, 2, 3, 4, 5, … (9 in all)"
+    assert [count_of(updates) for updates in (29905.3, 331.7, 8.62)] == ["29,905", "332", "8.6"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import freewalk as fw
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.chain.mixing_time import mixing_time
 from freewalk.analysis.chain.times import fundamental_matrix
 from freewalk.analysis.learning.curve import exact_curve

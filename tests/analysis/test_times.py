@@ -13,8 +13,7 @@ from walks import FIXED, directed_rows, weighted_graphs
 import freewalk as fw
 from freewalk.analysis.chain import mixing_time as mixing
 from freewalk.analysis.chain import spectrum
-from freewalk.analysis.chain.chain import chain_of
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import chain_of, stationary
 from freewalk.analysis.chain.mixing_time import MixingTime, mixing_time
 from freewalk.analysis.chain.spectrum import second_eigenvalue, spectral_gap
 from freewalk.analysis.chain.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant, sojourn_times

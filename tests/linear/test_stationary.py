@@ -8,7 +8,7 @@ from scipy.sparse import csc_array, csr_array, eye_array
 from scipy.sparse.linalg import spsolve
 
 import freewalk as fw
-from freewalk.analysis.chain import law as laws
+from freewalk.analysis.chain import chain as laws
 from freewalk.analysis.chain.unrolled import Hops, samples_its_target, unrolled
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, FromMatrix, Metropolis, SimpleWalk
 from freewalk.errors import AnalysisError, KernelError
@@ -333,6 +333,12 @@ def test_hop_by_hop_is_the_same_walk(design, graph):
     states = chain.law(law)
     assert np.array_equal(states[:n], law)
     assert states[n:] == pytest.approx((states @ rates)[n:], rel=1e-12)
+
+
+def test_jumps_on_a_star_stay_sparse():
+    chain = unrolled(MHLJ(0.5, 0.5, 3).kernel(fw.graphs.star(1000), np.arange(1.0, 1001.0)))
+    assert chain.leaving.shape == (3000, 3000)
+    assert chain.leaving.nnz == 9990
 
 
 def two_hops_only(graph):

@@ -6,7 +6,7 @@ the sets that entrap it (`find_traps`), exact learning curves and limits for lea
 """
 
 from freewalk.analysis import theory
-from freewalk.analysis.chain.law import distance_to_target, period, stationary
+from freewalk.analysis.chain.chain import distance_to_target, period, stationary
 from freewalk.analysis.chain.mixing_time import MixingTime, mixing_time
 from freewalk.analysis.chain.spectrum import second_eigenvalue, spectral_gap
 from freewalk.analysis.chain.times import escape_time, fundamental_matrix, hitting_times, kemeny_constant, sojourn_times

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.diagnosis.findings import Diagnosis
 from freewalk.analysis.diagnosis.words import BIASED, IMPORTANCE, ON_TARGET, UNIFORM, number, outcome, times
 from freewalk.checks import Checks

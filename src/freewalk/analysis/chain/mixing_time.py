@@ -2,13 +2,13 @@
 
 import bisect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.chain.chain import Chain, chain_of, check
-from freewalk.analysis.chain.law import period_of
+from freewalk.analysis.chain.chain import Chain, chain_of, check, period_of
 from freewalk.analysis.chain.spectrum import converged, operator_of, second_of, symmetrised
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
@@ -98,10 +98,8 @@ def mixing_time(kernel: Kernel, tolerance: float = 0.25) -> MixingTime:
 
     Raises
     ------
-    KernelError
-        If the kernel is reducible.
-    AnalysisError
-        If the kernel changes with time, the tolerance is out of range, or the walk is too slow to be followed.
+    KernelError, AnalysisError
+        If the kernel is reducible or changes with time, the tolerance is out of range, or the walk is too slow.
 
     References
     ----------
@@ -139,14 +137,17 @@ def mixing_time_of(who: str, kernel: Kernel, tolerance: float = 0.25) -> MixingT
     return _from_powers(who, chain, tolerance, period)
 
 
+def _is_far(rows: Callable[[slice], Floats], n: int, tolerance: float) -> bool:
+    """Whether half the sum of a row of differences exceeds the tolerance; the rows are computed 500 at a time."""
+    parts = (slice(first, first + 500) for first in range(0, n, 500))
+    return any(np.abs(rows(part)).sum(axis=1).max() / 2 > tolerance + _tie(tolerance) for part in parts)
+
+
 def _from_powers(who: str, chain: Chain, tolerance: float, period: int) -> MixingTime:
     """Square P until it is near its limit, then bisect; distances never rise, so this finds the first step."""
 
     def far(power: Floats) -> bool:
-        return any(
-            np.abs(power[first : first + 500] - chain.law).sum(axis=1).max() / 2 > tolerance + _tie(tolerance)
-            for first in range(0, len(power), 500)
-        )
+        return _is_far(lambda part: power[part] - chain.law, len(power), tolerance)
 
     powers = [chain.matrix.toarray()]
     while far(powers[-1]):
@@ -189,10 +190,7 @@ def _from_spectrum(who: str, chain: Chain, tolerance: float, period: int) -> Mix
         left = np.abs(powers) > 1e-16 * chain.law.min()
         starts = vectors[:, left] / root[:, None]
         ends = (vectors[:, left] * powers[left] * root[:, None]).T
-        return any(
-            np.abs(starts[first : first + 500] @ ends).sum(axis=1).max() / 2 > tolerance + _tie(tolerance)
-            for first in range(0, root.size, 500)
-        )
+        return _is_far(lambda part: starts[part] @ ends, root.size, tolerance)
 
     first = bisect.bisect_left(range(int(most)), True, lo=int(least), key=lambda steps: not far(steps))
     return MixingTime(first, period=period)

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
-from freewalk.analysis.chain.chain import Chain, chain_of, check
-from freewalk.analysis.chain.law import period_of
+from freewalk.analysis.chain.chain import Chain, chain_of, check, period_of
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear.elimination import narrow_order
@@ -49,10 +48,8 @@ def second_eigenvalue(kernel: Kernel, modulus: bool = False) -> float | complex:
 
     Raises
     ------
-    KernelError
-        If the kernel is reducible.
-    AnalysisError
-        If the kernel changes with time, or the iteration does not converge.
+    KernelError, AnalysisError
+        If the kernel is reducible, changes with time, or the iteration does not converge.
 
     Examples
     --------
@@ -102,8 +99,7 @@ def second_of(who: str, chain: Chain, modulus: bool) -> float | complex:
     """The second eigenvalue, or modulus, of a chain."""
     if modulus and period_of(chain.matrix, chain.leaving) > 1:
         return 1.0
-    path = _symmetric if chain.reversible else _general
-    return path(who, chain, modulus)
+    return (_symmetric if chain.reversible else _general)(who, chain, modulus)
 
 
 def symmetrised(chain: Chain) -> "csr_array":
@@ -214,13 +210,7 @@ def operator_of(n: int, function: Vectors) -> Any:
 
 
 def converged(who: str, solver: Any, matrix: Any, count: int, which: str, basis: int = _BASIS) -> Any:
-    """Eigenvalues from ARPACK, with a fixed start vector so that every call gives the same result.
-
-    Raises
-    ------
-    AnalysisError
-        If they do not converge.
-    """
+    """Eigenvalues from ARPACK, with a fixed start vector so that every call gives the same result; or an error."""
     from scipy.sparse.linalg import ArpackNoConvergence
 
     start = rng.generator(0).standard_normal(matrix.shape[0])

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.analysis.chain.chain import check, check_dense, check_kernel, check_nodes, matrix_of
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check, check_dense, check_kernel, check_nodes, matrix_of, stationary
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
@@ -46,10 +45,8 @@ def fundamental_matrix(kernel: Kernel) -> Floats:
 
     Raises
     ------
-    KernelError
-        If the kernel is reducible.
-    AnalysisError
-        If there are too many nodes for a dense matrix, or the kernel changes with time.
+    KernelError, AnalysisError
+        If the kernel is reducible, there are too many nodes for a dense matrix, or the kernel changes with time.
 
     References
     ----------
@@ -175,10 +172,8 @@ def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int 
 
     Raises
     ------
-    KernelError
-        If the kernel is reducible.
-    AnalysisError
-        If the set or the start is invalid, or the kernel changes with time.
+    KernelError, AnalysisError
+        If the kernel is reducible, the set or the start is invalid, or the kernel changes with time.
 
     Examples
     --------

@@ -66,18 +66,7 @@ def _hopping(kernel: Kernel) -> _Hopping:
 
 
 def unrolled(kernel: Kernel) -> Unrolled:
-    """The chain of a kernel that does not change with time.
-
-    Jumps whose acceptance depends on both ends cannot be unrolled, and keep their matrix.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> kernel = fw.designs.MHLJ(0.5, 0.5, 3).kernel(fw.graphs.star(1000), np.arange(1.0, 1001.0))
-    >>> chain = unrolled(kernel)
-    >>> chain.leaving.shape, chain.leaving.nnz
-    ((3000, 3000), 9990)
-    """
+    """The chain of a constant kernel; jumps whose acceptance depends on both ends keep their matrix."""
     from scipy.sparse import block_array, csr_array
 
     n, table = kernel.graph.n, _hopping(kernel)
@@ -105,13 +94,7 @@ def unrolled(kernel: Kernel) -> Unrolled:
 
 
 class Hops:
-    """One step of a kernel as products with sparse matrices: for graphs so dense that unrolling takes too much memory.
-
-    Parameters
-    ----------
-    kernel
-        A kernel that does not change with time.
-    """
+    """One step of a constant kernel as products of sparse matrices, for graphs too dense to be unrolled in memory."""
 
     def __init__(self, kernel: Kernel) -> None:
         from scipy.sparse import csr_array

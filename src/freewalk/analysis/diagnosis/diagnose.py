@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
-from freewalk.analysis.chain.chain import check
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check, stationary
 from freewalk.analysis.chain.times import sojourn_times
 from freewalk.analysis.chain.traffic import messages_per_visit
 from freewalk.analysis.diagnosis.findings import IMPORTANCE, UNIFORM, Diagnosis, Forecast, Goal

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.groups import length_of, mean_of
 from freewalk.analysis.learning.moments import Floats

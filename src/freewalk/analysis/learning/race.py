@@ -9,8 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import check
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check, stationary
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.limits import limit_of, ready, solve_limit
 from freewalk.analysis.learning.moments import Floats
@@ -178,11 +177,6 @@ def matched_steps(
         `fw.SGD`, whose step is ignored; None means plain weighted SGD.
     limit
         The stability limit of the first design, if already known: computing it is most of the work.
-
-    Returns
-    -------
-    MatchedSteps
-        Both steps, and their steady errors.
 
     Raises
     ------

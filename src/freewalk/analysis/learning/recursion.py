@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of, stationary
 from freewalk.analysis.chain.traffic import traffic_of
 from freewalk.analysis.chain.unrolled import is_free
 from freewalk.analysis.learning import moments

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of, stationary
 from freewalk.analysis.chain.spectrum import spectral_gap
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.moments import Floats

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from freewalk.analysis.chain.chain import check, check_fit
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check, check_fit, stationary
 from freewalk.analysis.learning import limits, model
 from freewalk.analysis.learning.course import DRAWN, FIXED, INDEPENDENT, kind_of
 from freewalk.analysis.learning.groups import mean_of_parked, unit_columns

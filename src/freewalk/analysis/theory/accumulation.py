@@ -209,11 +209,6 @@ def smallest_constant(
     longest
         The largest number of updates.
 
-    Returns
-    -------
-    SmallestConstants
-        For the printed and for the corrected bound.
-
     Raises
     ------
     AnalysisError

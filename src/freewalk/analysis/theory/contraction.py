@@ -88,11 +88,6 @@ def lemma_1(problem: Objective, kernel: Kernel, step: float) -> Contraction:
     step
         The step size γ.
 
-    Returns
-    -------
-    Contraction
-        The printed and the corrected form, and the smallest constant.
-
     Raises
     ------
     AnalysisError

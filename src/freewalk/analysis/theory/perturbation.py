@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from freewalk.analysis.chain.chain import check_constant
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check_constant, stationary
 from freewalk.analysis.theory.setting import Floats
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
@@ -129,11 +128,6 @@ def bias_identity(kernel: Kernel) -> BiasIdentity:
     ----------
     kernel
         A Metropolis hop, and jumps that are always accepted.
-
-    Returns
-    -------
-    BiasIdentity
-        Both sides.
 
     Raises
     ------

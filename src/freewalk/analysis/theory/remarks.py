@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import check
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check, stationary
 from freewalk.analysis.chain.traffic import messages_per_visit
 from freewalk.designs.kernel import Kernel, Move
 
@@ -50,11 +49,6 @@ def importance_pays(importance: ArrayLike) -> ImportanceRates:
     ----------
     importance
         L_v by node, such as `problem.smoothness`.
-
-    Returns
-    -------
-    ImportanceRates
-        Both, and a verdict.
 
     Raises
     ------
@@ -136,11 +130,6 @@ def remark_1(kernel: Kernel) -> Overhead:
     ----------
     kernel
         Any kernel that does not change with the step; its first move is taken as the step, the others as jumps.
-
-    Returns
-    -------
-    Overhead
-        The counts.
 
     Raises
     ------

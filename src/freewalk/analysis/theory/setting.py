@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.analysis.chain.chain import check, check_fit, matrix_of
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import check, check_fit, matrix_of, stationary
 from freewalk.analysis.chain.mixing_time import MixingTime, mixing_time_of
 from freewalk.analysis.learning.model import start_law
 from freewalk.designs.kernel import Kernel

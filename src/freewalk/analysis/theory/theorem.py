@@ -192,7 +192,7 @@ def theorem_1(
     if getattr(exact, "shape", None) == ():  # such as one point of a curve
         exact = np.asarray(exact).item()
     truth = np.nan if exact is None else check.real(who, "exact", exact, 0.0, finite=False)
-    forms = _Forms(setting, updates, initial, mixing)
+    forms = Forms(setting, updates, initial, mixing)
     law = setting.first_law(start)
     gamma = forms.corrected_step() if given is None else given
     certified, reasons = np.nan, forms.reasons
@@ -222,7 +222,7 @@ def theorem_1(
     )
 
 
-class _Forms:
+class Forms:
     """The theorem in its three forms, for T updates in one setting, and the assumptions that do not hold there."""
 
     def __init__(self, setting: Setting, steps: int, initial: ArrayLike | None, mixing: float | None) -> None:

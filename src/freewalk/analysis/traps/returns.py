@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.analysis.chain.chain import DENSE, check_constant, check_nodes
-from freewalk.analysis.chain.law import stationary
+from freewalk.analysis.chain.chain import DENSE, check_constant, check_nodes, stationary
 from freewalk.analysis.chain.unrolled import Hops, is_crowded, unrolled
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
@@ -68,11 +67,9 @@ def excess_visits(kernel: Kernel, nodes: ArrayLike) -> float:
 
     Raises
     ------
-    KernelError
-        If the kernel is reducible.
-    AnalysisError
-        If the set is invalid, the kernel changes with time, or rounding leaves fewer digits than promised, which can
-        happen for a set with parts of several deep traps.
+    KernelError, AnalysisError
+        If the kernel is reducible or changes with time, the set is invalid, or rounding leaves fewer digits than
+        promised, which can happen for a set with parts of several deep traps.
 
     References
     ----------
@@ -102,17 +99,7 @@ class Excess(NamedTuple):
 
 
 class Returns:
-    """The excess visits of any number of sets; shared quantities are computed once.
-
-    Parameters
-    ----------
-    who
-        The caller, for error messages.
-    kernel
-        A kernel that does not change with time.
-    many
-        Whether many sets are evaluated. On a small graph the times between all pairs of nodes are then computed first.
-    """
+    """The excess visits of any number of sets; of `many`, on a small graph, from the times between all nodes."""
 
     def __init__(self, who: str, kernel: Kernel, many: bool = False) -> None:
         self._who, self._many = who, many
@@ -120,13 +107,7 @@ class Returns:
         self.law = stationary(kernel, who=who)
 
     def excess(self, nodes: Ints) -> float:
-        """The excess of a valid set.
-
-        Raises
-        ------
-        AnalysisError
-            If rounding or an iteration leaves too few digits.
-        """
+        """The excess of a valid set, or an error if rounding or an iteration leaves too few digits."""
         n = self.law.size
         inside = np.zeros(n, dtype=np.bool_)
         inside[nodes] = True

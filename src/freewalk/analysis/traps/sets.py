@@ -171,13 +171,7 @@ def held_sets(who: str, kernel: Kernel, most: int = 10) -> tuple[list[Trap], int
 
 
 def judged(walk: Returns, uniform: Returns, nodes: Ints) -> Trap:
-    """A set with its numbers, whether or not it is a trap.
-
-    Raises
-    ------
-    AnalysisError
-        As `excess_visits`.
-    """
+    """A set with its numbers, whether or not it is a trap; errors are those of `excess_visits`."""
     excess, even, graph = walk.excess(nodes), uniform.excess(nodes), walk.kernel.graph
     memory, plain = (value / float(np.delete(one.law, nodes).sum()) for value, one in ((excess, walk), (even, uniform)))
     return Trap(
@@ -281,24 +275,12 @@ class _Search:
 
 
 def count_of(updates: float) -> str:
-    """Format a number of updates for humans.
-
-    Examples
-    --------
-    >>> count_of(29905.3), count_of(331.7), count_of(8.62)
-    ('29,905', '332', '8.6')
-    """
+    """A number of updates as people write it, such as 29,905 or 8.6."""
     return f"{updates:,.0f}" if updates >= 10 else f"{updates:.2g}"
 
 
 def name_nodes(nodes: Sequence[int] | Sequence[str], most: int = 6) -> str:
-    """Some nodes in words, given by number or by name.
-
-    Examples
-    --------
-    >>> name_nodes((3,)), name_nodes(("Pazzi", "Salviati")), name_nodes(tuple(range(9)))
-    ('node 3', 'nodes Pazzi, Salviati', 'nodes 0, 1, 2, 3, 4, 5, … (9 in all)')
-    """
+    """Some nodes in words, given by number or by name: "nodes 0, 1, 2, … (9 in all)"."""
     listed = ", ".join(textwrap.shorten(str(node), 40, placeholder=" …") for node in nodes[:most])
     more = f", … ({len(nodes)} in all)" if len(nodes) > most else ""
     return f"node{'s' if len(nodes) > 1 else ''} {listed}{more}"

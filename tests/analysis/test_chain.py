@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from walks import FIXED, directed_rows, weighted_graphs
 
 import freewalk as fw
-from freewalk.analysis.chain.law import distance_to_target, period, stationary
+from freewalk.analysis.chain.chain import distance_to_target, period, stationary
 from freewalk.designs import MHLJ, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.errors import AnalysisError, KernelError
 
