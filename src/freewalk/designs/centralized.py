@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,8 @@ class Centralized(Design):
     power: float = 0.0
     uniform: float = 0.0
 
+    biased: ClassVar[bool] = False  # it samples its target
+
     def __post_init__(self) -> None:
         check_power("Centralized", self.power)
         check.probability("Centralized", "uniform", self.uniform)
@@ -41,11 +44,6 @@ class Centralized(Design):
     def __repr__(self) -> str:
         """The design, without default values."""
         return f"Centralized(power={self.power!r}{f', uniform={self.uniform!r}' if self.uniform else ''})"
-
-    @property
-    def biased(self) -> bool:
-        """False: it samples its target."""
-        return False
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """One draw from the target."""

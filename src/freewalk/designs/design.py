@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.blocks import LARGE, blocks, constant, read_only
 from freewalk.checks import Checks
-from freewalk.designs.kernel import MOST_HOPS as MOST_HOPS
 from freewalk.designs.kernel import Kernel, Move, check_graph, per_node
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
@@ -108,14 +107,7 @@ def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Fl
 
 
 def by_degree(target: Floats, graph: Graph) -> Floats:
-    """Target / degree, by node: the ratio used to accept a uniform hop.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> by_degree(np.ones(3), fw.graphs.path(3))
-    array([1. , 0.5, 1. ])
-    """
+    """Target / degree, by node: the ratio used to accept a uniform hop."""
     ratio = np.empty(graph.n)
     for part in blocks(graph.n):  # for a large graph there may be no memory for all degrees
         np.divide(target[part], np.diff(graph.indptr[part.start : part.stop + 1]), out=ratio[part])

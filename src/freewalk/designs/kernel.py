@@ -212,11 +212,7 @@ class Kernel:
     def probabilities(self, steps: ArrayLike) -> Floats:
         """The probability of each move (columns) at each of the given steps (rows)."""
         times = _check.integers(self.label, "steps", steps, None, low=0)
-        return faded(self._probabilities, self.fade, np.atleast_1d(times))
-
-    @property
-    def _probabilities(self) -> tuple[float, ...]:
-        return tuple(float(move.probability) for move in self.moves)
+        return faded(tuple(move.probability for move in self.moves), self.fade, np.atleast_1d(times))
 
     def move_matrix(self, move: Move, powers: list[csr_array] | None = None) -> csr_array:
         """The exact transition matrix of one move, as if its probability were 1.
@@ -247,13 +243,7 @@ class Kernel:
         return walked if move.ratio is None else _metropolis(walked, np.asarray(move.ratio))
 
     def matrix(self, step: int = 0) -> csr_array:
-        """The exact transition matrix P, P[v, u] = probability of going from v to u.
-
-        Parameters
-        ----------
-        step
-            The step at which to evaluate a kernel that changes with time.
-        """
+        """The exact transition matrix P, P[v, u] = probability of going from v to u; it may change with the step."""
         from scipy.sparse import csr_array
 
         now = _check.whole(self.label, "step", step)
@@ -266,16 +256,6 @@ class Kernel:
 
     def at(self, step: int) -> Kernel:
         """The kernel at one step, with constant probabilities; a kernel that does not change is returned unchanged.
-
-        Parameters
-        ----------
-        step
-            The step, from 0.
-
-        Raises
-        ------
-        KernelError
-            If step is not a whole number from 0 to 2^63 − 1.
 
         Examples
         --------
@@ -311,7 +291,7 @@ class Kernel:
             neighbours=neighbours.copy(),
             weight=float(self.weights[node]),
             moves=tuple(share(move) for move in self.moves),
-            probabilities=self._probabilities,
+            probabilities=tuple(float(move.probability) for move in self.moves),
             fade=self.fade,
         )
 

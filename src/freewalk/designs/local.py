@@ -12,52 +12,34 @@ from freewalk.schedules import Schedule, values_at
 
 @dataclass(frozen=True, eq=False)
 class LocalMove:
-    """The part of a move that concerns one node.
+    """The part of a move that concerns one node."""
 
-    Parameters
-    ----------
-    hops
-        The number of steps of the move.
-    ratio
-        The node's own ratio; None if the move always accepts.
-    neighbour_ratios
-        The ratios of its neighbours, for moves of a single hop, which need no message to decide. A longer move carries
-        the ratio of its start node, and its end node decides.
-    rows
-        For each matrix of the move: the possible next nodes, and the ends of their intervals of words.
-    """
-
+    #: The number of steps of the move.
     hops: int
+    #: The node's own ratio; None if the move always accepts.
     ratio: float | None
+    #: The ratios of its neighbours, for moves of a single hop, which need no message to decide. A longer move carries
+    #: the ratio of its start node, and its end node decides.
     neighbour_ratios: NDArray[np.float64] | None
+    #: For each matrix of the move: the possible next nodes, and the ends of their intervals of words.
     rows: tuple[tuple[NDArray[np.int32], NDArray[np.uint64]], ...] | None
 
 
 @dataclass(frozen=True, eq=False)
 class LocalKernel:
-    """Everything one node needs to act: `choose` a move, then make its `hop`s one by one.
+    """Everything one node needs to act: `choose` a move, then make its `hop`s one by one."""
 
-    Parameters
-    ----------
-    node
-        The node itself.
-    neighbours
-        Its neighbours, in ascending order.
-    weight
-        The factor applied to its gradients, 1 / (n · target).
-    moves
-        Its part of each move.
-    probabilities
-        The probability of each move, the same at every node.
-    fade
-        How the probabilities change with the step, or None.
-    """
-
+    #: The node itself.
     node: int
+    #: Its neighbours, in ascending order.
     neighbours: NDArray[np.int32]
+    #: The factor applied to its gradients, 1 / (n · target).
     weight: float
+    #: Its part of each move.
     moves: tuple[LocalMove, ...]
+    #: The probability of each move, the same at every node.
     probabilities: tuple[float, ...]
+    #: How the probabilities change with the step, or None.
     fade: Schedule | None
 
     def choose(self, step: int, draw: np.uint64) -> tuple[int, np.uint64, float]:

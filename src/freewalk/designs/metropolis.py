@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +48,8 @@ class Metropolis(Design):
     law: ArrayLike | None
     proposal: Any
 
+    biased: ClassVar[bool] = False  # it samples its target
+
     # Written out because the parameter `target` and the method `target` of every design share a name.
     def __init__(self, power: float = 0.0, target: ArrayLike | None = None, proposal: Any = None) -> None:
         object.__setattr__(self, "power", check_power("Metropolis", power))
@@ -58,11 +60,6 @@ class Metropolis(Design):
         """The design as it is written, without its arrays."""
         target = f"power={self.power:g}" if self.law is None else "target=…"
         return f"Metropolis({target}{'' if self.proposal is None else ', proposal=…'})"
-
-    @property
-    def biased(self) -> bool:
-        """False: it samples its target."""
-        return False
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """One hop with acceptance, or the Metropolis matrix of the proposal."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.designs.design import MOST_HOPS, Design, Floats, by_degree, check, check_power, power_law
-from freewalk.designs.kernel import Move
+from freewalk.designs.design import Design, Floats, by_degree, check, check_power, power_law
+from freewalk.designs.kernel import MOST_HOPS, Move
 from freewalk.graphs import Graph
 
 
@@ -80,12 +80,6 @@ def check_jumps(owner: str, jump: float, stop: float, hops: int) -> None:
 
 
 def truncated_geometric(stop: float, longest: int) -> Floats:
-    """P(d = i) ∝ stop (1 − stop)^(i−1) for i = 1..longest.
-
-    Examples
-    --------
-    >>> truncated_geometric(0.5, 3) * 7
-    array([4., 2., 1.])
-    """
+    """P(d = i) ∝ stop (1 − stop)^(i−1) for i = 1..longest."""
     weights = (1.0 - stop) ** np.arange(longest)
     return np.asarray(weights / weights.sum(), dtype=np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from freewalk.designs.design import Design, Floats
 from freewalk.designs.kernel import Move
@@ -20,10 +21,7 @@ class SimpleWalk(Design):
     array([0.5       , 0.16666667, 0.16666667, 0.16666667])
     """
 
-    @property
-    def biased(self) -> bool:
-        """False: it samples its target."""
-        return False
+    biased: ClassVar[bool] = False  # it samples its target
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """One uniform hop."""

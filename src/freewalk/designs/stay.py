@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,10 +25,7 @@ class Stay(Design):
     array([1., 0., 0.])
     """
 
-    @property
-    def biased(self) -> bool:
-        """False: the uniform distribution is stationary."""
-        return False
+    biased: ClassVar[bool] = False  # the uniform distribution is stationary
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """One move without hops."""
