@@ -26,7 +26,7 @@ import numpy as np
 from timing import machine
 
 import freewalk as fw
-from freewalk.run.measurements import versions
+from freewalk.run.record import versions
 
 DESIGN = fw.designs.MHLJ(jump=0.1, stop=0.5, hops=3)
 CORES = os.cpu_count() or 1

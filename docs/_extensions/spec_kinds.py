@@ -37,9 +37,9 @@ def _tables() -> Iterator[str]:
         "The top level": tables.Tables,
         "[run]": tables.Run,
         "[[walk]]": tables.Walk,
-        "[[walk.phase]]": tables.Phase,
+        "[[walk.phase]]": tables.PhaseTable,
         "[compare]": tables.Compare,
-        "[compare.budget]": tables.Budget,
+        "[compare.budget]": tables.BudgetTable,
     }
     for name, table in names.items():
         yield f"### {_escaped(name)}\n"

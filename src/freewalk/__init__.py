@@ -13,8 +13,9 @@ from freewalk.jobs.phase import Phase
 from freewalk.objectives import Objective, Predictor
 from freewalk.rules import SGD, Rule
 from freewalk.run.evaluate import evaluate
-from freewalk.run.learn import learn, resume, walk
+from freewalk.run.learn import learn, walk
 from freewalk.run.record import Record, concat
+from freewalk.run.resume import resume
 from freewalk.sweeps import sweep
 
 __all__ = [

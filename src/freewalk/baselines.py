@@ -2,136 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from freewalk.checks import Checks
 from freewalk.designs import Centralized, Design, Metropolis, Stay
-from freewalk.designs.kernel import Kernel
-from freewalk.errors import FreewalkError, KernelError
-from freewalk.exchanges import Average, Exchange, Gossip, Meet
-from freewalk.graphs import Graph
-from freewalk.objectives import Objective
-from freewalk.rules import SGD, CombineFirst, GradientTracking, Rule
-from freewalk.run.record import Record
+from freewalk.errors import FreewalkError
+from freewalk.exchanges import Average, Gossip, Meet
+from freewalk.rules import SGD, CombineFirst, GradientTracking
+from freewalk.run.method import Method as Method
 from freewalk.schedules import Schedule
 
 __all__ = ["centralized_sgd", "decentralized_sgd", "fedavg", "gradient_tracking", "minibatch_sgd", "multi_walk_sgd"]
 
 _check = Checks(FreewalkError)
 _SAMPLING = {"uniform": Centralized(), "importance": Centralized(power=1.0), "partial": Centralized(1.0, uniform=0.5)}
-
-
-@dataclass(frozen=True, eq=False)
-class Method:
-    """A learning method: everything that `fw.learn` takes except the problem and the length of the run.
-
-    Parameters
-    ----------
-    label
-        The name used in tables and figures.
-    design
-        How the tokens move.
-    rule
-        How a node updates a model.
-    tokens, exchange
-        As in `fw.learn`.
-
-    Raises
-    ------
-    FreewalkError
-        If an argument has the wrong type.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> graph = fw.graphs.ring(20)
-    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, seed=1)
-    >>> walk = Method("one walk", fw.designs.SimpleWalk(), fw.SGD(step=0.05))
-    >>> walk.learn(problem, graph, steps=1000, walks=10, every=1000).data.updates.values
-    array([   0, 1000])
-    """
-
-    label: str
-    design: Design
-    rule: Rule
-    tokens: int | str = 1
-    exchange: Exchange | None = None
-
-    def __post_init__(self) -> None:
-        _check.text("Method", "label", self.label)
-        _check.instance("Method", "design", self.design, Design, "a design such as fw.designs.SimpleWalk()")
-        _check.instance("Method", "rule", self.rule, Rule, "an update rule such as fw.SGD(step=1e-3)")
-        if self.tokens != "nodes":
-            _check.whole("Method", "tokens", self.tokens, 1, remedy='"nodes" is one on each node')
-        if self.exchange is not None:
-            _check.instance("Method", "exchange", self.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
-
-    def kernel(self, graph: Graph, problem: Objective) -> Kernel:
-        """Compile the design for a graph, using the smoothness of the problem if the design needs it."""
-        return kernel_of(self.design, graph, problem, self.label)
-
-    def with_step(self, step: float | Schedule) -> Method:
-        """Return the same method with another step size."""
-        return replace(self, rule=replace(self.rule, step=step))  # type: ignore[type-var]
-
-    def learn(self, problem: Objective, graph: Graph, **options: Any) -> Record:
-        """Run the method; `options` are those of `fw.learn`: steps, walks, every and so on."""
-        from freewalk.run.learn import learn
-
-        kernel = self.kernel(graph, problem)
-        record = learn(problem, kernel, self.rule, tokens=self.tokens, exchange=self.exchange, **options)
-        record.data.attrs["label"] = self.label
-        return record
-
-
-def kernel_of(design: Design, graph: Graph, problem: Objective, label: str | None = None) -> Kernel:
-    """Compile a design for a graph; a smoothness that must be estimated is computed only if the design needs it.
-
-    Parameters
-    ----------
-    design, graph, label
-        As in `Design.kernel`.
-    problem
-        Its smoothness is the importance of the nodes.
-
-    Raises
-    ------
-    KernelError
-        If the design cannot be compiled for this graph.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> graph = fw.graphs.ring(20)
-    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, seed=1)
-    >>> kernel_of(fw.designs.SimpleWalk(), graph, problem, "a walk").label
-    'a walk'
-    """
-    known = problem.known_smoothness
-    if known is None and not _is_foreign_within(design):  # estimating it may take long
-        try:
-            return design.kernel(graph, None, label)
-        except KernelError:
-            pass
-    return design.kernel(graph, problem.smoothness if known is None else known, label)
-
-
-def is_foreign(thing: Any) -> bool:
-    """Whether an object is an instance of a user-defined class.
-
-    Examples
-    --------
-    >>> is_foreign(Stay())
-    False
-    """
-    return thing is not None and type(thing).__module__.partition(".")[0] != "freewalk"
-
-
-def _is_foreign_within(design: Design) -> bool:
-    """Whether a design, or one within it, is user-defined, so that its needs are unknown."""
-    inner = [part for part in vars(design).values() if isinstance(part, Design)]
-    return is_foreign(design) or any(map(_is_foreign_within, inner))
 
 
 def centralized_sgd(step: float | Schedule, sampling: str = "uniform", sampled: bool = False) -> Method:

@@ -92,7 +92,7 @@ def test_a_file_is_used_again_for_the_same_spec_alone(tmp_path: Path, record: Re
 def test_what_other_versions_made_is_made_anew(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "record.npz"
     keep(path, SPEC, record)
-    monkeypatch.setattr(records, "versions", lambda: {**fw.run.measurements.versions(), "numpy": "0.1"})
+    monkeypatch.setattr(records, "versions", lambda: {**fw.run.record.versions(), "numpy": "0.1"})
     assert records.stored(path, SPEC) is None
     keep(path, SPEC, record)
     assert records.stored(path, SPEC) is not None

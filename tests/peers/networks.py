@@ -76,10 +76,10 @@ def play(network, run="first"):
 def repeated(network, collected):
     """The same run by `reference`, given the departures."""
     task, rows = network.task, len(network.starts)
-    options = {"steps": task.steps, "walks": 1, "every": task.every, "seed": task.seed, "start": 0, "paths": rows}
-    tokens = int(network.plan.tokens[network.table.label])
+    job, (_, _, steps, every) = task.job, task.start
+    options = {"steps": steps, "walks": 1, "every": every, "seed": job.seed, "start": 0, "paths": rows}
     runtime = Reference(departures=collected.departures)
-    return fw.learn(task.objective, task.kernel, task.rule, tokens=tokens, runtime=runtime, **options)
+    return fw.learn(task.objective, task.kernel, task.rule, tokens=job.tokens, runtime=runtime, **options)
 
 
 def assert_same(collected, reference):

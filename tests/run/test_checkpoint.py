@@ -9,8 +9,8 @@ import pytest
 import freewalk as fw
 from freewalk.errors import RecordError
 from freewalk.run import loop
-from freewalk.run import watch as watching
-from freewalk.run.watch import Watch
+from freewalk.run import loop as watching
+from freewalk.run.loop import Watch
 
 GRAPH = fw.graphs.ring(30)
 PROBLEM = fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, ridge=0.01, seed=2)
@@ -167,7 +167,6 @@ def test_a_slow_disk_does_not_slow_a_run_down(monkeypatch):
         saved.append(clock.now)
 
     watch = Watch.of("run", None, save, 60.0)
-    watch.begin()
     for _ in range(1000):
         clock.now += 1.0
         watch.checkpoint(lambda: record)

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 import freewalk as fw
-from freewalk.run.measurements import _side_by_side
+from freewalk.run.checkpoint import side_by_side
 
 BY_STEP = dict.fromkeys(("loss", "mse", "distance", "messages", "probes", "bytes"), ("walk", "step"))
 LEARNED = BY_STEP | {
@@ -602,7 +602,7 @@ def test_measures_keep_the_order_in_which_they_came():
     first = np.arange(3.0)[:, None]
     by_walk, by_mark = np.arange(6.0).reshape(3, 2), np.arange(6.0).reshape(2, 3).T
     for later, order in ((by_walk, "C"), (by_mark, "F")):
-        joined = _side_by_side([first, later])
+        joined = side_by_side([first, later])
         assert np.array_equal(joined, np.hstack([first, later]))
         assert joined.flags["C_CONTIGUOUS" if order == "C" else "F_CONTIGUOUS"]
 

@@ -58,7 +58,7 @@ def test_constants_held_as_one_number_change_nothing(mapped, monkeypatch):
     """Above LARGE nodes what is the same everywhere is one number, and nodes are not numbered one by one."""
     rule, settings = fw.SGD(step=1e-3), {"steps": STEPS, "walks": 20, "every": 100, "seed": 5}
     usual = fw.learn(PROBLEM, fw.designs.Metropolis().kernel(GRAPH), rule, **settings)
-    for name in ("designs.design", "run.measurements"):
+    for name in ("designs.design", "run.checkpoint"):
         monkeypatch.setattr(f"freewalk.{name}.LARGE", 10)
     monkeypatch.setattr("freewalk.jobs.job._VISITS_BY_WALK", 10)
     graph, problem = mapped

@@ -13,7 +13,7 @@ import pytest
 
 import freewalk as fw
 from freewalk.errors import RecordError
-from freewalk.run import loop, measurements
+from freewalk.run import checkpoint, loop
 from freewalk.schedules import Schedule
 from freewalk.storage.archive import pack
 
@@ -135,14 +135,14 @@ def test_a_second_ctrl_c_interrupts_at_once():
 
 
 def test_a_ctrl_c_that_comes_too_late_costs_nothing_and_is_noted(monkeypatch):
-    make_label = measurements.label_of
+    make_label = checkpoint.label_of
 
     def press(*given):
         signal.raise_signal(signal.SIGINT)
         return make_label(*given)
 
     whole = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
-    monkeypatch.setattr(measurements, "label_of", press)
+    monkeypatch.setattr(checkpoint, "label_of", press)
     late = fw.learn(PROBLEM, KERNEL, fw.SGD(0.01), **RUN)
     assert late.data.identical(whole.data)
     assert late.provenance["interrupted_by"] == "SIGINT"

@@ -284,7 +284,7 @@ def test_checkpoints_of_a_large_record_are_announced_once(
     tmp_path: Path, spec: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("freewalk.specs.folder._LARGE", 1.0)
-    monkeypatch.setattr("freewalk.run.watch._SHARE", 0)
+    monkeypatch.setattr("freewalk.run.loop._SHARE", 0)
     monkeypatch.setattr("freewalk.run.loop._CHUNK_STEPS", 16)
     often = parse(TEXT.replace("every = 50", "every = 50\ncheckpoint = 1e-9"), "my.toml")
     told: list[str] = []
@@ -300,7 +300,7 @@ def test_checkpoints_of_a_large_record_are_announced_once(
 def test_a_part_is_there_while_its_walk_is_under_way_if_the_spec_wants_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: str, kept: int
 ) -> None:
-    monkeypatch.setattr("freewalk.run.watch._SHARE", 0)
+    monkeypatch.setattr("freewalk.run.loop._SHARE", 0)
     monkeypatch.setattr("freewalk.run.loop._CHUNK_STEPS", 16)
     often = parse(TEXT.replace("every = 50", f"every = 50\ncheckpoint = {checkpoint}"), "my.toml")
     folder = RunFolder.create(tmp_path / "run", often)

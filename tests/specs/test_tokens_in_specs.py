@@ -103,8 +103,8 @@ def test_a_method_may_take_a_design_and_a_label() -> None:
     design = '{ kind = "MHLJ", jump = 0.5, stop = 0.5, hops = 2 }'
     walk = f'label = "mine"\nmethod = {{ kind = "multi_walk_sgd", step = 0.01, tokens = 2, design = {design} }}\n'
     plan = parse(f"{TOP}[[walk]]\n{walk}").plan()
-    assert isinstance(plan.designs["mine"][0], fw.designs.MHLJ)
-    assert plan.tokens == {"mine": 2}
+    assert isinstance(plan.methods["mine"][0].design, fw.designs.MHLJ)
+    assert [method.tokens for method in plan.methods["mine"]] == [2]
     assert plan.walks["mine"][0].kernel.label == "mine"
     assert [one.label for one in plan.contestants] == ["mine"]
     with pytest.raises(fw.FreewalkError, match="'phases' has phases, expected one design and one rule"):

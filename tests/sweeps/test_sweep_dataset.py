@@ -15,7 +15,7 @@ from small_sweeps import BASE, SWEEP, slow
 
 import freewalk as fw
 from freewalk.errors import FreewalkError, RecordError, SpecError
-from freewalk.run.measurements import timeless
+from freewalk.run.record import timeless
 from freewalk.specs import parse
 from freewalk.sweeps.folder import SweepFolder
 from freewalk.sweeps.points import sweep_of

@@ -85,7 +85,7 @@ def test_a_module_walks_between_peers(tmp_path: Path) -> None:
     network = made(tmp_path)
     collected = play(network)
     task = network.task
-    options = {"steps": task.steps, "walks": 2, "every": task.every, "seed": task.seed, "paths": 2}
+    options = {"steps": task.start.steps, "walks": 2, "every": task.start.every, "seed": task.job.seed, "paths": 2}
     simulated = fw.learn(task.objective, task.kernel, task.rule, **options)
     assert collected.departures == ()
     assert np.array_equal(collected.record.data.path, simulated.data.path)

@@ -103,13 +103,12 @@ def _start(words: str, graph: "Graph") -> str | int | list[int]:
 def _designs(plan: "Plan") -> "dict[str, Design]":
     """The standard designs and the spec's other designs that can be diagnosed, by label."""
     from freewalk.analysis.diagnosis.diagnose import DESIGNS
-    from freewalk.exchanges.exchange import is_parked
 
     found = dict(DESIGNS)
     for name, phases in plan.walks.items():
-        design = plan.designs[name][0]
+        design = plan.methods[name][0].design
         kernel = phases[0].kernel
-        if len(phases) > 1 or kernel.fade is not None or not kernel.is_local or is_parked(kernel):
+        if len(phases) > 1 or kernel.fade is not None or not kernel.is_local or kernel.is_parked:
             continue
         if not any(type(design) is type(other) and _same(vars(design), vars(other)) for other in found.values()):
             found[f"{name} (spec)" if name in DESIGNS else name] = design

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.status import Status
 
-    from freewalk.specs.spec import Progress
+    from freewalk.run.loop import Progress
 
 PATIENCE = 2.0  # seconds before anything appears on a terminal
 INTERVAL = 10.0  # seconds between lines in a log

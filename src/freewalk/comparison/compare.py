@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.baselines import Method
 from freewalk.checks import Checks
 from freewalk.comparison.levels import spans
 from freewalk.comparison.result import AXES, Comparison, Finish
@@ -16,13 +15,13 @@ from freewalk.comparison.track import Contestant, Interrupted, Track, has_diverg
 from freewalk.errors import FreewalkError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
+from freewalk.jobs.prepare import PRECISIONS, blamed_on, place, prepare
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import measured
+from freewalk.run.loop import Progress
+from freewalk.run.method import Method
 from freewalk.run.record import Record, concat
 from freewalk.runtimes import Runtime, runtime_named
-
-#: Called with the current activity, the number of finished contestants, and their total number.
-Progress = Callable[[str, int, int], None]
 
 _BEYOND = 1.5  # times the rounds to the goal: the length of a run
 _PATIENCE = 4  # times the rounds that the pilots needed, after which a step from a search is reduced
@@ -126,7 +125,7 @@ def compare(
         raise _check.fail(who, "start", start, expected, "contestants have different numbers of tokens")
     if initial is not None:
         initial = _check.floats(who, "initial", initial, (problem.dim,), remedy="all walks begin with one model")
-    precision = arguments.precision(who, precision, problem)
+    precision = _check.choice(who, "precision", problem.precision if precision is None else precision, PRECISIONS)
     chosen = None if runtime is None else runtime_named(runtime)
     options = {"start": start, "initial": initial, "runtime": chosen, "precision": precision}
     size = _check.whole(who, "walks", walks, 1), _check.whole(who, "most", most, 1)
@@ -202,18 +201,14 @@ def _check_first(track: Track) -> None:
 
 def _admit(one: Contestant) -> None:
     """Raise what `learn` would raise, before anything is run."""
-    track, method = one.track, one.method
-    try:
-        phases = arguments.phases(one.kernel, method.rule, track.problem, exchange=method.exchange)
-        tokens = arguments.tokens(method.tokens, track.graph)
-        start = None if isinstance(method.tokens, str) else track.options["start"]
-        importance = arguments.importance(start, track.problem, one.kernel)
-        nodes = arguments.start(start, track.seed, track.walks, track.graph, importance, method.tokens)
-        arguments.exchanges(phases, tokens, nodes)
-        arguments.visits_everywhere(phases, nodes)
-    except FreewalkError as error:
-        words = str(error).removeprefix("learn: ").removeprefix("run: ")
-        raise FreewalkError(f"compare: {method.label}: {words}") from error
+    track, method, rounds = one.track, one.method, one.first_rounds
+    with blamed_on(f"compare: {method.label}"):
+        options = {"exchange": method.exchange, "tokens": method.tokens, "precision": track.options["precision"]}
+        job = prepare("learn", track.problem, one.kernel, method.rule, steps=rounds, seed=track.seed, **options)
+        start, tokens = one.options["start"], method.tokens
+        nodes = place("learn", job, steps=rounds, walks=track.walks, every=rounds, start=start, tokens=tokens).nodes
+        arguments.exchanges(job.phases, job.tokens, nodes)
+        arguments.visits_everywhere(job.phases, nodes)
 
 
 def _run(one: Contestant, choice: Choice) -> tuple[Record, Choice]:
@@ -245,7 +240,7 @@ def _finish(one: Contestant, record: Record, choice: Choice) -> Finish:
     counts = {
         axis: np.asarray((data.step if axis == "rounds" else data[axis]).values, dtype=np.float64) for axis in AXES
     }
-    step = choice.step if choice.step is not None else getattr(one.rule, "step", None)
+    step = choice.step if choice.step is not None else getattr(one.method.rule, "step", None)
     return Finish(
         label=one.method.label,
         step=step if isinstance(step, float | int) else None,

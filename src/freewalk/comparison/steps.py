@@ -97,7 +97,7 @@ def exact_step(contestant: Contestant) -> float | None:
 
     It is also unknown if 1 / max w_v L_v, the largest step that is analysed, settles lower than that.
     """
-    track, problem, rule = contestant.track, contestant.track.problem, contestant.rule
+    track, problem, rule = contestant.track, contestant.track.problem, contestant.method.rule
     if not isinstance(problem, LeastSquares) or not isinstance(rule, SGD) or problem.ridge > 0:
         return None
     from freewalk.analysis.learning.tokens import settling_step

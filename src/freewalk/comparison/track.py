@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.baselines import Method
 from freewalk.comparison.levels import crossings
 from freewalk.designs.kernel import Kernel
-from freewalk.exchanges.exchange import is_parked
 from freewalk.graphs import Graph
 from freewalk.objectives import Objective
+from freewalk.run.learn import learn
+from freewalk.run.method import Method
 from freewalk.run.record import Record
 from freewalk.schedules import Schedule
-
-if TYPE_CHECKING:
-    from freewalk.rules import Rule
 
 Floats = NDArray[np.float64]
 #: The number of checkpoints of a run: a goal reached in its last three quarters is known to 1 % or better.
@@ -62,11 +59,6 @@ class Contestant:
         return self.method.kernel(self.track.graph, self.track.problem)
 
     @property
-    def rule(self) -> Rule:
-        """Its rule, as it was given."""
-        return self.method.rule
-
-    @property
     def tokens(self) -> int:
         """The number of tokens per walk."""
         return self.track.graph.n if isinstance(self.method.tokens, str) else self.method.tokens
@@ -74,7 +66,7 @@ class Contestant:
     @property
     def updates_per_round(self) -> int:
         """The number of updates of all tokens of a walk per round."""
-        return self.tokens * int(self.rule.local_steps)
+        return self.tokens * int(self.method.rule.local_steps)
 
     @property
     def most_rounds(self) -> int:
@@ -90,31 +82,26 @@ class Contestant:
     def draws(self) -> bool:
         """Whether its runs are random: parked tokens with full gradients are not."""
         method, initial = self.method, self.track.options["initial"]
-        parked = isinstance(method.tokens, str) and is_parked(self.kernel) and not method.rule.sampled
+        parked = isinstance(method.tokens, str) and self.kernel.is_parked and not method.rule.sampled
         mixed = method.exchange is None or method.exchange.constant
         begun = type(self.track.problem).initial is Objective.initial if initial is None else np.ndim(initial) == 1
         return not (parked and mixed and begun)
 
     @property
+    def options(self) -> dict[str, Any]:
+        """The options of its runs; tokens with their own nodes start there."""
+        options = self.track.options
+        return {**options, "start": None} if isinstance(self.method.tokens, str) else options
+
+    @property
     def has_a_step(self) -> bool:
         """Whether its rule has a constant step that can be chosen."""
-        step = getattr(self.rule, "step", None)
+        step = getattr(self.method.rule, "step", None)
         return step is not None and not isinstance(step, Schedule)
 
     def run(self, step: float | None, rounds: int, walks: int, seed: int) -> Record:
-        """Run it with a step (None: as given).
-
-        Raises
-        ------
-        Interrupted
-            If a signal ended it.
-        """
-        from freewalk.run.learn import learn
-
+        """Run it with a step (None: as given); raises Interrupted if a signal ended it."""
         method = self.method if step is None else self.method.with_step(step)
-        options = dict(self.track.options)
-        if isinstance(method.tokens, str):
-            options["start"] = None
         record = learn(
             self.track.problem,
             self.kernel,
@@ -125,7 +112,7 @@ class Contestant:
             seed=seed,
             tokens=method.tokens,
             exchange=method.exchange,
-            **options,
+            **self.options,
         )
         if "interrupted_by" in record.provenance:
             raise Interrupted(record.provenance["interrupted_by"])

@@ -209,6 +209,12 @@ class Kernel:
         """Whether every move goes along edges, so that each node can act on local information."""
         return all(move.law is None for move in self.moves)
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether a walk with this kernel never leaves its node."""
+        first = self.moves[0] if self.fade is not None else None  # may receive the probability of the others
+        return all(move.hops == 0 and move.law is None for move in self.moves if move.probability > 0 or move is first)
+
     def probabilities(self, steps: ArrayLike) -> Floats:
         """The probability of each move (columns) at each of the given steps (rows)."""
         times = _check.integers(self.label, "steps", steps, None, low=0)

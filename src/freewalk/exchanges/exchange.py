@@ -132,12 +132,6 @@ def sent_by(exchange: Exchange, gathering: Gathering, weights: csr_array | None)
     return int(check.integers(who, "sent()", exchange.sent(gathering, weights), gathering.nodes.shape, low=0).sum())
 
 
-def is_parked(kernel: Kernel) -> bool:
-    """Whether a walk with this kernel never leaves its node."""
-    first = kernel.moves[0] if kernel.fade is not None else None  # may receive the probability of the others
-    return all(move.hops == 0 and move.law is None for move in kernel.moves if move.probability > 0 or move is first)
-
-
 def checked(exchange: Exchange) -> Exchange:
     """Return the exchange after checking its options."""
     who = type(exchange).__name__

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freewalk.designs.kernel import Kernel, canonical_rows, check_stochastic
 from freewalk.errors import FreewalkError
-from freewalk.exchanges.exchange import Exchange, Gathering, check, checked, is_parked
+from freewalk.exchanges.exchange import Exchange, Gathering, check, checked
 from freewalk.graphs import Graph
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Gossip(Exchange):
 
     def admit(self, kernel: Kernel, nodes: NDArray[np.int32] | None) -> None:
         """Accept only one parked token on each node."""
-        if not is_parked(kernel):
+        if not kernel.is_parked:
             raise FreewalkError(
                 f"Gossip: tokens move by {kernel.label}, expected parked ones: fw.designs.Stay(); exchanges of tokens "
                 "that move are fw.exchanges.Meet and Average"

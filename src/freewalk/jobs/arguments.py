@@ -1,4 +1,4 @@
-"""Check the arguments of a run before anything is computed."""
+"""Checks of single arguments of a run; `prepare` makes a job of them."""
 
 import sys
 import warnings
@@ -17,7 +17,7 @@ from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError, FreewalkError, KernelError, ProblemError, TargetWarning
 from freewalk.exchanges import Exchange
 from freewalk.exchanges.exchange import checked as checked_exchange
-from freewalk.exchanges.exchange import gathering_of, is_parked, sent_by, weights_of
+from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
 from freewalk.graphs import Graph
 from freewalk.jobs.phase import Phase
 from freewalk.linear.stationary import stationary_law
@@ -26,7 +26,6 @@ from freewalk.rules import Rule
 from freewalk.rules.rule import Visit, begun, checked
 
 check = Checks(FreewalkError)
-PRECISIONS = ("float64", "float32")
 # Names that a record or a report already uses.
 _TAKEN = {
     *("messages", "probes", "bytes", "distance", "visits", "final", "diverged", "path", "at", "smoothness", "time"),
@@ -52,11 +51,6 @@ def objective(who: str, value: Objective) -> Objective:
     for rising in check.instance(name, "rising", found.rising, tuple, "a tuple of names"):
         check.choice(name, "rising", rising, measures)
     return found
-
-
-def precision(who: str, value: str | None, found: Objective) -> str:
-    """The precision of the models: the requested one, or else the default of the objective."""
-    return check.choice(who, "precision", found.precision if value is None else value, PRECISIONS)
 
 
 def goal(value: Any, found: Objective | None, tokens: int = 1, who: str = "learn") -> dict[str, float]:
@@ -175,10 +169,12 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
 
 def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) -> None:
     """Reject an exchange that these tokens cannot make; `nodes` are the start nodes of the tokens of all walks."""
+    if all(phase.exchange is None for phase in listed):
+        return
     parked = True  # so far
     for phase in listed:
         exchange, stayed = phase.exchange, parked
-        parked = parked and is_parked(phase.kernel)
+        parked = parked and phase.kernel.is_parked
         if exchange is None:
             continue
         who = type(exchange).__name__
@@ -191,15 +187,6 @@ def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) 
         weights = None if exchange.means else weights_of(exchange, first)
         if exchange.means or weights is not None:
             sent_by(exchange, first, weights)
-
-
-def tokens(value: int | str, graph: Graph) -> int:
-    """The number of tokens per walk."""
-    if isinstance(value, str) and value == "nodes":
-        return graph.n
-    if isinstance(value, str):
-        raise check.fail("run", "tokens", value, 'a whole number >= 1, or "nodes": one on each node')
-    return check.whole("run", "tokens", value, 1, remedy='"nodes" is one on each node')
 
 
 def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> None:
@@ -292,30 +279,6 @@ def outside() -> int:
     return level
 
 
-def phases_cover(listed: tuple[Phase, ...], steps: int) -> None:
-    """Check that every phase has its steps, and that the last reaches the end of the run."""
-    for phase in listed[:-1]:
-        if phase.until is not None and phase.until >= steps:
-            raise FreewalkError(
-                f"phases: one begins at step {phase.until}, but the run ends at {steps}; remove it or run longer"
-            )
-    end = listed[-1].until
-    if end is not None and end < steps:
-        raise FreewalkError(
-            f"phases: the last ends at step {end}, before the {steps} steps of the run; set its until to None"
-        )
-
-
-def schedules(listed: tuple[Phase, ...], steps: int) -> None:
-    """Evaluate all schedules over the whole run in advance, so that an invalid value does not end it half-way."""
-    grid = np.unique(np.linspace(0, steps - 1, 1000).astype(np.int64))
-    for phase in listed:
-        phase.kernel.probabilities(grid)
-        if phase.rule is not None:
-            who, remedy = type(phase.rule).__name__, "give one number for each of the steps"
-            check.floats(who, "rates()", phase.rule.rates(grid), grid.shape, low=0.0, remedy=remedy)
-
-
 def models(
     initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str, tokens: int = 1
 ) -> NDArray[Any]:
@@ -361,12 +324,6 @@ def _models_of_tokens(
         return np.repeat(models(initial, objective, walks, seed, kind), tokens, axis=0)
     except FreewalkError as error:
         raise FreewalkError(f"{error} (or, with one model per token, {shape})") from error
-
-
-def importance(value: Any, found: Objective | None, kernel: Kernel) -> ArrayLike:
-    """The importance by which `start` finds the heaviest node; not computed otherwise, since it may take long."""
-    heaviest = isinstance(value, str) and value == "heaviest"
-    return found.smoothness if heaviest and found is not None else kernel.target
 
 
 def start(

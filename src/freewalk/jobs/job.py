@@ -15,7 +15,7 @@ from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import RecordError
 from freewalk.jobs import arguments
-from freewalk.jobs.phase import Passage, Phase, passage, phase_at, updates_at
+from freewalk.jobs.phase import Passage, Phase, phase_at
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import measured
 from freewalk.rules import Rule
@@ -80,10 +80,6 @@ class Job:
         except Exception:  # a user's objective that fails there must not end the run
             return np.nan
 
-    def updates_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The number of updates of all tokens of a walk up to these steps."""
-        return updates_at(self.phases, steps, self.tokens)
-
     def rule_at(self, step: int) -> Rule | None:
         """The rule of the update that led to a step; at step 0, that of the first update."""
         return phase_at(self.phases, max(step - 1, 0)).phase.rule
@@ -93,30 +89,16 @@ class Job:
         return phase_at(self.phases, max(state.entered, 0)).phase.rule
 
     def passage(self, start: int, until: int, marks: NDArray[np.int64]) -> Passage:
-        """The steps from `start` to `until`, or to the end of their phase."""
-        return passage(self.phases, start, until, marks)
+        """The steps from `start` to `until` or to the end of their phase; empty if until = start."""
+        phase, end, began = phase_at(self.phases, start if until > start else max(start - 1, 0))
+        until = until if end is None else max(min(until, end), start)
+        return Passage(phase, began, start, until, marks[marks <= until])
 
     def message_bytes(self, rule: Rule | None) -> int:
         """The bytes of one message: the model and what the rule carries."""
         if rule is None or self.objective is None:
             return 0
         return (self.dim + rule.sent(self.objective)) * np.dtype(self.precision).itemsize
-
-    def checked(self, steps: int) -> Job:
-        """The same job, checked for consistency; it may come from a file.
-
-        Raises
-        ------
-        FreewalkError
-            If something does not fit, or it cannot run this many steps.
-        """
-        objective = None if self.objective is None else arguments.objective("record", self.objective)
-        phases = arguments.phases(self.phases, None, objective, "record")
-        arguments.phases_cover(phases, steps)
-        arguments.schedules(phases, steps)
-        precision = _check.choice("record", "precision", self.precision, arguments.PRECISIONS)
-        tokens = _check.whole("record", "tokens", self.tokens, 1)
-        return Job(objective, phases, _check.seed("record", self.seed), precision, tokens)
 
 
 @dataclass(eq=False)
@@ -275,13 +257,7 @@ class State:
         self.step, self.entered = parts[0].step, parts[0].entered
 
     def checked(self, job: Job, steps: int) -> State:
-        """A copy with exactly the types, shapes and ranges that engines rely on.
-
-        Raises
-        ------
-        RecordError
-            If an array is not valid; it may come from a file.
-        """
+        """A copy with exactly the types, shapes and ranges that engines rely on."""
         n, dim = job.kernel.graph.n, job.dim
         step = _check.whole("record", "step", self.step, 0, steps)
         rows, tokens = max(np.size(self.nodes), 1), _check.whole("record", "tokens", self.tokens, 1)

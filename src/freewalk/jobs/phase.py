@@ -65,15 +65,7 @@ def phase_at(phases: Sequence[Phase], step: int) -> Current:
 
 
 def updates_at(phases: Sequence[Phase], steps: NDArray[np.int64], tokens: int = 1) -> NDArray[np.int64]:
-    """The total number of updates that the tokens of a walk have made by these steps.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> kernel = fw.designs.SimpleWalk().kernel(fw.graphs.ring(5))
-    >>> updates_at([Phase(None, kernel, fw.SGD(0.1, local_steps=2))], np.array([0, 10]), tokens=3)
-    array([ 0, 60])
-    """
+    """The total number of updates that the tokens of a walk have made by these steps."""
     made, start = np.zeros_like(steps), 0
     for phase in phases:
         local = 1 if phase.rule is None else int(phase.rule.local_steps)
@@ -108,8 +100,14 @@ class Passage(NamedTuple):
     marks: NDArray[np.int64]
 
 
-def passage(phases: Sequence[Phase], start: int, until: int, marks: NDArray[np.int64]) -> Passage:
-    """The steps from `start` to `until` or to the end of their phase; empty if until = start."""
-    phase, end, began = phase_at(phases, start if until > start else max(start - 1, 0))
-    until = until if end is None else max(min(until, end), start)
-    return Passage(phase, began, start, until, marks[marks <= until])
+def marks_in(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
+    """The steps in (after, until] at which to measure."""
+    first = (after // every + 1) * every
+    count = max((until - first) // every + 1, 0)  # np.arange would compute it in floating point
+    marks = min(first, until) + every * np.arange(count, dtype=np.int64)
+    return np.append(marks, steps) if until == steps and steps % every else marks
+
+
+def count_marks(step: int, every: int, steps: int) -> int:
+    """The number of measured steps from 0 to `step`."""
+    return 1 + step // every + (step == steps and steps % every > 0)

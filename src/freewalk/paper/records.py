@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freewalk.errors import RecordError
-from freewalk.run import measurements
-from freewalk.run.measurements import versions
-from freewalk.run.record import Record, read
+from freewalk.run.record import Record, read, timeless, versions
 
 if TYPE_CHECKING:
     import xarray
@@ -35,7 +33,7 @@ def stored(path: Path, spec: str) -> Record | None:
 
 def timeless(record: Record, spec: str) -> Record:
     """A record with its spec and without times; visits are summed over the walks."""
-    kept = measurements.timeless(record)
+    kept = timeless(record)
     kept.provenance |= {"spec": spec, "versions": versions()}
     return kept
 

@@ -1,27 +1,30 @@
-"""The state of a running run: what it needs to resume, what it has measured, and its memory."""
+"""What a checkpoint contains: the state of a running run, what it has measured, and the record that it makes."""
 
-import re
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.checks import Checks, show
-from freewalk.errors import FreewalkError, RecordError
+from freewalk.blocks import LARGE, copy_of_counts
+from freewalk.checks import Checks
+from freewalk.errors import RecordError
 from freewalk.jobs import arguments
-from freewalk.jobs.phase import Phase
-from freewalk.objectives import Objective
-from freewalk.rules import Rule
+from freewalk.jobs.phase import count_marks, label_of, marks_in, updates_at
+from freewalk.jobs.prepare import check_room, prepare
 from freewalk.rules.rule import PROBE_BYTES
+from freewalk.run.record import described, versions
 from freewalk.runtimes import Job, Runtime, State
-from freewalk.storage.archive import same
 
-MOST_STEPS = 2**62  # sums of two such numbers fit into 64 bits
-_MOST_ROWS = 2**32 - 1  # draws number them with 32 bits
+if TYPE_CHECKING:
+    import xarray
+
+_BLOWN_UP = 1e4  # times the largest of the first, zero-model and optimal losses: no run that learns gets there
 _check = Checks(RecordError)
 
 
@@ -42,17 +45,6 @@ class Continuation:
     fingerprint: str = ""  # of an objective that the record does not contain
 
     formerly: ClassVar = {"marks": None}
-
-    def outside(self) -> dict[str, Any]:
-        """Objects that a record does not contain, by name: an objective or rules that are code."""
-        objective, found = self.job.objective, dict[str, Any]()
-        if objective is not None and not objective.stored:
-            self.fingerprint = self.fingerprint or objective.fingerprint
-            found["objective"] = objective
-        for place, phase in enumerate(self.job.phases):
-            if phase.rule is not None and not phase.rule.stored:
-                found[f"rule {place}"] = phase.rule
-        return found
 
     @property
     def marks(self) -> NDArray[np.int64]:
@@ -83,51 +75,129 @@ class Continuation:
                 for name in (self.measures if names is None else names)
             }
 
-    def handed(self, objective: Objective | None, rules: Sequence[Rule | None]) -> "Continuation":
-        """The same run with the objective and rules passed to `fw.resume`, in place of those that are code.
+    def append(self, measures: dict[str, NDArray[Any]]) -> None:
+        """Add measurements, with ∞ for NaN in diverged walks: means skip NaN, and such walks must not drop out."""
+        objective = self.job.objective
+        if objective is not None:
+            diverged = ~np.isfinite(measures["loss"])
+            for name in (*objective.measures, "distance", "consensus"):
+                if name in measures:
+                    worst = -np.inf if name in objective.rising else np.inf
+                    measures[name][diverged & np.isnan(measures[name])] = worst
+        for name, values in measures.items():
+            self.measures.setdefault(name, []).append(values)
 
-        Everything passed must equal what the run began with, even if it is not needed: nothing is ignored.
+    def outside(self) -> dict[str, Any]:
+        """Objects that a record does not contain, by name: an objective or rules that are code."""
+        objective, found = self.job.objective, dict[str, Any]()
+        if objective is not None and not objective.stored:
+            self.fingerprint = self.fingerprint or objective.fingerprint
+            found["objective"] = objective
+        for place, phase in enumerate(self.job.phases):
+            if phase.rule is not None and not phase.rule.stored:
+                found[f"rule {place}"] = phase.rule
+        return found
 
-        Parameters
-        ----------
-        objective
-            The objective, or None to keep that of the run.
-        rules
-            The rule of each phase, or None to keep that of the run.
+    def at(self, seconds: float) -> Continuation:
+        """A copy for a record made while it runs: resuming from it counts as an interruption."""
+        self.outside()  # computes the fingerprint once and keeps it
+        return replace(self, seconds=seconds, interruptions=self.interruptions + 1)
 
-        Raises
-        ------
-        RecordError
-            If one of them is not what the run began with.
-        """
-        job, fingerprint = self.job, self.fingerprint
-        if objective is not None and objective is not job.objective:
-            _check.instance("resume", "objective", objective, Objective, "the objective that it began with")
-            if job.objective is None or (job.objective.stored and not same(objective, job.objective)):
-                raise _refusal("objective", objective, job.objective)
-            if not job.objective.stored:
-                fingerprint = fingerprint or job.objective.fingerprint
-                job = replace(job, objective=objective)
-        if len(rules) > len(job.phases):
-            raise _check.fail("resume", "rule", rules, f"at most {len(job.phases)}, one for each phase")
-        given = [*rules, *[None] * (len(job.phases) - len(rules))]
+    def data(self) -> xarray.Dataset:
+        """All measurements so far, assembled in place."""
+        import xarray
+
+        job, state, graph = self.job, self.state, self.job.kernel.graph
+        for name, values in self.measures.items():  # one at a time: two copies of all of them may not fit in memory
+            self.measures[name] = [side_by_side(values)]
+        variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in self.measures.items()}
+        variables |= self._at_nodes()
+        attrs: dict[str, Any] = {"partial": int(not self.over), "label": label_of(job.phases, job.tokens)}
+        if job.objective is not None:
+            variables |= self._learned(variables["loss"][1])
+            attrs |= {"primary": job.objective.primary, "heavy": list(job.objective.heavy), **job.optimal}
+        if state.paths.shape[0]:
+            kept = np.flatnonzero(state.path_of >= 0)
+            variables["path"] = (("kept", "time"), state.paths[state.path_of[kept], : state.step + 1])
+            variables["kept"] = ("kept", kept)
+            variables["time"] = ("time", np.arange(state.step + 1))  # so that paths of different lengths can be joined
+        coords: dict[str, Any] = {"step": self.marks, "walk": np.arange(state.walks)}
+        if graph.n <= LARGE:  # otherwise nodes are numbered implicitly, without a stored number for each
+            coords["node"] = np.arange(graph.n)
+        if state.tokens > 1:
+            coords["token"] = np.arange(state.tokens)
+        if graph.node_names is not None:
+            coords["node_name"] = ("node", np.array(graph.node_names))
+        data = described(xarray.Dataset(variables, coords=coords, attrs=attrs))
+        for name in () if job.objective is None else job.objective.rising:
+            data[name].attrs["better"] = "higher"
+        return data
+
+    def _at_nodes(self) -> dict[str, Any]:
+        """The visits to each node, and where the tokens are."""
+        state, own = self.state, np.asarray if self.over else np.array  # a record shares no memory with a run
+        if not state.visits_are_summed:
+            visits = own(state.summed(state.visits))
+        else:
+            visits = state.visits if self.over else copy_of_counts(state.visits)
+        alone = not state.visits_are_summed or state.walks == 1
+        nodes = own(state.nodes)
+        return {
+            "visits": (("walk", "node"), visits) if alone else ("node", visits[0]),
+            "at": (("walk", "token"), nodes.reshape(-1, state.tokens)) if state.tokens > 1 else ("walk", nodes),
+        }
+
+    def _learned(self, loss: NDArray[np.float64]) -> dict[str, Any]:
+        """The last models, whether they have diverged, and the updates that led to them."""
+        job, state = self.job, self.state
+        models = state.reported(job.rule_of(state))
+        by_walk = models.reshape(state.walks, state.tokens, -1)
+        mean = by_walk.mean(axis=1, dtype=np.float64).astype(models.dtype) if state.tokens > 1 else models
+        # A walk has diverged if a value is not finite, or its last loss is beyond any reasonable value.
+        scale = np.fmax(np.abs(loss[:, 0]), np.fmax(abs(job.zero_loss), abs(job.optimal.get("optimal_loss", 0.0))))
+        finite = np.isfinite(by_walk).all(axis=(1, 2)) & np.isfinite(loss).all(axis=1)
+        beyond = (loss[:, -1] > _BLOWN_UP * scale) & (scale > 0)
+        found: dict[str, Any] = {
+            "final": (("walk", "coordinate"), np.asarray(mean) if self.over else np.array(mean)),
+            "diverged": ("walk", ~finite | beyond),
+            "updates": ("step", updates_at(job.phases, self.marks, job.tokens)),
+        }
+        smoothness = None if job.objective is None else job.objective.known_smoothness
+        return found if smoothness is None else found | {"smoothness": ("node", smoothness)}
+
+    def story(self) -> dict[str, Any]:
+        """What was run, by which versions, when and for how long."""
+        job = self.job
         phases = [
-            phase if rule is None else replace(phase, rule=_same_rule(rule, phase, job.objective))
-            for rule, phase in zip(given, job.phases, strict=True)
+            {"until": one.until, "kernel": one.kernel.label, "rule": None if one.rule is None else repr(one.rule)}
+            | ({} if one.exchange is None else {"exchange": repr(one.exchange)})
+            for one in job.phases
         ]
-        return replace(self, job=replace(job, phases=tuple(phases)), fingerprint=fingerprint).checked()
+        return {
+            "graph": job.kernel.graph.name,
+            "problem": None if job.objective is None else repr(job.objective),
+            "phases": phases,
+            "steps": self.steps,
+            "walks": self.state.walks,
+            **({"tokens": job.tokens} if job.tokens > 1 else {}),
+            "every": self.every,
+            **({"goal": dict(self.goal), "reached": self.state.step if self.reached else None} if self.goal else {}),
+            "seed": job.seed,
+            "precision": job.precision,
+            "runtime": repr(self.runtime),
+            "started": self.started,
+            "seconds": round(self.seconds, 3),
+            "interruptions": self.interruptions,
+            "versions": dict(versions()),
+            "platform": platform.platform(),
+            **({} if job.objective is None else job.objective.story()),
+        }
 
-    def checked(self) -> "Continuation":
-        """A copy in which everything has been checked: engines trust their input, but files may be forged.
-
-        Raises
-        ------
-        FreewalkError
-            If something does not fit.
-        """
-        steps = _check.whole("record", "steps", self.steps, 1, MOST_STEPS)
+    def checked(self) -> Continuation:
+        """A copy in which everything has been checked: engines trust their input, but files may be forged."""
+        steps = _check.whole("record", "steps", self.steps, 1)
         every = _check.whole("record", "every", self.every, 1)
-        job = _check.instance("record", "job", self.job, Job, "a job").checked(steps)
+        job = _checked(_check.instance("record", "job", self.job, Job, "a job"), steps)
         state = _check.instance("record", "state", self.state, State, "a state").checked(job, steps)
         check_room(job, state.walks, steps, every)
         runtime = _check.instance("record", "runtime", self.runtime, Runtime, "a runtime")
@@ -148,57 +218,44 @@ class Continuation:
                 f"record: it was made with an objective other than {job.objective!r}, expected the same module, data "
                 "and measures; pass the one that it began with"
             )
-        _check.instance("record", "measures", self.measures, dict, "a mapping")
-        known = job.measured
-        if "bytes" in known and "bytes" not in self.measures and len(self.measures) == len(known) - 1:
-            del known["bytes"]  # a record of an earlier version
-        if set(self.measures) != set(known):
-            raise _check.fail("record", "measures", list(self.measures), f"{', '.join(known)}")
-        count = count_marks(state.step, every, steps)
-        for name, kind in known.items():
-            values = _check.instance("record", name, self.measures[name], list, "a list of arrays")
-            parts = [_measured(name, part, kind, state.walks) for part in values]
-            run.measures[name] = [part for part in parts if part.shape[1]]
-            if sum(part.shape[1] for part in run.measures[name]) != count:
-                raise RecordError(f"record: {name} was not measured {count} times, as every and step require")
-        if "bytes" in job.measured and "bytes" not in known and run.measures:
-            run.measures["bytes"] = [_bytes_of(run)]
+        run._take(_check.instance("record", "measures", self.measures, dict, "a mapping"))
         return run
 
+    def _take(self, measures: dict[str, Any]) -> None:
+        """Take over measurements that a file holds."""
+        known = self.job.measured
+        if "bytes" in known and "bytes" not in measures and len(measures) == len(known) - 1:
+            del known["bytes"]  # a record of an earlier version
+        if set(measures) != set(known):
+            raise _check.fail("record", "measures", list(measures), f"{', '.join(known)}")
+        count = count_marks(self.state.step, self.every, self.steps)
+        for name, kind in known.items():
+            values = _check.instance("record", name, measures[name], list, "a list of arrays")
+            parts = [_measured(name, part, kind, self.state.walks) for part in values]
+            self.measures[name] = [part for part in parts if part.shape[1]]
+            if sum(part.shape[1] for part in self.measures[name]) != count:
+                raise RecordError(f"record: {name} was not measured {count} times, as every and step require")
+        if "bytes" in self.job.measured and "bytes" not in known and self.measures:
+            self.measures["bytes"] = [self._bytes()]
 
-def _same_rule(rule: Rule, phase: Phase, objective: Objective | None) -> Rule:
-    """A rule passed by the user, with parameters filled in that follow from the objective and the kernel."""
-    _check.instance("resume", "rule", rule, Rule, "the rule that it began with; with phases, a list of them")
-    own = None if objective is None else phase.rule
-    if objective is None or own is None or type(rule) is not type(own):
-        raise _refusal("rule", rule, own)
-    fitted = rule.fitted(objective, phase.kernel)
-    # A function that was defined again is identified by its name only.
-    if not (same(fitted, own) if own.stored else _words(fitted) == _words(own)):
-        raise _refusal("rule", rule, own)
-    return fitted
+    def _bytes(self) -> NDArray[np.int64]:
+        """The bytes sent up to each mark, for a run of an earlier version: as if rules had changed only at marks."""
+        job, state = self.job, self.state
+        sizes = [job.message_bytes(job.rule_at(int(mark))) for mark in self.marks]
+        messages, probes = (np.concatenate(self.measures[name], axis=1) for name in ("messages", "probes"))
+        sent = np.cumsum(np.diff(messages, axis=1, prepend=0) * np.array(sizes), axis=1) + probes * PROBE_BYTES
+        now = state.bytes_sent(job, state.messages[:, None], state.probes[:, None])[:, 0]
+        since = (state.messages - messages[:, -1]) * sizes[-1] + (state.probes - probes[:, -1]) * PROBE_BYTES
+        state.surplus += sent[:, -1] + since - now
+        return np.asarray(sent)
 
 
-def _words(rule: Rule) -> str:
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(rule))
-
-
-def _refusal(name: str, got: Any, own: Any) -> FreewalkError:
-    if own is None:
-        return _check.fail("resume", name, got, "None", "the record is one of fw.walk, which learns nothing")
-    expected = f"the {name} that it began with, {'with the same data' if name == 'objective' else show(own)}"
-    return _check.fail("resume", name, got, expected, "the record has it, so leave it out")
-
-
-def _bytes_of(run: Continuation) -> NDArray[np.int64]:
-    """The bytes sent up to each mark, for a run of an earlier version: as if rules had changed only at marks."""
-    sizes = [run.job.message_bytes(run.job.rule_at(int(mark))) for mark in run.marks]
-    messages, probes = (np.concatenate(run.measures[name], axis=1) for name in ("messages", "probes"))
-    sent = np.cumsum(np.diff(messages, axis=1, prepend=0) * np.array(sizes), axis=1) + probes * PROBE_BYTES
-    now = run.state.bytes_sent(run.job, run.state.messages[:, None], run.state.probes[:, None])[:, 0]
-    since = (run.state.messages - messages[:, -1]) * sizes[-1] + (run.state.probes - probes[:, -1]) * PROBE_BYTES
-    run.state.surplus += sent[:, -1] + since - now
-    return np.asarray(sent)
+def _checked(job: Job, steps: int) -> Job:
+    """The same job, prepared again."""
+    objective = None if job.objective is None else arguments.objective("record", job.objective)
+    tokens = _check.whole("record", "tokens", job.tokens, 1)
+    precision = _check.text("record", "precision", job.precision)
+    return prepare("record", objective, job.phases, steps=steps, tokens=tokens, seed=job.seed, precision=precision)
 
 
 def _measured(name: str, values: Any, kind: str, walks: int) -> NDArray[Any]:
@@ -208,43 +265,8 @@ def _measured(name: str, values: Any, kind: str, walks: int) -> NDArray[Any]:
     return np.array(values, dtype=kind)  # keeps the memory order: arrays stored mark by mark stay so
 
 
-def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> None:
-    """Raise a FreewalkError unless a run fits into memory, before any of it is allocated."""
-    check = Checks(FreewalkError)
-    count = count_marks(steps, every, steps)
-    columns = len(job.measured) + 1  # one more: they are joined one after the other
-    model, n, rows = max(job.message_bytes(phase.rule) for phase in job.phases), job.kernel.graph.n, walks * job.tokens
-    who = f"{walks:,} walks" if job.tokens == 1 else f"{walks:,} walks × {job.tokens:,} tokens"
-    copies = 1 + (job.tokens > 1)  # exchanges need memory to mix
-    sizes = [rows * (32.0 + copies * model), 8.0 * walks * count * columns, 8.0 * kept * (steps + 1)]
-    check.room("run", f"the models of {who}", sizes[0], "run fewer at a time")
-    check.whole("run", f"number of {'walks' if job.tokens == 1 else 'walks × tokens'}", rows, 1, _MOST_ROWS)
-    stored = [0.0]
-    for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
-        item, stores = np.dtype(job.precision).itemsize, len(rule.stores)
-        keepers, which = (walks, f"{walks:,} walks") if rule.shared else (rows, who)
-        what = (
-            f"what stays at the nodes ({which} × {n:,} nodes × {stores} vector{'s' * (stores != 1)} of "
-            f"{job.dim:,} numbers × {item} bytes{' and a count of 8 bytes' * rule.counts_visits})"
-        )
-        size = float(n) * (keepers * stores * job.dim * item + rows * 8 * rule.counts_visits)
-        check.room(type(rule).__name__, what, size, "run fewer walks at a time, or take precision='float32'")
-        stored.append(size)
-    check.room("run", f"measuring {walks:,} walks {count:,} times", sizes[1], "increase `every`")
-    check.room("run", f"{kept:,} paths of {steps:,} steps", sizes[2], "keep fewer paths")
-    # When a rule begins, the vectors of the previous one are still in memory.
-    most = max(one + other for one, other in pairwise([*stored, 0.0]))
-    check.room("run", "models, measurements, paths and what stays at the nodes", sum(sizes) + most, "run fewer walks")
-
-
-def marks_in(after: int, until: int, every: int, steps: int) -> NDArray[np.int64]:
-    """The steps in (after, until] at which to measure."""
-    first = (after // every + 1) * every
-    count = max((until - first) // every + 1, 0)  # np.arange would compute it in floating point
-    marks = min(first, until) + every * np.arange(count, dtype=np.int64)
-    return np.append(marks, steps) if until == steps and steps % every else marks
-
-
-def count_marks(step: int, every: int, steps: int) -> int:
-    """The number of measured steps from 0 to `step`."""
-    return 1 + step // every + (step == steps and steps % every > 0)
+def side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:
+    """Join arrays of walks × marks; those stored mark by mark stay so, which is much faster."""
+    if all(value.flags.f_contiguous for value in values):
+        return np.concatenate([value.T for value in values]).T
+    return np.concatenate(values, axis=1)

@@ -1,34 +1,24 @@
-"""`learn`, `walk` and `resume`: check the arguments, then run the loop."""
+"""`learn` and `walk`: prepare a job and its first state, then run the loop."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
-from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from freewalk.checks import Checks, show
-from freewalk.designs.kernel import Kernel, Move
-from freewalk.errors import FreewalkError, RecordError
+from freewalk.designs.kernel import Kernel
+from freewalk.errors import FreewalkError
 from freewalk.exchanges import Exchange
-from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase
+from freewalk.jobs.prepare import first_state, place, prepare
 from freewalk.objectives import Objective
 from freewalk.rules import Rule
-from freewalk.run.checkpoint import MOST_STEPS, Continuation, check_room
-from freewalk.run.loop import run_to_end
+from freewalk.run.checkpoint import Continuation
+from freewalk.run.loop import Keep, Progress, Watch, run_to_end
 from freewalk.run.record import Record
-from freewalk.run.watch import Keep, Progress, Watch
-from freewalk.runtimes import Job, Runtime, State, runtime_for, runtime_named
-from freewalk.storage.archive import Packed, name_of, unpack
-
-check = arguments.check
-_check = Checks(RecordError)
+from freewalk.runtimes import Runtime, runtime_for
 
 
 def learn(
@@ -143,16 +133,14 @@ def learn(
     if objective is not None and problem is not None:
         raise FreewalkError("learn: got both `objective` and `problem`, expected one: they are two names for the same")
     found = arguments.objective("learn", objective if problem is None else problem)  # type: ignore[arg-type]
-    phases = arguments.phases(kernel, rule, found, exchange=exchange)  # type: ignore[arg-type]
-    precision = arguments.precision("learn", precision, found)
-    count = arguments.tokens(tokens, phases[0].kernel.graph)
-    job = Job(found, phases, check.seed("learn", seed), precision, count)
-    size = _size("learn", job, steps, walks, every, tokens)
-    models = arguments.models(initial, found, size.walks, job.seed, precision, count)
-    found.admit(models[0])
-    levels = arguments.goal(goal, found, count)
+    options = {"exchange": exchange, "tokens": tokens, "seed": seed, "precision": precision}
+    job = prepare("learn", found, kernel, rule, steps=steps, **options)  # type: ignore[arg-type]
+    begin = place("learn", job, steps=steps, walks=walks, every=every, start=start, paths=paths, tokens=tokens)
+    levels = arguments.goal(goal, found, job.tokens)
+    chosen = runtime_for(runtime, found, job.phases)
     watch = Watch.of("run", progress, checkpoint, checkpoint_every)
-    return _begin(job, models, size, start, runtime, paths, watch, levels)
+    state = first_state(job, begin, initial)
+    return run_to_end(Continuation(job, state, begin.steps, begin.every, chosen, goal=levels), watch)
 
 
 def walk(
@@ -185,146 +173,8 @@ def walk(
     >>> record.data.messages.values[:, -1]
     array([1000, 1000, 1000, 1000])
     """
-    phases = arguments.phases(kernel, None, None, "walk")
-    count = arguments.tokens(tokens, phases[0].kernel.graph)
-    job = Job(None, phases, check.seed("walk", seed), tokens=count)
-    size = _size("walk", job, steps, walks, every, tokens)
+    job = prepare("walk", None, kernel, steps=steps, tokens=tokens, seed=seed)
+    begin = place("walk", job, steps=steps, walks=walks, every=every, start=start, paths=paths, tokens=tokens)
+    chosen = runtime_for(runtime, None, job.phases)
     watch = Watch.of("run", progress, checkpoint, checkpoint_every)
-    return _begin(job, np.zeros((size.walks * count, 0)), size, start, runtime, paths, watch)
-
-
-def resume(
-    record: Record,
-    *,
-    runtime: str | Runtime | None = None,
-    types: Sequence[type] = (),
-    progress: Progress | None = None,
-    objective: Objective | None = None,
-    rule: Rule | Sequence[Rule | None] | None = None,
-    checkpoint: str | os.PathLike[str] | Keep | None = None,
-    checkpoint_every: float = 60.0,
-    files: Sequence[str | os.PathLike[str]] = (),
-) -> Record:
-    """Resume an interrupted run from its partial record; the result is identical to an uninterrupted run.
-
-    A record loaded from a file is validated completely first: a damaged or malicious file is rejected.
-
-    Parameters
-    ----------
-    record
-        A partial record, from this process or loaded from a file.
-    runtime
-        The runtime to continue with; None uses the original one.
-    types
-        Your own objective, rule or schedule classes, if the loaded record uses any. No other code named in the record
-        is ever executed.
-    progress, checkpoint, checkpoint_every
-        As in `learn`; `checkpoint` may be the file from which the record was loaded.
-    objective
-        The original objective, if a loaded record cannot contain it: a torch module is code. It is rejected if its data
-        or structure differ from those of the run, even if the record contains an objective.
-    rule
-        The original rule, if a loaded record cannot contain it, such as an `Optimizer` with a function of your own.
-        With phases, a list with one rule per phase. It is rejected if it differs from the rule in the record.
-    files
-        The current paths of the files of a mapped graph or mapped data, if they have moved since the run began. A
-        record refers to these files by path and checksum; a file with different content is rejected.
-
-    Returns
-    -------
-    Record
-        The complete record; if the run has a goal, it ends where the goal is reached.
-
-    Raises
-    ------
-    RecordError
-        If the record is complete, was saved without the state needed to resume, or is inconsistent, or if the given
-        objective or rule is not the original one.
-    """
-    _check.instance("resume", "record", record, Record, "a record, as fw.learn returns it or fw.load reads it")
-    if not record.partial or record.continuation is None:
-        lost = record.provenance.get("not_resumable", "it holds several records side by side; resume each of them")
-        why = lost if record.partial else "the run is complete"
-        raise RecordError(f"resume: cannot resume {show(record.label)}: {why}")
-    watch = Watch.of("resume", progress, checkpoint, checkpoint_every)
-    chosen = None if runtime is None else runtime_named(runtime)
-    known = _known_types(types)
-    listed = _check.items("resume", "files", files, "a list of paths")
-    places = [_check.path("resume", "a path in files", path) for path in listed]
-    try:
-        run = record.continuation
-        rules: list[Any] = list(rule) if isinstance(rule, (list, tuple)) else [rule]
-        if isinstance(run, Packed):
-            given = {"objective": objective} | {f"rule {place}": one for place, one in enumerate(rules)}
-            known_parts = {name: one for name, one in given.items() if one is not None}
-            if isinstance(run.given.get("graph"), Packed):  # its file was not found when the record was loaded
-                known_parts["graph"] = unpack(run.given["graph"], {"Graph": Graph}, places)
-            run = unpack(Packed(run.tree, run.arrays, {**run.given, **known_parts}), known, places)
-        run = _check.instance("record", "continuation", run, Continuation, "what record.save wrote").checked()
-        if objective is not None or any(one is not None for one in rules):
-            run = run.handed(objective, rules)
-    except RecordError:
-        raise
-    except Exception as error:  # the record is inconsistent, or a user-defined class objects
-        raise RecordError(f"resume: cannot resume {show(record.label)}: {error}") from error
-    run.runtime = run.runtime if chosen is None else chosen
-    return run_to_end(run, watch)
-
-
-class _Size(NamedTuple):
-    steps: int
-    walks: int
-    every: int
-    tokens: int | str
-
-
-def _size(who: str, job: Job, steps: int, walks: int, every: int, tokens: int | str) -> _Size:
-    """The length, number of walks and measuring interval: whole numbers for which there is enough memory."""
-    steps = check.whole("run", "steps", check.whole("run", "steps", steps, 1), 1, MOST_STEPS)
-    walks, every = check.whole(who, "walks", walks, 1), check.whole("run", "every", every, 1)
-    check_room(job, walks, steps, every)
-    return _Size(steps, walks, every, tokens)
-
-
-def _begin(
-    job: Job,
-    models: NDArray[Any],
-    size: _Size,
-    start: str | ArrayLike | None,
-    runtime: str | Runtime | None,
-    paths: int | Sequence[int],
-    watch: Watch,
-    goal: dict[str, float] | None = None,
-) -> Record:
-    steps, walks, every, tokens = size
-    arguments.phases_cover(job.phases, steps)
-    arguments.schedules(job.phases, steps)
-    chosen = runtime_for(runtime, job.objective, job.phases)
-    path_of = arguments.paths(paths, walks * job.tokens, job.tokens)
-    importance = arguments.importance(start, job.objective, job.kernel)
-    check_room(job, walks, steps, every, int((path_of >= 0).sum()))
-    nodes = arguments.start(start, job.seed, walks, job.kernel.graph, importance, tokens)
-    arguments.exchanges(job.phases, job.tokens, nodes)
-    if job.objective is not None:
-        arguments.visits_everywhere(job.phases, nodes)
-        arguments.targets(job.phases)  # last, because it computes something
-    state = State.begin(job, nodes, models, steps, path_of)
-    return run_to_end(Continuation(job, state, steps, every, chosen, goal=goal or {}), watch)
-
-
-def _known_types(more: Sequence[type]) -> dict[str, type]:
-    """The classes that a record may contain, by name."""
-    from freewalk import exchanges, graphs, objectives, rules, runtimes, schedules
-
-    _check.instance("resume", "types", more, (list, tuple), "a list of dataclasses")
-    for kind in more:
-        if not isinstance(kind, type) or not is_dataclass(kind):
-            raise _check.fail("resume", "types", kind, "a list of dataclasses")
-    if "torch" in sys.modules:  # otherwise no rule of a record can need it
-        from freewalk.torch import optimizer
-
-        more = [*more, optimizer.Optimizer, optimizer.Slot]
-    modules = (exchanges, graphs, objectives, rules, runtimes, schedules)
-    listed = [getattr(module, name) for module in modules for name in module.__all__]
-    known = [kind for kind in listed if isinstance(kind, type)]
-    return {name_of(kind): kind for kind in [*known, Move, Kernel, Phase, Job, State, Continuation, *more]}
+    return run_to_end(Continuation(job, first_state(job, begin), begin.steps, begin.every, chosen), watch)

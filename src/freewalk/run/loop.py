@@ -1,39 +1,109 @@
-"""The main loop of a run: advance chunk by chunk, measure, stop cleanly on request, and make the record."""
+"""The main loop of a run: advance chunk by chunk, measure, save, stop cleanly on request, and make the record."""
 
+import math
+import os
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from freewalk.run.checkpoint import Continuation, marks_in
-from freewalk.run.measurements import data_of, story_of
-from freewalk.run.record import Record
-from freewalk.run.watch import Watch
-from freewalk.runtimes import Engine, Job
+from freewalk.checks import Checks, takes
+from freewalk.errors import FreewalkError, FreewalkWarning, RecordError
+from freewalk.jobs.phase import marks_in
+from freewalk.run.checkpoint import Continuation
+from freewalk.run.record import Record, with_suffix
+from freewalk.runtimes import Engine
+from freewalk.storage import files
 from freewalk.storage.signals import Stop, held
 
+#: Called with what is done and what there is to do in all, after a label if there are several parts. A parameter
+#: named `measures` asks for the latest measurements, averaged over the walks, by name.
+Progress = Callable[..., None]
+#: Called with a partial record, which it may save.
+Keep = Callable[[Record], object]
+#: The parameter by which a progress function asks for the latest measurements.
+MEASURES = "measures"
+
 _CHUNK_STEPS = 2**20  # bounds arrays with one number per step
+_SHARE = 20  # a run spends at most 1 / (1 + this) of its time on checkpoints
+_check = Checks(FreewalkError)
+
+
+@dataclass
+class Watch:
+    """What the caller wants during a run: progress, and a partial record at least `every` so many seconds."""
+
+    progress: Progress | None = None
+    keep: Keep | None = None
+    every: float = math.inf
+    path: Path | None = None  # the file to which the last record is written too
+    _last: float = field(default_factory=lambda: time.perf_counter())
+    _took: float = 0.0
+    _warned: bool = False
+
+    @staticmethod
+    def of(
+        who: str, progress: Progress | None, checkpoint: str | os.PathLike[str] | Keep | None, every: float
+    ) -> "Watch":
+        """Check what a caller has requested."""
+        _check.function(who, "progress", progress, ("step", "steps"), (MEASURES,))
+        seconds = _check.real(who, "checkpoint_every", every, above=0.0, finite=False, expected="seconds > 0")
+        if checkpoint is None:
+            return Watch(progress)
+        if callable(checkpoint):
+            return Watch(progress, _check.function(who, "checkpoint", checkpoint, ("record",)), seconds)
+        path = with_suffix(who, checkpoint, "checkpoint")
+        return Watch(progress, lambda record: record.save(path), seconds, path)
+
+    def tell(self, step: int, steps: int, latest: Callable[[], Mapping[str, float]]) -> None:
+        """Report progress; `latest` gives the latest measurements, if requested."""
+        if self.progress is not None:
+            more = {MEASURES: latest()} if takes(self.progress, MEASURES) else {}
+            self.progress(step, steps, **more)
+
+    def checkpoint(self, make: Callable[[], Record]) -> None:
+        """Keep the record returned by `make`, if it is time."""
+        began = time.perf_counter()
+        if self.keep is None or began - self._last < max(self.every, _SHARE * self._took):
+            return
+        record = make()
+        self.save(record)
+        # Code that still holds the record must not resume from a state that has since advanced.
+        record.continuation, record.provenance["not_resumable"] = None, "the run continued; load the checkpoint file"
+        self._last = time.perf_counter()
+        self._took = self._last - began
+
+    def save(self, record: Record) -> None:
+        """Keep a record; a file that cannot be written does not stop the run."""
+        try:
+            if self.keep is not None:
+                self.keep(record)
+        except RecordError as error:
+            if not self._warned:
+                words = f"no checkpoint was written, and the run continues without: {error}"
+                warnings.warn(words, FreewalkWarning, stacklevel=2)
+            self._warned = True
 
 
 def run_to_end(run: Continuation, watch: Watch) -> Record:
     """Advance a run to its end, or to the first Ctrl-C or SIGTERM; the record contains everything up to then."""
-    watch.begin()
+    if watch.path is not None:
+        files.check_writable(watch.path)
     clock = time.perf_counter()
     with held() as stop:  # also during compilation and while the record is made: nothing is lost
         engine = run.runtime.engine(run.job)
         if not run.measures:
-            _append(run, np.array([0]), engine.measure(run.state))
+            run.append(engine.measure(run.state))
         _advance(run, engine, watch, stop, clock)
-        data = data_of(run)
+        data = run.data()
     run.seconds += time.perf_counter() - clock
     run.interruptions += bool(stop)  # also in the last chunk: a caller with more runs must know
-    story = story_of(run) | engine.story | ({"interrupted_by": stop.name} if stop else {})
+    story = run.story() | engine.story | ({"interrupted_by": stop.name} if stop else {})
     record = Record(data, story, None if run.over else run, run.job.kernel.graph)
-    watch.end(record)
+    if watch.path is not None:
+        watch.save(record)
     return record
 
 
@@ -65,7 +135,8 @@ def _proceed(run: Continuation, engine: Engine, until: int) -> None:
         except Exception:
             state.step = first  # the last step with measurements
             raise
-        _append(run, marks, measures)
+        if marks.size:
+            run.append(measures)
         if end == until or run.reached:
             return
 
@@ -99,24 +170,5 @@ def _rescued(run: Continuation, engine: Engine, watch: Watch, clock: float, whol
 def _checkpoint(run: Continuation, engine: Engine, clock: float) -> Record:
     """A running run as a partial record; resuming from it counts as an interruption."""
     engine.settle(run.state)
-    run.outside()  # computes the fingerprint once and keeps it
-    spent = run.seconds + time.perf_counter() - clock
-    now = replace(run, seconds=spent, interruptions=run.interruptions + 1)
-    return Record(data_of(now), story_of(now) | engine.story, now, run.job.kernel.graph)
-
-
-def _append(run: Continuation, marks: NDArray[np.int64], measures: dict[str, NDArray[Any]]) -> None:
-    if marks.size:
-        _mark_as_infinite(run.job, measures)
-        for name, values in measures.items():
-            run.measures.setdefault(name, []).append(values)
-
-
-def _mark_as_infinite(job: Job, measures: dict[str, NDArray[Any]]) -> None:
-    """Replace NaN by ∞ in diverged walks: means in xarray skip NaN, and such walks must not silently drop out."""
-    if job.objective is not None:
-        diverged = ~np.isfinite(measures["loss"])
-        others = [name for name in ("distance", "consensus") if name in measures]
-        for name in (*job.objective.measures, *others):
-            worst = -np.inf if name in job.objective.rising else np.inf
-            measures[name][diverged & np.isnan(measures[name])] = worst
+    now = run.at(run.seconds + time.perf_counter() - clock)
+    return Record(now.data(), now.story() | engine.story, now, run.job.kernel.graph)

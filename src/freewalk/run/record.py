@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk._version import __version__
 from freewalk.blocks import read_only
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _LONGEST_HEADER = 2**26  # bytes
+_WHEN = ("started", "seconds", "interruptions", "interrupted_by")  # what provenance says about time
 _check = Checks(RecordError)
 
 #: The meaning of each variable of a record, and its unit if it has one: the `attrs` of record.data. Reports label an
@@ -445,3 +450,29 @@ def with_suffix(who: str, path: str | os.PathLike[str], name: str = "path") -> P
     if not given.name:
         raise _check.fail(who, name, path, "the path of a file")
     return given if given.suffix else given.with_suffix(".npz")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions of freewalk, Python and the packages that affect results."""
+    packages = {package: version(package) for package in ("numpy", "scipy", "numba", "xarray")}
+    return {"freewalk": __version__, "python": platform.python_version(), **packages}
+
+
+def timeless(record: Record) -> Record:
+    """Remove times from a record, so that the same run gives the same bytes, whenever and however fast it is made.
+
+    Visits are summed over the walks: they take most of the space, and are only read for all walks together.
+    """
+    data = record.data
+    if "visits" in data and "walk" in data.visits.dims:
+        data = data.assign(visits=data.visits.sum("walk"))
+    # The memory layout of measurements depends on how a run was divided into chunks, and hence on its speed.
+    rows = {name: (one.dims, np.array(one.values, order="C"), one.attrs) for name, one in data.data_vars.items()}
+    return Record(data.assign(rows), _without_hour(record.provenance), graph=record.graph)
+
+
+def _without_hour(story: Any) -> Any:
+    if isinstance(story, dict):
+        return {key: _without_hour(value) for key, value in story.items() if key not in _WHEN}
+    return story

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.exchanges import Exchange
-from freewalk.exchanges.exchange import exchanges_in, gathering_of, is_parked, sent_by, weights_of
+from freewalk.exchanges.exchange import exchanges_in, gathering_of, sent_by, weights_of
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.runtimes.step.arrays import Mixing, Stretch
@@ -60,7 +60,7 @@ class Mixer:
 
     def __init__(self, job: Job, state: State, passage: Passage, exchange: Exchange, kept: Kept) -> None:
         self.exchange, kernel, first = exchange, passage.phase.kernel, state.nodes[: state.tokens]
-        alike = is_parked(kernel) and bool((state.nodes.reshape(-1, state.tokens) == first).all())
+        alike = kernel.is_parked and bool((state.nodes.reshape(-1, state.tokens) == first).all())
         self.compiled = bool(exchange.means) or (exchange.constant and alike)
         self.mixing, sent = no_mixing(job.precision), 0
         if self.compiled:

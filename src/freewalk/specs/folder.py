@@ -13,10 +13,11 @@ import numpy as np
 
 from freewalk.checks import in_bytes
 from freewalk.errors import FreewalkError, RecordError, SpecError
+from freewalk.run.loop import Progress
 from freewalk.run.record import Record
 from freewalk.specs.own import Tell
 from freewalk.specs.plan import Plan, Posed, digest
-from freewalk.specs.spec import INPUTS, SPEC, Progress, Spec, load, provenance_of
+from freewalk.specs.spec import INPUTS, SPEC, Spec, load, provenance_of
 from freewalk.storage.files import replacing, write
 from freewalk.storage.signals import held
 

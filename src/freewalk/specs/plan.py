@@ -5,108 +5,73 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from freewalk.baselines import Method, is_foreign, kernel_of
-from freewalk.designs import Design
+from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError, SpecError
-from freewalk.exchanges import Exchange
 from freewalk.graphs import Graph
+from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase, label_of
+from freewalk.jobs.prepare import PRECISIONS, Start, blamed_on, place, prepare
 from freewalk.objectives import Objective
-from freewalk.rules import Rule
-from freewalk.runtimes import Job
+from freewalk.run.method import Method, is_foreign, kernel_of
+from freewalk.runtimes import Job, runtime_for
 from freewalk.specs import catalogue
 from freewalk.specs.datasets import Origin
 from freewalk.specs.own import Importer, blame
-from freewalk.specs.tables import Run, Tables, Walk, place
+from freewalk.specs.tables import Tables, Walk, place_of
+
+_check = Checks(FreewalkError)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The contents of a spec, ready to run.
-
-    Attributes
-    ----------
-    problem
-        The objective to learn.
-    walks
-        The phases of each walk, by label.
-    options
-        The other arguments of `learn`, except the tokens.
-    designs
-        The designs of these phases.
-    files
-        The SHA-256 of each file that was read, by its path as the spec writes it.
-    classes
-        The imported classes of the user.
-    tokens
-        The tokens of each walk, by label, as `learn` takes them.
-    origin
-        The origin of the data and the held-out samples, if they come from a data set.
-    """
+    """The contents of a spec, ready to run: its problem, and the job and the methods of each walk, by label."""
 
     problem: Objective
-    walks: dict[str, list[Phase]]
-    options: dict[str, Any]
-    designs: dict[str, list[Design]] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
-    classes: tuple[type, ...] = ()
-    tokens: dict[str, int | str] = field(default_factory=dict)
+    jobs: dict[str, Job]
+    methods: dict[str, list[Method]]  # one for each phase
+    options: dict[str, Any]  # the other arguments of `learn`
+    files: dict[str, str] = field(default_factory=dict)  # the SHA-256 of those that were read, by path in the spec
+    classes: tuple[type, ...] = ()  # of the user
     origin: Origin = field(default_factory=Origin)
 
     @property
     def graph(self) -> Graph:
         """The graph of the walks."""
-        return next(iter(self.walks.values()))[0].kernel.graph
+        return next(iter(self.jobs.values())).kernel.graph
 
     @property
-    def jobs(self) -> dict[str, Job]:
-        """The walks as runtimes take them, by label."""
-        return {label: self._job(label, phases) for label, phases in self.walks.items()}
-
-    def _job(self, label: str, phases: list[Phase]) -> Job:
-        tokens = self.tokens.get(label, 1)
-        count = self.graph.n if isinstance(tokens, str) else tokens
-        precision = self.options["precision"] or self.problem.precision
-        return Job(self.problem, tuple(phases), self.options["seed"], precision, count)
+    def walks(self) -> dict[str, list[Phase]]:
+        """The phases of each walk, by label."""
+        return {label: list(job.phases) for label, job in self.jobs.items()}
 
     def options_of(self, label: str) -> dict[str, Any]:
         """The arguments of `learn` for one walk; tokens with their own nodes start there."""
-        tokens = self.tokens.get(label, 1)
+        tokens = self.methods[label][0].tokens
         start = None if isinstance(tokens, str) else self.options["start"]
         return {**self.options, "tokens": tokens, "start": start}
 
-    def starts(self, label: str) -> NDArray[np.int32]:
-        """The initial node of each token of a walk: token t of replica w has the number w · tokens + t."""
-        return _nodes(self, label)
+    def start(self, label: str) -> Start:
+        """Where the tokens of a walk start: token t of replica w has the number w · tokens + t."""
+        options = self.options_of(label)
+        names = ("steps", "walks", "every", "start", "paths", "tokens")
+        return place("run", self.jobs[label], **{name: options[name] for name in names})
 
     @property
     def in_phases(self) -> list[str]:
         """The labels of walks with several phases, which `compare` cannot run."""
-        return [label for label, phases in self.walks.items() if len(phases) > 1]
+        return [label for label, methods in self.methods.items() if len(methods) > 1]
 
     @property
     def contestants(self) -> list[Method]:
-        """The walks as `compare` takes them, without those in phases.
-
-        Raises
-        ------
-        FreewalkError
-            If all have phases.
-        """
-        if len(self.in_phases) == len(self.walks):
+        """The walks as `compare` takes them, without those in phases."""
+        found = [methods[0] for methods in self.methods.values() if len(methods) == 1]
+        if not found:
             raise FreewalkError(
                 f"{self.in_phases[0]!r} has phases, expected one design and one rule, or a method: one step is chosen "
                 "for the whole run; add a walk without phases"
             )
-        return [
-            Method(label, self.designs[label][0], phases[0].rule, self.tokens[label], phases[0].exchange)  # type: ignore[arg-type]
-            for label, phases in self.walks.items()
-            if len(phases) == 1
-        ]
+        return found
 
 
 class Part(NamedTuple):
@@ -118,20 +83,14 @@ class Part(NamedTuple):
 
 
 def parts_of(tables: Tables, source: str) -> list[tuple[str, list[Part]]]:
-    """For each walk, its name in error messages and its phases.
-
-    Raises
-    ------
-    SpecError
-        If a walk does not have exactly one of phases, a method, or a design with a rule.
-    """
+    """For each walk, its name in error messages and its phases."""
     values = {"walk": [{"label": walk.label} for walk in tables.walk]}
     listed = []
     for number, walk in enumerate(tables.walk):
-        where = f"{source}: {place(['walk', number], values)}"
+        where = f"{source}: {place_of(['walk', number], values)}"
         _check_parts(walk, where)
         if walk.phase:
-            places = [place(["walk", number, "phase", index], values) for index in range(len(walk.phase))]
+            places = [place_of(["walk", number, "phase", index], values) for index in range(len(walk.phase))]
             parts = [
                 Part(f"{source}: {words}", phase.until, _given(phase, "design", "rule", "exchange"))
                 for words, phase in zip(places, walk.phase, strict=True)
@@ -162,50 +121,6 @@ def _given(table: Any, *families: str) -> dict[str, dict[str, Any]]:
     return {family: getattr(table, family) for family in families if getattr(table, family) is not None}
 
 
-def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
-    """Create everything that a spec names, and check that it fits together.
-
-    Parameters
-    ----------
-    tables
-        The spec.
-    source
-        Its name in error messages.
-    importer
-        Imports the user classes that the spec names; files are relative to its folder.
-
-    Raises
-    ------
-    SpecError
-        If a value is out of its range; the message names the table.
-    """
-    graph, problem, origin = make_problem(tables, source, importer)
-    files = {name: digest(importer.folder / name) for name in files_of(tables)}
-    options = tables.run.model_dump(exclude={"checkpoint"})
-    if isinstance(options["runtime"], dict):
-        options["runtime"] = catalogue.build("runtime", options["runtime"], f"{source}: [run]: runtime", importer)
-    plan = Plan(problem, {}, options, {}, files, origin=origin)
-    places = {}
-    for walk, (where, parts) in zip(tables.walk, parts_of(tables, source), strict=True):
-        made = _made(walk, parts, importer)
-        try:
-            name = _add(plan, walk.label, made, graph, tables.run.steps)
-        except FreewalkError as error:
-            raise SpecError(f"{where}: {str(error).removeprefix('learn: ').removeprefix('run: ')}") from error
-        places[name] = where
-    plan = replace(plan, classes=tuple(importer.classes.values()))
-    try:
-        _check_run(tables.run, plan)
-    except FreewalkError as error:
-        raise SpecError(f"{source}: [run]: {str(error).removeprefix('run: ')}") from error
-    for name, where in places.items():
-        try:
-            _check_exchanges(plan, name)
-        except FreewalkError as error:
-            raise SpecError(f"{where}: {error}") from error
-    return plan
-
-
 class Posed(NamedTuple):
     """The problem of a spec: the graph, the objective and the origin of its data."""
 
@@ -215,112 +130,102 @@ class Posed(NamedTuple):
 
 
 def make_problem(tables: Tables, source: str, importer: Importer) -> Posed:
-    """Create the problem alone, without the walks; parameters and errors as for `make_plan`."""
+    """Create the problem alone, without the walks; `source` is the name of the spec in error messages."""
     graph = catalogue.build("graph", tables.graph, f"{source}: [graph]", importer)
     origin = Origin()
     given = {"n": graph.n, "graph": graph, "origin": origin}
     return Posed(graph, catalogue.build("problem", tables.problem, f"{source}: [problem]", importer, **given), origin)
 
 
-class _Made(NamedTuple):
-    """The parts of a walk; each list has one entry per phase."""
+def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
+    """Create everything that a spec names, and check that it fits together, as `learn` would."""
+    graph, problem, origin = make_problem(tables, source, importer)
+    files = {name: digest(importer.folder / name) for name in files_of(tables)}
+    options = tables.run.model_dump(exclude={"checkpoint"})
+    if isinstance(options["runtime"], dict):
+        options["runtime"] = catalogue.build("runtime", options["runtime"], f"{source}: [run]: runtime", importer)
+    with blamed_on(f"{source}: [run]", SpecError):
+        runtime_for(options["runtime"], problem, ())
+        if options["precision"] is not None:
+            _check.choice("run", "precision", options["precision"], PRECISIONS)
+    plan = Plan(problem, {}, {}, options, files, origin=origin)
+    places = {}
+    for walk, (where, parts) in zip(tables.walk, parts_of(tables, source), strict=True):
+        methods = _methods(walk, parts, importer)
+        with blamed_on(where, SpecError):
+            places[_add(plan, walk, parts, methods, graph)] = where
+    with blamed_on(f"{source}: [run]", SpecError):
+        starts = _starts(plan)
+    for name, where in places.items():
+        with blamed_on(where, SpecError):
+            _check_exchanges(plan.jobs[name], starts[name])
+    return replace(plan, classes=tuple(importer.classes.values()))
 
-    label: str | None
-    until: list[int | None]
-    designs: list[Design]
-    rules: list[Rule]
-    exchanges: list[Exchange | None]
-    tokens: int | str
 
+def _methods(walk: Walk, parts: list[Part], importer: Importer) -> list[Method]:
+    """The method of each phase of a walk; only a listed method already has its own label."""
 
-def _made(walk: Walk, parts: list[Part], importer: Importer) -> _Made:
     def build(part: Part, family: str) -> Any:
         return catalogue.build(family, part.tables[family], f"{part.where}: {family}", importer)
 
     if walk.method is not None:
-        method: Method = build(parts[0], "method")
-        return _Made(method.label, [None], [method.design], [method.rule], [method.exchange], method.tokens)
-    return _Made(
-        None,
-        [part.until for part in parts],
-        [build(part, "design") for part in parts],
-        [build(part, "rule") for part in parts],
-        [build(part, "exchange") if "exchange" in part.tables else None for part in parts],
-        1 if walk.tokens is None else walk.tokens,
-    )
-
-
-def _add(plan: Plan, label: str | None, made: _Made, graph: Graph, steps: int) -> str:
-    """Add a walk to the plan; returns its label."""
-    from freewalk.jobs import arguments
-
-    label = label or made.label
-    kernels = [
-        _kernel(design, graph, plan.problem, label if len(made.designs) == 1 else None) for design in made.designs
+        return [build(parts[0], "method")]
+    return [
+        Method(
+            walk.label or "walk",
+            build(part, "design"),
+            build(part, "rule"),
+            walk.tokens or 1,
+            build(part, "exchange") if "exchange" in part.tables else None,
+        )
+        for part in parts
     ]
-    phases = [Phase(*one) for one in zip(made.until, kernels, made.rules, made.exchanges, strict=True)]
-    arguments.phases_cover(arguments.phases(phases, None, plan.problem), steps)
-    arguments.schedules(tuple(phases), steps)
-    count = arguments.tokens(made.tokens, graph)
-    name = label or label_of(phases, count)
-    if name in plan.walks:
+
+
+def _add(plan: Plan, walk: Walk, parts: list[Part], methods: list[Method], graph: Graph) -> str:
+    """Add a walk to the plan; returns its label."""
+    label = walk.label or (methods[0].label if walk.method is not None else None)
+    kernels = [_kernel(method, graph, plan.problem, label if len(methods) == 1 else None) for method in methods]
+    phases = [
+        Phase(part.until, kernel, method.rule, method.exchange)
+        for part, kernel, method in zip(parts, kernels, methods, strict=True)
+    ]
+    options = {name: plan.options[name] for name in ("steps", "seed", "precision")}
+    job = prepare("learn", plan.problem, phases, tokens=methods[0].tokens, **options)
+    name = label or label_of(phases, job.tokens)
+    if name in plan.jobs:
         raise SpecError(f"another [[walk]] is also called {name!r}; give each its own label")
-    plan.walks[name], plan.designs[name], plan.tokens[name] = phases, made.designs, made.tokens
+    plan.jobs[name], plan.methods[name] = job, [replace(method, label=name) for method in methods]
     return name
 
 
-def _kernel(design: Design, graph: Graph, problem: Objective, label: str | None) -> Kernel:
-    """The kernel of a design on a graph; a user's design may raise any error."""
+def _kernel(method: Method, graph: Graph, problem: Objective, label: str | None) -> Kernel:
+    """The kernel of a method on a graph; a user's design may raise any error."""
     try:
-        return kernel_of(design, graph, problem, label)
+        return kernel_of(method.design, graph, problem, label)
     except FreewalkError:
         raise
     except Exception as error:
-        if not is_foreign(design):
+        if not is_foreign(method.design):
             raise
-        raise SpecError(f"{type(design).__name__} fails on this graph ({blame(error)})") from error
+        raise SpecError(f"{type(method.design).__name__} fails on this graph ({blame(error)})") from error
 
 
-def _check_run(run: Run, plan: Plan) -> None:
-    """Check what `learn` would reject, before any walk starts."""
-    from freewalk.jobs import arguments
-    from freewalk.run import checkpoint
-    from freewalk.runtimes import runtime_for
-
-    runtime_for(plan.options["runtime"], plan.problem, ())
-    arguments.check.whole("run", "steps", run.steps, 1, checkpoint.MOST_STEPS)
-    if run.precision is not None:
-        arguments.check.choice("run", "precision", run.precision, arguments.PRECISIONS)
-    if run.start is not None and all(isinstance(tokens, str) for tokens in plan.tokens.values()):
+def _starts(plan: Plan) -> dict[str, Start]:
+    """Where the tokens of each walk start; the options of [run] are checked for each."""
+    start = plan.options["start"]
+    if start is not None and all(isinstance(methods[0].tokens, str) for methods in plan.methods.values()):
         remedy = 'leave it out: with tokens = "nodes" each token starts at its own node'
-        raise arguments.check.fail("run", "start", run.start, "nothing", remedy)
+        raise _check.fail("run", "start", start, "nothing", remedy)
     for job in plan.jobs.values():
-        arguments.goal(run.goal, plan.problem, job.tokens, "run")
-        checkpoint.check_room(job, run.walks, run.steps, run.every)
-        kept = int((arguments.paths(run.paths, run.walks * job.tokens, job.tokens) >= 0).sum())
-        checkpoint.check_room(job, run.walks, run.steps, run.every, kept)
-    for label in plan.walks:
-        _nodes(plan, label)
+        arguments.goal(plan.options["goal"], plan.problem, job.tokens, "run")
+    return {label: plan.start(label) for label in plan.jobs}
 
 
-def _nodes(plan: Plan, label: str) -> NDArray[np.int32]:
-    """Where the tokens of a walk start."""
-    from freewalk.jobs import arguments
-
-    options = plan.options_of(label)
-    importance = arguments.importance(options["start"], plan.problem, plan.walks[label][0].kernel)
-    return arguments.start(
-        options["start"], options["seed"], options["walks"], plan.graph, importance, options["tokens"]
-    )
-
-
-def _check_exchanges(plan: Plan, label: str) -> None:
+def _check_exchanges(job: Job, start: Start) -> None:
     """Try the exchanges of a walk; a user's exchange may raise any error."""
-    from freewalk.jobs import arguments
-
-    job = plan.jobs[label]
     try:
-        arguments.exchanges(job.phases, job.tokens, _nodes(plan, label))
+        arguments.exchanges(job.phases, job.tokens, start.nodes)
     except FreewalkError:
         raise
     except Exception as error:

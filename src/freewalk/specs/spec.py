@@ -10,17 +10,13 @@ from typing import Any, NamedTuple
 
 from freewalk.checks import Checks, takes
 from freewalk.errors import SpecError
+from freewalk.run.loop import MEASURES, Progress
 from freewalk.run.record import Record, concat
-from freewalk.run.watch import MEASURES, Measuring
 from freewalk.specs import catalogue, own
 from freewalk.specs.plan import Plan as Plan
 from freewalk.specs.plan import Posed, files_of, make_plan, make_problem, parts_of
 from freewalk.specs.tables import Tables, read_tables
 
-#: Called with the label of the current design, the steps done so far, the steps of all designs, and the number of
-#: tokens of all walks. A parameter `measures` receives the last measurements by name: the primary measure and those of
-#: which more is better, averaged over the walks.
-Progress = Callable[..., None]
 #: Called with the number of a walk and its record: with partial records during the walk, then with the complete one.
 Keep = Callable[[int, Record], None]
 
@@ -211,7 +207,8 @@ class Spec:
         return record
 
     def _part(self, plan: Plan | None, walk: _Walk, watch: Mapping[str, Any]) -> Record:
-        from freewalk.run.learn import learn, resume
+        from freewalk.run.learn import learn
+        from freewalk.run.resume import resume
 
         if walk.earlier is not None:
             record = walk.earlier
@@ -242,7 +239,7 @@ class Spec:
 
     def _teller(
         self, progress: Progress | None, plan: Plan | None, walk: _Walk, records: Sequence[Record]
-    ) -> Measuring | None:
+    ) -> Progress | None:
         """A progress callback for one walk that reports the progress of all, given the records of earlier ones."""
         if progress is None:
             return None

@@ -30,14 +30,14 @@ _AN_EXCHANGE = 'a table such as { kind = "Gossip" }'
 _A_METHOD = 'a table such as { kind = "fedavg", step = 0.01, local_steps = 5 }'
 
 
-class Table(BaseModel):
+class SpecTable(BaseModel):
     """A table of a spec: no other keys, and no implicit type conversion."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 # In the tables below, the description of a field is what errors say was expected.
-class Run(Table):
+class Run(SpecTable):
     """The arguments of `learn`: how long, how often and where; and how often a run is saved."""
 
     steps: Count = Field(description=_A_COUNT)
@@ -56,7 +56,7 @@ class Run(Table):
     checkpoint: float = Field(60.0, ge=0, allow_inf_nan=False, description="the seconds between saves, or 0 for none")
 
 
-class Phase(Table):
+class PhaseTable(SpecTable):
     """A part of a walk, up to the step `until`."""
 
     until: Count | None = Field(None, description=f"{_A_COUNT}, or nothing in the last phase")
@@ -65,7 +65,7 @@ class Phase(Table):
     exchange: Part | None = Field(None, description=_AN_EXCHANGE)
 
 
-class Walk(Table):
+class Walk(SpecTable):
     """A design and a rule, or a method or phases instead."""
 
     label: Label | None = Field(None, description="a text of up to 200 letters, without control characters")
@@ -76,10 +76,10 @@ class Walk(Table):
     )
     exchange: Part | None = Field(None, description=_AN_EXCHANGE)
     method: Part | None = Field(None, description=_A_METHOD)
-    phase: list[Phase] = Field([], description="tables [[walk.phase]]")
+    phase: list[PhaseTable] = Field([], description="tables [[walk.phase]]")
 
 
-class Budget(Table):
+class BudgetTable(SpecTable):
     """The budget of the search for a step, per method of a comparison; defaults are those of `Budget`."""
 
     runs: Count | None = Field(None, description=_A_COUNT)
@@ -87,13 +87,15 @@ class Budget(Table):
     walks: Count | None = Field(None, description=_A_COUNT)
 
 
-class Compare(Table):
+class Compare(SpecTable):
     """The options of `freewalk compare` besides [run]; defaults are those of `fw.compare`."""
 
     goal: float | None = Field(None, description="a number > 1, as a multiple of the optimum")
     most: Count | None = Field(None, description=_A_COUNT)
     keep_steps: bool | None = Field(None, description="true or false")
-    budget: Budget | None = Field(None, description="a table such as { runs = 40, updates = 50_000_000, walks = 16 }")
+    budget: BudgetTable | None = Field(
+        None, description="a table such as { runs = 40, updates = 50_000_000, walks = 16 }"
+    )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -101,7 +103,7 @@ class Compare(Table):
         return self.model_dump(exclude_none=True)
 
 
-class Tables(Table):
+class Tables(SpecTable):
     """A whole spec."""
 
     name: str | None = Field(
@@ -147,16 +149,16 @@ def read_tables(values: dict[str, Any], source: str) -> Tables:
     raise SpecError(f"{source}: {_in_words(worst['type'], worst['loc'], worst['input'], values)}")
 
 
-def place(path: Sequence[str | int], values: dict[str, Any]) -> str:
+def place_of(path: Sequence[str | int], values: dict[str, Any]) -> str:
     """The name of a table in an error: as it is written in the file.
 
     Examples
     --------
-    >>> place(["run"], {})
+    >>> place_of(["run"], {})
     '[run]'
-    >>> place(["walk", 1, "phase", 0], {"walk": [{}, {"label": "switch"}]})
+    >>> place_of(["walk", 1, "phase", 0], {"walk": [{}, {"label": "switch"}]})
     "[[walk]] 2 'switch', phase 1"
-    >>> place([], {})
+    >>> place_of([], {})
     'the top of the file'
     """
     if not path:
@@ -170,22 +172,22 @@ def place(path: Sequence[str | int], values: dict[str, Any]) -> str:
 
 def _in_words(problem: str, path: Sequence[str | int], got: Any, values: dict[str, Any]) -> str:
     """One problem that pydantic found, as a sentence."""
-    table: type[Table] = Tables
+    table: type[SpecTable] = Tables
     depth = 0
     # Follow the path down to the field; levels below it (members of a union, items of a list) add nothing.
-    children: dict[str | int, type[Table]] = {
+    children: dict[str | int, type[SpecTable]] = {
         "run": Run,
         "walk": Walk,
-        "phase": Phase,
+        "phase": PhaseTable,
         "compare": Compare,
-        "budget": Budget,
+        "budget": BudgetTable,
     }
     while depth < len(path) - 1 and path[depth] in children:
         next_depth = depth + 1 + isinstance(path[depth + 1], int)
         if next_depth >= len(path):
             break
         table, depth = children[path[depth]], next_depth
-    where, key = place(list(path[:depth]), values), str(path[depth])
+    where, key = place_of(list(path[:depth]), values), str(path[depth])
     if problem == "extra_forbidden":
         return f"{where} has no key {show(key)}; {suggestion(key, table.model_fields, 'its keys are')}"
     expected = table.model_fields[key].description

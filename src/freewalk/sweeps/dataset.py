@@ -13,8 +13,7 @@ from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.report.measures import half_width
 from freewalk.report.sweeps import HALF
-from freewalk.run.measurements import versions
-from freewalk.run.record import Record, described
+from freewalk.run.record import Record, described, versions
 from freewalk.sweeps.points import Point, Sweep, in_words
 
 if TYPE_CHECKING:

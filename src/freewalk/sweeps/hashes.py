@@ -13,7 +13,7 @@ from typing import Any
 
 from freewalk.compiled.compiler import parsed
 from freewalk.errors import SpecError
-from freewalk.run.measurements import versions
+from freewalk.run.record import versions
 from freewalk.specs.plan import digest
 from freewalk.specs.spec import Spec
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import FreewalkError, SpecError
-from freewalk.run.measurements import timeless
+from freewalk.run.record import timeless
 from freewalk.runtimes import CPU, runtime_for
 from freewalk.specs.own import Tell, blame
 from freewalk.specs.plan import Plan

@@ -13,7 +13,7 @@ from freewalk.report.measures import is_log
 from freewalk.report.page import Chart, Page, Section, Series, Table, write_page
 from freewalk.report.sweep_figures import sweep_curves, sweep_lines, sweep_map
 from freewalk.report.sweeps import HALF, SweepView, spread_out, tabulated, view_of
-from freewalk.run.measurements import versions
+from freewalk.run.record import versions
 from freewalk.storage import files
 from freewalk.sweeps.folder import SweepFolder
 from freewalk.sweeps.points import in_words

@@ -15,8 +15,8 @@ from freewalk.analysis.learning.moments import Floats
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.exchanges import Average, Exchange
-from freewalk.exchanges.exchange import is_parked
 from freewalk.jobs import arguments
+from freewalk.jobs.job import Job
 from freewalk.jobs.phase import Phase, phase_at
 from freewalk.rules import SGD, Rule
 
@@ -59,7 +59,7 @@ def kind_of(who: str, phases: Sequence[Phase], counts: NDArray[np.int64], tokens
     AnalysisError
         If their moments do not follow a closed recursion.
     """
-    parked = all(is_parked(phase.kernel) for phase in phases)
+    parked = all(phase.kernel.is_parked for phase in phases)
     drawn = all(_is_drawn(phase.kernel) for phase in phases)
     mixing = [phase.exchange for phase in phases if phase.exchange is not None]
     for phase in phases:
@@ -105,7 +105,7 @@ def _check_rule(who: str, phase: Phase, counts: NDArray[np.int64]) -> None:
     """Check that the rule is plain SGD, or raise an error that says what to do."""
     rule = phase.rule
     constant = phase.exchange is None or phase.exchange.constant
-    if not isinstance(rule, SGD) and is_parked(phase.kernel) and constant and not _draws_samples(rule, counts):
+    if not isinstance(rule, SGD) and phase.kernel.is_parked and constant and not _draws_samples(rule, counts):
         raise AnalysisError(
             f"{who}: got rule = {rule!r}, expected fw.SGD(step=...) without averaging; parked tokens with full "
             "gradients draw nothing: one run of fw.learn(..., walks=1) is exact"
@@ -125,7 +125,7 @@ def _is_drawn(kernel: Kernel) -> bool:
 def group_of(
     who: str,
     quadratic: model.Quadratic,
-    phases: Sequence[Phase],
+    job: Job,
     tokens: int | str,
     start: str | ArrayLike | None,
     error: Floats,
@@ -137,11 +137,11 @@ def group_of(
     FreewalkError
         If their moments do not follow a recursion, or an exchange does not fit.
     """
-    graph, smoothness = phases[0].kernel.graph, quadratic.problem.smoothness
-    count = arguments.tokens(tokens, graph)
+    phases, graph, count = job.phases, job.kernel.graph, job.tokens
+    smoothness = quadratic.problem.smoothness
     random = start is None or model.is_distribution(start) or (isinstance(start, str) and start == "uniform")
     if count == 1:
-        arguments.exchanges(tuple(phases), count, np.zeros(1, dtype=np.int32))  # rejects a single token
+        arguments.exchanges(phases, count, np.zeros(1, dtype=np.int32))  # rejects a single token
         for phase in phases:
             model.check_rule(who, phase.rule)
         return None
@@ -155,7 +155,7 @@ def group_of(
     if kind == DRAWN:
         return Drawn(quadratic, count, model.start_law(who, start, graph, smoothness), error)
     nodes = arguments.start(start, 0, 1, graph, smoothness, tokens)
-    arguments.exchanges(tuple(phases), count, nodes)
+    arguments.exchanges(phases, count, nodes)
     return (Fixed if kind == FIXED else Sampled)(quadratic, graph, nodes, error)
 
 

@@ -16,8 +16,8 @@ from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.recursion import new_tally, room_for, update_of
 from freewalk.designs.kernel import Kernel
 from freewalk.exchanges import Exchange
-from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase, label_of, phase_at, updates_at
+from freewalk.jobs.prepare import prepare
 from freewalk.objectives import LeastSquares
 from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES, message_bytes
@@ -106,19 +106,16 @@ def exact_curve(
     """
     who = "exact_curve"
     quadratic = model.Quadratic(model.check_problem(who, problem))
-    phases = arguments.phases(kernel, rule, problem, who, exchange)
     steps, every = check.whole(who, "steps", steps, 1), check.whole(who, "every", every, 1)
     check.function(who, "progress", progress, ("done", "steps"))
-    arguments.phases_cover(phases, steps)
-    arguments.schedules(phases, steps)
-    graph = phases[0].kernel.graph
-    d, count = quadratic.dim, arguments.tokens(tokens, graph)
+    job = prepare(who, problem, kernel, rule, steps=steps, exchange=exchange, tokens=tokens)
+    phases, graph, d, count = job.phases, job.kernel.graph, quadratic.dim, job.tokens
     width, checkpoints = model.check_size(who, problem.n, d), steps // every + 2
     check.room(who, f"{checkpoints:,} checkpoints", 8.0 * checkpoints * (width + d**2 + 10), "let every be larger")
     marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     error = model.first_model(who, initial, problem.dim) - problem.optimum()
     inside = quadratic.basis.T @ error
-    group = group_of(who, quadratic, phases, tokens, start, inside)
+    group = group_of(who, quadratic, job, tokens, start, inside)
     with np.errstate(all="ignore"):
         if group is None:
             law = model.start_law(who, start, graph, problem.smoothness)

@@ -19,8 +19,8 @@ from freewalk.analysis.learning.recursion import Recursion
 from freewalk.designs.kernel import Kernel, Move
 from freewalk.errors import AnalysisError
 from freewalk.exchanges import Exchange, Gossip
-from freewalk.exchanges.exchange import is_parked
 from freewalk.jobs import arguments
+from freewalk.jobs.prepare import prepare
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
@@ -98,11 +98,11 @@ def _plateau(
     """How these tokens settle, or an error that says why it is unknown."""
     model.check_problem(who, problem)
     check_fit(who, problem, kernel)
-    phase = arguments.phases(kernel, rule, problem, who, exchange)[0]
-    count = arguments.tokens(tokens, kernel.graph)
+    job = prepare(who, problem, kernel, rule, steps=1, exchange=exchange, tokens=tokens)
+    phase, count = job.phases[0], job.tokens
     if count == 1:
         arguments.exchanges((phase,), count, np.zeros(1, dtype=np.int32))  # rejects a single token
-    if is_parked(phase.kernel) and (exchange is None or tokens != "nodes"):
+    if phase.kernel.is_parked and (exchange is None or tokens != "nodes"):
         raise AnalysisError(
             f"{who}: got tokens = {tokens!r} and exchange = {exchange!r} for parked tokens, whose limit depends on "
             'where each starts; expected tokens="nodes" and an exchange. Or run exact_curve until it is flat'

@@ -12,86 +12,61 @@ from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError, FreewalkWarning, PeerError
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase
+from freewalk.jobs.prepare import Start
 from freewalk.objectives import Objective
 from freewalk.rules import Rule
 from freewalk.rules.rule import begun
+from freewalk.runtimes import Job
 from freewalk.specs.plan import Plan
 
 
-class Task(NamedTuple):
-    """One walk of a spec as peers run it.
-
-    Attributes
-    ----------
-    label
-        Its label in the spec.
-    objective, kernel, rule
-        What is learned, how tokens move, and how nodes update them, with all derived values filled in.
-    starts, models
-        The initial node and model of each token: token t of replica w is row w · tokens + t.
-    seed, steps, every, precision
-        As for `learn`.
-    """
+class Admitted(NamedTuple):
+    """A walk of a spec that peers can run."""
 
     label: str
-    objective: Objective
-    kernel: Kernel
+    job: Job
     rule: Rule
-    starts: NDArray[np.int32]
+    start: Start  # token t of replica w is row w · tokens + t
     models: NDArray[np.floating]
-    seed: int
-    steps: int
-    every: int
-    precision: str
+
+    @property
+    def objective(self) -> Objective:
+        """What is learned."""
+        assert self.job.objective is not None  # a spec has one
+        return self.job.objective
+
+    @property
+    def kernel(self) -> Kernel:
+        """How tokens move."""
+        return self.job.kernel
 
 
-def task_of(plan: Plan, source: str, label: str | None = None) -> Task:
-    """One walk of a plan, checked to be one that peers can run.
-
-    Parameters
-    ----------
-    plan
-        The plan of a spec.
-    source
-        The name of the spec in error messages.
-    label
-        The label of the walk; not needed if there is only one.
-
-    Raises
-    ------
-    PeerError
-        If there is no such walk, or peers cannot run it; the message says what to do.
-    """
+def admit(plan: Plan, source: str, label: str | None = None) -> Admitted:
+    """A walk of a plan, or an error that says why peers cannot run it; a plan with one walk needs no label."""
     chosen = _chosen(plan, source, label)
-    where = f"{source}: {chosen!r}"
-    phases = arguments.phases(plan.walks[chosen], None, plan.problem)
-    _check_phases(plan, chosen, phases, where)
-    _check_rule(phases[0].rule, where)
+    job, where = plan.jobs[chosen], f"{source}: {chosen!r}"
+    _check_phases(plan, chosen, job.phases, where)
+    rule = _checked_rule(job.phases[0].rule, where)
     _check_objective(plan.problem, where)
     if plan.options["goal"] is not None:
         raise PeerError(
             f"{source}: [run]: goal = {plan.options['goal']}, but no node can measure the mean over all walks; leave "
             "it out, and set the number of steps"
         )
-    kernel, rule = phases[0].kernel, phases[0].rule
-    assert rule is not None  # entering.phases demands one
-    seed, walks, tokens = plan.options["seed"], plan.options["walks"], plan.tokens[chosen]
-    precision = arguments.precision("network", plan.options["precision"], plan.problem)
-    models = arguments.models(None, plan.problem, walks, seed, precision, int(tokens))
-    starts = plan.starts(chosen)
+    models = arguments.models(None, plan.problem, plan.options["walks"], job.seed, job.precision, job.tokens)
+    start = plan.start(chosen)
     _check_stores(rule, models, where)
-    _warn_of_unvisited(phases, starts, where)
-    steps, every = plan.options["steps"], plan.options["every"]
-    return Task(chosen, plan.problem, kernel, rule, starts, models, seed, steps, every, precision)
+    _warn_of_unvisited(job.phases, start.nodes, where)
+    return Admitted(chosen, job, rule, start, models)
 
 
 def _chosen(plan: Plan, source: str, label: str | None) -> str:
-    known = ", ".join(repr(one) for one in plan.walks)
-    if label is None and len(plan.walks) > 1:
-        raise PeerError(f"{source}: has {len(plan.walks)} walks, expected one; choose with --label: {known}")
-    if label is not None and label not in plan.walks:
+    known = ", ".join(repr(one) for one in plan.jobs)
+    if label is None and len(plan.jobs) > 1:
+        raise PeerError(f"{source}: has {len(plan.jobs)} walks, expected one; choose with --label: {known}")
+    if label is not None and label not in plan.jobs:
         raise PeerError(f"{source}: has no walk {label!r}, expected one of {known}")
-    return next(iter(plan.walks)) if label is None else label
+    return next(iter(plan.jobs)) if label is None else label
 
 
 def _check_phases(plan: Plan, label: str, phases: tuple[Phase, ...], where: str) -> None:
@@ -105,7 +80,7 @@ def _check_phases(plan: Plan, label: str, phases: tuple[Phase, ...], where: str)
             f"{where} has the exchange {type(phases[0].exchange).__name__}, but tokens of peers never wait for each "
             "other, so they cannot mix; leave it out"
         )
-    if isinstance(plan.tokens[label], str):
+    if isinstance(plan.methods[label][0].tokens, str):
         raise PeerError(
             f'{where} has tokens = "nodes", expected a number: parked tokens learn together only by exchanges, which '
             "peers do not support; write tokens = 1, or more"
@@ -117,7 +92,7 @@ def _check_phases(plan: Plan, label: str, phases: tuple[Phase, ...], where: str)
         )
 
 
-def _check_rule(rule: Rule | None, where: str) -> None:
+def _checked_rule(rule: Rule | None, where: str) -> Rule:
     if rule is None:
         raise PeerError(f"{where} has no rule, expected one: peers learn")
     who = type(rule).__name__
@@ -131,6 +106,7 @@ def _check_rule(rule: Rule | None, where: str) -> None:
             f"{where}: the tokens of {who} share what is stored at a node ({', '.join(rule.stores)}), but a re-issued "
             "token could not undo what others have built on; use a rule whose tokens keep their own, such as SAG"
         )
+    return rule
 
 
 def _check_objective(objective: Objective, where: str) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from freewalk._version import __version__
 from freewalk.errors import PeerError
 from freewalk.peers.network import certificates, tables
-from freewalk.peers.network.admission import Task, task_of
+from freewalk.peers.network.admission import Admitted, admit
 from freewalk.peers.network.certificates import AUTHORITY, CERTIFICATE, KEY, Authority
 from freewalk.peers.network.config import NodeConfig
 from freewalk.peers.network.names import free_addresses, names_of, safe
@@ -116,9 +116,9 @@ class Network:
         return spec.plan(self.tell)
 
     @cached_property
-    def task(self) -> Task:
+    def task(self) -> Admitted:
         """The walk that the network runs: objective, kernel, rule, and initial nodes and models."""
-        return task_of(self.plan, str(self.folder / NETWORK), self.table.label)
+        return admit(self.plan, str(self.folder / NETWORK), self.table.label)
 
     def vectors(self) -> list[dict[str, NDArray[np.floating]]]:
         """The initial vectors of each token: the model "x", and what its rule carries."""
@@ -177,10 +177,10 @@ def init(
     _check_free(path, force)
     loaded = load(spec)
     plan = loaded.plan(tell)
-    task = task_of(plan, loaded.source, label)
+    task = admit(plan, loaded.source, label)
     names = names_of(task.kernel.graph)
     if lease is None:
-        slow = message_bytes(task.rule, task.objective.dim, task.precision) / _SLOW
+        slow = message_bytes(task.rule, task.job.dim, task.job.precision) / _SLOW
         times = {"lease": Settings.lease + slow} if slow > 1.0 else {}
     made = _Made(loaded, plan, task, names, times, plain, host)
     made.check()
@@ -195,7 +195,7 @@ class _Made(NamedTuple):
 
     spec: Spec
     plan: Plan
-    task: Task
+    task: Admitted
     names: list[str]
     times: dict[str, float]
     plain: bool
@@ -213,12 +213,12 @@ class _Made(NamedTuple):
         """The table [run], the same for all nodes."""
         task, rule = self.task, self._rule()
         values = {
-            "seed": task.seed,
-            "steps": task.steps,
-            "every": task.every,
-            "tokens": len(task.starts),
+            "seed": task.job.seed,
+            "steps": task.start.steps,
+            "every": task.start.every,
+            "tokens": len(task.models),
             "rule": rule,
-            "precision": task.precision,
+            "precision": task.job.precision,
             "dim": task.objective.dim,
             "version": __version__,
         }
@@ -227,10 +227,10 @@ class _Made(NamedTuple):
 
     def _rule(self) -> dict[str, Any]:
         """The rule as written in the spec, unless values were filled in or a method created it."""
-        number = list(self.plan.walks).index(self.task.label)
+        number = list(self.plan.jobs).index(self.task.label)
         walk = self.spec.tables.walk[number]
         written = walk.phase[0].rule if walk.phase else walk.rule
-        if written is not None and self.plan.walks[self.task.label][0].rule is self.task.rule:
+        if written is not None and self.plan.methods[self.task.label][0].rule is self.task.rule:
             return dict(written)
         return choice_values(self.task.rule, "rule", self.importer)
 
@@ -285,7 +285,7 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
         for node, name in enumerate(made.names)
     ]
     known = {"name": made.name, "label": task.label, "folder": str(made.spec.folder.resolve())}
-    more = {"starts": task.starts.tolist(), "operator": OPERATOR, "plain": made.plain, "spec": made.spec.text}
+    more = {"starts": task.start.nodes.tolist(), "operator": OPERATOR, "plain": made.plain, "spec": made.spec.text}
     values = {**known, **more, "run": run, "times": made.times, "node": members}
     write_network(tables.checked(values, NetworkTable, NETWORK), folder / NETWORK)
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from freewalk.checks import LARGEST, LAST_SEED, Checks, suggestion
 from freewalk.errors import PeerError
 from freewalk.peers.protocol.messages import Settings
-from freewalk.specs.tables import Count, Part, Table, Whole, as_toml
+from freewalk.specs.tables import Count, Part, SpecTable, Whole, as_toml
 
 check = Checks(PeerError)
 _LARGEST_FILE = 100_000_000  # bytes
@@ -25,7 +25,7 @@ _A_NODE = "the number of a node, from 0"
 _AN_ADDRESS = 'an address such as "127.0.0.1:7000" or "[::1]:7000"'
 _SECONDS = "a number of seconds > 0"
 
-Structure = TypeVar("Structure", bound=Table)
+Structure = TypeVar("Structure", bound=SpecTable)
 
 
 class Address(NamedTuple):
@@ -93,7 +93,7 @@ Word = Annotated[str, AfterValidator(_hexadecimal)]  # 64 bits, more than intege
 
 
 # In the tables below, the description of a field is what errors say was expected.
-class DataTable(Table):
+class DataTable(SpecTable):
     """The data of a node: a file of samples, an object of the user, or nothing."""
 
     file: Place | None = Field(None, description="an .npz file with the arrays features and targets")
@@ -107,7 +107,7 @@ class DataTable(Table):
     dim: Count | None = Field(None, description="how many numbers a model has")
 
 
-class NodeTable(Table):
+class NodeTable(SpecTable):
     """Who the node is."""
 
     name: Name = Field(description=_A_NAME)
@@ -117,7 +117,7 @@ class NodeTable(Table):
     data: DataTable = Field(description='a table such as { file = "data.npz", kind = "LeastSquares" }')
 
 
-class NeighbourTable(Table):
+class NeighbourTable(SpecTable):
     """A neighbour, and what it has told this node."""
 
     number: Node = Field(description=_A_NODE)
@@ -127,14 +127,14 @@ class NeighbourTable(Table):
     importance: Real | None = Field(None, gt=0, description="a number > 0, its smoothness L_v")
 
 
-class RowTable(Table):
+class RowTable(SpecTable):
     """A row of a matrix: the possible next nodes, and the ends of their intervals of words."""
 
     nodes: list[Node] = Field(min_length=1, description="the numbers of nodes")
     ends: list[Word] = Field(min_length=1, description='words of 64 bits such as "0x7fffffffffffffff"')
 
 
-class MoveTable(Table):
+class MoveTable(SpecTable):
     """The node's share of a move."""
 
     hops: Whole = Field(ge=0, le=_MOST_HOPS, description="a whole number >= 0")
@@ -143,7 +143,7 @@ class MoveTable(Table):
     rows: list[RowTable] | None = Field(None, description="tables such as { nodes = [1, 2], ends = [...] }")
 
 
-class WalkTable(Table):
+class WalkTable(SpecTable):
     """The node's share of the kernel."""
 
     n: Count = Field(description="the total number of nodes")
@@ -153,7 +153,7 @@ class WalkTable(Table):
     move: list[MoveTable] = Field(min_length=1, description="one or more tables [[walk.move]]")
 
 
-class RunTable(Table):
+class RunTable(SpecTable):
     """What all nodes agree on."""
 
     seed: Whole = Field(ge=0, le=LAST_SEED, description="a whole number from 0 to 2^64 - 1")
@@ -167,7 +167,7 @@ class RunTable(Table):
     version: str | None = Field(None, max_length=100, description="the version of freewalk that all nodes run")
 
 
-class TimesTable(Table):
+class TimesTable(SpecTable):
     """How long a node waits; defaults are those of `Settings`."""
 
     lease: Positive = Field(Settings.lease, description=_SECONDS)
@@ -177,7 +177,7 @@ class TimesTable(Table):
     versions: Count = Field(Settings.versions, description="how many earlier stays a node keeps the stored vectors of")
 
 
-class SecurityTable(Table):
+class SecurityTable(SpecTable):
     """The credentials of the node, and whom it trusts."""
 
     certificate: Place | None = Field(None, description="a file .pem, relative to this file")
@@ -187,7 +187,7 @@ class SecurityTable(Table):
     plain: bool = Field(False, description="true or false")
 
 
-class ConfigTable(Table):
+class ConfigTable(SpecTable):
     """A whole configuration."""
 
     node: NodeTable = Field(description="a table [node]")
@@ -198,7 +198,7 @@ class ConfigTable(Table):
     security: SecurityTable = Field(description="a table [security]")
 
 
-class MemberTable(Table):
+class MemberTable(SpecTable):
     """A node of a network, and the tokens that start there."""
 
     number: Node = Field(description=_A_NODE)
@@ -207,7 +207,7 @@ class MemberTable(Table):
     folder: Place = Field(description="its folder, relative to this file")
 
 
-class NetworkTable(Table):
+class NetworkTable(SpecTable):
     """A whole network, for its operator."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=_LONGEST_NAME)] = Field(
@@ -266,7 +266,7 @@ def checked(values: Mapping[str, Any], structure: type[Structure], source: str) 
     raise PeerError(f"{source}: {_in_words(worst['type'], worst['loc'], worst['input'], structure)}")
 
 
-def _in_words(problem: str, path: Sequence[str | int], got: Any, structure: type[Table]) -> str:
+def _in_words(problem: str, path: Sequence[str | int], got: Any, structure: type[SpecTable]) -> str:
     """One problem that pydantic found, as a sentence."""
     where, table, depth = "", structure, 0
     # Follow the path down to the field; levels below it add nothing.
@@ -287,9 +287,9 @@ def _in_words(problem: str, path: Sequence[str | int], got: Any, structure: type
     return f"{place}: {key} = {as_toml(got)}, expected {expected}"
 
 
-def _table_of(table: type[Table], key: str | int) -> type[Table] | None:
+def _table_of(table: type[SpecTable], key: str | int) -> type[SpecTable] | None:
     """The table, or the tables of a list, at a key."""
     field = table.model_fields.get(str(key))
     kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
     kinds += [inner for kind in kinds for inner in get_args(kind)]
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Table)), None)
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, SpecTable)), None)

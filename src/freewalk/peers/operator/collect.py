@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from freewalk.errors import PeerError
-from freewalk.jobs.phase import Phase
 from freewalk.peers.network.init import Network
 from freewalk.peers.node.links import Neighbour
 from freewalk.peers.node.server import Identity, point_of
@@ -20,7 +19,6 @@ from freewalk.peers.operator.journal import Collected, Line, Story, join, tell
 from freewalk.peers.operator.operator import Operator
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Key, Position
-from freewalk.runtimes import Job
 
 _GLANCE = 0.2  # seconds between polls of a run
 
@@ -160,7 +158,6 @@ async def collect(network: Network, run: str, release: bool = True) -> Collected
         If a node does not answer, a walk has not finished, or the journals are inconsistent.
     """
     task, table = network.task, network.table
-    job = Job(task.objective, (Phase(None, task.kernel, task.rule),), task.seed, task.precision, _tokens(network))
     async with operator_of(network) as operator:
         journals = await asyncio.gather(*(operator.journal(node.number) for node in network.nodes))
         lines = [line for journal in journals for line in journal if line.key.run == run]
@@ -168,7 +165,9 @@ async def collect(network: Network, run: str, release: bool = True) -> Collected
         with TemporaryDirectory() as folder:
             models = await _models(operator, stories, table.run.every, Path(folder))
             launched = min(line.time for line in lines)
-            collected = join(job, task.steps, task.every, task.models, stories, launched, models.__getitem__)
+            collected = join(
+                task.job, task.start.steps, task.start.every, task.models, stories, launched, models.__getitem__
+            )
         statuses = await operator.statuses()
         sent = sum(edge.sent for status in statuses.values() if status is not None for edge in status.edges)
         collected.record.provenance["wire_bytes"] = int(sent)
@@ -176,10 +175,6 @@ async def collect(network: Network, run: str, release: bool = True) -> Collected
             for key, story in zip(keys(network, run), stories, strict=True):
                 await operator.collect(story.end.node, key, story.end.point)
     return collected
-
-
-def _tokens(network: Network) -> int:
-    return int(network.plan.tokens[network.table.label])
 
 
 async def _models(operator: Operator, stories: list[Story], every: int, folder: Path) -> dict[Line, Any]:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import PeerError
+from freewalk.jobs.phase import marks_in
 from freewalk.peers.protocol.token import Generation, Key, Position, Token
-from freewalk.run.checkpoint import Continuation, marks_in
-from freewalk.run.measurements import data_of, story_of
+from freewalk.run.checkpoint import Continuation
 from freewalk.run.record import Record
 from freewalk.runtimes import Job, Reference, State
 from freewalk.runtimes.reference import ReferenceLearning
@@ -197,11 +197,11 @@ def join(
     run.measures = {name: [values] for name, values in {**summed, "bytes": sent, **learning.measures}.items()}
     run.started = datetime.fromtimestamp(launched, UTC).isoformat(timespec="seconds")
     run.seconds = max(story.end.time for story in stories) - launched
-    data = data_of(run)
+    data = run.data()
     latest = seconds.reshape(state.walks, state.tokens, -1).max(axis=1)
     attrs = {"long_name": "time since the launch", "units": "s"}
     data = data.assign(seconds=(("walk", "step"), latest, attrs))
-    story_told = story_of(run) | {
+    story_told = run.story() | {
         "runtime": "peers",
         "departures": [[row, *one] for row, story in enumerate(stories) for one in story.departures],
         "reissues": sum(story.reissues for story in stories),

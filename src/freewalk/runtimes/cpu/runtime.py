@@ -14,7 +14,6 @@ from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.compiled.compiler import compile_functions
 from freewalk.errors import FreewalkError
-from freewalk.exchanges.exchange import is_parked
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage, Phase
 from freewalk.objectives import Objective, Predictor
@@ -136,7 +135,7 @@ class CPUWalker(Walker):
 
     def along(self, state: State, passage: Passage) -> Course:
         """Prepare to walk a passage."""
-        if is_parked(passage.phase.kernel):
+        if passage.phase.kernel.is_parked:
             return Parking(state, passage)
         network = self.networks[passage.phase.kernel]
         route = inputs.route(self.job, state, passage, network)
