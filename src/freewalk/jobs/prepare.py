@@ -21,7 +21,7 @@ from freewalk.objectives import Objective
 from freewalk.rules import Rule
 
 PRECISIONS = ("float64", "float32")
-_MOST_STEPS = 2**62  # sums of two such numbers fit into 64 bits
+MOST_STEPS = 2**62  # sums of two such numbers fit into 64 bits
 _MOST_ROWS = 2**32 - 1  # draws number them with 32 bits
 _check = Checks(FreewalkError)
 
@@ -40,7 +40,7 @@ def prepare(
 ) -> Job:
     """A job whose parts fit each other and run this many steps; `who` is the caller in error messages."""
     phases = arguments.phases(kernel, rule, objective, who, exchange)
-    steps = _check.whole("run", "steps", _check.whole("run", "steps", steps, 1), 1, _MOST_STEPS)
+    steps = _check.whole("run", "steps", _check.whole("run", "steps", steps, 1), 1, MOST_STEPS)
     for phase in phases[:-1]:
         if phase.until is not None and phase.until >= steps:
             raise FreewalkError(

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freewalk.errors import RecordError
-from freewalk.run.record import Record, read, timeless, versions
+from freewalk.run.record import Record, read, versions
+from freewalk.run.record import timeless as without_times
 
 if TYPE_CHECKING:
     import xarray
@@ -33,7 +34,7 @@ def stored(path: Path, spec: str) -> Record | None:
 
 def timeless(record: Record, spec: str) -> Record:
     """A record with its spec and without times; visits are summed over the walks."""
-    kept = timeless(record)
+    kept = without_times(record)
     kept.provenance |= {"spec": spec, "versions": versions()}
     return kept
 

@@ -16,7 +16,7 @@ from freewalk.checks import Checks
 from freewalk.errors import RecordError
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import count_marks, label_of, marks_in, updates_at
-from freewalk.jobs.prepare import check_room, prepare
+from freewalk.jobs.prepare import MOST_STEPS, check_room, prepare
 from freewalk.rules.rule import PROBE_BYTES
 from freewalk.run.record import described, versions
 from freewalk.runtimes import Job, Runtime, State
@@ -195,7 +195,7 @@ class Continuation:
 
     def checked(self) -> Continuation:
         """A copy in which everything has been checked: engines trust their input, but files may be forged."""
-        steps = _check.whole("record", "steps", self.steps, 1)
+        steps = _check.whole("record", "steps", self.steps, 1, MOST_STEPS)
         every = _check.whole("record", "every", self.every, 1)
         job = _checked(_check.instance("record", "job", self.job, Job, "a job"), steps)
         state = _check.instance("record", "state", self.state, State, "a state").checked(job, steps)

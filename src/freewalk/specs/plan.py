@@ -11,7 +11,7 @@ from freewalk.errors import FreewalkError, SpecError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase, label_of
-from freewalk.jobs.prepare import PRECISIONS, Start, blamed_on, place, prepare
+from freewalk.jobs.prepare import MOST_STEPS, PRECISIONS, Start, blamed_on, place, prepare
 from freewalk.objectives import Objective
 from freewalk.run.method import Method, is_foreign, kernel_of
 from freewalk.runtimes import Job, runtime_for
@@ -146,6 +146,7 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
         options["runtime"] = catalogue.build("runtime", options["runtime"], f"{source}: [run]: runtime", importer)
     with blamed_on(f"{source}: [run]", SpecError):
         runtime_for(options["runtime"], problem, ())
+        _check.whole("run", "steps", options["steps"], 1, MOST_STEPS)
         if options["precision"] is not None:
             _check.choice("run", "precision", options["precision"], PRECISIONS)
     plan = Plan(problem, {}, {}, options, files, origin=origin)
