@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from freewalk.checks import Checks, cores, in_bytes, memory, show, suggestion
+from freewalk.checks import Checks, cores, in_bytes, memory, show, suggestion, takes
 from freewalk.errors import FreewalkError, GraphError
 
 check = Checks(GraphError)
@@ -76,6 +76,7 @@ def test_choices_guess_what_was_meant():
     with pytest.raises(GraphError, match=r"precision = None, expected 'float64' or 'float32'$"):
         check.choice("learn", "precision", None, ["float64", "float32"])
     assert suggestion("x" * 10**6, ["steps"], "there is") == "there is steps"
+    assert suggestion("colour", ["steps", "walks"], "its keys are") == "its keys are steps, walks"
 
 
 @pytest.mark.parametrize("value", [None, 5, "", "  ", "a\0b", b"a", ["a"], "\ud800"], ids=ascii)
@@ -98,6 +99,11 @@ def test_functions_can_be_called_as_they_will_be():
     for wrong in ("x", 5, lambda step: None):
         with pytest.raises(GraphError, match=r"learn: progress = .*, expected a function progress\(step, steps\)"):
             check.function("learn", "progress", wrong, ["step", "steps"])
+
+
+def test_parameters_that_can_be_passed_by_name():
+    assert takes(lambda step, steps, measures: None, "measures")
+    assert not takes(lambda *args, **more: None, "measures")
 
 
 @pytest.mark.parametrize("kind", [check.floats, check.integers])
@@ -151,7 +157,7 @@ def test_what_does_not_fit_into_memory():
     with pytest.raises(GraphError, match=r"complete: its edges would take 8,000.0 TB, expected less than the"):
         check.room("complete", "its edges", 8e15)
     assert memory() > 1e8
-    assert in_bytes(12) == "12 bytes"
+    assert [in_bytes(size) for size in (12, 1234, 5e9)] == ["12 bytes", "1.2 kB", "5.0 GB"]
 
 
 @given(

@@ -15,13 +15,7 @@ LARGE = 2**22  # above this number of nodes, a value that is the same at all nod
 
 
 def blocks(count: int, width: int = 1, numbers: int = BLOCK) -> Iterator[slice]:
-    """Slices that cover `count` rows of `width` numbers each, about a million numbers at a time.
-
-    Examples
-    --------
-    >>> list(blocks(1_500_000))
-    [slice(0, 1048576, None), slice(1048576, 1500000, None)]
-    """
+    """Slices that cover `count` rows of `width` numbers each, about a million numbers at a time."""
     size = max(1, numbers // max(1, width))
     return (slice(first, min(first + size, count)) for first in range(0, count, size))
 
@@ -30,12 +24,6 @@ def is_fixed(values: Any, kind: Any) -> bool:
     """Whether values are a read-only array of the given dtype, contiguous or constant.
 
     Such an array need not be copied: it is read-only and owns its memory, or is mapped read-only from a file.
-
-    Examples
-    --------
-    >>> numbers = np.arange(3.0)
-    >>> is_fixed(numbers, np.float64), is_fixed(constant(1.0, 3), np.float64)
-    (False, True)
     """
     if not isinstance(values, np.ndarray) or isinstance(values, (np.ma.MaskedArray, np.matrix)):
         return False
@@ -53,13 +41,7 @@ def is_constant(values: NDArray[Any]) -> bool:
 
 
 def constant(value: Any, count: int) -> NDArray[Any]:
-    """A read-only array that repeats a number `count` times but stores it once.
-
-    Examples
-    --------
-    >>> constant(0.5, 3)
-    array([0.5, 0.5, 0.5])
-    """
+    """A read-only array that repeats a number `count` times but stores it once."""
     return np.broadcast_to(read_only(np.array(value)), (count,))
 
 
@@ -70,13 +52,7 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def ascends(numbers: NDArray[Any]) -> bool:
-    """Whether no number is less than the previous one.
-
-    Examples
-    --------
-    >>> ascends(np.array([1, 1, 3])), ascends(np.array([1, 3, 2]))
-    (True, False)
-    """
+    """Whether no number is less than the previous one."""
     parts = (numbers[part.start : part.stop + 1] for part in blocks(len(numbers)))
     return all(bool((part[1:] >= part[:-1]).all()) for part in parts)
 
@@ -95,15 +71,7 @@ def copy_of_counts(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 def add_counts(total: NDArray[Any], counts: NDArray[Any]) -> None:
-    """Add counts to others without writing unchanged entries: memory never written to takes no space.
-
-    Examples
-    --------
-    >>> total = np.zeros(3, dtype=np.int64)
-    >>> add_counts(total, np.array([0, 2, 0]))
-    >>> total
-    array([0, 2, 0])
-    """
+    """Add counts to others without writing unchanged entries: memory never written to takes no space."""
     for part in blocks(len(counts), numbers=_SPARSE):
         if counts[part].any():
             total[part] += counts[part]

@@ -35,13 +35,7 @@ _REPR.maxother = _LONGEST
 
 
 def show(value: Any) -> str:
-    """Format a value for a message: short, and on one line.
-
-    Examples
-    --------
-    >>> show("a" * 1000), show(np.zeros((3, 4)))
-    ("'aaaaaaaaaaaa...aaaaaaaaaaaaa'", 'an array of float64 of shape (3, 4)')
-    """
+    """Format a value for a message: short, and on one line."""
     if isinstance(value, np.ndarray) and (value.ndim > 1 or value.size > 4):
         return f"an array of {value.dtype} of shape {value.shape}"
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
@@ -57,15 +51,7 @@ def show(value: Any) -> str:
 
 
 def suggestion(given: Any, names: Iterable[str], otherwise: str) -> str:
-    """The end of a message: the name that was probably meant, or all possible names.
-
-    Examples
-    --------
-    >>> suggestion("step", ["steps", "walks"], "its keys are")
-    "did you mean 'steps'?"
-    >>> suggestion("colour", ["steps", "walks"], "its keys are")
-    'its keys are steps, walks'
-    """
+    """The end of a message: the name that was probably meant, or all possible names."""
     known = list(names)
     lowered = {name.lower(): name for name in known}
     close = difflib.get_close_matches(str(given)[:100].lower(), lowered, n=1)
@@ -73,13 +59,7 @@ def suggestion(given: Any, names: Iterable[str], otherwise: str) -> str:
 
 
 def takes(function: Any, name: str) -> bool:
-    """Whether a function has a parameter that can be passed by this name.
-
-    Examples
-    --------
-    >>> takes(lambda step, steps, measures: None, "measures"), takes(lambda *args, **more: None, "measures")
-    (True, False)
-    """
+    """Whether a function has a parameter that can be passed by this name."""
     try:
         found = inspect.signature(function).parameters.get(name)
     except (TypeError, ValueError):  # not a function, or a builtin without a signature
@@ -89,24 +69,16 @@ def takes(function: Any, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Checks:
-    """Checks that raise one class of error.
-
-    Examples
-    --------
-    >>> check = Checks(FreewalkError)
-    >>> check.whole("ring", "n", np.int32(5), 3), check.probability("MHLJ", "jump", 1)
-    (5, 1.0)
-    >>> check.choice("learn", "precision", "float46", ["float64", "float32"])
-    Traceback (most recent call last):
-    freewalk.errors.FreewalkError: learn: precision = 'float46', expected 'float64' or 'float32'; did you mean ...
-    """
+    """Checks that raise one class of error."""
 
     error: type[FreewalkError]
 
     def fail(self, who: str, name: str, value: Any, expected: str, remedy: str = "") -> FreewalkError:
         """The error to raise, in the common form."""
-        end = f"; {remedy}" if remedy else ""
-        return self.error(f"{who}: {name} = {show(value)}, expected {expected}{end}")
+        return self._error(who, f"{name} = {show(value)}, expected {expected}", remedy)
+
+    def _error(self, who: str, words: str, remedy: str) -> FreewalkError:
+        return self.error(f"{who}: {words}" + (f"; {remedy}" if remedy else ""))
 
     def whole(self, who: str, name: str, value: Any, low: int = 0, high: int = LARGEST, remedy: str = "") -> int:
         """A whole number from `low` to `high`; a float is rejected even if it is integral."""
@@ -264,8 +236,7 @@ class Checks:
             place = np.unravel_index(int(np.argmin(fine)), fine.shape)
             where = "" if not place else f"[{', '.join(map(str, place))}]"
             more = f" (and {int((~fine).sum()) - 1} more)" if (~fine).sum() > 1 else ""
-            end = f"; {remedy}" if remedy else ""
-            raise self.error(f"{who}: {name}{where} = {float(result[place])!r}{more}, expected {words}{end}")
+            raise self._error(who, f"{name}{where} = {float(result[place])!r}{more}, expected {words}", remedy)
         return result
 
     def integers(
@@ -287,35 +258,30 @@ class Checks:
         kept = keep is not None and is_fixed(values, keep)
         alone = f"a whole number {_span(low, high)}" if shape is None else ""
         array = values if kept else self._array(who, name, values, "whole numbers", remedy, alone)
-        end = f"; {remedy}" if remedy else ""
         if array.size and array.dtype.kind not in "iu":
             if alone and array.ndim == 0:
                 raise self.fail(who, name, values, alone, remedy)
-            raise self.error(f"{who}: {name} is an array of {array.dtype}, expected whole numbers{end}")
+            raise self._error(who, f"{name} is an array of {array.dtype}, expected whole numbers", remedy)
         self._shaped(who, name, array, shape, remedy)
         if array.size and not (low <= int(array.min()) and int(array.max()) <= high):
             stray = int(array.min()) if int(array.min()) < low else int(array.max())
             if array.ndim == 0:
                 raise self.fail(who, name, stray, f"a whole number {_span(low, high, stray)}", remedy)
-            raise self.error(f"{who}: {name} holds {stray}, expected whole numbers {_span(low, high, stray)}{end}")
+            raise self._error(who, f"{name} holds {stray}, expected whole numbers {_span(low, high, stray)}", remedy)
         return array if kept else np.array(array, dtype=np.int64, order="C")
 
     def room(self, who: str, what: str, size: float, remedy: str = "") -> None:
         """Reject what does not fit into the memory of this machine; `size` is in bytes."""
         if size > memory():
-            end = f"; {remedy}" if remedy else ""
-            raise self.error(
-                f"{who}: {what} would take {in_bytes(size)}, expected less than the {in_bytes(memory())} of memory "
-                f"here{end}"
-            )
+            here = f"expected less than the {in_bytes(memory())} of memory here"
+            raise self._error(who, f"{what} would take {in_bytes(size)}, {here}", remedy)
 
     def _array(self, who: str, name: str, values: Any, of: str, remedy: str, alone: str = "") -> NDArray[Any]:
         """Values as an array of numbers of any kind; `alone` describes the expected value if it is not an array."""
-        end = f"; {remedy}" if remedy else ""
         if np.ma.is_masked(values):
-            raise self.error(f"{who}: {name} has masked entries, expected {of} without gaps; drop them{end}")
+            raise self._error(who, f"{name} has masked entries, expected {of} without gaps; drop them", remedy)
         if hasattr(values, "toarray"):
-            raise self.error(f"{who}: {name} is a sparse matrix, expected an array of {of}; give {name}.toarray()")
+            raise self._error(who, f"{name} is a sparse matrix, expected an array of {of}", f"give {name}.toarray()")
         try:
             array = np.asarray(values)
             if array.dtype.kind == "O" and array.size and all(isinstance(one, numbers.Real) for one in array.flat):
@@ -323,9 +289,8 @@ class Checks:
         except Exception as error:  # rows of unequal length, or a foreign object that raises anything
             said = " ".join(str(error).split())[:_LONGEST]
             why = "its rows differ in length" if "inhomogeneous" in str(error) else said or type(error).__name__
-            raise self.error(
-                f"{who}: {name} cannot be read as an array of {of} ({why}){end or '; give a numpy array'}"
-            ) from None
+            words = f"{name} cannot be read as an array of {of} ({why})"
+            raise self._error(who, words, remedy or "give a numpy array") from None
         if array.dtype.kind not in "biuf":
             expected = alone if alone and array.ndim == 0 else f"an array of {of}"
             raise self.fail(who, name, values, expected, remedy)
@@ -337,24 +302,15 @@ class Checks:
     ) -> None:
         if shape is None:
             return
-        fits = len(shape) == array.ndim and all(
-            want in (None, got) for want, got in zip(shape, array.shape, strict=True)
-        )
-        if not fits:
+        pairs = zip(shape, array.shape, strict=False)
+        if len(shape) != array.ndim or any(want not in (None, got) for want, got in pairs):
             sizes = ["any" if size is None else str(size) for size in shape]
             words = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
-            end = f"; {remedy}" if remedy else ""
-            raise self.error(f"{who}: {name} has shape {array.shape}, expected {words}{end}")
+            raise self._error(who, f"{name} has shape {array.shape}, expected {words}", remedy)
 
 
 def _span(low: int, high: int, given: int | None = None) -> str:
-    """A range of whole numbers in words; the limit of 63 bits is mentioned only if it is exceeded.
-
-    Examples
-    --------
-    >>> _span(1, LARGEST), _span(1, LARGEST, 2**63), _span(0, 5)
-    ('>= 1', '>= 1 (and below 2^63)', 'from 0 to 5')
-    """
+    """A range of whole numbers in words; the limit of 63 bits is mentioned only if it is exceeded."""
     if high != LARGEST:
         return f"from {low} to {_in_powers(high)}"
     if low == -(2**63):
@@ -381,13 +337,7 @@ def cores() -> int:
 
 
 def in_bytes(size: float) -> str:
-    """Format a size for humans.
-
-    Examples
-    --------
-    >>> in_bytes(1234), in_bytes(5e9)
-    ('1.2 kB', '5.0 GB')
-    """
+    """Format a size for humans."""
     for unit, letter in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= unit:
             return f"{size / unit:,.1f} {letter}"

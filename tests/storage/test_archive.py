@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, csr_matrix
 
 import freewalk as fw
 from freewalk.errors import RecordError
-from freewalk.storage.archive import Packed, name_of, pack, plain, unpack
+from freewalk.storage.archive import Packed, name_of, pack, plain, same, unpack
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,3 +258,9 @@ def test_only_the_classes_that_are_given_are_ever_made():
         unpack(packed, {name_of(Tree): Tree})
     with pytest.raises(RecordError, match=r"your own class 'Popen'"):
         unpack(Packed({"type": "Popen", "fields": {"args": "true"}}), {})
+
+
+def test_trees_that_are_stored_alike():
+    assert same({"nodes": np.arange(2)}, {"nodes": np.arange(2)})
+    assert not same([np.zeros(2)], [np.ones(2)])
+    assert not same(print, print)  # which cannot be stored

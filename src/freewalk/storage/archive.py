@@ -1,7 +1,7 @@
 """Convert trees of dataclasses, arrays and plain values to JSON and named arrays, and back; no pickles."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -38,18 +38,7 @@ class Packed:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can hold: arrays as lists, numpy numbers as Python numbers.
-
-    Raises
-    ------
-    RecordError
-        If it cannot be converted.
-
-    Examples
-    --------
-    >>> plain({"level": np.float32(0.5), "nodes": (1, np.arange(2))})
-    {'level': 0.5, 'nodes': [1, [0, 1]]}
-    """
+    """A value that JSON can hold: arrays as lists, numpy numbers as Python numbers."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -64,22 +53,7 @@ def plain(value: Any) -> Any:
 def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
     """Serialize a tree; an array that occurs several times is stored once, a mapped array by its location in the file.
 
-    Parameters
-    ----------
-    value
-        The tree.
-    given
-        Objects that are stored elsewhere, by name: each is replaced by its name.
-
-    Raises
-    ------
-    RecordError
-        If it contains anything other than plain values, arrays, sparse matrices and dataclasses of these.
-
-    Examples
-    --------
-    >>> pack({"step": 3, "nodes": np.arange(2)})
-    Packed(tree={'step': 3, 'nodes': {'array': 'a0'}}, arrays={'a0': array([0, 1])})
+    Objects that are stored elsewhere are `given` by name: each is replaced by its name.
     """
     packed = Packed(None, given=given)
     names: dict[int, str] = {}  # by id: `packed.arrays` keeps the arrays alive
@@ -120,13 +94,7 @@ def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two trees would be stored alike; False if one of them cannot be stored.
-
-    Examples
-    --------
-    >>> same({"nodes": np.arange(2)}, {"nodes": np.arange(2)}), same([np.zeros(2)], [np.ones(2)]), same(print, print)
-    (True, False, False)
-    """
+    """Whether two trees would be stored alike; False if one of them cannot be stored."""
     try:
         first, second = pack(one), pack(other)
     except RecordError:
@@ -149,14 +117,7 @@ def _split(joined: NDArray[Any]) -> list[str]:
 
 
 def name_of(kind: type) -> str:
-    """The name under which a class is stored: a user's class never replaces one of the package with the same name.
-
-    Examples
-    --------
-    >>> from freewalk.rules import SGD
-    >>> name_of(SGD), name_of(type("SGD", (), {"__module__": "mine"}))
-    ('SGD', 'own SGD')
-    """
+    """The name under which a class is stored: a user's class never replaces one of the package with the same name."""
     return kind.__qualname__ if kind.__module__.partition(".")[0] == "freewalk" else f"own {kind.__qualname__}"
 
 
@@ -177,22 +138,9 @@ def arrays_in(tree: Any) -> Iterator[str]:
 def unpack(packed: Packed, types: Mapping[str, type], files: Sequence[str | os.PathLike[str]] = ()) -> Any:
     """Rebuild a tree. It may come from an untrusted file, so everything is checked.
 
-    Parameters
-    ----------
-    packed
-        The result of `pack`.
-    types
-        The dataclasses that may occur, by name: nothing else is ever constructed, and nothing is imported. The
-        attribute `formerly` of a class maps fields in files of earlier versions to current fields, or to None.
-    files
-        Where files that the tree refers to may be now, if they have moved: they are identified by their content.
-
-    Raises
-    ------
-    RecordError
-        If a class is not among them, or the tree is inconsistent.
-    AbsentFile
-        If a file that the tree refers to is missing or has changed.
+    Only the dataclasses in `types` are ever constructed, and nothing is imported. The attribute `formerly` of a class
+    maps fields in files of earlier versions to current fields, or to None. Files that the tree refers to are looked for
+    among `files` if they have moved: they are identified by their content.
     """
     # Anything that takes an array may copy it: a tree that names a large one many times must not fill the memory.
     sizes = (packed.arrays[name].nbytes for name in arrays_in(packed.tree) if name in packed.arrays)
@@ -221,25 +169,24 @@ def unpack(packed: Packed, types: Mapping[str, type], files: Sequence[str | os.P
             raise _check.fail("record", "field", sorted(unknown)[0], f"the fields of {name}")
         return kind(**{part: visit(value) for part, value in renamed.items()})
 
+    marked: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "array": lambda item: array(item["array"]),
+        "mapped": lambda item: _mapped(item["mapped"], files),
+        "repeated": lambda item: _repeated(array(item["repeated"]), item.get("count")),
+        "texts": lambda item: _split(array(item["texts"])),
+        "csr": lambda item: _matrix([array(name) for name in item["csr"]], item.get("shape")),
+        "given": lambda item: _given(packed, item["given"]),
+        "type": lambda item: make(item["type"], item.get("fields")),
+    }
+
     def visit(item: Any) -> Any:
         if isinstance(item, list):
             return [visit(part) for part in item]
         if not isinstance(item, dict):
             return item
-        if "array" in item:
-            return array(item["array"])
-        if "mapped" in item:
-            return _mapped(item["mapped"], files)
-        if "repeated" in item:
-            return _repeated(array(item["repeated"]), item.get("count"))
-        if "texts" in item:
-            return _split(array(item["texts"]))
-        if "csr" in item:
-            return _matrix([array(name) for name in item["csr"]], item.get("shape"))
-        if "given" in item:
-            return _given(packed, item["given"])
-        if "type" in item:
-            return make(item["type"], item.get("fields"))
+        for mark, read in marked.items():
+            if mark in item:
+                return read(item)
         return {name: visit(part) for name, part in item.items()}
 
     try:

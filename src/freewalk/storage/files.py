@@ -24,30 +24,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The old file is kept until then. Folders are created as needed, temporary files that killed processes left for the
     same file are removed, and a symbolic link is followed: its target is replaced.
-
-    Parameters
-    ----------
-    path
-        The file to write.
-
-    Yields
-    ------
-    Path
-        An empty file to write to, with the suffix of `path`.
-
-    Raises
-    ------
-    RecordError
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder, "new", "words.txt")) as temporary:
-    ...         _ = temporary.write_text("all of them")
-    ...     [file.name for file in Path(folder, "new").iterdir()]
-    ['words.txt']
     """
     given = _check.path("files", "path", path)
     target, temporary, handle = _opened(given)
@@ -72,13 +48,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check in advance that `replacing` can write a file; folders are created, and the file is left unchanged.
-
-    Raises
-    ------
-    RecordError
-        If it cannot.
-    """
+    """Check in advance that `replacing` can write a file; folders are created, and the file is left unchanged."""
     _, temporary, handle = _opened(_check.path("files", "path", path))
     if handle is not None:
         os.close(handle)

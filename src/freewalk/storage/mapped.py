@@ -17,13 +17,15 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freewalk.blocks import read_only
 from freewalk.checks import Checks, show
 from freewalk.errors import FreewalkError
 from freewalk.storage.files import replacing
@@ -41,25 +43,14 @@ _check = Checks(FreewalkError)
 
 @dataclass(frozen=True)
 class Source:
-    """The location of a mapped array, and its content when it was mapped.
-
-    Attributes
-    ----------
-    path
-        The file.
-    offset, dtype, shape
-        The offset of the array in the file, its dtype and its shape.
-    checksum
-        The CRC-32 of its bytes as eight hexadecimal digits; empty if not known yet.
-    stamp
-        Size and modification time of the file; if both are unchanged, the content is assumed to be unchanged.
-    """
+    """The location of a mapped array, and its content when it was mapped."""
 
     path: str
     offset: int
     dtype: str
     shape: tuple[int, ...]
-    checksum: str = ""
+    checksum: str = ""  # the CRC-32 of its bytes as eight hexadecimal digits; empty if not known yet
+    # Size and modification time of the file; if both are unchanged, the content is assumed to be unchanged.
     stamp: tuple[int, int] = (0, 0)
 
     @property
@@ -92,36 +83,17 @@ class Mapped(np.ndarray):
     def __deepcopy__(self, memo: Any) -> Mapped:
         return self
 
-    def __reduce__(self) -> Any:
-        return np.asarray(self).__reduce__() if self.source is None else (reopened, (self.source,))
-
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return np.asarray(self).__reduce_ex__(protocol) if self.source is None else self.__reduce__()
+        return np.asarray(self).__reduce_ex__(protocol) if self.source is None else (reopened, (self.source,))
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether an array is mapped from a file with a known location.
-
-    Examples
-    --------
-    >>> is_mapped(np.zeros(3))
-    False
-    """
+    """Whether an array is mapped from a file with a known location."""
     return isinstance(array, Mapped) and array.source is not None
 
 
 def adopted(array: Any) -> Any:
-    """Convert an array that numpy has mapped read-only, whole or in part, to `Mapped`; return others unchanged.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/rows.npy", np.arange(6.0))
-    ...     rows = adopted(np.load(f"{folder}/rows.npy", mmap_mode="r")[2:])
-    >>> is_mapped(rows), rows.source.offset, rows.sum()
-    (True, 144, np.float64(14.0))
-    """
+    """Convert an array that numpy has mapped read-only, whole or in part, to `Mapped`; return others unchanged."""
     if not isinstance(array, np.memmap) or array.flags.writeable or not array.flags.c_contiguous:
         return array
     root: Any = array
@@ -143,19 +115,7 @@ def adopted(array: Any) -> Any:
 def reopened(source: Source, *, verify: bool = False, check: Checks = _check) -> Mapped:
     """Map an array again, in this process or another one.
 
-    Parameters
-    ----------
-    source
-        Its location.
-    verify
-        Whether to always compute its checksum; otherwise only if the file is not the one that was mapped.
-    check
-        Creates the error to raise.
-
-    Raises
-    ------
-    FreewalkError
-        If the file is missing, truncated or has different content.
+    Its checksum is computed if the file is not the one that was mapped, or to `verify` it. Errors are those of `check`.
     """
     with _read(source.path, check) as (file, status):
         end = source.offset + source.size
@@ -168,19 +128,11 @@ def reopened(source: Source, *, verify: bool = False, check: Checks = _check) ->
                     f"{source.path}: was changed since it was mapped, expected the same content; restore it, or "
                     "start a new run with the current file"
                 )
-        result = _map(file, source.offset, source.dtype, source.shape)
-    result.source = replace(source, stamp=_stamp(status))
-    return result
+        return _map(file, source, status)
 
 
 def with_checksum(array: Mapped, check: Checks = _check) -> Source:
-    """The source of a mapped array with a known checksum, which is computed once.
-
-    Raises
-    ------
-    FreewalkError
-        If the file cannot be read, or was changed since it was mapped.
-    """
+    """The source of a mapped array with a known checksum, which is computed once."""
     source = array.source
     if source is None:
         raise check.error("mapping: got an array that is not in a file")
@@ -199,25 +151,18 @@ def with_checksum(array: Mapped, check: Checks = _check) -> Source:
 class Sink:
     """One array of a file that is being written, block by block."""
 
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    offset: int
+    source: Source
     file: IO[bytes]
-    done: list[int]  # bytes written, and their CRC-32
-
-    @property
-    def size(self) -> int:
-        """The size of the whole array in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
+    done: list[int] = field(default_factory=lambda: [0, 0])  # bytes written, and their CRC-32
 
     def append(self, block: ArrayLike) -> None:
         """Write the next rows or numbers of the array."""
         rows = np.asarray(block)
         count = max(1, _BLOCK // max(1, rows[:1].nbytes))  # convert only little at a time
         for first in range(0, len(rows), count):
-            data = memoryview(np.ascontiguousarray(rows[first : first + count], self.dtype)).cast("B")  # type: ignore[arg-type]
-            self.file.seek(self.offset + self.done[0])
+            part = np.ascontiguousarray(rows[first : first + count], self.source.dtype)
+            data = memoryview(part).cast("B")  # type: ignore[arg-type]
+            self.file.seek(self.source.offset + self.done[0])
             self.file.write(data)
             self.done[:] = self.done[0] + len(data), zlib.crc32(data, self.done[1])
 
@@ -229,63 +174,37 @@ def writing(
     shapes: Mapping[str, tuple[Any, tuple[int, ...]]],
     attributes: Mapping[str, Any],
 ) -> Iterator[dict[str, Sink]]:
-    """Write a file of arrays, block by block; it appears under its name once complete.
+    """Write a file of arrays of these dtypes and shapes, block by block: `append` them to the sinks, in order.
 
-    Parameters
-    ----------
-    path
-        The file. An existing one is replaced; processes that have mapped it keep seeing the old content.
-    kind
-        What the arrays represent together, such as "graph".
-    shapes
-        The dtype and the shape of each array.
-    attributes
-        Additional plain values.
-
-    Yields
-    ------
-    dict
-        By name, where to `append` the blocks of each array, in order.
-
-    Raises
-    ------
-    RecordError
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     with writing(f"{folder}/rows.fwmap", "rows", {"rows": ("f8", (4,))}, {"step": 2}) as sinks:
-    ...         for first in (0, 2):
-    ...             sinks["rows"].append([first, first + 1])
-    ...     file = opened(f"{folder}/rows.fwmap", "rows")
-    >>> file.arrays["rows"], file.attributes
-    (array([0., 1., 2., 3.]), {'step': 2})
+    `kind` is what the arrays represent together, such as "graph". The file appears under its name once complete;
+    processes that have mapped an existing one keep seeing the old content.
     """
-    types = {name: (np.dtype(dtype), tuple(map(int, shape))) for name, (dtype, shape) in shapes.items()}
 
-    def header(places: Mapping[str, int], sums: Mapping[str, int]) -> bytes:
+    def header() -> bytes:
         arrays = {
-            name: {"dtype": dtype.str, "shape": shape, "offset": places[name], "crc32": f"{sums[name]:08x}"}
-            for name, (dtype, shape) in types.items()
+            name: {"dtype": one.dtype, "shape": one.shape, "offset": one.offset, "crc32": one.checksum}
+            for name, one in sources.items()
         }
         return json.dumps({"kind": kind, "arrays": arrays, "attributes": attributes}).encode()
 
-    nothing = dict.fromkeys(types, 0)
-    end = _PRELUDE.size + len(header(nothing, nothing)) + 20 * len(types)  # offsets take up to 20 digits
-    places = {}
-    for name, (dtype, shape) in types.items():
-        places[name] = -(-end // _PAGE) * _PAGE
-        end = places[name] + math.prod(shape) * dtype.itemsize
+    sources = {
+        name: Source("", 0, np.dtype(dtype).str, tuple(map(int, shape)), "0" * 8)
+        for name, (dtype, shape) in shapes.items()
+    }
+    end = _PRELUDE.size + len(header()) + 20 * len(sources)  # offsets take up to 20 digits
+    for name, source in sources.items():
+        sources[name] = replace(source, offset=-(-end // _PAGE) * _PAGE)
+        end = sources[name].offset + source.size
     with replacing(path) as temporary, open(temporary, "r+b") as file:
         file.truncate(end)
-        sinks = {name: Sink(name, *types[name], places[name], file, [0, 0]) for name in types}
+        sinks = {name: Sink(source, file) for name, source in sources.items()}
         yield sinks
-        for sink in sinks.values():
-            if sink.done[0] != sink.size:
-                raise FreewalkError(f"{path}: {sink.name} has {sink.done[0]} bytes, expected {sink.size}")
-        text = header(places, {name: sink.done[1] for name, sink in sinks.items()})
+        for name, sink in sinks.items():
+            size, checksum = sink.done
+            if size != sink.source.size:
+                raise FreewalkError(f"{path}: {name} has {size} bytes, expected {sink.source.size}")
+            sources[name] = replace(sink.source, checksum=f"{checksum:08x}")
+        text = header()
         file.seek(0)
         file.write(_PRELUDE.pack(SIGNATURE, _VERSION, len(text), zlib.crc32(text), 0) + text)
 
@@ -317,43 +236,23 @@ def opened(
     check: Checks = _check,
     inspect: Callable[[str, int, NDArray[Any]], None] | None = None,
 ) -> Opened:
-    """Map the arrays of a file made by `writing`.
+    """Map the arrays of a file of this kind made by `writing`; errors are those of `check`.
 
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        What its arrays are expected to represent.
-    verify
-        Whether to read all of it and compare the checksums; the header and the size are always checked.
-    check
-        Creates the error to raise.
-    inspect
-        Called with the name, the index of the first number and the numbers of each block that is read for `verify`.
-
-    Raises
-    ------
-    FreewalkError
-        If the file is missing, truncated, modified, of another version or kind, or not such a file at all.
+    The header and the size are always checked. To `verify` it, all of it is read and the checksums are compared; then
+    `inspect` is called with the name, the index of the first number and the numbers of each block.
     """
     where = os.path.abspath(path)
     with _read(where, check) as (file, status):
         table, attributes = _header(where, file, status.st_size, kind, check)
         arrays = {}
         for name, source in table.items():
-            if verify and _checksum(file, source, inspect and _named(inspect, name)) != source.checksum:
+            if verify and _checksum(file, source, inspect and partial(inspect, name)) != source.checksum:
                 raise check.error(
                     f"{where}: the checksum of {name} differs from that in the header, expected "
                     f"{source.checksum}: the file was changed; {_AGAIN}"
                 )
-            arrays[name] = _map(file, source.offset, source.dtype, source.shape)
-            arrays[name].source = replace(source, stamp=_stamp(status))
+            arrays[name] = _map(file, source, status)
     return Opened(where, arrays, attributes)
-
-
-def _named(inspect: Callable[[str, int, NDArray[Any]], None], name: str) -> Callable[[int, NDArray[Any]], None]:
-    return lambda first, block: inspect(name, first, block)
 
 
 def _header(
@@ -440,30 +339,20 @@ def _checksum(file: IO[bytes], source: Source, inspect: Callable[[int, NDArray[A
     found, left = 0, source.size
     while left:
         view = memoryview(room)[: min(left, _BLOCK)]
-        count = _filled(file, view)
-        if count < len(view):
+        if file.readinto(view) < len(view):  # type: ignore[attr-defined]
             return ""
         found = zlib.crc32(view, found)
         if inspect is not None:
             inspect((source.size - left) // item, np.frombuffer(view, dtype=source.dtype))
-        left -= count
+        left -= len(view)
     return f"{found:08x}"
 
 
-def _filled(file: IO[bytes], view: memoryview) -> int:
-    done = 0
-    while done < len(view):
-        count = file.readinto(view[done:])  # type: ignore[attr-defined]
-        if not count:
-            break
-        done += count
-    return done
-
-
-def _map(file: IO[bytes], offset: int, dtype: str, shape: tuple[int, ...]) -> Mapped:
-    if not math.prod(shape):
-        empty = np.empty(shape, dtype=dtype)
-        empty.setflags(write=False)
-        return empty.view(Mapped)
-    memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return np.ndarray.__new__(Mapped, shape, dtype=dtype, buffer=memory, offset=offset)
+def _map(file: IO[bytes], source: Source, status: os.stat_result) -> Mapped:
+    if source.size:
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        result = np.ndarray.__new__(Mapped, source.shape, dtype=source.dtype, buffer=memory, offset=source.offset)
+    else:
+        result = read_only(np.empty(source.shape, dtype=source.dtype)).view(Mapped)
+    result.source = replace(source, stamp=_stamp(status))
+    return result

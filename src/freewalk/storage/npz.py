@@ -3,6 +3,7 @@
 Only requested arrays are decompressed, their types and shapes are known in advance, and nothing is ever unpickled.
 """
 
+import math
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -22,13 +23,7 @@ _RATIO = 1032  # the maximum expansion of a deflated byte
 
 
 def write(target: Path | IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays like np.savez_compressed, at a lower level: the default takes twice as long for 3 % of the size.
-
-    Raises
-    ------
-    RecordError
-        If an array contains objects.
-    """
+    """Write arrays like np.savez_compressed, at a lower level: the default takes twice as long for 3 % of the size."""
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS:
             raise RecordError(f"save: {name} is an array of {array.dtype}, expected numbers, strings or times; drop it")
@@ -39,15 +34,7 @@ def write(target: Path | IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 class Reader:
-    """An open archive of arrays.
-
-    Parameters
-    ----------
-    file
-        The archive.
-    size
-        Its size in bytes.
-    """
+    """An open archive of arrays, of so many bytes."""
 
     def __init__(self, file: zipfile.ZipFile, size: int) -> None:
         self.file = file
@@ -57,13 +44,7 @@ class Reader:
         self.left = size
 
     def look(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        """The dtype and shape of an array, before it is read.
-
-        Raises
-        ------
-        RecordError
-            If there is no such array, or a record cannot contain it.
-        """
+        """The dtype and shape of an array, before it is read; an error if a record cannot contain it."""
         with self._opened(name) as (part, entry):
             version = npy.read_magic(part)
             if version not in ((1, 0), (2, 0)):
@@ -73,28 +54,19 @@ class Reader:
             length = part.tell()
         if dtype.kind not in _KINDS or any(size < 0 for size in shape):
             raise RecordError(f"{name} is an array of {dtype} of shape {shape}, expected numbers, strings or times")
-        size = dtype.itemsize
-        for extent in shape:
-            size *= extent
+        size = dtype.itemsize * math.prod(shape)
         if entry.file_size != length + size:
             raise RecordError(f"{name} takes {entry.file_size} bytes, expected {length + size}")
         return dtype, shape
 
     def read(self, name: str) -> NDArray[Any]:
-        """Read an array.
-
-        Raises
-        ------
-        RecordError
-            If there is no such array, or a record cannot contain it.
-        """
+        """Read an array."""
         self.look(name)
         with self._opened(name) as (part, entry):
             self.left -= entry.compress_size
             if self.left < 0:  # overlapping entries
                 raise RecordError("its entries are larger than the file")
-            array: NDArray[Any] = npy.read_array(part, allow_pickle=False)
-            return array
+            return npy.read_array(part, allow_pickle=False)
 
     @contextmanager
     def _opened(self, name: str) -> "Iterator[tuple[IO[bytes], zipfile.ZipInfo]]":
@@ -110,13 +82,7 @@ class Reader:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Reader]:
-    """Open an archive of arrays.
-
-    Raises
-    ------
-    OSError
-        If there is no such file; zipfile raises several other errors for files that are not archives.
-    """
+    """Open an archive of arrays; zipfile raises several errors for files that are not archives."""
     if path.exists() and not path.is_file():
         raise RecordError("it is not a file")  # a pipe would block forever
     with open(path, "rb") as stream, zipfile.ZipFile(stream) as file:

@@ -39,18 +39,6 @@ def held() -> Iterator[Stop]:
 
     A SIGTERM that the process ignores stays ignored. Outside the main thread nothing is held, since signals never
     arrive there.
-
-    Yields
-    ------
-    Stop
-        True once a signal has been received.
-
-    Examples
-    --------
-    >>> with held() as stop:
-    ...     signal.raise_signal(signal.SIGTERM)
-    >>> stop.name
-    'SIGTERM'
     """
     stop = Stop()
     before: dict[signal.Signals, Any] = {}
