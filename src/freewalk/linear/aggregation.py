@@ -3,7 +3,8 @@
 A chain with stationary distribution ν has balanced flows: with x near ν and F[i, j] = x[i] P[i, j] for i ≠ j, the
 factors y of ν = x · y solve (diag(F 1) − Fᵀ) y = 0. Nodes that exchange much have nearly the same y, so they are
 merged, again and again, until few are left; errors that the coarse levels cannot represent are local, and Jacobi sweeps
-on each level remove them.
+on each level remove them (Stewart, *Introduction to the numerical solution of Markov chains*, 1994; De Sterck and
+others, *Multilevel adaptive aggregation for Markov chains*, 2008).
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,20 +38,7 @@ class _Level(NamedTuple):
 
 
 class Hierarchy:
-    """The flows of a chain on many levels, and one cycle through them as an approximate solution.
-
-    Parameters
-    ----------
-    flows
-        F[i, j], the flow from node i to node j ≠ i in one step. Each node has some.
-    mass
-        The distribution x to which the flows belong.
-
-    References
-    ----------
-    Stewart, *Introduction to the numerical solution of Markov chains*, 1994 (aggregation); De Sterck and others,
-    *Multilevel adaptive aggregation for Markov chains*, 2008.
-    """
+    """The flows F of a distribution x on many levels, and one cycle through them as an approximate solution."""
 
     def __init__(self, flows: "csr_array", mass: Floats) -> None:
         from scipy.sparse import csr_array

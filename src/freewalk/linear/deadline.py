@@ -17,17 +17,7 @@ class OutOfTime(FreewalkError):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Limit a block to this many seconds, or to the rest of an outer limit; the limit ends with the block.
-
-    Examples
-    --------
-    >>> with within(60.0):
-    ...     check()
-    >>> with within(60.0), within(0.0):
-    ...     check()
-    Traceback (most recent call last):
-    freewalk.linear.deadline.OutOfTime: the time for this is over
-    """
+    """Limit a block to this many seconds, or to the rest of an outer limit; the limit ends with the block."""
     token = _end.set(min(_end.get(), monotonic() + seconds))
     try:
         yield

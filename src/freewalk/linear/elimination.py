@@ -31,30 +31,7 @@ _LARGE = 1e200  # distributions that rise more steeply than floats can hold leav
 
 
 def absorbed(rates: Floats, absorption: Floats, right: Floats) -> Floats:
-    """Solve (diag(absorption + rates 1) − rates) X = right for X.
-
-    With right = 1 this is the mean time until a walk is absorbed, by start node.
-
-    Parameters
-    ----------
-    rates
-        n × n rates between the nodes; the diagonal is not read.
-    absorption
-        The rate at which each node absorbs. The walk must be able to reach absorption from every node.
-    right
-        n × k numbers ≥ 0.
-
-    References
-    ----------
-    Alfa, Xue, Ye, *Accurate computation of the smallest eigenvalue of a diagonally dominant M-matrix*, 2002.
-
-    Examples
-    --------
-    Two nodes, of which the second absorbs one walk in ten:
-
-    >>> absorbed(np.array([[0.0, 0.5], [0.5, 0.0]]), np.array([0.0, 0.1]), np.ones((2, 1))).ravel()
-    array([22., 20.])
-    """
+    """Solve (diag(absorption + rates 1) − rates) X = right ≥ 0; for right = 1, X is the mean time to absorption."""
     n = len(rates)
     if n <= _BLOCK:
         return _absorbed_plain(rates.copy(), absorption.copy(), right.copy())
@@ -88,20 +65,12 @@ def _absorbed_plain(rates: Floats, absorption: Floats, right: Floats) -> Floats:
 
 
 def hitting(rates: Floats, costs: Floats) -> Floats:
-    """H[i, j], the mean cost until a walk from i first reaches j, where each visit to v costs costs[v].
-
-    Divide and conquer: the walk observed only at one half of the nodes is also a chain, with the cost of what happens
-    elsewhere added, and has the same H. The values for the other half then follow.
-
-    Examples
-    --------
-    >>> ring = np.roll(np.eye(5), 1, axis=1) / 2 + np.roll(np.eye(5), -1, axis=1) / 2
-    >>> hitting(ring, np.ones(5))[0].round(12)
-    array([0., 4., 6., 6., 4.])
-    """
+    """H[i, j], the mean cost until a walk from i first reaches j, where each visit to v costs costs[v]."""
     n = len(rates)
     if n == 1:
         return np.zeros((1, 1))
+    # Divide and conquer: the walk observed only at one half of the nodes is also a chain, with the cost of what happens
+    # elsewhere added, and has the same H. The values for the other half then follow.
     result = np.empty((n, n))
     first, second = slice(0, n // 2), slice(n // 2, n)
     for here, there in ((first, second), (second, first)):
@@ -114,11 +83,9 @@ def hitting(rates: Floats, costs: Floats) -> Floats:
 
 
 def times_between(leaving: "csr_array") -> Floats:
-    """The mean number of steps from every node to every other; infinite beyond the range of floats.
-
-    Computed from the nodes that a walk changes to, with the durations of its stays as costs: long stays must not make
-    rates so small that they lose digits.
-    """
+    """The mean number of steps from every node to every other; infinite beyond the range of floats."""
+    # From the nodes that a walk changes to, with the durations of its stays as costs: long stays must not make rates so
+    # small that they lose digits.
     rates = leaving.toarray()
     left = rates.sum(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -158,13 +125,10 @@ def _is_full(law: Floats) -> bool:
 
 
 def _scaled_law(n: int, column: Callable[[int], tuple[int, Floats]], totals: Floats) -> Floats:
-    """The distribution, built node by node with one exponent each, for valleys that no float can hold.
-
-    `column` gives the rates to a node from earlier nodes, and the first of these.
-    """
+    """The distribution, built node by node with one exponent each, for valleys that no float can hold."""
     mantissas, exponents = np.ones(n), np.zeros(n, dtype=np.int64)
     for node in range(1, n):
-        first, rates = column(node)
+        first, rates = column(node)  # the first node with a rate to this one, and the rates from there on
         parts, powers = np.frexp(rates)
         powers = powers + exponents[first:node]
         parts = parts * mantissas[first:node]
@@ -178,14 +142,11 @@ def _scaled_law(n: int, column: Callable[[int], tuple[int, Floats]], totals: Flo
 
 
 def narrow_order(leaving: "csr_array") -> tuple[Ints, int]:
-    """The positions of the nodes in an order with short moves, and the length of the longest move.
-
-    If some node has many neighbours no order helps, and finding one takes long: then the nodes keep their order.
-    """
+    """The positions of the nodes in an order with short moves, and the length of the longest move."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     n, most = leaving.shape[0], int(np.diff(leaving.indptr).max(initial=0))
-    if most > _HUB and most > n // 10:
+    if most > _HUB and most > n // 10:  # no order helps, and finding one takes long
         return np.arange(n), n - 1
     order = reverse_cuthill_mckee(leaving, symmetric_mode=True)
     place = np.empty(order.size, dtype=np.int64)

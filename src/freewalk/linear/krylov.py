@@ -24,10 +24,7 @@ _limit: Any = None
 
 
 def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
-    """GMRES with at most `rounds` rounds of 25 vectors: x for which apply(x) is nearest to `right`.
-
-    The result may be inaccurate or not finite: check it.
-    """
+    """GMRES, for x with apply(x) nearest to `right`; the result may be inaccurate or not finite: check it."""
     from scipy.sparse.linalg import LinearOperator, gmres
 
     operator = LinearOperator((right.size, right.size), matvec=apply, dtype=np.float64)
@@ -39,16 +36,7 @@ def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Flo
 
 
 def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
-    """BiCGSTAB: x for which apply(x) is near `right`, given an approximate inverse of `apply`.
-
-    It keeps few vectors, so they may be long. The result may be inaccurate after a breakdown: check it.
-
-    Examples
-    --------
-    >>> matrix = np.array([[2.0, 1.0], [0.0, 3.0]])
-    >>> stabilised(lambda x: matrix @ x, lambda x: x / 2, np.array([3.0, 3.0]), 1e-12, 10).round(9)
-    array([1., 1.])
-    """
+    """BiCGSTAB, for x with apply(x) near `right`, given an approximate inverse; check the result."""
     from scipy.sparse.linalg import LinearOperator, bicgstab
 
     shape = (right.size, right.size)
@@ -71,7 +59,8 @@ def _one_thread() -> Iterator[None]:
     global _solves, _limit
     with _lock:
         _solves += 1
-        _limit = _limit if _solves > 1 else _controller().limit(limits=1, user_api="blas")
+        if _solves == 1:
+            _limit = _controller().limit(limits=1, user_api="blas")
     try:
         yield
     finally:

@@ -5,7 +5,8 @@ Only the probabilities of leaving a node are used. The diagonal follows from the
 
 - a distribution in detailed balance with P is the answer and only needs to be checked;
 - few nodes, or nodes that can be ordered so that all moves are short (rings, paths, narrow grids): elimination without
-  subtraction, exact in every component (Grassmann, Taksar, Heyman 1985);
+  subtraction, exact in every component (Grassmann, Taksar, Heyman, *Regenerative analysis and steady state
+  distributions for Markov chains*, 1985);
 - all others: corrections from the balance of flows by GMRES on a hierarchy of aggregates, checked at the end.
 """
 
@@ -30,19 +31,15 @@ class Steps(Protocol):
 
     def change(self, measure: Floats) -> Floats:
         """The change of a measure in one step: x P − x."""
-        ...
 
     def energy(self, law: Floats, deviations: Floats) -> float:
         """Σ ν_i P_ij (z_i − z_j)² / 2 for a stationary ν and any z; this equals (x − x P) z with x = ν z."""
-        ...
 
     def swept(self, law: Floats) -> Floats:
         """A better estimate of the stationary distribution."""
-        ...
 
     def solver(self, law: Floats) -> Vectors:
         """A function that nearly solves c − c P = r for c, given r with Σ r = 0 and a near-stationary `law`."""
-        ...
 
 
 #: The largest residual ‖ν P − ν‖₁ of a returned distribution.
@@ -61,34 +58,7 @@ _REBUILT = 0.5  # a larger one changes the flows so much that the hierarchy is r
 
 
 def stationary_law(matrix: "csr_array", who: str, guess: Floats | None = None) -> Floats:
-    """The stationary distribution ν, ν P = ν, of an irreducible row-stochastic matrix, reversible or not.
-
-    Parameters
-    ----------
-    matrix
-        The matrix P. Its diagonal is not read.
-    who
-        The owner of the matrix, for error messages.
-    guess
-        Positive numbers that may be near the stationary distribution, such as the target of a design.
-
-    Raises
-    ------
-    KernelError
-        If P is reducible: its stationary distribution is not unique.
-    AnalysisError
-        If the iteration for a large chain does not converge to a residual ‖ν P − ν‖₁ of at most 1e-13.
-
-    References
-    ----------
-    Grassmann, Taksar, Heyman, *Regenerative analysis and steady state distributions for Markov chains*, 1985.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> stationary_law(csr_array([[0.9, 0.1], [0.3, 0.7]]), "two nodes")
-    array([0.75, 0.25])
-    """
+    """The stationary distribution of an irreducible row-stochastic matrix, which a guess may already be near."""
     leaving = leaving_rates(matrix)
     check_irreducible(leaving, who)
     n = leaving.shape[0]
@@ -171,13 +141,7 @@ def is_reversible(leaving: "csr_array", law: Floats, tolerance: float = _BALANCE
 
 
 class Flows:
-    """The steps of a chain, and the imbalance of a measure, from the rates between its nodes.
-
-    Parameters
-    ----------
-    leaving
-        The rates.
-    """
+    """The steps of a chain, from the rates between its nodes."""
 
     def __init__(self, leaving: "csr_array") -> None:
         from scipy.sparse import csr_array
@@ -208,22 +172,7 @@ class Flows:
 
 
 def settled(steps: Steps, law: Floats, who: str) -> Floats:
-    """Correct a distribution by its imbalance until it no longer changes.
-
-    Parameters
-    ----------
-    steps
-        The steps of the chain.
-    law
-        Positive start values.
-    who
-        The owner of the distribution, for error messages.
-
-    Raises
-    ------
-    AnalysisError
-        If it does not converge.
-    """
+    """Correct a positive distribution by its imbalance until it no longer changes."""
     law = steps.swept(law)
     law = law / law.sum()
     solve = steps.solver(law)
@@ -246,10 +195,7 @@ def settled(steps: Steps, law: Floats, who: str) -> Floats:
 
 
 def balance_solver(leaving: "csr_array", law: Floats, accuracy: float = _ACCURACY) -> Vectors:
-    """A function that approximately solves c − c P = r for c, given r with Σ r = 0 and a near-stationary `law`.
-
-    With r = ν P − ν the solution is the correction of ν.
-    """
+    """A function that nearly solves c − c P = r for c, given Σ r = 0; with r = ν P − ν this is the correction of ν."""
     hierarchy = Hierarchy(flows_of(leaving, law), law)
     # In this norm each node counts by its own weight, not by that of the heaviest node.
     scale = np.sqrt(law * totals_of(leaving))

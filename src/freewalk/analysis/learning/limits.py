@@ -272,44 +272,30 @@ def solve_means(recursion: Recursion, rate: float, law: Floats, precision: float
 
 def limit_at(quadratic: model.Quadratic, totals: Floats, initial: Any = None, consensus: float = 0.0) -> SteadyState:
     """The limit whose model has these packed moments."""
-    problem, d = quadratic.problem, quadratic.dim
-    best = problem.optimum()
+    best, d = quadratic.problem.optimum(), quadratic.dim
     error = (0.0 if initial is None else initial) - best
     unseen = error - quadratic.basis @ (quadratic.basis.T @ error)
-    found = quadratic.measures(totals[None], float(unseen @ unseen))
-    measures = {name: float(values[0]) for name, values in found.items()}
     mean = totals[1 : 1 + d]
     covariance = model.unpacked(totals[1 + d :], d) - np.outer(mean, mean)
-    excess = measures["loss"] - float(problem.loss(best))
-    variance = float(0.5 * np.sum(quadratic.hessian * covariance))
-    if variance < -1e-6 * abs(excess) - 1e-14 * measures["loss"]:
+    found = quadratic.limit(totals, covariance, float(unseen @ unseen))
+    if found["variance"] < -1e-6 * abs(found["excess"]) - 1e-14 * found["loss"]:
         raise AnalysisError(
-            f"steady_state: rounding leaves a variance of {variance:.2g}, which cannot be; the features differ too "
-            "much in scale, or the step is too small. Scale the features alike, or run exact_curve"
+            f"steady_state: rounding leaves a variance of {found['variance']:.2g}, which cannot be; the features "
+            "differ too much in scale, or the step is too small. Scale the features alike, or run exact_curve"
         )
-    return SteadyState(
-        **measures,
-        model=best + unseen + quadratic.basis @ mean,
-        covariance=quadratic.basis @ covariance @ quadratic.basis.T,
-        excess=excess,
-        bias=float(0.5 * mean @ quadratic.hessian @ mean),
-        variance=variance,
-        consensus=consensus,
-    )
+    return SteadyState(**found, model=best + unseen + quadratic.basis @ mean, consensus=consensus)
 
 
 def _solve(
     recursion: Recursion, apply: Callable[[Floats], Floats], right: Floats, rate: float, order: int, precision: float
 ) -> Floats:
-    """Solve x − apply(x) = right by BiCGSTAB.
-
-    Except at the few nodes where an update is long, the map is close to that of the walk alone times a decay; the
-    inverse of that, or an approximation of it, is the preconditioner.
-    """
+    """Solve x − apply(x) = right by BiCGSTAB, or directly if that fails and the system is small."""
     scale = np.abs(right).max()
     if scale == 0:
         return np.zeros_like(right)
     pull = order * rate * recursion.rule.local_steps * np.trace(recursion.quadratic.hessian) / recursion.dim
+    # Except at the few nodes where an update is long, the map is close to that of the walk alone times a decay; the
+    # inverse of that, or an approximation of it, is the preconditioner.
     discounted = recursion.discounted(min(max(pull, 1e-12), 0.5))
     shape, size = right.shape, right.size
     wanted = right.ravel() / scale

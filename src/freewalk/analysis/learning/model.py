@@ -170,6 +170,18 @@ class Quadratic:
         ridge = 0.5 * self.problem.ridge * (best @ best + 2.0 * means @ self.optimum + distance)
         return {"loss": 0.5 * mse + ridge, "mse": mse, "distance": distance + outside}
 
+    def limit(self, totals: Floats, covariance: Floats, outside: float) -> dict[str, Any]:
+        """The measures of a limit with these moments, the covariance of its model, and its error gap in two parts."""
+        mean = totals[1 : 1 + self.dim]
+        measures = {name: float(values[0]) for name, values in self.measures(totals[None], outside).items()}
+        return {
+            **measures,
+            "covariance": self.basis @ covariance @ self.basis.T,
+            "excess": measures["loss"] - float(self.problem.loss(self.problem.optimum())),
+            "bias": float(0.5 * mean @ self.hessian @ mean),
+            "variance": float(0.5 * np.sum(self.hessian * covariance)),
+        }
+
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
     """The array, read-only and contiguous: numba would recompile for any other kind."""

@@ -266,9 +266,10 @@ def _clock(
             if not np.isfinite(previous[2]):
                 return here[0], here[1]
             part = np.log(previous[2] / reach) / np.log(previous[2] / max(excess, 1e-300))
-            return float(previous[0] + part * (here[0] - previous[0])), float(
-                previous[1] + part * (here[1] - previous[1])
+            updates, messages = (
+                float(old + part * (new - old)) for old, new in zip(previous[:2], here[:2], strict=True)
             )
+            return updates, messages
         if done >= most or not np.isfinite(excess):
             return np.inf, np.inf
         block = max(1, min(done // 50, 4096))

@@ -114,9 +114,7 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
         noise = noise + rule.local_steps * _within(quadratic, law * weights**2, mean)
     drift = rule.local_steps * pull
     covariance = step * _lyapunov(drift, noise)
-    second = covariance + np.outer(mean, mean)
-    totals = np.concatenate([[1.0], mean, model.packed(second)])[None]
-    measures = {name: float(values[0]) for name, values in quadratic.measures(totals, 0.0).items()}
+    totals = np.concatenate([[1.0], mean, model.packed(covariance + np.outer(mean, mean))])
     longest = rule.local_steps * float((weights * quadratic.smoothness).max())
     product = step * max(float(np.linalg.eigvalsh(drift)[-1]) / spectral_gap(kernel), longest)
     applies = product <= LARGEST_PRODUCT
@@ -128,13 +126,9 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
             stacklevel=2,
         )
     return SmallStepLaw(
-        **measures,
+        **quadratic.limit(totals, covariance, outside=0.0),
         model=problem.optimum() + quadratic.basis @ mean,
-        covariance=quadratic.basis @ covariance @ quadratic.basis.T,
         noise=quadratic.basis @ noise @ quadratic.basis.T,
-        excess=measures["loss"] - float(problem.loss(problem.optimum())),
-        bias=float(0.5 * mean @ quadratic.hessian @ mean),
-        variance=float(0.5 * np.sum(quadratic.hessian * covariance)),
         product=product,
         applies=applies,
     )

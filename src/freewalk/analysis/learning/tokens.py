@@ -37,41 +37,10 @@ def settling_step(
     tokens: int | str = 1,
     exchange: Exchange | None = None,
 ) -> float:
-    """Compute the step with which the mean model of the tokens settles at a given error.
+    """Compute the largest step, up to 1 / max w_v L_v, at which the mean model of the tokens settles at an error.
 
-    Parameters
-    ----------
-    problem
-        A least-squares problem.
-    kernel
-        A kernel that does not change with time.
-    rule
-        `fw.SGD` without averaging, whose step is ignored.
-    settle
-        The desired steady error, loss − optimal loss.
-    tokens, exchange
-        As in `steady_state`.
-
-    Returns
-    -------
-    float
-        The largest step found, at most 1 / max w_v L_v, which may settle lower. If bias keeps every step above the
-        desired error, a very small one.
-
-    Raises
-    ------
-    AnalysisError
-        If there is no exact steady state.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> graph = fw.graphs.ring(20)
-    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, seed=1)
-    >>> kernel, settle = fw.designs.Metropolis().kernel(graph), problem.loss(problem.optimum()) / 50
-    >>> one, eight = (settling_step(problem, kernel, fw.SGD(1.0), settle, tokens=tokens) for tokens in (1, 8))
-    >>> eight > one
-    True
+    The error is loss − optimal loss; the step of the rule is ignored, and the other arguments are those of
+    `steady_state`. If bias keeps every step above the error, the result is a very small step.
     """
     who = "settling_step"
     settle = check.real(who, "settle", settle, above=0.0)
