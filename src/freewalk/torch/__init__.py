@@ -11,8 +11,8 @@ except ImportError:
     raise MissingExtra("torch", "torch") from None
 
 from freewalk.torch import models
+from freewalk.torch.evaluation import accuracy
 from freewalk.torch.files import load_state, save_state
-from freewalk.torch.functions import accuracy
 from freewalk.torch.importance import Importance
 from freewalk.torch.objective import TorchObjective
 from freewalk.torch.optimizer import Optimizer

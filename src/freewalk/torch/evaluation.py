@@ -1,11 +1,12 @@
-"""Measures of a model: its loss over the nodes, and its loss and metrics on a test set."""
+"""Measures of a model: losses and metrics, over the nodes and on a test set."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from freewalk import rng
-from freewalk.torch.functions import Metric
+from freewalk.checks import Checks
+from freewalk.errors import ProblemError
 from freewalk.torch.gradients import NO_MEAN, SAME, Batched, why_not
 from freewalk.torch.layout import Worker
+from freewalk.torch.samples import each
 
 if TYPE_CHECKING:
     from freewalk.torch.objective import TorchObjective
@@ -24,15 +27,56 @@ _AT_ONCE = 512  # samples in one call of the module
 _ROWS = 64  # rows in one call of the module
 _SUBSET = 17  # the purpose of the random draws that choose a subset
 
+Loss = Callable[[Any, Any], torch.Tensor]
+Metric = Callable[[torch.Tensor, torch.Tensor], Any]
+check = Checks(ProblemError)
 
-def chosen(sizes: NDArray[np.int64], most: int) -> list[NDArray[np.int64]]:
-    """For each node, the numbers of the samples to measure: all, or a fixed subset of about `most` in total.
+
+def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The fraction of samples whose largest output is that of their class; for one output, whose sign is right.
 
     Examples
     --------
-    >>> [numbers.size for numbers in chosen(np.array([100, 10]), 11)]
-    [10, 1]
+    >>> float(accuracy(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1])))
+    0.5
     """
+    if outputs.ndim < 2 or outputs.shape[1] == 1:
+        return ((outputs.reshape(-1) > 0) == (targets.reshape(-1) > 0)).double().mean()
+    return (outputs.argmax(dim=1) == targets).double().mean()
+
+
+def checked_loss(who: str, loss: Any) -> Loss:
+    """A function of outputs and targets, given directly or by its name in `torch.nn.functional`."""
+    if isinstance(loss, str):
+        endings = ("_loss", "cross_entropy", "_with_logits")
+        check.choice(who, "loss", loss, [name for name in vars(torch.nn.functional) if name.endswith(endings)])
+        return getattr(torch.nn.functional, loss)  # type: ignore[no-any-return]
+    if not callable(loss):
+        raise check.fail(who, "loss", loss, "a function loss(outputs, targets), or the name of a PyTorch function")
+    return loss  # type: ignore[no-any-return]
+
+
+def name_of(loss: Any) -> str:
+    """The name of a loss, the same in every process: a module with its options, or a function name."""
+    return repr(loss) if isinstance(loss, torch.nn.Module) else getattr(loss, "__qualname__", type(loss).__qualname__)
+
+
+def checked_metrics(who: str, metrics: Mapping[str, Metric] | None, targets: Any) -> dict[str, Metric]:
+    """Metrics by name; None: accuracy, if the targets are classes."""
+    if metrics is None:
+        whole = isinstance(targets, torch.Tensor) and not (targets.is_floating_point() or targets.is_complex())
+        return {"accuracy": accuracy} if whole and targets.ndim == 1 else {}
+    check.instance(who, "metrics", metrics, Mapping, "functions metric(outputs, targets) by name")
+    for name, metric in metrics.items():
+        if not isinstance(name, str) or not name.isidentifier() or name in ("loss", "test_loss"):
+            raise check.fail(who, "metrics", name, "names of your own, such as 'accuracy'")
+        if not callable(metric):
+            raise check.fail(who, f"metrics[{name!r}]", metric, "a function metric(outputs, targets)")
+    return dict(metrics)
+
+
+def chosen(sizes: NDArray[np.int64], most: int) -> list[NDArray[np.int64]]:
+    """For each node, the numbers of the samples to measure: all, or a fixed subset of about `most` in total."""
     offsets, total = np.concatenate([[0], np.cumsum(sizes)]), int(sizes.sum())
     if total <= most:
         return [np.arange(first, last) for first, last in pairwise(offsets)]
@@ -74,7 +118,7 @@ class Evaluation:
         with torch.no_grad():
             self.worker.point(objective.layout.views(row))
             outputs, targets = self._outputs(self.samples, self.numbers)
-            found = {"loss": self._mean_loss(outputs, targets)}
+            found = {"loss": float(self._losses(outputs, targets).mean())}
             if self.test is not None:
                 outputs, targets = self._outputs(self.test, objective.test_numbers)
                 found["test_loss"] = float(loss(outputs, targets))
@@ -90,20 +134,17 @@ class Evaluation:
 
     def _losses(self, outputs: Any, targets: Any) -> NDArray[np.float64]:
         loss, found = self.objective.loss_function, np.zeros(self.objective.n)
-        for node, (first, last) in enumerate(zip(self.ends[:-1], self.ends[1:], strict=True)):
+        for node, (first, last) in enumerate(pairwise(self.ends)):
             if last > first:
-                found[node] = float(loss(_part(outputs, first, last), _part(targets, first, last)))
+                found[node] = float(loss(*each(itemgetter(slice(first, last)), (outputs, targets))))
         return found * self.objective.node_weights
-
-    def _mean_loss(self, outputs: Any, targets: Any) -> float:
-        return float(self._losses(outputs, targets).mean())
 
     def _outputs(self, samples: Any, numbers: torch.Tensor) -> tuple[Any, Any]:
         parts = []
         for some in numbers.split(_AT_ONCE):
             inputs, targets = samples.fetch(some)
             parts.append((self.worker.call(inputs), targets))
-        return tuple(_joined(list(part)) for part in zip(*parts, strict=True))
+        return each(lambda *tensors: torch.cat(tensors), *parts)  # type: ignore[no-any-return]
 
     def of_rows(self, rows: torch.Tensor, batch: Batched | None) -> dict[str, NDArray[np.float64]]:
         """All measures of many models, by name."""
@@ -168,20 +209,3 @@ def _value(metric: Metric, outputs: Any, targets: Any, well: bool) -> float:
         if well:
             raise
         return math.nan
-
-
-def _part(values: Any, first: int, last: int) -> Any:
-    if isinstance(values, torch.Tensor):
-        return values[first:last]
-    if isinstance(values, dict):
-        return {name: _part(value, first, last) for name, value in values.items()}
-    return tuple(_part(value, first, last) for value in values)
-
-
-def _joined(parts: list[Any]) -> Any:
-    first = parts[0]
-    if isinstance(first, torch.Tensor):
-        return torch.cat(parts)
-    if isinstance(first, dict):
-        return {name: _joined([part[name] for part in parts]) for name in first}
-    return tuple(_joined(list(each)) for each in zip(*parts, strict=True))

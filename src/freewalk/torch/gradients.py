@@ -1,4 +1,4 @@
-"""Gradients of a module: one row at a time, or many rows in one batch."""
+"""Gradients of a module: one row at a time, or many rows in one batch; both are tried before they are used."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from freewalk.errors import ProblemError
 from freewalk.torch.layout import Worker
-from freewalk.torch.samples import Samples
+from freewalk.torch.samples import NodeSamples
 
 if TYPE_CHECKING:
     from freewalk.torch.objective import TorchObjective
 
 SAME = 1e-3  # relative difference up to which gradients or losses are equal except for rounding
 NO_MEAN = "its loss at a node is not the mean of the losses of single samples"
+_ONE_BY_ONE = "a dataset gives its samples one by one, not as tensors"
 _PROBED = 4  # nodes at which a batch is compared with a loop
 
 
@@ -27,13 +28,12 @@ class Looped:
 
     def __init__(self, objective: TorchObjective, dtype: torch.dtype, device: torch.device) -> None:
         self.objective = objective
-        self.samples: Samples = objective.samples_on(dtype, device)
+        self.samples: NodeSamples = objective.samples_on(dtype, device)
         self.worker = Worker(objective.module, objective.layout, dtype, device)
         self.worker.module.train()
-        index = device.index or 0
-        self.generator: torch.Generator = (
-            torch.cuda.default_generators[index] if device.type == "cuda" else torch.default_generator
-        )
+        self.generator: torch.Generator = torch.default_generator
+        if device.type == "cuda":
+            self.generator = torch.cuda.default_generators[device.index or 0]
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -74,7 +74,7 @@ class Batched:
 
     def __init__(self, looped: Looped) -> None:
         if looped.samples.tensors is None:
-            raise ProblemError("a dataset gives its samples one by one, not as tensors")
+            raise ProblemError(_ONE_BY_ONE)
         self.tensors, self.module, self.layout = looped.samples.tensors, looped.worker.module, looped.objective.layout
         self.loss = looped.objective.loss_function
         self.traced: dict[Any, Callable[..., torch.Tensor]] = {}
@@ -131,10 +131,7 @@ def _traced(
 
 
 def _captured(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> Callable[..., torch.Tensor]:
-    """On a CUDA device, a function captured as one CUDA graph; on other devices, the function itself.
-
-    The result is overwritten by the next call.
-    """
+    """On a CUDA device, a function captured as one CUDA graph, whose result the next call overwrites."""
     if arguments[0].device.type != "cuda":
         return function
     places = [argument.clone() for argument in arguments]
@@ -172,26 +169,17 @@ def in_full_precision(device: torch.device) -> Iterator[None]:
 
 
 def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
-    """An object that computes gradients in one batch, or the reason why it cannot; tried at a few nodes.
-
-    Parameters
-    ----------
-    looped
-        Computes the same gradients one at a time.
-    row
-        A model to try it with.
-    """
+    """What computes gradients in one batch, or the reason why nothing can; tried with a model at a few nodes."""
     objective = looped.objective
     if looped.samples.tensors is None:
-        return "a dataset gives its samples one by one, not as tensors"
-    sizes = objective.sizes
-    nodes = _unequal(sizes)
+        return _ONE_BY_ONE
+    nodes = _unequal(objective.sizes)
     rows = row.detach().clone().expand(len(nodes), -1).clone()
     try:
         with looped.undisturbed():
             expected = torch.stack(
                 [
-                    torch.cat([part.reshape(-1) for part in looped.gradient(views, _numbers(objective, node), 1.0, 0)])
+                    torch.cat([part.reshape(-1) for part in looped.gradient(views, objective.numbers(node), 1.0, 0)])
                     for views, node in zip(map(objective.layout.views, rows), nodes, strict=True)
                 ]
             )
@@ -225,10 +213,6 @@ def _unequal(sizes: NDArray[np.int64]) -> list[int]:
     return [int(node) for node in order[np.unique(np.linspace(0, order.size - 1, _PROBED).astype(int))]]
 
 
-def _numbers(objective: TorchObjective, node: int) -> torch.Tensor:
-    return torch.arange(int(objective.offsets[node]), int(objective.offsets[node + 1]))
-
-
 class Full:
     """All samples of nodes, as rows of equal length, on a device."""
 
@@ -252,3 +236,81 @@ class Full:
         there = places < self.counts[at]
         numbers = torch.where(there, self.first[at] + places, self.first[at])
         return numbers, there * self.shares[at]
+
+
+# Tries of a module, its loss and its metrics on their data, with errors that name the misfit.
+
+
+def learn_and_measure(objective: TorchObjective, row: torch.Tensor) -> None:
+    """Try gradients at the smallest and the largest node, and all measures, before a run."""
+    looped = Looped(objective, row.dtype, torch.device("cpu"))
+    with looped.undisturbed():
+        for node in dict.fromkeys(_extremes(objective.sizes)):
+            _gradient(looped, row, node, min(objective.samples(node), objective.batch or objective.count))
+        _measure(objective, row.numpy())
+    if name := looped.worker.changed(objective.module):
+        raise ProblemError(
+            f"TorchObjective: {name} changes while {type(objective.module).__name__} learns but would not be sent, "
+            "since it is neither a trained parameter nor a buffer of the state_dict; register it as a buffer with "
+            "persistent=True"
+        )
+
+
+def learn_from_one(objective: TorchObjective, row: torch.Tensor) -> None:
+    """Try a gradient of a single sample."""
+    looped = Looped(objective, row.dtype, torch.device("cpu"))
+    with looped.undisturbed():
+        _gradient(looped, row, _extremes(objective.sizes)[0], 1)
+
+
+def is_random(objective: TorchObjective, row: torch.Tensor) -> bool:
+    """Whether two seeds give different gradients."""
+    looped, node = Looped(objective, row.dtype, torch.device("cpu")), _extremes(objective.sizes)[1]
+    with looped.undisturbed():
+        views, numbers = objective.views, objective.numbers(node)
+        one, other = (looped.gradient(views(row), numbers, 1.0, seed) for seed in (0, 1))
+    return not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _gradient(looped: Looped, row: torch.Tensor, node: int, size: int) -> None:
+    objective = looped.objective
+    try:
+        looped.gradient(objective.views(row), int(objective.offsets[node]) + torch.arange(size), 1.0, 0)
+    except Exception as error:
+        what = f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},"
+        raise _misfit(objective, what, error) from error
+
+
+def _measure(objective: TorchObjective, model: NDArray[np.floating[Any]]) -> None:
+    try:
+        losses = objective.losses(model)
+    except Exception as error:
+        raise _misfit(objective, "the loss", error) from error
+    if not np.isfinite(losses).all():
+        bad = int(np.argmin(np.isfinite(losses)))
+        raise ProblemError(
+            f"TorchObjective: the loss of the first model at node {bad} is {losses[bad]}, expected a finite number; "
+            "check its data, or scale them"
+        )
+    try:
+        objective.measure(model)
+    except Exception as error:
+        raise _misfit(objective, "a measure", error) from error
+
+
+def _misfit(objective: TorchObjective, what: str, error: Exception) -> ProblemError:
+    """The error if a module fails on its data: what was computed, and the shape of a sample."""
+    said = " ".join(str(error).split())[:200]
+    parts = [part for part in objective.one_sample() if isinstance(part, torch.Tensor)]
+    shapes = [f"{str(part.dtype).removeprefix('torch.')} {tuple(part.shape[1:])}" for part in parts]
+    seen = f" (one sample is {' → '.join(shapes)})" if shapes else ""
+    return ProblemError(
+        f"TorchObjective: {what} of {type(objective.module).__name__} cannot be computed: {type(error).__name__}: "
+        f"{said}{seen}; expected a module and a loss that fit the datasets"
+    )
+
+
+def _extremes(sizes: NDArray[np.int64]) -> tuple[int, int]:
+    """The nodes with the fewest and the most samples, among those with data."""
+    owning = np.flatnonzero(sizes)
+    return int(owning[np.argmin(sizes[owning])]), int(owning[np.argmax(sizes[owning])])

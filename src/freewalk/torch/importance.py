@@ -48,28 +48,9 @@ class Importance:
 def estimate(
     objective: TorchObjective, kind: str, row: torch.Tensor, *, tolerance: float = 1e-3, most: int = 200
 ) -> Importance:
-    """Estimate the importance of all nodes at a model.
-
-    Parameters
-    ----------
-    objective
-        The objective.
-    kind
-        "smoothness": the largest absolute eigenvalue of the Hessian of f_v, by Lanczos iteration; "gradient": ‖∇f_v‖;
-        "size": the number of samples.
-    row
-        The model.
-    tolerance
-        The Lanczos iteration stops when an eigenvalue is guaranteed to be within this relative distance of the
-        estimate, which is usually much closer, and nearly always is the largest one.
-    most
-        The maximum number of Lanczos steps per node.
-
-    Raises
-    ------
-    ProblemError
-        If an estimate is not finite, or all are zero.
-    """
+    """Estimate the importance of all nodes at a model, with at most `most` Lanczos steps per node."""
+    # The iteration stops when an eigenvalue is guaranteed to be within the relative distance `tolerance` of the
+    # estimate, which is usually much closer, and nearly always is the largest one.
     check.real("estimate", "tolerance", tolerance, above=0.0)
     check.whole("estimate", "most", most, 1)
     owning = np.flatnonzero(objective.sizes)
@@ -83,11 +64,10 @@ def estimate(
         with looped.undisturbed(), sdpa_kernel(SDPBackend.MATH):
             for node in owning:
                 try:
-                    values[node], spent = (
-                        (_gradient_norm(looped, row, int(node)), 1)
-                        if kind == "gradient"
-                        else _curvature(looped, row, int(node), tolerance, most)
-                    )
+                    if kind == "gradient":
+                        values[node], spent = _gradient_norm(looped, row, int(node)), 1
+                    else:
+                        values[node], spent = _curvature(looped, row, int(node), tolerance, most)
                 except Exception as error:
                     said = " ".join(str(error).split())[:200]
                     raise ProblemError(
@@ -111,8 +91,7 @@ def _loss_at(looped: Looped, row: torch.Tensor, node: int) -> torch.Tensor:
     """f_v as a tensor that can be differentiated with respect to the worker's parameters."""
     objective = looped.objective
     looped.worker.point(objective.layout.views(row))
-    first, last = int(objective.offsets[node]), int(objective.offsets[node + 1])
-    inputs, targets = looped.samples.fetch(torch.arange(first, last))
+    inputs, targets = looped.samples.fetch(objective.numbers(node))
     loss = objective.loss_function(looped.worker.call(inputs), targets)
     return float(objective.node_weights[node]) * loss
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,7 @@ class Layout:
 
     @classmethod
     def of(cls, who: str, module: Any) -> Layout:
-        """The layout of a module.
-
-        Raises
-        ------
-        ProblemError
-            If it is not a module, or has no trainable parameter.
-        """
+        """The layout of a module, or an error if it is none or has no trainable parameter."""
         check.instance(who, "module", module, torch.nn.Module, "a torch.nn.Module")
         trained = {name: part for name, part in module.named_parameters() if part.requires_grad}
         everything = (*module.named_parameters(), *module.named_buffers())
@@ -87,12 +82,8 @@ class Layout:
 
     def views(self, rows: torch.Tensor, count: int | None = None) -> list[torch.Tensor]:
         """Views of the first `count` tensors (default: all) of a row, or of each of several rows."""
-        ends, before = self.ends[:count], rows.shape[:-1]
-        starts = [0, *ends[:-1]]
-        return [
-            rows[..., start:end].view((*before, *shape))
-            for start, end, shape in zip(starts, ends, self.shapes, strict=False)
-        ]
+        places = zip(pairwise([0, *self.ends[:count]]), self.shapes, strict=False)
+        return [rows[..., start:end].view((*rows.shape[:-1], *shape)) for (start, end), shape in places]
 
     def flat(self, tensors: Mapping[str, Any], dtype: str) -> NDArray[np.floating[Any]]:
         """One row from tensors or arrays by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -20,13 +21,12 @@ from freewalk.graphs import Graph
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share
 from freewalk.objectives.samples import Nodes
-from freewalk.torch import trial
-from freewalk.torch.evaluation import Evaluation, chosen
-from freewalk.torch.functions import Loss, Metric, checked_loss, checked_metrics, name_of
-from freewalk.torch.gradients import Looped
+from freewalk.torch.evaluation import Evaluation, Loss, Metric, checked_loss, checked_metrics, chosen, name_of
+from freewalk.torch.files import save_state
+from freewalk.torch.gradients import Looped, is_random, learn_and_measure, learn_from_one
 from freewalk.torch.importance import KINDS, Importance, estimate
 from freewalk.torch.layout import Layout, redrawn, reset_of
-from freewalk.torch.samples import Samples, Some, check, digest_of, gathered
+from freewalk.torch.samples import NodeSamples, Some, check, digest_of, gathered
 
 _CPU = torch.device("cpu")
 
@@ -154,15 +154,14 @@ class TorchObjective(Objective):
                 f"{who}: redraw=True, but no layer of {type(module).__name__} has a method reset_parameters; add "
                 "one, or pass initial models as initial="
             )
-        self._importance = self._checked_importance(who, importance)
-        self._cast: dict[tuple[torch.dtype, torch.device], Samples] = {}
-
-    def _checked_importance(self, who: str, importance: Any) -> str | Importance:
         if isinstance(importance, str):
-            return check.choice(who, "importance", importance, KINDS)
-        remedy = f"or one of {', '.join(KINDS)}"
-        values = check.floats(who, "importance", importance, (self.n,), positive=True, remedy=remedy)
-        return Importance("given", read_only(values), 0)
+            self._importance: str | Importance = check.choice(who, "importance", importance, KINDS)
+        else:
+            remedy = f"or one of {', '.join(KINDS)}"
+            values = check.floats(who, "importance", importance, (self.n,), positive=True, remedy=remedy)
+            self._importance = Importance("given", read_only(values), 0)
+        self._evaluations: dict[torch.dtype, Evaluation] = {}
+        self._cast: dict[tuple[torch.dtype, torch.device], NodeSamples] = {}
 
     def __repr__(self) -> str:
         """A summary of the module and its data."""
@@ -207,6 +206,10 @@ class TorchObjective(Objective):
         """The total number of samples."""
         return self._samples.count
 
+    def numbers(self, node: int) -> torch.Tensor:
+        """The numbers of the samples of a node."""
+        return torch.arange(int(self.offsets[node]), int(self.offsets[node + 1]))
+
     def samples(self, node: int) -> int:
         """Return the number of samples of a node; 0 at a relay."""
         return int(self.sizes[node])
@@ -215,7 +218,7 @@ class TorchObjective(Objective):
         """Inputs and targets of the first sample, as a batch of one."""
         return self._samples.fetch(torch.arange(1))
 
-    def samples_on(self, dtype: torch.dtype, device: torch.device) -> Samples:
+    def samples_on(self, dtype: torch.dtype, device: torch.device) -> NodeSamples:
         """The samples on a device, in a type; moved only once."""
         key = dtype, device
         if key not in self._cast:
@@ -287,7 +290,8 @@ class TorchObjective(Objective):
     def estimate(self, kind: str, model: ArrayLike | None = None, **options: Any) -> Importance:
         """Estimate the importance of all nodes at a model. Default: the initial model.
 
-        Between the phases of a run, this gives the importance for the next kernel, which then does not change.
+        Between the phases of a run, this gives the importance for the next kernel, which then does not change. The
+        estimate of "smoothness" takes a relative `tolerance` (1e-3) and at `most` this many Lanczos steps (200).
         """
         check.choice("estimate", "kind", kind, KINDS)
         row = self._row(self.first_model() if model is None else model)
@@ -312,7 +316,8 @@ class TorchObjective(Objective):
 
     def state_dict(self, model: ArrayLike) -> dict[str, torch.Tensor]:
         """The complete state_dict of the module for a model, including what is not sent."""
-        own = {n: part.detach().clone() if _is_tensor(part) else part for n, part in self.module.state_dict().items()}
+        state = self.module.state_dict()
+        own = {n: part.detach().clone() if isinstance(part, torch.Tensor) else part for n, part in state.items()}
         tied = {
             name: part for name, part in self.module.state_dict(keep_vars=True).items() if name not in self.layout.names
         }
@@ -323,23 +328,15 @@ class TorchObjective(Objective):
 
     def module_with(self, model: ArrayLike) -> Any:
         """A copy of the module with the parameters of a model, in evaluation mode."""
-        import copy
-
         module = copy.deepcopy(self.module)
         module.load_state_dict(self.state_dict(model))
         return module.eval()
 
     def save_model(self, model: ArrayLike, path: str | Path) -> Path:
         """Write a model to a file: named arrays as .safetensors, or a PyTorch state_dict as .pt or .pth."""
-        from freewalk.torch.files import save_state
-
         return save_state(self.state_dict(model), path)
 
     # The interface of an objective.
-
-    @cached_property
-    def _evaluations(self) -> dict[torch.dtype, Evaluation]:
-        return {}
 
     def _evaluation(self, dtype: torch.dtype) -> Evaluation:
         if dtype not in self._evaluations:
@@ -412,8 +409,7 @@ class TorchObjective(Objective):
 
     def local(self, node: int) -> Share:
         """Return the share of one node: an objective with its samples only."""
-        samples = self._samples
-        numbers = torch.arange(int(self.offsets[node]), int(self.offsets[node + 1]))
+        samples, numbers = self._samples, self.numbers(node)
         if not len(numbers):
             return Share(self, node, node, 0.0)
         alone = TorchObjective(
@@ -427,24 +423,14 @@ class TorchObjective(Objective):
         return Share(alone, node, 0, float(self.node_weights[node]))
 
     def admit(self, model: NDArray[np.floating[Any]]) -> None:
-        """Reject a module, a loss or metrics that do not fit the data, by trying them on an initial model.
-
-        Raises
-        ------
-        ProblemError
-            If one fails, or the loss is not finite.
-        """
-        trial.learn_and_measure(self, self._row(model))
+        """Reject a module, a loss or metrics that do not fit the data, by trying them on an initial model."""
+        learn_and_measure(self, self._row(model))
 
     def admit_single(self, precision: str) -> None:
         """Reject a module that cannot learn from a single sample, as `sampled` rules require."""
-        trial.learn_from_one(self, self._row(self.first_model().astype(precision)))
+        learn_from_one(self, self._row(self.first_model().astype(precision)))
 
     @cached_property
     def random(self) -> bool:  # type: ignore[override]
         """Whether the module draws random numbers during training."""
-        return trial.is_random(self, self._row(self.first_model()))
-
-
-def _is_tensor(part: Any) -> bool:
-    return isinstance(part, torch.Tensor)
+        return is_random(self, self._row(self.first_model()))

@@ -95,13 +95,7 @@ class Optimizer(Rule):
         self.make([torch.nn.Parameter(torch.zeros(1, 1))])
 
     def make(self, parameters: list[Any]) -> Any:
-        """An optimizer of these parameters.
-
-        Raises
-        ------
-        FreewalkError
-            If the factory fails, or returns something else.
-        """
+        """An optimizer of these parameters."""
         maker = getattr(torch.optim, self.factory) if isinstance(self.factory, str) else self.factory
         try:
             made = maker(parameters, **self.options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,22 +20,12 @@ _PAIR = "a pair (inputs, targets) of arrays, a TensorDataset, or another dataset
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
-    """The samples of all nodes, node by node.
+class NodeSamples:
+    """The samples of all nodes, node by node."""
 
-    Attributes
-    ----------
-    offsets
-        The samples of node v are those with the numbers offsets[v] to offsets[v + 1] − 1.
-    tensors
-        Inputs and targets of all samples; None if a dataset provides them one by one.
-    fetch
-        Returns the inputs and targets of the samples with given numbers.
-    """
-
-    offsets: NDArray[np.int64]
-    tensors: tuple[torch.Tensor, torch.Tensor] | None
-    fetch: Callable[[Sequence[int] | torch.Tensor], tuple[Any, Any]]
+    offsets: NDArray[np.int64]  # the samples of node v are those with the numbers offsets[v] to offsets[v + 1] − 1
+    tensors: tuple[torch.Tensor, torch.Tensor] | None  # inputs and targets; None if datasets provide them one by one
+    fetch: Callable[[Sequence[int] | torch.Tensor], tuple[Any, Any]]  # inputs and targets of samples by number
 
     @property
     def count(self) -> int:
@@ -46,11 +37,11 @@ class Samples:
         """The number of samples of each node."""
         return np.diff(self.offsets)
 
-    def to(self, dtype: torch.dtype, device: torch.device) -> Samples:
+    def to(self, dtype: torch.dtype, device: torch.device) -> NodeSamples:
         """The same samples on a device; floats have this type."""
         if self.tensors is None:
             fetch = self.fetch
-            return Samples(self.offsets, None, lambda numbers: _moved(fetch(numbers), dtype, device))
+            return NodeSamples(self.offsets, None, lambda numbers: _moved(fetch(numbers), dtype, device))
         return of_tensors(self.offsets, *_moved(self.tensors, dtype, device))
 
     def digest(self) -> str:
@@ -71,25 +62,28 @@ def digest_of(tensor: torch.Tensor) -> str:
 class Some:
     """A subset of the samples that datasets provide one by one, as a dataset."""
 
-    def __init__(self, samples: Samples, numbers: torch.Tensor) -> None:
+    def __init__(self, samples: NodeSamples, numbers: torch.Tensor) -> None:
         self.samples, self.numbers = samples, numbers
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getitem__(self, place: int) -> tuple[Any, Any]:
-        inputs, targets = self.samples.fetch(self.numbers[place : place + 1])
-        return _first(inputs), _first(targets)
+        inputs, targets = each(itemgetter(0), self.samples.fetch(self.numbers[place : place + 1]))
+        return inputs, targets
 
 
-def _first(values: Any) -> Any:
+def each(function: Callable[..., Any], values: Any, *others: Any) -> Any:
+    """A function of each tensor of nested dictionaries and tuples or, with others, of those in the same place."""
     if isinstance(values, dict):
-        return {name: _first(value) for name, value in values.items()}
-    return tuple(_first(value) for value in values) if isinstance(values, (tuple, list)) else values[0]
+        return {name: each(function, value, *(other[name] for other in others)) for name, value in values.items()}
+    if isinstance(values, (tuple, list)):
+        return tuple(each(function, *parts) for parts in zip(values, *others, strict=True))
+    return function(values, *others)
 
 
-def of_tensors(offsets: NDArray[np.int64], inputs: torch.Tensor, targets: torch.Tensor) -> Samples:
-    """Samples that are rows of two tensors."""
+def of_tensors(offsets: NDArray[np.int64], inputs: torch.Tensor, targets: torch.Tensor) -> NodeSamples:
+    """NodeSamples that are rows of two tensors."""
 
     def fetch(numbers: Sequence[int] | torch.Tensor) -> tuple[Any, Any]:
         if isinstance(numbers, range):
@@ -97,25 +91,20 @@ def of_tensors(offsets: NDArray[np.int64], inputs: torch.Tensor, targets: torch.
         rows = torch.as_tensor(numbers, device=inputs.device)
         return inputs[rows], targets[rows]
 
-    return Samples(offsets, (inputs, targets), fetch)
+    return NodeSamples(offsets, (inputs, targets), fetch)
 
 
 def _moved(values: Any, dtype: torch.dtype, device: torch.device) -> Any:
-    if isinstance(values, torch.Tensor):
-        return values.to(device, dtype) if values.is_floating_point() else values.to(device)
-    if isinstance(values, dict):
-        return {name: _moved(value, dtype, device) for name, value in values.items()}
-    return tuple(_moved(value, dtype, device) for value in values) if isinstance(values, (tuple, list)) else values
+    def move(part: Any) -> Any:
+        if not isinstance(part, torch.Tensor):
+            return part
+        return part.to(device, dtype) if part.is_floating_point() else part.to(device)
+
+    return each(move, values)
 
 
-def gathered(who: str, datasets: Sequence[Any]) -> Samples:
-    """The samples of one dataset per node; None or an empty dataset means a node without data.
-
-    Raises
-    ------
-    ProblemError
-        If one is not a dataset, its inputs and targets differ in length, or nodes do not match.
-    """
+def gathered(who: str, datasets: Sequence[Any]) -> NodeSamples:
+    """The samples of one dataset per node; None or an empty dataset means a node without data."""
     pairs = [_pair(who, f"datasets[{node}]", dataset) for node, dataset in enumerate(datasets)]
     sizes = [0 if pair is None else len(pair[1]) if isinstance(pair, tuple) else len(pair) for pair in pairs]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -133,7 +122,7 @@ def gathered(who: str, datasets: Sequence[Any]) -> Samples:
                 "expected the same at every node"
             )
     if not owning:
-        return Samples(offsets, None, lambda numbers: (None, None))
+        return NodeSamples(offsets, None, lambda numbers: (None, None))
     inputs, targets = (torch.cat([pair[place] for pair in owning.values()]) for place in (0, 1))
     if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
         bad = int(torch.nonzero(~torch.isfinite(inputs.flatten(1)).all(dim=1))[0])
@@ -194,8 +183,8 @@ def _tensor(values: Any) -> torch.Tensor:
     return tensor.to(torch.int64) if tensor.dtype != torch.uint8 or tensor.ndim == 1 else tensor
 
 
-def _one_by_one(offsets: NDArray[np.int64], datasets: list[Any]) -> Samples:
-    """Samples that datasets provide one by one, fetched when needed."""
+def _one_by_one(offsets: NDArray[np.int64], datasets: list[Any]) -> NodeSamples:
+    """NodeSamples that datasets provide one by one, fetched when needed."""
     from torch.utils.data import default_collate
 
     def item(number: int) -> Any:
@@ -207,4 +196,4 @@ def _one_by_one(offsets: NDArray[np.int64], datasets: list[Any]) -> Samples:
         inputs, targets = default_collate([item(int(number)) for number in numbers])
         return inputs, targets
 
-    return Samples(offsets, None, fetch)
+    return NodeSamples(offsets, None, fetch)

@@ -235,8 +235,7 @@ def advance(network: Any, route: Any, walkers: Any, data: Any, lesson: Any, vect
                     near, free, far = route.near[time], route.free[time], route.far[time]
                 if lesson.rates.size > 1:
                     rate = lesson.rates[now - lesson.start]
-                if leads:
-                    count_visit(walkers, counts, row, node)
+                count_visit(walkers, counts, row, node, leads)
                 cell = np.uint64(row) * np.uint64(lesson.nodes) + np.uint64(node)
                 at = Place(0, cell, np.uint64(0), walk, np.uint64(node), now)
                 learn_at(near_data, lesson, vectors, mine, gradient, at, rate, leads)
@@ -314,12 +313,13 @@ def take_back(stored: Any, held: Any, cell: Any) -> None:
                 stored[cell * np.uint64(STORES) + np.uint64(index), coordinate(j)] = held[index, j]
 
 
-def count_visit(walkers: Any, counts: Any, row: int, node: Any) -> None:
-    """Count a visit, in the walk's own row or in the counts that walks share."""
-    if walkers.visits.shape[0] == walkers.nodes.size:
-        walkers.visits[row, node] += 1
-    else:
-        cuda.atomic.add(counts, node, 1)
+def count_visit(walkers: Any, counts: Any, row: int, node: Any, leads: Any) -> None:
+    """Count a visit once, in the walk's own row or in the counts that walks share."""
+    if leads:
+        if walkers.visits.shape[0] == walkers.nodes.size:
+            walkers.visits[row, node] += 1
+        else:
+            cuda.atomic.add(counts, node, 1)
 
 
 def measure_all(data: Any, lesson: Any, walkers: Any, vectors: Any, differences: Any, counts: Any, mark: int) -> None:
