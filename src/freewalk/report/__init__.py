@@ -8,7 +8,7 @@ from freewalk.report.figures import curves
 from freewalk.report.page import Chart, Page, Section, Series, Table, Verdict, Walks, section_of, write_page
 from freewalk.report.partitions import partition_figure
 from freewalk.report.summary import SummaryRow, summarize, table, text
-from freewalk.report.sweep_figures import sweep_curves, sweep_lines, sweep_map
+from freewalk.report.sweeps import sweep_curves, sweep_lines, sweep_map
 from freewalk.report.visits import escape, occupancy
 
 __all__ = [

@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from freewalk.checks import Checks
 from freewalk.errors import RecordError
-from freewalk.report.figures import STYLE, Where, check_format, footnote, legend, line_of, new_figure, save
-from freewalk.report.measures import BANDS, QUANTILES, half_width
+from freewalk.report.figures import Where, check, check_format, drawing, footnote, legend, line_of, shade
+from freewalk.report.measures import BANDS, QUANTILES, Floats, half_width
 from freewalk.report.summary import with_interval
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
-check = Checks(RecordError)
 _WORST = 0.9  # the quantile over the nodes that stands for the badly served ones
 _EXPECTED = "what fw.evaluate returns"
 
@@ -29,11 +26,6 @@ def evaluation_table(found: "xarray.Dataset") -> "Table":
     ----------
     found
         The result of `fw.evaluate`.
-
-    Raises
-    ------
-    RecordError
-        If it is something else.
     """
     from rich import box
     from rich.table import Table
@@ -69,24 +61,11 @@ def node_losses(found: "xarray.Dataset", path: Where) -> Path:
         The result of `fw.evaluate(..., per_node=True)`.
     path
         The image to write; its suffix gives the format.
-
-    Returns
-    -------
-    Path
-        The file written.
-
-    Raises
-    ------
-    RecordError
-        If there are no losses per node, or the file cannot be written.
     """
-    import matplotlib
-
     target, parts = check_format(path), _parts("node_losses", found)
     if "node_loss" not in found:
         raise RecordError("node_losses: there are no losses by node, expected those of fw.evaluate(..., per_node=True)")
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(6.4, 4.6)
+    with drawing(target, 6.4, 4.6) as figure:
         axes = figure.subplots()
         shaded, positive = False, True
         for number, (label, part) in enumerate(parts.items()):
@@ -104,10 +83,10 @@ def node_losses(found: "xarray.Dataset", path: Where) -> Path:
         walks = max(part.sizes["walk"] for part in parts.values())
         lines = f"line: mean over {walks:,} walks" if walks > 1 else "one walk"
         footnote(figure, f"{lines}, nodes sorted by their loss; dot: mean over the nodes")
-    return save(figure, target)
+    return target
 
 
-def _draw(axes: "Axes", losses: NDArray[np.float64], label: str, number: int) -> None:
+def _draw(axes: "Axes", losses: Floats, label: str, number: int) -> None:
     """The curve of one design, with a dot where it crosses its mean."""
     nodes = losses.shape[1]
     share = 100 * (np.arange(nodes) + 0.5) / nodes
@@ -115,7 +94,7 @@ def _draw(axes: "Axes", losses: NDArray[np.float64], label: str, number: int) ->
     line = line_of(number)
     if len(losses) > 1:
         low, high = np.quantile(losses, QUANTILES, axis=0)
-        axes.fill_between(share, low, high, color=line["color"], alpha=0.13, linewidth=0)
+        shade(axes, share, low, high, number)
     axes.plot(share, mean, label=label, linewidth=1.9, zorder=3, **line)
     middle = float(mean.mean())
     place = float(np.interp(middle, mean, share))
@@ -139,14 +118,14 @@ def _finish(axes: "Axes", positive: bool) -> None:
     axes.set_ylabel("loss at a node")
 
 
-def _quantile(losses: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+def _quantile(losses: Floats, level: float) -> Floats:
     """A quantile over the nodes for each walk; NaN if a walk has none."""
     known = np.isfinite(losses)
     rows = [np.quantile(row[fine], level) if fine.any() else np.nan for row, fine in zip(losses, known, strict=True)]
     return np.array(rows)
 
 
-def _mean(values: NDArray[np.float64]) -> str:
+def _mean(values: Floats) -> str:
     """The mean over the walks, with its confidence interval."""
     known = values[~np.isnan(values)]
     if not known.size:

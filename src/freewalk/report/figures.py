@@ -2,7 +2,8 @@
 
 import os
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -15,6 +16,8 @@ from freewalk.report.measures import (
     BANDS,
     USUAL,
     Band,
+    Floats,
+    Parts,
     along,
     axes_of,
     by_design,
@@ -32,11 +35,12 @@ from freewalk.storage.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Where = str | os.PathLike[str]
 Scale = Literal["auto", "linear", "log"]
-Floats = NDArray[np.float64]
+Curves = tuple[Floats, Floats, Floats]  # the mean, and the ends of its band
 check = Checks(RecordError)
 
 # Okabe and Ito's colours, which can be told apart with any kind of colour vision.
@@ -46,6 +50,8 @@ DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4, 3)), "-", (0, (1, 1.5)), (0, (
 #: Dash patterns for all lines, used once the colours repeat.
 MORE_DASHES: tuple[Any, ...] = ((0, (8, 1.5, 1.5, 1.5)), (0, (2, 1)))
 INK = "#222222"
+#: The line of an optimum, or of another level.
+DOTTED: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (2, 2))}
 
 STYLE: dict[Any, Any] = {
     "font.size": 10.5,
@@ -101,16 +107,6 @@ def curves(
     band
         "quantiles": from the 10 % to the 90 % quantile of the walks; "confidence": the 95 % confidence interval of
         their mean; or "none".
-
-    Returns
-    -------
-    Path
-        The file written.
-
-    Raises
-    ------
-    RecordError
-        If nothing was learned, there is no such measure or axis, or the file cannot be written.
     """
     target = check_format(path)
     return save(curves_figure(record, measure=measure, axes=axes, scale=scale, band=band), target)
@@ -126,13 +122,7 @@ def curves_figure(
     lines: Mapping[str, float] | None = None,
     most_columns: int = 100,
 ) -> "Figure":
-    """The figure that `curves` writes; it may have named horizontal lines besides the optimum, and several rows.
-
-    Raises
-    ------
-    RecordError
-        If nothing was learned, or there is no such measure or axis.
-    """
+    """The figure that `curves` writes; it may have named horizontal lines besides the optimum, and several rows."""
     import matplotlib
 
     check.choice("curves", "scale", scale, get_args(Scale))
@@ -146,63 +136,50 @@ def curves_figure(
     spread = scale == "log" or (scale == "auto" and is_spread(parts, shown, against))
     log = is_log(shown, (mean for mean, _, _ in statistics.values()))
     best = None if shown.optimum is None or (log and shown.optimum <= 0) else shown.optimum
-    shaded = band != "none" and any(part.sizes["walk"] > 1 for part in parts.values())
+    shaded = {label for label, part in parts.items() if band != "none" and part.sizes["walk"] > 1}
+    columns = min(most_columns, len(against))
     with matplotlib.rc_context(STYLE):
-        columns = min(most_columns, len(against))
-        rows = -(-len(against) // columns)
-        figure = new_figure(max(4.8 * columns, 6.4), 1.0 + 3.5 * rows)
-        grid = np.atleast_2d(figure.subplots(rows, columns, sharey=True))
-        panels = grid.ravel()[: len(against)]
-        for spare in grid.ravel()[len(against) :]:
-            spare.set_visible(False)
-        lowest, highest = _limits(statistics.values(), best, log)
-        # Values far outside the picture are clipped, so that a log axis has no trouble with them.
-        far = (lowest / 1e3, highest * 1e3) if log else (2 * lowest - highest, 2 * highest - lowest)
+        figure = new_figure(max(4.8 * columns, 6.4), 1.0 + 3.5 * -(-len(against) // columns))
+        panels = frames(figure, len(against), columns)
+        limits = _limits(statistics.values(), best, log)
         for number, (label, part) in enumerate(parts.items()):
-            diverged, walks = diverged_of(part, shown), part.sizes["walk"]
-            name = f"{label} ({diverged} of {walks} diverged)" if diverged else label
-            mean, low, high = (np.clip(curve, *far) for curve in statistics[label])
+            mean, low, high = _clipped(statistics[label], limits, log)
+            diverged = diverged_of(part, shown)
+            name = f"{label} ({diverged} of {part.sizes['walk']} diverged)" if diverged else label
             for panel, axis in zip(panels, against, strict=True):
                 where = along(part, axis)
-                if walks > 1 and band != "none":
-                    panel.fill_between(where, low, high, color=line_of(number)["color"], alpha=0.13, linewidth=0)
+                if label in shaded:
+                    shade(panel, where, low, high, number)
                 panel.plot(where, mean, label=name, linewidth=1.9, zorder=3, **line_of(number))
         for panel, heading in zip(panels, against.values(), strict=True):
             panel.set_yscale("log" if log else "linear")
-            panel.set_ylim(lowest, highest)
-            if log and highest < 10 * lowest:  # within a decade: plain numbers
-                panel.yaxis.set_major_formatter(_plain)
-                panel.yaxis.set_minor_formatter(_plain)
+            panel.set_ylim(*limits)
+            if log:
+                plain_within_a_decade(panel.yaxis, *limits)
             panel.set_xlabel(heading, parse_math=False)
             axis_of_counts(panel, spread)
             if best is not None:
-                panel.axhline(best, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2, label="optimum")
+                panel.axhline(best, label="optimum", zorder=2, **DOTTED)
             for name, level in (lines or {}).items():
-                panel.axhline(level, color=INK, linewidth=1.0, linestyle="-.", zorder=2, label=name)
-        for first in grid[:, 0]:
+                panel.axhline(level, label=name, zorder=2, **{**DOTTED, "linestyle": "-."})
+        for first in panels[::columns]:
             first.set_ylabel(textwrap.fill(shown.label, 48), parse_math=False)
         legend(figure, panels[0], f"band: {BANDS[band]}" if shaded else None)
-        words = [f"line: mean over {count}" if (count := walks_in_words(parts)) != "1 walk" else "one walk"]
-        for axis in against:
-            if lacking := [label for label, part in parts.items() if np.isnan(along(part, axis)).any()]:
-                words.append(f"not known against {axis}: {', '.join(lacking)}")
-        footnote(figure, "; ".join(words))
+        footnote(figure, _explanation(parts, against))
     return figure
 
 
-def _plain(value: float, _: int) -> str:
-    return f"{value:.3g}"
+def _explanation(parts: Parts, axes: Iterable[str]) -> str:
+    """What a line is, and which designs an axis lacks."""
+    count = walks_in_words(parts)
+    words = [f"line: mean over {count}" if count != "1 walk" else "one walk"]
+    for axis in axes:
+        if lacking := [label for label, part in parts.items() if np.isnan(along(part, axis)).any()]:
+            words.append(f"not known against {axis}: {', '.join(lacking)}")
+    return "; ".join(words)
 
 
-def line_of(number: int) -> dict[str, Any]:
-    """The colour and the dashes of a design, by its number."""
-    dashes = DASHES[number] if number < len(DASHES) else MORE_DASHES[(number // len(DASHES) - 1) % len(MORE_DASHES)]
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": dashes}
-
-
-def _limits(
-    statistics: "Iterable[tuple[Floats, Floats, Floats]]", best: float | None, log: bool
-) -> tuple[float, float]:
+def _limits(statistics: Iterable[Curves], best: float | None, log: bool) -> tuple[float, float]:
     """The limits of the vertical axis: they include all finite values of interest, but not diverging walks."""
     lows, highs = ([], []) if best is None else ([best], [best])
     for mean, low, high in statistics:
@@ -222,6 +199,52 @@ def _limits(
         return lowest / min(1.25, max(1.02, spread**0.06)), highest * min(1.4, max(1.02, spread**0.1))
     room = 0.05 * (highest - lowest or abs(highest) or 1.0)
     return 0.0 if 0 <= lowest < highest / 2 else lowest - room, highest + room
+
+
+def _clipped(curves: Curves, limits: tuple[float, float], log: bool) -> list[Floats]:
+    """A mean and its band without values far outside the picture, with which a log axis has trouble."""
+    low, high = limits
+    far = (low / 1e3, high * 1e3) if log else (2 * low - high, 2 * high - low)
+    return [np.clip(curve, *far) for curve in curves]
+
+
+def line_of(number: int) -> dict[str, Any]:
+    """The colour and the dashes of a design, by its number."""
+    dashes = DASHES[number] if number < len(DASHES) else MORE_DASHES[(number // len(DASHES) - 1) % len(MORE_DASHES)]
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": dashes}
+
+
+def shade(axes: "Axes", where: Floats, low: Floats, high: Floats, number: int) -> None:
+    """The band around the line of a design."""
+    axes.fill_between(where, low, high, color=line_of(number)["color"], alpha=0.13, linewidth=0)
+
+
+def plain_within_a_decade(axis: "Axis", low: float, high: float) -> bool:
+    """Label a log axis that ends within a decade with plain numbers; returns whether it does."""
+    if not (low > 0 and high < 10 * low):
+        return False
+    axis.set_major_formatter(lambda value, _: f"{value:.3g}")
+    axis.set_minor_formatter(lambda value, _: f"{value:.3g}")
+    return True
+
+
+@contextmanager
+def drawing(path: Where, width: float, height: float, style: dict[Any, Any] | None = None) -> "Iterator[Figure]":
+    """A new figure of this size in inches, written to a file in the end."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE | (style or {})):
+        figure = new_figure(width, height)
+        yield figure
+        save(figure, path)
+
+
+def frames(figure: "Figure", count: int, columns: int) -> NDArray[Any]:
+    """Frames that share a vertical axis, row by row."""
+    grid = np.asarray(figure.subplots(-(-count // columns), columns, squeeze=False, sharey=True)).ravel()
+    for spare in grid[count:]:
+        spare.set_visible(False)
+    return grid[:count]
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -274,13 +297,7 @@ def footnote(figure: "Figure", words: str) -> None:
 
 
 def check_format(path: Where) -> Path:
-    """The path of an image whose suffix is a known format; check it before a long computation.
-
-    Raises
-    ------
-    RecordError
-        If its suffix is not a known image format.
-    """
+    """The path of an image whose suffix is a known format; check it before a long computation."""
     from matplotlib.figure import Figure
 
     target, known = check.path("figure", "path", path), Figure().canvas.get_supported_filetypes()
@@ -292,13 +309,7 @@ def check_format(path: Where) -> Path:
 
 
 def save(figure: "Figure", path: Where) -> Path:
-    """Write a figure, and create its folder if needed; an existing file is replaced only once the new one is complete.
-
-    Raises
-    ------
-    RecordError
-        If its suffix is not a known image format, or the file cannot be written.
-    """
+    """Write a figure, and create its folder if needed; an old file is replaced only once the new one is complete."""
     import matplotlib
 
     target = check_format(path)

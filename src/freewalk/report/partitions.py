@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freewalk.checks import Checks
 from freewalk.data import Partition
-from freewalk.errors import RecordError
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save
+from freewalk.report.figures import COLOURS, INK, Where, check, check_format, drawing, footnote
+from freewalk.report.nodes import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MOST_DOTS = 40  # nodes or classes; with more, dots would touch, and cells are drawn instead
 _LABELS = 16  # classes; with more, some labels are left out
@@ -30,51 +30,33 @@ def partition_figure(partition: Partition, path: Where) -> Path:
         The partition to draw.
     path
         The image to write; its suffix gives the format.
-
-    Returns
-    -------
-    Path
-        The file written.
-
-    Raises
-    ------
-    RecordError
-        If `partition` is not a partition, or the file cannot be written.
     """
-    import matplotlib
-
     target = check_format(path)
-    found: Partition = Checks(RecordError).instance(
-        "partition_figure", "partition", partition, Partition, "a Partition"
-    )
+    found: Partition = check.instance("partition_figure", "partition", partition, Partition, "a Partition")
     nodes, classes = found.counts.shape
-    with matplotlib.rc_context({**STYLE, "figure.constrained_layout.h_pad": 0.02}):
-        width = float(np.clip(2.4 + 0.32 * nodes, 5.6, 9.6))
-        height = float(np.clip(0.3 * classes, 1.5, 4.8))
-        figure = new_figure(width, height + 1.9)
+    width = float(np.clip(2.4 + 0.32 * nodes, 5.6, 9.6))
+    height = float(np.clip(0.3 * classes, 1.5, 4.8))
+    with drawing(target, width, height + 1.9, {"figure.constrained_layout.h_pad": 0.02}) as figure:
         sizes, grid = figure.subplots(2, 1, sharex=True, height_ratios=[0.9, height])
         _draw_sizes(sizes, found)
         if max(nodes, classes) <= _MOST_DOTS:
             room = min((width - 1.6) / nodes, height / classes) * 72  # points between two dots
-            _draw_dots(grid, found, room)
+            _draw_dots(figure, grid, found, room)
         else:
             _draw_cells(figure, grid, found)
         _label(grid, found)
         likely = f"heterogeneity {found.heterogeneity:.2f} (by chance {found.heterogeneity_by_chance:.2f})"
         footnote(figure, f"{found.made_by}; {likely}")
-    return save(figure, target)
+    return target
 
 
 def _draw_sizes(axes: "Axes", found: Partition) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    few = found.n <= _MOST_DOTS
-    where = np.arange(found.n)
-    if few:
-        axes.bar(where, found.sizes, width=0.62, color="#9aa7b1", zorder=3)
+    if found.n <= _MOST_DOTS:
+        axes.bar(np.arange(found.n), found.sizes, width=0.62, color="#9aa7b1", zorder=3)
     else:
-        edges = np.arange(found.n + 1) - 0.5
-        axes.stairs(found.sizes, edges, fill=True, color="#9aa7b1", zorder=3)
+        axes.stairs(found.sizes, np.arange(found.n + 1) - 0.5, fill=True, color="#9aa7b1", zorder=3)
     axes.set_ylim(0, 1.05 * found.sizes.max())
     axes.set_ylabel("samples")
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=[1, 2, 5, 10]))
@@ -83,28 +65,17 @@ def _draw_sizes(axes: "Axes", found: Partition) -> None:
     axes.set_title(f"{len(found.nodes):,} samples at {found.n:,} node{'s' * (found.n > 1)}", loc="left")
 
 
-def _draw_dots(axes: "Axes", found: Partition, room: float) -> None:
+def _draw_dots(figure: "Figure", axes: "Axes", found: Partition, room: float) -> None:
     node, label = np.nonzero(found.counts)
     counts = found.counts[node, label]
     largest = int(counts.max())
     area = min(0.92 * room, 26.0) ** 2 / largest  # square points per sample
     axes.scatter(node, label, s=np.maximum(area * counts, 2.5), color=COLOURS[0], linewidth=0, zorder=3)
     shown = sorted({_rounded(largest * share) for share in (0.1, 0.4, 1.0)})
-    dots: list[Any] = [
-        axes.scatter([], [], s=area * count, color=COLOURS[0], linewidth=0, label=f"{count:,}") for count in shown
-    ]
-    figure = axes.get_figure(root=True)
-    if figure is not None:
-        figure.legend(
-            handles=dots,
-            loc="outside upper right",
-            ncols=len(dots),
-            fontsize=9,
-            handletextpad=0.3,
-            columnspacing=1.2,
-            title="samples",
-            title_fontsize=9,
-        )
+    for count in shown:
+        axes.scatter([], [], s=area * count, color=COLOURS[0], linewidth=0, label=f"{count:,}")
+    spaces: dict[str, Any] = {"ncols": len(shown), "handletextpad": 0.3, "columnspacing": 1.2}
+    figure.legend(loc="outside upper right", title="samples", fontsize=9, title_fontsize=9, **spaces)
 
 
 def _rounded(value: float) -> int:
@@ -113,7 +84,7 @@ def _rounded(value: float) -> int:
     return int(max(value // scale * scale, 1))
 
 
-def _draw_cells(figure: Any, axes: "Axes", found: Partition) -> None:
+def _draw_cells(figure: "Figure", axes: "Axes", found: Partition) -> None:
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     colours = LinearSegmentedColormap.from_list("samples", ["#bfdcec", "#56a3d0", COLOURS[0], "#002f4d"])
@@ -136,7 +107,7 @@ def _draw_cells(figure: Any, axes: "Axes", found: Partition) -> None:
 def _label(axes: "Axes", found: Partition) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    names = [name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…" for name in found.groups]
+    names = [short(name, _LETTERS) for name in found.groups]
     every = -(-len(names) // _LABELS)
     axes.set_yticks(range(0, len(names), every), names[::every])
     for entry in axes.get_yticklabels():

@@ -1,6 +1,8 @@
-"""What figures and tables show of a sweep: the final value of each design, by the keys that were varied."""
+"""The tables and figures of a sweep: lines over a key, learning curves in small multiples, heat maps over two keys."""
 
+import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -8,66 +10,55 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.checks import Checks
 from freewalk.errors import RecordError
-from freewalk.report.measures import Measure, half_width
+from freewalk.report.figures import (
+    DOTTED,
+    INK,
+    Where,
+    axis_of_counts,
+    check,
+    check_format,
+    drawing,
+    footnote,
+    frames,
+    legend,
+    line_of,
+    plain_within_a_decade,
+    shade,
+)
+from freewalk.report.measures import Floats, Measure, half_width, is_log
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 #: Suffix of the variable with half of the 95 % confidence interval of a measure's mean over the walks.
 HALF = "_half_width"
-_check = Checks(RecordError)
+_COLUMNS = 4
+_MOST_PANELS = 12
+_MOST_WORDS = 80  # up to this many cells of a heat map have room for a number
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The contents of one frame: the values of the keys that are constant in it.
+    """The contents of one frame: the values of the keys that are constant in it."""
 
-    Attributes
-    ----------
-    place
-        The index of the value of each key.
-    words
-        The same in words; empty if nothing else was varied.
-    """
-
-    place: dict[str, int]
-    words: str
+    place: dict[str, int]  # the index of the value of each key
+    words: str  # the same in words; empty if nothing else was varied
 
 
 @dataclass(frozen=True, eq=False)
 class SweepView:
-    """A sweep as reports show it: final values of each point, averaged over the walks and over repeated draws.
-
-    Attributes
-    ----------
-    measure
-        The measure shown.
-    final
-        The last value of the mean, by design and by the keys that were varied, without repetitions.
-    half
-        Half of its 95 % confidence interval: over the repetitions if there are any, else over the walks.
-    curves
-        The mean over the walks and the repetitions, by the same dimensions and by step.
-    updates
-        The updates of all tokens, with the dimensions of `curves`.
-    x
-        The key on the horizontal axis.
-    repeated
-        The keys that only repeat a point: seeds.
-    repetitions
-        The number of repetitions.
-    """
+    """A sweep as reports show it: final values of each point, averaged over the walks and over repeated draws."""
 
     measure: Measure
-    final: "xarray.DataArray"
-    half: "xarray.DataArray"
-    curves: "xarray.DataArray"
-    updates: "xarray.DataArray"
-    x: str
-    repeated: tuple[str, ...]
+    final: "xarray.DataArray"  # the last value of the mean, by the keys that were varied and by design
+    half: "xarray.DataArray"  # half of its 95 % confidence interval, over the repetitions if any, else the walks
+    curves: "xarray.DataArray"  # the mean over the walks and the repetitions, by the same dimensions and by step
+    updates: "xarray.DataArray"  # of all tokens, with the dimensions of `curves`
+    x: str  # the key on the horizontal axis
+    repeated: tuple[str, ...]  # the keys that only repeat a point: seeds
     repetitions: int
 
     @property
@@ -94,6 +85,10 @@ class SweepView:
         """Whether the values of a key are numbers."""
         return bool(self.final[key].dtype.kind in "iuf")
 
+    def is_log(self, values: Floats) -> bool:
+        """Whether the values have a logarithmic axis: those of a loss, if any is positive."""
+        return is_log(self.measure, [values]) and bool((np.isfinite(values) & (values > 0)).any())
+
     def panels(self, *inner: str) -> Iterator[Panel]:
         """A panel for each combination of the keys that are not drawn inside it."""
         outer = [key for key in self.keys if key not in inner]
@@ -101,70 +96,65 @@ class SweepView:
             words = [f"{key} = {self.labels(key)[number]}" for key, number in zip(outer, place, strict=True)]
             yield Panel(dict(zip(outer, place, strict=True)), "\n".join(words))
 
+    def line(self, panel: Panel, design: str, *, log: bool) -> tuple[NDArray[Any], Floats, Floats, Floats]:
+        """The values of the horizontal key in ascending order, and the final values of a design with its band."""
+        where = self.final[self.x].values if self.is_number(self.x) else np.arange(self.final.sizes[self.x])
+        order = np.argsort(where, kind="stable")
+        values, half = (one.isel(panel.place).sel(design=design).values[order] for one in (self.final, self.half))
+        half = np.nan_to_num(half, posinf=0.0)
+        shown = np.where(np.isfinite(values), values, np.nan)
+        low = shown - half
+        return where[order], shown, np.where(low > 0, low, shown / 3) if log else low, shown + half
+
     @property
     def footnote(self) -> str:
         """What a line and its band show."""
-        words = [f"Last value of the {self.measure.label}, mean over the walks"]
-        if self.repetitions > 1:
-            words.append(f"and {self.repetitions} values of {', '.join(self.repeated)}")
-        return " ".join(words) + "; band: 95 % confidence of the mean"
+        mean = f"Last value of the {self.measure.label}, mean over the walks{self.draws}"
+        return f"{mean}; band: 95 % confidence of the mean"
+
+    @property
+    def draws(self) -> str:
+        """What a mean covers besides the walks."""
+        return f" and {self.repetitions} values of {', '.join(self.repeated)}" if self.repetitions > 1 else ""
 
 
 def view_of(data: "xarray.Dataset", measure: str | None = None, x: str | None = None) -> SweepView:
-    """The view of a sweep that reports show.
-
-    Parameters
-    ----------
-    data
-        The result of `fw.sweep`, with all walks or their means.
-    measure
-        The measure to show. Default: the primary one.
-    x
-        The key on the horizontal axis. Default: the numeric one with the most values.
-
-    Raises
-    ------
-    RecordError
-        If `data` is not a sweep, no point is finished, or there is no such measure or key.
-    """
+    """The view of a sweep that reports show; by default its primary measure over the numeric key with most values."""
     import xarray
 
-    _check.instance("report", "data", data, xarray.Dataset, "an xarray.Dataset that fw.sweep returned")
+    check.instance("report", "data", data, xarray.Dataset, "an xarray.Dataset that fw.sweep returned")
     if "finished" not in data or "design" not in data.dims or "messages" not in data or not data.finished.values.any():
         raise RecordError("report: this sweep has no finished point, expected the result of fw.sweep")
     shown = _measure(data, measure)
     axes = [str(dim) for dim in data.finished.dims]
     mean, half = _over_walks(data, shown.name)
-    counted = _over_walks(data, "messages")[0]
+    counted, _ = _over_walks(data, "messages")
     updates = data.updates if "updates" in data else xarray.zeros_like(mean) + data.step
-    updates = updates.broadcast_like(mean).transpose(*mean.dims)
-    final, reach = _last(mean, counted), _last(half, counted)
+    final, half = _last(mean, counted), _last(half, counted)
     repeated = tuple(axis for axis in axes if axis.rpartition(".")[2] == "seed" and len(axes) > 1)
     if set(repeated) == set(axes):
         repeated = repeated[1:]
     repetitions = int(np.prod([data.sizes[axis] for axis in repeated])) if repeated else 1
     if repetitions > 1:
-        stacked = final.stack(repetition=repeated)
-        values = np.moveaxis(stacked.values, stacked.dims.index("repetition"), 0)
-        rest = [dim for dim in stacked.dims if dim != "repetition"]
-        reach = xarray.DataArray(_half_of_some(values), dims=rest, coords={dim: data[dim] for dim in rest})
+        half = final.stack(repetition=repeated).reduce(_half_of_some, "repetition")
     keys = [axis for axis in axes if axis not in repeated]
-    with np.errstate(all="ignore"):
-        final, curves, updates = (_mean_over(one, repeated) for one in (final, mean, updates))
-    numbers = [key for key in keys if data[key].dtype.kind in "iuf"]
-    chosen = max(numbers or keys, key=lambda key: data.sizes[key])
-    if x is not None:
-        chosen = _check.choice("report", "x", x, keys)
     order = (*keys, "design")
+    with np.errstate(all="ignore"):
+        final, mean, updates = (
+            # Over the finished repetitions, including diverged ones.
+            one.mean(list(repeated), skipna=True) if repeated else one
+            for one in (final, mean, updates.broadcast_like(mean))
+        )
+    numbers = [key for key in keys if data[key].dtype.kind in "iuf"]
     return SweepView(
-        shown,
-        final.transpose(*order),
-        reach.transpose(*order),
-        curves.transpose(*order, "step"),
-        updates.transpose(*order, "step"),
-        chosen,
-        repeated,
-        repetitions,
+        measure=shown,
+        final=final.transpose(*order),
+        half=half.transpose(*order),
+        curves=mean.transpose(*order, "step"),
+        updates=updates.transpose(*order, "step"),
+        x=max(numbers or keys, key=data.sizes.__getitem__) if x is None else check.choice("report", "x", x, keys),
+        repeated=repeated,
+        repetitions=repetitions,
     )
 
 
@@ -175,7 +165,7 @@ def _measure(data: "xarray.Dataset", name: str | None) -> Measure:
         if {"design", "step"} <= set(values.dims) and not str(one).endswith(HALF) and one != "updates"
     ]
     chosen = data.attrs.get("primary", "loss") if name is None else name
-    chosen = _check.choice("report", "measure", chosen, known)
+    chosen = check.choice("report", "measure", chosen, known)
     attrs = data[chosen].attrs
     label = str(attrs.get("long_name", chosen)).partition(",")[0]
     best = data.get(f"optimal_{chosen}")
@@ -188,14 +178,12 @@ def _over_walks(data: "xarray.Dataset", name: str) -> "tuple[xarray.DataArray, x
     """The mean over the walks, and half of its confidence interval."""
     import xarray
 
-    if "walk" not in data[name].dims:
-        return data[name], data.get(f"{name}{HALF}", xarray.full_like(data[name], np.nan, dtype=np.float64))
     one = data[name]
-    values = np.moveaxis(np.asarray(one.values, dtype=np.float64), one.dims.index("walk"), 0)
-    dims = [dim for dim in one.dims if dim != "walk"]
-    coords = {dim: data[dim] for dim in dims}
+    if "walk" not in one.dims:
+        return one, data.get(f"{name}{HALF}", xarray.full_like(one, np.nan, dtype=np.float64))
+    one = one.astype(np.float64).transpose("walk", ...)
     with np.errstate(all="ignore"):
-        return xarray.DataArray(values.mean(axis=0), coords, dims), xarray.DataArray(half_width(values), coords, dims)
+        return one.mean("walk", skipna=False), one.reduce(lambda values, axis: half_width(values), "walk")
 
 
 def _last(values: "xarray.DataArray", counted: "xarray.DataArray") -> "xarray.DataArray":
@@ -206,20 +194,16 @@ def _last(values: "xarray.DataArray", counted: "xarray.DataArray") -> "xarray.Da
     return values.isel(step=0, drop=True).copy(data=np.where(there.any(axis=-1), found, np.nan))
 
 
-def _mean_over(values: "xarray.DataArray", dims: tuple[str, ...]) -> "xarray.DataArray":
-    """The mean over the finished repetitions, including diverged ones."""
-    return values.mean(list(dims), skipna=True) if dims else values
-
-
-def _half_of_some(values: Floats) -> Floats:
-    """Half of the 95 % confidence interval over the first dimension, ignoring missing values."""
+def _half_of_some(values: Floats, axis: int) -> Floats:
+    """Half of the 95 % confidence interval of the mean along an axis, ignoring missing values."""
     from scipy.special import stdtrit
 
-    counts = (~np.isnan(values)).sum(axis=0)
+    missing = np.isnan(values)
+    counts = (~missing).sum(axis)
     with np.errstate(all="ignore"):
-        filled = np.where(np.isnan(values), 0.0, values)
-        mean = filled.sum(axis=0) / counts
-        squares = np.where(np.isnan(values), 0.0, (filled - mean) ** 2).sum(axis=0)
+        filled = np.where(missing, 0.0, values)
+        mean = filled.sum(axis) / counts
+        squares = np.where(missing, 0.0, (filled - np.expand_dims(mean, axis)) ** 2).sum(axis)
         found = stdtrit(np.maximum(counts - 1, 1), 0.975) * np.sqrt(squares / (counts - 1) / counts)
     return np.asarray(np.where(counts > 1, found, np.nan))
 
@@ -239,13 +223,7 @@ def tabulated(view: SweepView) -> tuple[list[str], list[list[str]]]:
 
 
 def _cell(value: float, half: float) -> str:
-    """A number with its interval, or a word.
-
-    Examples
-    --------
-    >>> _cell(0.12345, 0.0012), _cell(0.5, float("nan")), _cell(float("inf"), 0.0), _cell(float("nan"), 0.0)
-    ('0.1235 ± 0.0012', '0.5', 'diverged', '–')
-    """
+    """A number with its interval, or a word."""
     if np.isnan(value):
         return "–"
     if not np.isfinite(value):
@@ -254,12 +232,175 @@ def _cell(value: float, half: float) -> str:
 
 
 def spread_out(values: Any) -> bool:
-    """Whether numbers need a logarithmic axis.
-
-    Examples
-    --------
-    >>> spread_out([1e-4, 1e-3, 1e-2]), spread_out([1, 2, 3]), spread_out([0, 1, 100])
-    (True, False, False)
-    """
+    """Whether numbers need a logarithmic axis."""
     numbers = np.asarray(values, dtype=np.float64)
     return bool((numbers > 0).all() and numbers.max() >= 20 * numbers.min())
+
+
+def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = None, x: str | None = None) -> None:
+    """Draw the final value of each design against a key, with one panel for each combination of the other keys.
+
+    Parameters
+    ----------
+    data
+        The result of `fw.sweep`.
+    path
+        The image to write; its suffix gives the format.
+    measure
+        The measure to draw. Default: the primary one.
+    x
+        The key on the horizontal axis. Default: the one with the most values.
+    """
+    target, view = check_format(path), view_of(data, measure, x)
+    log = view.is_log(view.final.values)
+    panels = list(view.panels(view.x))
+    with _drawing(target, len(panels), _COLUMNS) as (figure, grid, columns):
+        if log:  # before anything is drawn
+            grid[0].set_yscale("log")
+        for frame, panel in zip(grid, panels, strict=False):
+            for number, design in enumerate(view.designs):
+                where, shown, low, high = view.line(panel, design, log=log)
+                if np.isfinite(shown).any():  # an empty band would set the limits of the axis
+                    shade(frame, where, low, high, number)
+                frame.plot(where, shown, marker="o", markersize=3.5, label=design, **line_of(number))
+            _title(frame, panel)
+            frame.set_xlabel(view.x, parse_math=False)
+            if not view.is_number(view.x):
+                frame.set_xticks(range(view.final.sizes[view.x]), view.labels(view.x), rotation=20)
+            elif spread_out(view.final[view.x].values):
+                frame.set_xscale("log")
+            if view.measure.optimum is not None and (view.measure.optimum > 0 or not log):
+                frame.axhline(view.measure.optimum, label="optimum", zorder=2, **DOTTED)
+            _vertical(frame, log)
+        for frame in grid[::columns]:
+            frame.set_ylabel(view.measure.label, parse_math=False)
+        legend(figure, grid[0])
+        _footnote(figure, view.footnote, len(panels))
+
+
+def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = None, x: str | None = None) -> None:
+    """Draw the learning curves: one line per value of a key, one panel per design and combination of the other keys.
+
+    Parameters are those of `sweep_lines`.
+    """
+    import matplotlib
+
+    target, view = check_format(path), view_of(data, measure, x)
+    log = view.is_log(view.curves.values)
+    panels = list(product(view.panels(view.x), view.designs))
+    colours = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, view.final.sizes[view.x]))
+    with _drawing(target, len(panels), len(view.designs)) as (figure, grid, columns):
+        if log:
+            grid[0].set_yscale("log")
+        for frame, (panel, design) in zip(grid, panels, strict=False):
+            for number, value in enumerate(view.labels(view.x)):
+                place = {**panel.place, view.x: number}
+                curve, counts = (one.isel(place).sel(design=design).values for one in (view.curves, view.updates))
+                there = ~np.isnan(curve) & ~np.isnan(counts)
+                shown = np.where(np.isfinite(curve), curve, np.nan)
+                name = f"{view.x.rpartition('.')[2]} = {value}"
+                frame.plot(counts[there], shown[there], color=colours[number], linewidth=1.6, label=name)
+            _title(frame, panel, design)
+            frame.set_xlabel("updates")
+            axis_of_counts(frame)
+            _vertical(frame, log)
+        for frame in grid[::columns]:
+            frame.set_ylabel(view.measure.label, parse_math=False)
+        legend(figure, grid[0])
+        _footnote(figure, f"colour: {view.x}; line: mean over the walks{view.draws}", len(panels))
+
+
+def sweep_map(
+    data: "xarray.Dataset",
+    path: Where,
+    *,
+    measure: str | None = None,
+    x: str | None = None,
+    y: str | None = None,
+) -> None:
+    """Draw the final value of each design as a heat map over two keys; missing points stay white.
+
+    Parameters
+    ----------
+    data, path, measure, x
+        As for `sweep_lines`.
+    y
+        The key on the vertical axis. Default: of the others, the one with the most values.
+    """
+    import matplotlib
+    from matplotlib.colors import LogNorm, Normalize
+
+    target, view = check_format(path), view_of(data, measure, x)
+    if not view.others:
+        raise RecordError(f"report: only {view.x!r} was varied, expected two keys for a heat map; use sweep_lines")
+    y = max(view.others, key=lambda key: view.final.sizes[key]) if y is None else y
+    y = check.choice("report", "y", y, view.others)
+    panels = list(product(view.panels(view.x, y), view.designs))
+    log = view.is_log(view.final.values)
+    finite = view.final.values[np.isfinite(view.final.values) & ((view.final.values > 0) | (not log))]
+    ends = (float(finite.min()), float(finite.max())) if finite.size else (0.1, 1.0)
+    norm = LogNorm(*ends) if log and ends[0] < ends[1] else Normalize(*ends)
+    shades = matplotlib.colormaps["viridis" if view.measure.rises else "viridis_r"].with_extremes(bad="white")
+    with _drawing(target, len(panels), len(view.designs), {"axes.grid": False}) as (figure, grid, columns):
+        for frame, (panel, design) in zip(grid, panels, strict=False):
+            cells = view.final.isel(panel.place).sel(design=design).transpose(y, view.x).values
+            shown = np.where(np.isfinite(cells), cells, np.nan)
+            image = frame.imshow(shown, origin="lower", aspect="auto", cmap=shades, norm=norm, interpolation="nearest")
+            _cells(frame, cells, norm, rises=view.measure.rises)
+            for key, axis in ((view.x, frame.xaxis), (y, frame.yaxis)):
+                some = np.unique(np.linspace(0, view.final.sizes[key] - 1, min(view.final.sizes[key], 8)).astype(int))
+                axis.set_ticks(some, [view.labels(key)[number] for number in some])
+            frame.set_xlabel(view.x, parse_math=False)
+            _title(frame, panel, design)
+        for frame in grid[::columns]:
+            frame.set_ylabel(y, parse_math=False)
+        bar = figure.colorbar(image, ax=list(grid), shrink=0.9)
+        bar.set_label(view.measure.label)
+        if log:
+            plain_within_a_decade(bar.ax.yaxis, *ends)
+        words = view.footnote.partition(";")[0] + "; white: no such point, or diverged (∞)"
+        _footnote(figure, words, len(panels))
+
+
+@contextmanager
+def _drawing(
+    path: Where, panels: int, columns: int, style: dict[Any, Any] | None = None
+) -> "Iterator[tuple[Figure, NDArray[Any], int]]":
+    """A figure, frames for as many panels as fit, and the number of columns."""
+    count = min(panels, _MOST_PANELS)
+    columns = min(columns, count, _COLUMNS)
+    with drawing(path, max(3.4 * columns, 5.2), 1.3 + 2.7 * -(-count // columns), style) as figure:
+        yield figure, frames(figure, count, columns), columns
+
+
+def _footnote(figure: "Figure", words: str, panels: int) -> None:
+    """Small print, which says how many panels did not fit."""
+    if panels > _MOST_PANELS:
+        words += f"; {panels - _MOST_PANELS} more panels are not drawn"
+    # A letter of this size is about 0.065 inches wide.
+    footnote(figure, textwrap.fill(words, int(figure.get_figwidth() / 0.065)))
+
+
+def _title(frame: "Axes", panel: Panel, design: str = "") -> None:
+    words = "\n".join(filter(None, [design, panel.words]))
+    if words:
+        frame.set_title(words, fontsize=9.5, parse_math=False)
+
+
+def _vertical(frame: "Axes", log: bool) -> None:
+    if log and not plain_within_a_decade(frame.yaxis, *frame.get_ylim()):
+        frame.yaxis.set_minor_formatter(lambda value, _: "")
+
+
+def _cells(frame: "Axes", cells: NDArray[np.float64], norm: Any, *, rises: bool) -> None:
+    """Write numbers into the cells of a heat map if there is room."""
+    if cells.size > _MOST_WORDS:
+        return
+    for row, column in np.ndindex(*cells.shape):
+        value = cells[row, column]
+        if np.isnan(value):
+            continue
+        finite = bool(np.isfinite(value))
+        dark = finite and (norm(value) < 0.5 if rises else norm(value) > 0.5)
+        options: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5}
+        frame.text(column, row, f"{value:.2g}" if finite else "∞", color="white" if dark else INK, **options)

@@ -10,18 +10,15 @@ from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
 from freewalk.report.figures import (
-    COLOURS,
-    INK,
-    STYLE,
+    DOTTED,
     Where,
     axis_of_counts,
     check,
     check_format,
+    drawing,
     footnote,
     legend,
     line_of,
-    new_figure,
-    save,
 )
 from freewalk.report.measures import by_design
 from freewalk.report.nodes import Surroundings, graph_of, heavy_of, in_words, paths_of, surroundings, visits_of
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _FEW = 12  # heights
@@ -54,19 +50,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
         The designs to show, one panel each. Default: all.
     updates
         The number of updates to show. Default: all.
-
-    Returns
-    -------
-    Path
-        The file written.
-
-    Raises
-    ------
-    RecordError
-        If no path was kept, a design is not in the record, or the file cannot be written.
     """
-    import matplotlib
-
     target, parts = check_format(path), by_design(record)
     if "path" not in record.data or not record.data.sizes["kept"]:
         raise RecordError(
@@ -80,15 +64,14 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
     if not known or not shown:
         raise check.fail("escape", "designs", designs, f"some of {', '.join(map(repr, parts))}, in a list")
     around, heavy = surroundings(record, parts), heavy_of(record)
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(max(4.2, 3.7 * len(shown)), 3.9)
+    with drawing(target, max(4.2, 3.7 * len(shown)), 3.9) as figure:
         panels = np.atleast_1d(figure.subplots(1, len(shown), sharey=True, sharex=True))
         for axes, label in zip(panels, shown, strict=True):
             nodes = paths_of(parts[label])
             nodes = nodes[:, np.isfinite(nodes).all(axis=0)][:, : None if updates is None else updates + 1]
             if not nodes.size:
                 raise RecordError(f"escape: the paths of {label!r} in the record are empty, expected at least a start")
-            colour = COLOURS[list(parts).index(label) % len(COLOURS)]
+            colour = line_of(list(parts).index(label))["color"]
             _draw_paths(axes, nodes.astype(np.int64), around, heavy, colour)
             share = f"\n{100 * np.isin(nodes, heavy).mean():.0f} % of updates on a heavy node" if heavy else ""
             axes.set_title(f"{label}{share}", parse_math=False)
@@ -96,7 +79,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
             axis_of_counts(axes)
         _height(panels[0], around)
         _explain(figure, record, around, "at each height, one row per walk" if _is_flat(around) else "")
-        return save(figure, target)
+    return target
 
 
 def _is_flat(around: Surroundings) -> bool:
@@ -151,18 +134,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
         The image to write; its suffix is the format.
     around
         How many nodes to show on either side of the heaviest node, or how many hops.
-
-    Returns
-    -------
-    Path
-        The file written.
-
-    Raises
-    ------
-    RecordError
-        If the record has no walks, or the file cannot be written.
     """
-    import matplotlib
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     target, parts = check_format(path), by_design(record)
@@ -171,8 +143,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
     n, least = near.places.size, int(near.places.min())
     nodes_at = np.bincount(near.places - least)
     shown = np.arange(max(-reach, least), min(reach, int(near.places.max())) + 1)
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(7.2, 4.2)
+    with drawing(target, 7.2, 4.2) as figure:
         axes = figure.subplots()
         for number, (label, part) in enumerate(parts.items()):
             visits = visits_of(part)
@@ -180,7 +151,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
             share = (total / nodes_at)[shown - least]
             points: dict[str, Any] = {"marker": "o", "markersize": 3.5, "label": label, **line_of(number)}
             axes.plot(shown, np.where(share > 0, share, np.nan), **points)
-        axes.axhline(1 / n, color=INK, linewidth=1.0, linestyle=(0, (2, 2)), label="uniform share")
+        axes.axhline(1 / n, label="uniform share", **DOTTED)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
         if near.line:
@@ -195,7 +166,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
             counts = ", ".join(f"{count:,}" for count in nodes_at[shown])
             _explain(figure, record, near, f"nodes at 0, 1, … hops: {counts}")
         legend(figure, axes)
-        return save(figure, target)
+    return target
 
 
 def _explain(figure: "Figure", record: Record, around: Surroundings, words: str = "") -> None:

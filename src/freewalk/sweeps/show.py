@@ -11,8 +11,7 @@ import numpy as np
 
 from freewalk.report.measures import is_log
 from freewalk.report.page import Chart, Page, Section, Series, Table, write_page
-from freewalk.report.sweep_figures import sweep_curves, sweep_lines, sweep_map
-from freewalk.report.sweeps import HALF, SweepView, spread_out, tabulated, view_of
+from freewalk.report.sweeps import HALF, SweepView, spread_out, sweep_curves, sweep_lines, sweep_map, tabulated, view_of
 from freewalk.run.record import versions
 from freewalk.storage import files
 from freewalk.sweeps.folder import SweepFolder
@@ -114,18 +113,13 @@ def _charts(view: SweepView) -> list[Chart]:
     """The final value of each design against the horizontal key, one chart per combination of the others."""
     if not view.is_number(view.x):
         return []
-    where = view.final[view.x].values
-    order = np.argsort(where, kind="stable")
     log = is_log(view.measure, [view.final.values])
     charts = []
     for panel in list(view.panels(view.x))[:_MOST_CHARTS]:
         series = []
         for design in view.designs:
-            values = view.final.isel(panel.place).sel(design=design).values[order]
-            half = np.nan_to_num(view.half.isel(panel.place).sel(design=design).values[order], posinf=0.0)
-            shown = np.where(np.isfinite(values), values, np.nan)
-            low = np.where(shown - half > 0, shown - half, shown / 3) if log else shown - half
-            series.append(Series(design, {view.x: where[order]}, shown, low, shown + half))
+            where, shown, low, high = view.line(panel, design, log=log)
+            series.append(Series(design, {view.x: where}, shown, low, high))
         title = panel.words.replace("\n", ", ") or f"by {view.x}"
-        charts.append(Chart(title, series, view.measure.label, x_log=spread_out(where), y_log=log))
+        charts.append(Chart(title, series, view.measure.label, x_log=spread_out(view.final[view.x].values), y_log=log))
     return charts
