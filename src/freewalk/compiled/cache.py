@@ -34,34 +34,19 @@ _reported: set[str] = set()
 
 
 def cache_folder() -> Path | None:
-    """The folder for compiled code: $FREEWALK_CACHE, else the user's cache folder, else a temporary one.
-
-    It is created if necessary. None if no folder is usable.
-
-    Examples
-    --------
-    >>> cache_folder().is_dir()
-    True
-    """
+    """The folder for compiled code, created if necessary: $FREEWALK_CACHE, the user's cache, a temporary one or None."""
     folder, problem = _choose()
     _report(problem, folder)
     return folder
 
 
 def keep(function: Any, kind: str, module: str) -> None:
-    """Let a function that numba compiles be read from disk, and be stored there once compiled.
+    """Let a function that numba's decorator returned be read from disk, and be stored there once compiled.
 
-    Parameters
-    ----------
-    function
-        The function returned by numba's decorator. It is left unchanged if compilation is disabled or no folder is
-        usable.
-    kind
-        The class of numba's cache for such functions, with its module.
-    module
-        The name of the module that contains the function; it stands for everything the code depends on.
+    `kind` is the class of numba's cache for such functions, with its module; `module`, the name of the module with the
+    function, stands for everything the code depends on.
     """
-    if hasattr(function, "enable_caching") and cache_folder() is not None:
+    if hasattr(function, "enable_caching") and cache_folder() is not None:  # not if compilation is disabled
         place, _, name = kind.rpartition(".")
         function._cache = _kept(getattr(import_module(place), name), module)(function.py_func)
 
@@ -69,7 +54,7 @@ def keep(function: Any, kind: str, module: str) -> None:
 def _kept(kind: Any, module: str) -> Any:
     """A class of numba's caches that uses our files instead of its own."""
 
-    class Place:
+    class _Locator:
         """The location numba asks for; it reads and writes nothing there by itself."""
 
         _py_file = module
@@ -83,14 +68,14 @@ def _kept(kind: Any, module: str) -> Any:
         def ensure_cache_path(self) -> None:
             pass
 
-    class Kind(kind._impl_class):  # type: ignore[misc]
+    class _Contents(kind._impl_class):  # type: ignore[misc]
         def __init__(self, function: Any) -> None:  # numba's version would look for a folder
-            self._locator = Place()
+            self._locator = _Locator()
             self._lineno = function.__code__.co_firstlineno
             self._filename_base = module
 
-    class Kept(kind):  # type: ignore[misc]
-        _impl_class = Kind
+    class _KeptCache(kind):  # type: ignore[misc]
+        _impl_class = _Contents
         _cache_file: Any
 
         def __init__(self, function: Any) -> None:
@@ -104,7 +89,7 @@ def _kept(kind: Any, module: str) -> Any:
             except Exception:  # of any kind: what cannot be read is compiled again
                 return None
 
-    return Kept
+    return _KeptCache
 
 
 class _Files:

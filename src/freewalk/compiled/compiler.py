@@ -77,13 +77,8 @@ _BESIDE = (_NATIVE, "freewalk.runtimes.step.arrays")  # used by compiled modules
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 _MODULES = ("math", "numpy")
 _CUDA = "numba.cuda"
-_KINDS = (
-    inspect.CO_VARARGS
-    | inspect.CO_VARKEYWORDS
-    | inspect.CO_GENERATOR
-    | inspect.CO_COROUTINE
-    | inspect.CO_ASYNC_GENERATOR
-)
+_GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | _GENERATORS  # what a function is
 
 
 def compile_functions(
@@ -93,40 +88,10 @@ def compile_functions(
     target: Target = CPU,
     unroll: Mapping[str, int] | None = None,
 ) -> Callable[..., Any]:
-    """Compile functions, and everything they call, as one module.
-
-    Parameters
-    ----------
-    functions
-        Functions and numbers by the name under which the engine's functions use them; they replace globals of that
-        name. A function may be `Written`: the text of its definition, which uses only names from here.
-    entry
-        The function to return, compiled. None of the functions may allocate an array.
-    calls
-        The functions that remain calls; all others are inlined.
-    target
-        The target to compile for.
-    unroll
-        Loops of the engine's functions over range(name) are unrolled this many times, for the names given here: arrays
-        indexed only by constants can live in registers.
-
-    Returns
-    -------
-    Callable
-        The compiled function; it is compiled on its first call, or read from the cache.
-
-    Raises
-    ------
-    FreewalkError
-        If a function has no source file, or uses anything other than numbers, modules and such functions.
-
-    Examples
-    --------
-    >>> from freewalk import rng
-    >>> compiled = compile_functions({"pick": rng.pick}, "pick")
-    >>> int(compiled(np.uint64(2**63), np.uint64(10)))
-    5
-    """
+    """The function `entry`, which is compiled, with everything it calls, on its first call, or read from the cache."""
+    # `functions`, which may also be numbers or `Written`, replace globals of their names in the engine's functions.
+    # Those in `calls` remain calls; all others are inlined. Loops of the engine's functions over range(name) are
+    # unrolled as often as `unroll` says: arrays indexed only by constants can live in registers.
     text = module_source(functions, entry, calls, target, unroll)
     name = "freewalk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
     if name not in sys.modules:
@@ -219,7 +184,8 @@ class _Module:
         elif _is_code(value):
             self.visit(name, value)
         elif isinstance(value, ModuleType):
-            self._import(name, value.__name__, user)
+            if value.__name__ != _CUDA:  # imported for the decorators
+                self._import(name, value.__name__, user)
         elif isinstance(value, _NUMBERS):
             plain = value.item() if isinstance(value, np.generic) else value
             text = f"float({str(plain)!r})" if isinstance(plain, float) else repr(plain)
@@ -234,8 +200,6 @@ class _Module:
             raise FreewalkError(f"{user}: its constant {name!r} has another value elsewhere; rename one")
 
     def _import(self, name: str, module: str, user: str) -> None:
-        if module == _CUDA:  # imported for the decorators
-            return
         # Numbers of any other module would be compiled in without being part of the text: a stale cache.
         if module not in _MODULES:
             raise FreewalkError(
@@ -252,10 +216,11 @@ class _Module:
                 raise FreewalkError(
                     f"compile: {name!r} is a function here and a constant or module elsewhere; rename one"
                 )
+        beside = b"".join(import_module(name).SOURCE for name in _BESIDE)  # their files may have been edited since
         return "\n".join(
             [
                 *(f"import {module} as {alias}" for alias, module in sorted(self.imports.items())),
-                f"# with the modules beside it as they were imported: {_fingerprint_of_modules()}",
+                f"# with the modules beside it as they were imported: {hashlib.sha256(beside).hexdigest()[:20]}",
                 self.target.imports,
                 *self.intrinsics.values(),
                 *(f"{name} = {value}" for name, value in sorted(self.constants.items())),
@@ -278,11 +243,6 @@ def _is_named_tuple(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
 
 
-def _fingerprint_of_modules() -> str:
-    """The fingerprint of modules that compiled ones use, as imported: their files may have been edited since."""
-    return hashlib.sha256(b"".join(import_module(name).SOURCE for name in _BESIDE)).hexdigest()[:20]
-
-
 @lru_cache(maxsize=256)
 def _names(code: CodeType) -> set[str]:
     """The globals that a function reads, without attribute names."""
@@ -293,10 +253,8 @@ def _names(code: CodeType) -> set[str]:
 
 @lru_cache(maxsize=256)
 def _definition(name: str, function: FunctionType, code: CodeType) -> str:
-    """The function under its new name, without decorators, annotations or docstring.
-
-    Its code is passed separately, since tools that reload a module give an old function new code.
-    """
+    """The function under its new name, without decorators, annotations or docstring."""
+    # Its code is passed separately, since tools that reload a module give an old function new code.
     if function.__name__ == "<lambda>":
         raise FreewalkError(f"{function.__qualname__}: got a lambda, expected a function made with def")
     try:
@@ -386,7 +344,7 @@ def _with_number(loop: ast.For, number: int) -> list[ast.stmt]:
 def _fingerprint(code: CodeType) -> tuple[Any, ...]:
     """What a function computes, independent of its position in the file."""
     constants = tuple(_fingerprint(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
-    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _KINDS
+    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _FLAGS
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, code.co_exceptiontable, arguments, names, constants
 

@@ -20,38 +20,16 @@ SIZES = ("inputs", "outputs", "shape")
 
 @dataclass(frozen=True)
 class Model:
-    """A module to be created once the data are known.
+    """A module to be created once the data are known."""
 
-    Attributes
-    ----------
-    name
-        A name that `freewalk.torch.models` lists, or "module:Name".
-    values
-        The parameters that the spec gives.
-    where
-        The name of the table in error messages.
-    make
-        The user's class or function; None for a listed one.
-    takes
-        The entries of `SIZES` that this module takes.
-    """
-
-    name: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-    where: str = "model"
-    make: Callable[..., Any] | None = field(default=None, repr=False)
-    takes: tuple[str, ...] = ()
+    name: str  # one that `freewalk.torch.models` lists, or "module:Name"
+    values: Mapping[str, Any] = field(default_factory=dict)  # the parameters that the spec gives
+    where: str = "model"  # the name of the table in error messages
+    make: Callable[..., Any] | None = field(default=None, repr=False)  # the user's class or function, if it is one
+    takes: tuple[str, ...] = ()  # the entries of `SIZES` that this module takes
 
     def module(self, data: Dataset, seed: int) -> Any:
-        """Create the module for some data; its initial parameters are drawn from the seed.
-
-        Raises
-        ------
-        MissingExtra
-            If PyTorch is not installed.
-        SpecError
-            If the data have the wrong shape, or user code fails or returns something else.
-        """
+        """Create the module for some data; its initial parameters are drawn from the seed."""
         from freewalk.torch import models
 
         shape = data.shape or data.features.shape[1:]
@@ -62,7 +40,7 @@ class Model:
         }
         values = {key: known[key] for key in self.takes} | dict(self.values)
         if self.make is not None:
-            return self._own(models.seeded(seed), values)
+            return self._own(self.make, models.seeded(seed), values)
         if "shape" in self.takes and len(shape) != 3:
             raise SpecError(
                 f"{self.where}: {self.name} is for images, but a sample of {data.name} has shape {tuple(shape)}, "
@@ -73,13 +51,12 @@ class Model:
         except FreewalkError as error:
             raise SpecError(f"{self.where}: {error}") from error
 
-    def _own(self, seeded: AbstractContextManager[None], values: dict[str, Any]) -> Any:
+    def _own(self, make: Callable[..., Any], seeded: AbstractContextManager[None], values: dict[str, Any]) -> Any:
         import torch
 
-        assert self.make is not None
         try:
             with seeded:
-                made = self.make(**values)
+                made = make(**values)
         except MissingExtra:
             raise
         except Exception as error:
@@ -90,13 +67,7 @@ class Model:
 
 
 def softmax() -> Model:
-    """Softmax regression: one linear layer.
-
-    Examples
-    --------
-    >>> softmax().takes
-    ('inputs', 'outputs')
-    """
+    """Softmax regression: one linear layer."""
     return Model("softmax", takes=("inputs", "outputs"))
 
 
@@ -107,11 +78,6 @@ def perceptron(hidden: Sequence[int] = (32,)) -> Model:
     ----------
     hidden
         The widths of the hidden layers.
-
-    Examples
-    --------
-    >>> perceptron([16]).values
-    {'hidden': [16]}
     """
     return Model("perceptron", {"hidden": hidden}, takes=("inputs", "outputs"))
 
@@ -125,11 +91,6 @@ def convolutional(channels: Sequence[int] = (8, 16), dropout: float = 0.0) -> Mo
         The number of filters of each layer.
     dropout
         The dropout probability of the last features, from 0 to 0.99.
-
-    Examples
-    --------
-    >>> convolutional([4]).takes
-    ('outputs', 'shape')
     """
     return Model("convolutional", {"channels": channels, "dropout": dropout}, takes=("outputs", "shape"))
 

@@ -37,11 +37,6 @@ def Optimizer(  # named like the class that it stands for; a test compares the t
         gradients, such as Adam, partly undo that.
     local_steps
         The number of steps at a node before the model moves on.
-
-    Raises
-    ------
-    MissingExtra
-        If PyTorch is not installed.
     """
     from freewalk.torch import optimizer
 

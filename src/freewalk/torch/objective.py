@@ -154,14 +154,16 @@ class TorchObjective(Objective):
                 f"{who}: redraw=True, but no layer of {type(module).__name__} has a method reset_parameters; add "
                 "one, or pass initial models as initial="
             )
-        if isinstance(importance, str):
-            self._importance: str | Importance = check.choice(who, "importance", importance, KINDS)
-        else:
-            remedy = f"or one of {', '.join(KINDS)}"
-            values = check.floats(who, "importance", importance, (self.n,), positive=True, remedy=remedy)
-            self._importance = Importance("given", read_only(values), 0)
+        self._importance = self._checked_importance(who, importance)
         self._evaluations: dict[torch.dtype, Evaluation] = {}
         self._cast: dict[tuple[torch.dtype, torch.device], NodeSamples] = {}
+
+    def _checked_importance(self, who: str, importance: Any) -> str | Importance:
+        if isinstance(importance, str):
+            return check.choice(who, "importance", importance, KINDS)
+        remedy = f"or one of {', '.join(KINDS)}"
+        values = check.floats(who, "importance", importance, (self.n,), positive=True, remedy=remedy)
+        return Importance("given", read_only(values), 0)
 
     def __repr__(self) -> str:
         """A summary of the module and its data."""
