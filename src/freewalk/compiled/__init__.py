@@ -7,6 +7,6 @@
   compiles anew. What cannot be written out, such as a lambda, is refused with a reason.
 - `native.py` helps numba on processors: a compiler with the vectorizer that numba leaves out, and four intrinsics that
   replace plain functions of the step and compute the same.
-- `cache.py` keeps compiled code on disk, instead of numba's own cache, which unpickles whatever it finds. A file is used
-  only if the user owns it, nobody else can write to it and its checksum is right.
+- `cache.py` keeps compiled code on disk, instead of numba's own cache, which unpickles whatever it finds. A file is
+  used only if the user owns it, nobody else can write to it and its checksum is right.
 """

@@ -34,7 +34,7 @@ _reported: set[str] = set()
 
 
 def cache_folder() -> Path | None:
-    """The folder for compiled code, created if necessary: $FREEWALK_CACHE, the user's cache, a temporary one or None."""
+    """The folder for compiled code, created if missing: $FREEWALK_CACHE, the user's cache, a temporary one or None."""
     folder, problem = _choose()
     _report(problem, folder)
     return folder

@@ -4,8 +4,8 @@ A `Runtime` prepares a job; the `Engine` that it makes advances states (`base.py
 so engines have two halves (`halves.py`): a walker writes the path, messages, probes and visits, and a learner follows
 it. Any walker can be combined with any learner; only on a GPU one compiled function does both.
 
-- `reference.py` is plain Python: read it first, for it defines what is right. `visit.py` is one update at one node, which
-  peers use too, and draws minibatches. `mixer.py` is everything about exchanges between tokens.
+- `reference.py` is plain Python: read it first, for it defines what is right. `visit.py` is one update at one node,
+  which peers use too, and draws minibatches. `mixer.py` is everything about exchanges between tokens.
 - `step/` is one step of one walk, written once for all compiled runtimes: `step.py`, the scalar functions (`near_move`
   and `far_move` count messages and probes, `learn_visit` updates, `measure` measures); `arrays.py`, the groups of
   arrays that they receive; `inputs.py`, which makes these from a kernel, an objective and a rule.
