@@ -28,11 +28,11 @@ import grpc
 import numpy as np
 from timing import machine
 
-from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.config import NodeConfig, PeerTable
 from freewalk.peers.network.init import Network, init
+from freewalk.peers.network.toml import write_config
 from freewalk.peers.node import process as running
-from freewalk.peers.node.learner import Learner
-from freewalk.peers.node.links import Neighbour
+from freewalk.peers.node.data import Updater
 from freewalk.peers.node.server import Identity
 from freewalk.peers.node.store import Store
 from freewalk.peers.operator import collect
@@ -104,10 +104,10 @@ def made(folder: Path, steps: int, plain: bool, size: int = SMALL) -> Network:
     spec.write_text(SPEC.format(steps=steps, design=WALK if size == SMALL else JUMPS))
     network = init(spec, folder / "net", plain=plain, lease=60.0)
     for node in (0, 1) if size != SMALL else ():
-        values = network.config(node).table.model_dump(exclude_none=True)
+        values = network.config(node).model_dump(exclude_none=True)
         values["node"]["data"] = {"relay": True, "dim": size}
         values["run"]["dim"] = size
-        NodeConfig.of(values, network.path(node).parent).write(network.path(node))
+        write_config(NodeConfig.of(values, network.path(node).parent), network.path(node))
     return network
 
 
@@ -149,7 +149,7 @@ async def hand_over(network: Network, processes: list[int], size: int) -> Measur
             cpu, memory = sum(map(spent, processes)), resident(other, "VmRSS")
             await operator.launch(network.starts[0], KEY, payload)
             here = []
-            while not here or not here[0].finished:
+            while not here or not here[0].told.finished:
                 await asyncio.sleep(0.2)
                 here = collect.whereabouts("first", await operator.statuses())
             cpu, memory = sum(map(spent, processes)) - cpu, resident(other, "VmHWM") - memory
@@ -188,13 +188,13 @@ def round_trip(folder: Path | None, plain: bool, many: int = 200, rounds: int = 
         echo = child("--echo", str(network.path(0)))
         try:
             one, me = network.nodes[0], identity(network.config(1))
-            return asyncio.run(_ping(me, Neighbour(0, one.name, one.address), many, rounds))
+            return asyncio.run(_ping(me, one, many, rounds))
         finally:
             echo.kill()
             echo.wait()
 
 
-async def _ping(me: Identity, peer: Neighbour, many: int, rounds: int) -> float:
+async def _ping(me: Identity, peer: PeerTable, many: int, rounds: int) -> float:
     async with me.channel(peer) as channel:
         call, best = channel.stream_stream("/benchmark/Echo")(wait_for_ready=True), float("inf")
         for _ in range(rounds):
@@ -235,10 +235,10 @@ def by_itself(folder: Path | None) -> dict[str, float]:
     with TemporaryDirectory(dir=folder) as temporary:
         root = Path(temporary)
         config = made(root, 1, plain=True).config(0)
-        learner = Learner(config.share(), config.rule, 1.0, 2, 1, SMALL, "float64", root)
+        updater = Updater(config.share(), config.rule, 1.0, 2, 1, SMALL, "float64", root)
         point = Position(Generation(0, 0), 1, 0)
         token = Token(point, Payload.of({"x": np.zeros(SMALL)}, root), True, point.generation)
-        found = {"update": best(lambda: learner.update(Compute(KEY, token, None)))}
+        found = {"update": best(lambda: updater.update(Compute(KEY, token, None)))}
         for name, durable in {"store": False, "fsync": True}.items():
             with Store(root / name, durable) as store:
                 found[name] = best(lambda store=store: store.write(_next_write(root), 0.0))

@@ -179,6 +179,19 @@ def test_an_objective_and_a_rule_of_the_users_own(here: Path) -> None:
     assert first["velocity"].tolist() == [0.0, 0.0]
 
 
+def test_a_network_of_an_earlier_version_finds_its_data(here: Path) -> None:
+    """Its configurations name the function where it was then."""
+    Path("my_older_centres.py").write_text(OWN)
+    problem = '[problem]\nkind = "my_older_centres:Centres"\nfirst = 0.25\n'
+    network = init(spec(GRAPH, problem, RUN, f"[[walk]]\n{MHLJ}{SGD}"), "net", plain=True)
+    now = network.config(4)
+    text = network.path(4).read_text()
+    network.path(4).write_text(text.replace("freewalk.peers.node.data:from_spec", "freewalk.peers.shares:from_spec"))
+    then = network.config(4)
+    assert then.node.data.object == "freewalk.peers.shares:from_spec"
+    assert np.array_equal(then.share().gradient([0.0, 0.0]), now.share().gradient([0.0, 0.0]))
+
+
 WALKMAN = '[[walk]]\ndesign = { kind = "SimpleWalk" }\nrule = { kind = "Walkman", penalty = 1.0 }\n'
 
 

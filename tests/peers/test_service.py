@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 
 import freewalk as fw
-from freewalk.peers.node.learner import Learner
+from freewalk.peers.node.data import Updater
 from freewalk.peers.node.service import Service
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.messages import Settings
@@ -33,8 +33,8 @@ class Notes:
 
 def service(notes, path):
     node = Node(KERNEL.local(0), Settings(seed=1, steps=100, every=100, nodes=2))
-    learner = Learner(PROBLEM.local(0), fw.SGD(step=0.01), 1.0, 2, 1, 3, "float64", path)
-    return Service(node, notes, learner, {1: notes})
+    updater = Updater(PROBLEM.local(0), fw.SGD(step=0.01), 1.0, 2, 1, 3, "float64", path)
+    return Service(node, notes, updater, {1: notes})
 
 
 def token(step, path):

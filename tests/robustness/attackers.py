@@ -16,7 +16,7 @@ import numpy as np
 from networks import nodes, repeated
 
 from freewalk.peers.node import links, process
-from freewalk.peers.node.links import METHOD, Neighbour
+from freewalk.peers.node.links import METHOD
 from freewalk.peers.operator import collect
 from freewalk.peers.protocol.wire import pb
 
@@ -28,8 +28,7 @@ NUMBERS = itertools.count()
 
 def known(network, node=TARGET):
     """A node, as others know it."""
-    one = network.nodes[node]
-    return Neighbour(one.number, one.name, one.address)
+    return network.nodes[node]
 
 
 def identity(network, node=NEIGHBOUR):

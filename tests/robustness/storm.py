@@ -128,7 +128,7 @@ class Storm:
             await asyncio.sleep(self.rng.expovariate(1 / self.pause))
             statuses = await operator.statuses(0.5)
             here = collect.whereabouts(run, statuses)
-            if here and all(one.finished for one in here):
+            if here and all(one.told.finished for one in here):
                 return
             near = self.aim(run, statuses) or near
             await self.strike(near)

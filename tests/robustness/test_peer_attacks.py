@@ -18,11 +18,11 @@ from safetensors.numpy import save
 
 from freewalk.errors import PeerError
 from freewalk.peers.network.certificates import Authority
+from freewalk.peers.network.config import PeerTable
 from freewalk.peers.network.init import Network
 from freewalk.peers.node import links, server
-from freewalk.peers.node.complaints import Complaints
+from freewalk.peers.node.complaints import Complaints, few_lines
 from freewalk.peers.node.links import HELLO, METHOD, Link
-from freewalk.peers.node.quiet import few_lines
 from freewalk.peers.node.server import OPERATE, Identity
 from freewalk.peers.operator import collect, watch
 from freewalk.peers.operator import operator as operating
@@ -397,7 +397,7 @@ def test_a_neighbour_that_never_reads():
     """What waits for it is bounded, in messages and in bytes."""
 
     async def play():
-        link = Link(links.Neighbour(0, "node-0000", ""), None, (), None)
+        link = Link(PeerTable(number=0, name="node-0000", address="127.0.0.1:1"), None, (), None)
         link.up = True
         large = say.Transfer(KEY, token(payload=Payload.holding(bytes(payloads.SMALL))))
         for _ in range(1000):

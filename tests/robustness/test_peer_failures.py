@@ -8,7 +8,7 @@ from networks import nodes, written
 
 from freewalk.errors import PeerError
 from freewalk.peers.node import process, service
-from freewalk.peers.node.learner import Learner
+from freewalk.peers.node.data import Updater
 from freewalk.peers.node.store import Store
 from freewalk.peers.operator import collect, watch
 from freewalk.peers.protocol.payload import Payload
@@ -34,12 +34,12 @@ def log():
 def test_an_update_that_raises(network, log, monkeypatch, quick):
     """In the loop of the node, or beside it."""
     monkeypatch.setattr(service, "_QUICK", quick)
-    update = Learner.update
+    update = Updater.update
 
-    def raising(learner, asked):
+    def raising(updater, asked):
         if asked.token.point.step == 7:
             raise ValueError("the row [0.123, 4.567] is secret")
-        return update(learner, asked)
+        return update(updater, asked)
 
     async def fails():
         async with nodes(network):
@@ -57,9 +57,9 @@ def test_an_update_that_raises(network, log, monkeypatch, quick):
             await collect.finished(network, "run", 120)
             return await collect.collect(network, "run")
 
-    monkeypatch.setattr(Learner, "update", raising)
+    monkeypatch.setattr(Updater, "update", raising)
     finish(fails())
-    monkeypatch.setattr(Learner, "update", update)
+    monkeypatch.setattr(Updater, "update", update)
     collected = finish(goes_on())
     assert collected.departures == ()
     same(network, collected)
@@ -79,7 +79,7 @@ class Disk:
 
     def __init__(self, monkeypatch, where):
         self.victim, self.room = None, False
-        write, update = Store.write, Learner.update
+        write, update = Store.write, Updater.update
 
         def object_to(name):
             if name == self.victim and not self.room:
@@ -89,16 +89,16 @@ class Disk:
             object_to(store.folder.parent.name)
             write(store, actions, time)
 
-        def updating(learner, asked):
-            name = learner.folder.parent.parent.name
+        def updating(updater, asked):
+            name = updater.folder.parent.parent.name
             if asked.token.point.step == 8 and self.victim is None:
                 self.victim = name
             if where == "model":
                 object_to(name)
-            return update(learner, asked)
+            return update(updater, asked)
 
         monkeypatch.setattr(service, "_AGAIN", 0.05)
-        monkeypatch.setattr(Learner, "update", updating)
+        monkeypatch.setattr(Updater, "update", updating)
         if where == "store":
             monkeypatch.setattr(Store, "write", writing)
 

@@ -111,11 +111,9 @@ def check(config: ConfigFile) -> None:
     from freewalk.peers.node.check import findings
 
     console, wrong = terminal.console(), False
-    for one in findings(NodeConfig.read(config, partial(terminal.say, style=""))):
-        lines = [f"wrong  {one.name}: {words}" for words in one.problems] or [
-            f"{'ok    ' if one.done else 'open  '} {one.name}: {one.words}"
-        ]
-        wrong = wrong or bool(one.problems)
+    for name, (words, problems) in findings(NodeConfig.read(config, partial(terminal.say, style=""))).items():
+        lines = [f"wrong  {name}: {problem}" for problem in problems] or [f"ok     {name}: {words}"]
+        wrong = wrong or bool(problems)
         console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
     if wrong:
         raise typer.Exit(_PROBLEMS)
@@ -151,9 +149,9 @@ def up(
 
     Each node writes the file `log` in its folder.
     """
-    from freewalk.peers.network import up
+    from freewalk.peers.network import supervisor
 
-    up.up(folder, detach, partial(terminal.say, style=""))
+    supervisor.up(folder, detach, partial(terminal.say, style=""))
 
 
 @networks.command(epilog=examples("freewalk network down net"))
@@ -195,7 +193,7 @@ def watch(
 
     from freewalk.peers.network.init import Network
     from freewalk.peers.operator import watch
-    from freewalk.peers.operator.collect import operator_of
+    from freewalk.peers.operator.operator import operator_of
 
     network = Network.read(folder, partial(terminal.say, style=""))
 
@@ -229,7 +227,7 @@ def collect(
 
     from freewalk.peers.network.init import Network
     from freewalk.peers.operator import collect
-    from freewalk.peers.operator.journal import Collected
+    from freewalk.peers.operator.collect import Collected
 
     network = Network.read(folder, partial(terminal.say, style=""))
 

@@ -36,19 +36,7 @@ class Issued(NamedTuple):
 
 
 class Description(NamedTuple):
-    """The contents of a certificate.
-
-    Attributes
-    ----------
-    name, issuer
-        The common names of its owner and of its signer.
-    names, addresses
-        Its other names: DNS names and IP addresses.
-    begins, ends
-        Its period of validity.
-    usages
-        "server", "client", both, or for an authority neither.
-    """
+    """The contents of a certificate."""
 
     name: str
     issuer: str
@@ -61,20 +49,7 @@ class Description(NamedTuple):
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority: the owner of its key admits nodes to a network.
-
-    Parameters
-    ----------
-    certificate, key
-        As PEM.
-
-    Examples
-    --------
-    >>> authority = Authority.new("my network")
-    >>> found = describe(authority.issue("node-0007").certificate)
-    >>> found.name, found.issuer, found.addresses
-    ('node-0007', 'my network', ('127.0.0.1', '::1'))
-    """
+    """A certificate authority: the owner of its key admits nodes to a network."""
 
     certificate: bytes
     key: bytes
@@ -85,15 +60,7 @@ class Authority:
 
     @staticmethod
     def new(name: str, years: float = YEARS_OF_AUTHORITY) -> Authority:
-        """A new authority with its own key.
-
-        Raises
-        ------
-        PeerError
-            If the name is not a text of up to 64 letters, or the years are not a number > 0.
-        MissingExtra
-            Without the package cryptography.
-        """
+        """A new authority with its own key."""
         _demand()
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -116,17 +83,7 @@ class Authority:
         write_secret(folder / AUTHORITY_KEY, self.key)
 
     def issue(self, name: str, hosts: Sequence[str] = LOOPBACK, years: float = YEARS) -> Issued:
-        """A certificate for a node or an operator, for both ends of a connection, and its key.
-
-        Parameters
-        ----------
-        name
-            The name of the node: the common name and a DNS name of the certificate.
-        hosts
-            The addresses and host names under which it can be reached.
-        years
-            How long it is valid; never longer than the authority itself.
-        """
+        """A certificate for a node or an operator, for both ends of a connection, and its key."""
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -153,13 +110,7 @@ class Authority:
 
 
 def describe(pem: bytes) -> Description:
-    """What a certificate says.
-
-    Raises
-    ------
-    PeerError
-        If it is not a certificate as PEM.
-    """
+    """What a certificate says."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -183,17 +134,7 @@ def describe(pem: bytes) -> Description:
 
 
 def problems(certificate: Path, key: Path, authority: Path, name: str, now: datetime | None = None) -> list[str]:
-    """The problems of a node's certificate, each with a remedy; empty if there are none.
-
-    Parameters
-    ----------
-    certificate, key, authority
-        The files of the node, and that of the authority that all nodes trust.
-    name
-        The name of the node.
-    now
-        The time. Default: this machine's clock.
-    """
+    """The problems of a node's certificate, each with a remedy; empty if there are none."""
     _demand()
     now = datetime.now(UTC) if now is None else now
     found: list[str] = []

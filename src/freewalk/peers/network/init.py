@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from freewalk._version import __version__
 from freewalk.errors import PeerError
-from freewalk.peers.network import certificates, tables
+from freewalk.peers.network import certificates, config
 from freewalk.peers.network.admission import Admitted, admit
 from freewalk.peers.network.certificates import AUTHORITY, CERTIFICATE, KEY, Authority
-from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.config import Address, MemberTable, NetworkTable, NodeConfig
 from freewalk.peers.network.names import free_addresses, names_of, safe
-from freewalk.peers.network.tables import Address, MemberTable, NetworkTable
-from freewalk.peers.network.toml import choice_values, walk_values, write_network
+from freewalk.peers.network.toml import choice_values, walk_values, write_config, write_network
 from freewalk.peers.node import data
 from freewalk.peers.protocol.messages import Settings
 from freewalk.rules.rule import begun, message_bytes
@@ -34,22 +33,12 @@ from freewalk.storage import files
 
 _SLOW = 1e6  # bytes per second of a slow link: a model must arrive before its lease expires
 NETWORK, CONFIG, DATA, OPERATOR = "network.toml", "config.toml", "data.npz", "operator"
-check = tables.check
+check = config.check
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network, for its operator.
-
-    Attributes
-    ----------
-    folder
-        Its folder.
-    table
-        The contents of its file.
-    tell
-        Called before user code is executed.
-    """
+    """A network, for its operator."""
 
     folder: Path
     table: NetworkTable
@@ -57,19 +46,13 @@ class Network:
 
     @staticmethod
     def read(folder: str | os.PathLike[str], tell: Tell | None = None) -> Network:
-        """The network in a folder created by `init`; nothing that its spec names is imported yet.
-
-        Raises
-        ------
-        PeerError
-            If there is none.
-        """
+        """The network in a folder created by `init`; nothing that its spec names is imported yet."""
         path = check.path("network", "folder", folder)
         if not (path / NETWORK).is_file():
             raise PeerError(
                 f"{path}: is not the folder of a network (there is no {NETWORK}); create one with: network init"
             )
-        table = tables.load(path / NETWORK, NetworkTable)
+        table = config.checked(config.load(path / NETWORK), NetworkTable, str(path / NETWORK))
         numbers = [one.number for one in table.node]
         if numbers != list(range(len(numbers))):
             raise PeerError(f"{path / NETWORK}: the numbers of [[node]] are {numbers}, expected 0, 1, 2, … in order")
@@ -139,35 +122,7 @@ def init(
     force: bool = False,
     tell: Tell | None = None,
 ) -> Network:
-    """Create the folders of all nodes of a network, and of its operator, from a spec.
-
-    Parameters
-    ----------
-    spec
-        The spec to run, as for `freewalk run`. Its classes are imported, which executes their code.
-    folder
-        The folder to create, atomically.
-    label
-        The label of a walk of the spec; not needed if there is only one.
-    host
-        The address of this machine on which all nodes listen.
-    first_port
-        The first port to try. Default: any free ports.
-    plain
-        Whether to use no certificates, on an address of this machine only.
-    lease
-        The seconds without a sign of life after which a token is re-issued. Default: 10, plus one for each MB of a
-        model.
-    force
-        Whether to replace a network in the folder, with everything its nodes have stored.
-    tell
-        Told before code of the user's is executed.
-
-    Raises
-    ------
-    PeerError
-        If the spec cannot run between peers, or the folder cannot be created; nothing is written then.
-    """
+    """Create the folders of all nodes of a network, and of its operator, from a spec."""
     path = check.path("network init", "folder", folder)
     times = _times(lease)
     if plain and not Address(host, 0).is_loopback:
@@ -274,7 +229,7 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
             "times": made.times,
             "security": _security(authority, name, hosts, home),
         }
-        NodeConfig.of(values, home, str(home / CONFIG)).write(home / CONFIG)
+        write_config(NodeConfig.of(values, home, str(home / CONFIG)), home / CONFIG)
     if authority is not None:
         operator = folder / OPERATOR
         operator.mkdir(0o700)
@@ -287,7 +242,7 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
     known = {"name": made.name, "label": task.label, "folder": str(made.spec.folder.resolve())}
     more = {"starts": task.start.nodes.tolist(), "operator": OPERATOR, "plain": made.plain, "spec": made.spec.text}
     values = {**known, **more, "run": run, "times": made.times, "node": members}
-    write_network(tables.checked(values, NetworkTable, NETWORK), folder / NETWORK)
+    write_network(config.checked(values, NetworkTable, NETWORK), folder / NETWORK)
 
 
 def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from secrets import randbelow
 from freewalk.checks import Checks
 from freewalk.errors import PeerError
 from freewalk.graphs import Graph
-from freewalk.peers.network.tables import Address
+from freewalk.peers.network.config import Address
 
 _LONGEST = 50  # letters, so that a number can follow
 _FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # the range of the first port
@@ -25,26 +25,13 @@ check = Checks(PeerError)
 
 
 def safe(name: str) -> str:
-    """A name in the letters that DNS allows, or "" if nothing remains.
-
-    Examples
-    --------
-    >>> safe("São Paulo (BR)"), safe("京都")
-    ('sao-paulo-br', '')
-    """
+    """A name in the letters that DNS allows, or "" if nothing remains."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain)[:_LONGEST].strip("-")
 
 
 def names_of(graph: Graph) -> list[str]:
-    """The names of the nodes of a graph: their own names, made safe and distinct, or their numbers.
-
-    Examples
-    --------
-    >>> from freewalk.graphs import ring
-    >>> names_of(ring(3))
-    ['node-0000', 'node-0001', 'node-0002']
-    """
+    """The names of the nodes of a graph: their own names, made safe and distinct, or their numbers."""
     numbered = [f"node-{node:04d}" for node in range(graph.n)]
     if graph.node_names is None:
         return numbered
@@ -55,23 +42,7 @@ def names_of(graph: Graph) -> list[str]:
 
 
 def free_addresses(host: str, count: int, first_port: int | None = None) -> list[Address]:
-    """Free addresses: all were held at the same time, then released.
-
-    Parameters
-    ----------
-    host
-        An address of this machine.
-    count
-        The number of addresses.
-    first_port
-        Free ports from this one are used. Default: from a random port below those that systems use for outgoing
-        connections, because such a port could be taken while its node is down.
-
-    Raises
-    ------
-    PeerError
-        If this machine has no such address, or not as many free ports.
-    """
+    """Free addresses: all were held at the same time, then released."""
     if first_port is not None:
         check.whole("network init", "first_port", first_port, 1, _LAST_PORT)
     port, found = first_port or _FIRST_PORT + randbelow(_FIRST_PORTS), list[Address]()
@@ -100,13 +71,7 @@ def free_addresses(host: str, count: int, first_port: int | None = None) -> list
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens, to be closed by the caller.
-
-    Raises
-    ------
-    OSError
-        If the port is taken, or the address is not one of this machine.
-    """
+    """A socket that listens, to be closed by the caller."""
     family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     opened = socket.socket(family, kind, protocol)
     try:

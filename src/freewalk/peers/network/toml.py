@@ -11,7 +11,7 @@ import numpy as np
 
 from freewalk.designs.local import LocalKernel, LocalMove
 from freewalk.errors import PeerError
-from freewalk.peers.network.tables import ConfigTable, NetworkTable
+from freewalk.peers.network.config import NetworkTable, NodeConfig
 from freewalk.rules import Rule
 from freewalk.schedules import Schedule
 from freewalk.specs import catalogue
@@ -68,19 +68,7 @@ def _move_values(move: LocalMove) -> dict[str, Any]:
 
 
 def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> dict[str, Any]:
-    """A rule or a schedule as a table from which `catalogue.build` rebuilds it.
-
-    Raises
-    ------
-    PeerError
-        If a table cannot describe it completely.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> choice_values(fw.SGD(step=fw.schedules.Inverse(0.1, scale=100)), "rule", Importer(Path(), ""))["step"]
-    {'kind': 'Inverse', 'initial': 0.1, 'scale': 100, 'power': 1.0}
-    """
+    """A rule or a schedule as a table from which `catalogue.build` rebuilds it."""
     kind = type(choice)
     listed = catalogue.families()[family].get(kind.__name__)
     ours = listed is not None and listed.make is kind
@@ -109,9 +97,9 @@ def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> d
     return table
 
 
-def write_config(table: ConfigTable, path: Path) -> None:
+def write_config(config: NodeConfig, path: Path) -> None:
     """Write a configuration to a file."""
-    values = table.model_dump(exclude_none=True)
+    values = config.model_dump(exclude_none=True)
     files.write(path, _document(values, _CONFIG, ("node", "neighbour", "walk", "run", "times", "security")).as_string())
 
 

@@ -1,49 +1,36 @@
-"""Checks of a node before it starts, with remedies."""
+"""Checks of a node before it starts, with remedies; the last one asks its neighbours."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from freewalk._version import __version__
-from freewalk.errors import FreewalkError
+from freewalk.errors import FreewalkError, PeerError
 from freewalk.peers.network import certificates
-from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.config import Address, NeighbourTable, NodeConfig
 from freewalk.peers.network.names import listening
 from freewalk.peers.node.database import in_use
 
+if TYPE_CHECKING:
+    from freewalk.peers.node.server import Identity
+
 #: The packages that a node needs, and their minimum versions.
 PACKAGES = {"grpcio": (1, 80), "protobuf": (6, 31), "safetensors": (0, 4), "cryptography": (44,)}
+_PATIENCE = 5.0  # seconds for an answer of a neighbour
+_TOGETHER = 64  # neighbours that are asked at the same time
+
+Found = tuple[str, list[str]]  # the result in words, and the problems with their remedies
 
 
-class Finding(NamedTuple):
-    """The result of one check.
-
-    Attributes
-    ----------
-    name
-        What was checked.
-    words
-        The result, if nothing is wrong.
-    problems
-        The problems, with remedies.
-    done
-        Whether the check could be done.
-    """
-
-    name: str
-    words: str
-    problems: tuple[str, ...] = ()
-    done: bool = True
-
-
-def findings(config: NodeConfig) -> list[Finding]:
+def findings(config: NodeConfig) -> dict[str, Found]:
     """Check everything that a node needs; nothing is changed, and messages go only to its neighbours."""
-    looks: dict[str, Callable[[NodeConfig], tuple[str, list[str]]]] = {
+    checks: dict[str, Callable[[NodeConfig], Found]] = {
         "packages": _packages,
         "certificate": _certificate,
         "port": _port,
@@ -52,31 +39,16 @@ def findings(config: NodeConfig) -> list[Finding]:
         "state": _state,
         "neighbours": _neighbours,
     }
-    found = []
-    for name, look in looks.items():
+    found = {}
+    for name, check in checks.items():
         try:
-            words, problems = look(config)
+            found[name] = check(config)
         except FreewalkError as error:
-            words, problems = "", [str(error)]
-        found.append(Finding(name, words, tuple(problems)))
+            found[name] = "", [str(error)]
     return found
 
 
-def reach(config: NodeConfig) -> list[str]:
-    """Ask all neighbours whether they are reachable, admit this node, and agree on the edge and the run.
-
-    Returns
-    -------
-    list[str]
-        The problems, each with a remedy.
-
-    """
-    from freewalk.peers.node.greeting import greet
-
-    return greet(config)
-
-
-def _packages(config: NodeConfig) -> tuple[str, list[str]]:
+def _packages(config: NodeConfig) -> Found:
     found, wrong = [f"freewalk {__version__}"], []
     for name, first in PACKAGES.items():
         try:
@@ -96,7 +68,7 @@ def _packages(config: NodeConfig) -> tuple[str, list[str]]:
     return ", ".join(found), wrong
 
 
-def _certificate(config: NodeConfig) -> tuple[str, list[str]]:
+def _certificate(config: NodeConfig) -> Found:
     if config.credentials is None:
         return "none: connections are plain, on this machine only", []
     wrong = certificates.problems(*config.credentials, config.node.name)
@@ -106,7 +78,7 @@ def _certificate(config: NodeConfig) -> tuple[str, list[str]]:
     return f"{described.name}, signed by {described.issuer}, valid until {described.ends:%Y-%m-%d}", []
 
 
-def _port(config: NodeConfig) -> tuple[str, list[str]]:
+def _port(config: NodeConfig) -> Found:
     address = config.listen
     try:
         listening(address.host, address.port).close()
@@ -120,28 +92,24 @@ def _port(config: NodeConfig) -> tuple[str, list[str]]:
     return f"{address} is free", []
 
 
-def _data(config: NodeConfig) -> tuple[str, list[str]]:
+def _data(config: NodeConfig) -> Found:
     share = config.share()
     wrong = []
     file = config.node.data.file
     if file is not None and os.name != "nt" and (config.folder / file).stat().st_mode & 0o077:
         wrong.append(f"{config.folder / file}: others than its owner may read it; chmod 600 {config.folder / file}")
-    if share.samples == 0:
-        return f"none: this node is a relay for models of {config.run.dim:,} numbers", wrong
-    count = share.samples
-    words = f"{count:,} sample{'s' * (count != 1)}, models of {config.run.dim:,} numbers"
-    return f"{type(share.objective).__name__}: {words}", wrong
+    count, numbers = share.samples, f"models of {config.run.dim:,} numbers"
+    if count == 0:
+        return f"none: this node is a relay for {numbers}", wrong
+    return f"{type(share.objective).__name__}: {count:,} sample{'s' * (count != 1)}, {numbers}", wrong
 
 
-def _rule(config: NodeConfig) -> tuple[str, list[str]]:
-    settings = config.settings()
-    return (
-        f"{config.rule}, {settings.steps:,} updates of {config.run.tokens:,} token{'s' * (config.run.tokens != 1)}",
-        [],
-    )
+def _rule(config: NodeConfig) -> Found:
+    tokens = config.run.tokens
+    return f"{config.rule}, {config.run.steps:,} updates of {tokens:,} token{'s' * (tokens != 1)}", []
 
 
-def _state(config: NodeConfig) -> tuple[str, list[str]]:
+def _state(config: NodeConfig) -> Found:
     place = config.state
     home = next(one for one in (place, *place.parents) if one.exists())
     try:
@@ -156,6 +124,107 @@ def _state(config: NodeConfig) -> tuple[str, list[str]]:
     return f"{place} {'exists' if place.exists() else 'can be created'}", []
 
 
-def _neighbours(config: NodeConfig) -> tuple[str, list[str]]:
+def _neighbours(config: NodeConfig) -> Found:
     many = len(config.neighbours)
     return f"{many}, and all answer" if many else "none", reach(config)
+
+
+def reach(config: NodeConfig) -> list[str]:
+    """The problems with the neighbours: whether they answer, admit this node, and agree on the edge and the run."""
+    return asyncio.run(_reach(config))
+
+
+async def _reach(config: NodeConfig) -> list[str]:
+    from freewalk.peers.node.process import identity_of
+
+    identity, few = identity_of(config), asyncio.Semaphore(_TOGETHER)
+
+    async def one(neighbour: NeighbourTable) -> list[str]:
+        async with few:
+            return await _asked(config, identity, neighbour)
+
+    return [wrong for found in await asyncio.gather(*map(one, config.neighbours)) for wrong in found]
+
+
+async def _asked(config: NodeConfig, identity: Identity, neighbour: NeighbourTable) -> list[str]:
+    """The problems with one neighbour."""
+    import grpc
+
+    from freewalk.peers.node.links import HELLO
+    from freewalk.peers.node.server import hello
+    from freewalk.peers.operator import operator_pb2
+
+    try:
+        async with identity.channel(neighbour) as channel:
+            call = channel.unary_unary(HELLO, None, operator_pb2.Hello.FromString)
+            asked = hello(config.node.name, config.node.number, config.settings())
+            told = await call(asked, timeout=_PATIENCE, metadata=identity.metadata)
+    except grpc.aio.AioRpcError as error:
+        return [await _silent(config, neighbour, error.code().name)]
+    except ValueError as error:  # gRPC cannot use the key or the certificate, and gives no details
+        raise PeerError(f"{config.source}: [security]: the certificate or its key cannot be used ({error})") from None
+    return _differences(config, neighbour, told)
+
+
+def _differences(config: NodeConfig, neighbour: NeighbourTable, told: Any) -> list[str]:
+    """The differences between both configurations."""
+    who, wrong = f"{neighbour.name} at {neighbour.address}", []
+    if (told.name, told.number) != (neighbour.name, neighbour.number):
+        wrong.append(
+            f"{who} says that it is node {told.number}, {told.name!a}, expected node {neighbour.number}, "
+            f"{neighbour.name!r}; correct [[neighbour]] here, or [node] there"
+        )
+    if told.version != __version__:
+        wrong.append(
+            f"{who} runs freewalk {ascii(told.version)[1:-1]}, but this node {__version__}, expected the same at all "
+            "nodes; install the same version at both"
+        )
+    settings = config.settings()
+    for name, place in {"nodes": "n in [walk]", "seed": "seed in [run]", "steps": "steps in [run]"}.items():
+        here, there = getattr(settings, name), getattr(told, name)
+        if here != there:
+            wrong.append(
+                f"{who} has {place} = {there}, but this node {here}, expected the same at all nodes; use "
+                "configurations of the same network"
+            )
+    if not told.known:
+        wrong.append(
+            f"{who} has {config.node.name!r} under a number other than {config.node.number}; correct [[neighbour]] "
+            "there, or [node] here"
+        )
+    return wrong
+
+
+async def _silent(config: NodeConfig, neighbour: NeighbourTable, code: str) -> str:
+    """Why a neighbour gave no answer."""
+    who = f"{neighbour.name} at {neighbour.address}"
+    if code == "PERMISSION_DENIED":
+        return (
+            f"{who} does not list {config.node.name!r} as a neighbour: the edge is configured on this side only; add "
+            "[[neighbour]] there, or remove it here"
+        )
+    if code == "UNIMPLEMENTED":
+        return f"{who} cannot answer: it runs another version of freewalk; install {__version__} there"
+    reached = await _listens(Address.of(neighbour.address))
+    if reached:
+        return f"{who} does not answer ({reached}); start that node, or correct its address"
+    if config.credentials is None:
+        return f"{who} gives an unreadable answer; is it a node, and does it also use plain connections?"
+    return (
+        f"{who} answers, but the two do not accept each other's certificates: the one at the other end is not that of "
+        f"{neighbour.name!r}, is signed by another authority, or is expired; check the address, compare authority.pem "
+        "and run `freewalk node check` there"
+    )
+
+
+async def _listens(address: Address) -> str:
+    """Why an address cannot be reached, or "" if something listens there."""
+    try:
+        opening = asyncio.open_connection(address.host, address.port)
+        _, writer = await asyncio.wait_for(opening, _PATIENCE)
+    except TimeoutError:
+        return f"nothing within {_PATIENCE:g} seconds"
+    except OSError as error:
+        return str(error.strerror or error)
+    writer.close()
+    return ""

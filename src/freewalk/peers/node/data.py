@@ -1,41 +1,43 @@
-"""The data of a node: a file of samples, a function of the user, or nothing."""
+"""The data of a node, which never leave it: where they come from, and the updates that it makes with them."""
 
 from __future__ import annotations
 
 import zipfile
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freewalk.checks import takes
 from freewalk.errors import FreewalkError, PeerError
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.objectives.objective import Share
-from freewalk.peers.network.tables import DataTable
+from freewalk.peers.protocol.messages import Compute, Computed
+from freewalk.peers.protocol.payload import Form, Payload
+from freewalk.rules import Rule
+from freewalk.rules.rule import begun
+from freewalk.runtimes.visit import Occasion, at_once, numbers_of, visit
 from freewalk.specs.own import Importer, Tell, blame
 from freewalk.storage import npz
 
+if TYPE_CHECKING:
+    from freewalk.peers.network.config import DataTable
+
 KINDS = {"LeastSquares": LeastSquares, "Logistic": Logistic}
 FROM_SPEC = "freewalk.peers.node.data:from_spec"
+_MOVED = {"freewalk.peers.shares:from_spec": FROM_SPEC}  # as networks of earlier versions have it
 _KEYS = {"file": ("kind", "ridge", "factor"), "object": ("path", "options"), "relay": ("dim",)}
 _FORMS = '{ file = "data.npz", kind = "LeastSquares" }, { object = "module:name" } or { relay = true, dim = 10 }'
 
 
 def from_spec(number: int, folder: Path, spec: str = "spec.toml") -> Share:
-    """The share of one node of the objective that a spec describes.
+    """The share of one node of the objective that the file `spec` in a folder describes.
 
     It builds the whole objective, with the data of all nodes, and takes one share of it. Use it only to try things on
     one machine; a real node gets its data from a file, or from a function that reads nothing else.
-
-    Parameters
-    ----------
-    number
-        The number of the node.
-    folder
-        The folder of the spec.
-    spec
-        The name of its file.
     """
     from freewalk.specs.spec import load
 
@@ -43,13 +45,7 @@ def from_spec(number: int, folder: Path, spec: str = "spec.toml") -> Share:
 
 
 def check(table: DataTable, where: str, dim: int) -> None:
-    """Check that a table specifies exactly one source of data, without reading or importing anything.
-
-    Raises
-    ------
-    PeerError
-        If it does not.
-    """
+    """Check that a table specifies exactly one source of data, without reading or importing anything."""
     given = {key for key, value in table.model_dump().items() if value is not None}
     forms = [form for form in _KEYS if form in given]
     if len(forms) != 1 or table.relay is False:
@@ -66,28 +62,7 @@ def check(table: DataTable, where: str, dim: int) -> None:
 
 
 def make(table: DataTable, number: int, dim: int, where: str, folder: Path, tell: Tell | None = None) -> Share:
-    """The share that a node learns from.
-
-    Parameters
-    ----------
-    table
-        Its table.
-    number
-        The number of the node.
-    dim
-        The size of a model.
-    where
-        The name of the table in error messages.
-    folder
-        The folder to which paths are relative.
-    tell
-        Called before code is executed.
-
-    Raises
-    ------
-    PeerError
-        If it cannot be read or created, or has the wrong form.
-    """
+    """The share that a node learns from; `where` is the table in error messages, `folder` that of its paths."""
     if table.file is not None:
         share = _from_file(table, number, where, folder / table.file)
     elif table.object is not None:
@@ -123,20 +98,76 @@ def _from_file(table: DataTable, number: int, where: str, file: Path) -> Share:
 
 
 def _from_object(table: DataTable, number: int, where: str, folder: Path, tell: Tell | None) -> Share:
-    importer = Importer(folder / (table.path or ""), where, tell)
-    function = importer.find_maker("share", str(table.object), where)
+    importer, name = Importer(folder / (table.path or ""), where, tell), str(table.object)
+    function = importer.find_maker("share", _MOVED.get(name, name), where)
     options = {"folder": folder} if takes(function, "folder") else {}
     try:
         share = function(number, **options, **(table.options or {}))
     except FreewalkError as error:
-        raise PeerError(f"{where}: {table.object}: {error}") from error
+        raise PeerError(f"{where}: {name}: {error}") from error
     except Exception as error:
-        raise PeerError(f"{where}: {table.object} fails ({blame(error)})") from error
+        raise PeerError(f"{where}: {name} fails ({blame(error)})") from error
     if not isinstance(share, Share):
         raise PeerError(
-            f"{where}: {table.object} returns a {type(share).__name__}, expected a "
-            "freewalk.objectives.objective.Share, as objective.local(node) gives it"
+            f"{where}: {name} returns a {type(share).__name__}, expected a freewalk.objectives.objective.Share, as "
+            "objective.local(node) gives it"
         )
     if share.node != number:
-        raise PeerError(f"{where}: {table.object} returns the share of node {share.node}, expected that of {number}")
+        raise PeerError(f"{where}: {name} returns the share of node {share.node}, expected that of {number}")
     return share
+
+
+@dataclass(frozen=True, eq=False)
+class Updater:
+    """Makes the updates of a node with its share of the data."""
+
+    share: Share
+    rule: Rule
+    weight: float  # 1 / (n · target) of the node
+    nodes: int
+    seed: int
+    dim: int
+    precision: str
+    folder: Path  # where large models are stored
+    durable: bool = True  # whether they are flushed to disk after an update
+
+    @cached_property
+    def form(self) -> Form:
+        """The form of a token's payload."""
+        names = ("x", *self.rule.carries)
+        return Form(names, ((self.dim,),) * len(names), np.dtype(self.precision))
+
+    @cached_property
+    def first(self) -> dict[str, NDArray[Any]]:
+        """The vectors that the rule stores here before the first visit."""
+        vectors = begun(self.rule, np.zeros((1, self.dim), dtype=self.precision))
+        return {name: vectors[name][0] for name in self.rule.stores}
+
+    @cached_property
+    def _numbers(self) -> Any:
+        """The rule's parameters."""
+        return numbers_of(self.rule, self.precision)
+
+    @cached_property
+    def _rate(self) -> float | None:
+        """The step size, if it is the same at all steps."""
+        return float(self.rule.rates(np.array([0]))[0]) if self.rule.constant else None
+
+    def update(self, asked: Compute) -> Computed:
+        """Make the update that the protocol requests."""
+        rule, token, version = self.rule, asked.token, asked.version
+        kept = self.first if version is None or version.payload is None else version.payload.arrays()
+        vectors = {name: np.array(vector) for name, vector in (*token.payload.arrays().items(), *kept.items())}
+        vectors = {name: vectors[name] for name in ("x", *rule.carries, *rule.stores)}
+        visits = 1 + (0 if version is None else version.visits) if rule.counts_visits else 0
+        step = token.point.step
+        rate = float(rule.rates(np.array([step]))[0]) if self._rate is None else self._rate
+        occasion = Occasion(self.seed, asked.key.walk, step, rate, 0, self.nodes, self.weight, visits)
+        visit(rule, self._numbers, self.share, vectors, occasion, at_once)
+        finite = all(bool(np.isfinite(vector).all()) for vector in vectors.values())
+
+        def payload(*names: str) -> Payload:
+            return Payload.of({name: vectors[name] for name in names}, self.folder, self.durable)
+
+        sent = payload("x", *rule.carries)
+        return Computed(asked.key, token.point, sent, payload(*rule.stores) if rule.stores else None, finite)

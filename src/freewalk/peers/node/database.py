@@ -104,23 +104,21 @@ def _begin(connection: sqlite3.Connection, path: Path, durable: bool) -> None:
         raise PeerError(f"{path}: this file belongs to another program, expected that of a node; choose another folder")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
-    connection.execute("BEGIN IMMEDIATE")
-    with rolled_back(connection):
+    with transaction(connection):
         if not tables:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        else:  # a write, so that the lock is held from now on
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")
+        connection.execute(f"PRAGMA user_version = {VERSION}")  # a write in any case: the lock is held from now on
 
 
 @contextmanager
-def rolled_back(connection: sqlite3.Connection) -> Iterator[None]:
-    """Undo a transaction that fails."""
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction, undone if the block fails."""
+    connection.execute("BEGIN IMMEDIATE")
     try:
         yield
+        connection.execute("COMMIT")
     except BaseException:
         with suppress(sqlite3.Error):
             if connection.in_transaction:

@@ -5,27 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from freewalk.errors import PeerError
+from freewalk.peers.network.config import PeerTable
 from freewalk.peers.node.complaints import Complaints
+from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol import wire
-from freewalk.peers.protocol.messages import (
-    Connected,
-    Event,
-    Message,
-    Offer,
-    Packet,
-    Received,
-    Refuse,
-    Release,
-    Released,
-    Transfer,
-)
+from freewalk.peers.protocol.messages import Event, Message
 from freewalk.peers.protocol.payload import Form, Incoming, Payload
+
+if TYPE_CHECKING:
+    from freewalk.peers.node.service import Service
 
 log = logging.getLogger("freewalk.peers")
 
@@ -36,36 +29,16 @@ _ROOM = 2**24  # their total bytes
 STREAMS = 4  # per neighbour at the same time: newer streams end those of a connection that broke unnoticed
 _BUNDLE = 2**20  # bytes sent together
 #: Messages that are not urgent: they go with the next one, since each that is sent wakes threads on both sides.
-_PATIENT = (Received, Release, Released)
+_PATIENT = (say.Received, say.Release, say.Released)
 _WHILE = 0.01  # seconds after which they are sent by themselves
 _SHORTEST, _LONGEST = 0.05, 2.0  # seconds between attempts to reach a neighbour
 
 
-class Neighbour(NamedTuple):
-    """Whom a node may talk to."""
-
-    number: int
-    name: str
-    address: str
-
-
 class Link:
-    """The connection to one neighbour; messages that cannot be sent are lost, and the protocol repeats them.
-
-    Parameters
-    ----------
-    neighbour
-        The neighbour.
-    dial
-        Opens a channel to the neighbour.
-    metadata
-        The metadata of the call.
-    tell
-        Called with the event that the neighbour can be reached.
-    """
+    """The connection to one neighbour; messages that cannot be sent are lost, and the protocol repeats them."""
 
     def __init__(
-        self, neighbour: Neighbour, dial: Callable[[Neighbour], Any], metadata: Any, tell: Callable[[Event], None]
+        self, neighbour: PeerTable, dial: Callable[[PeerTable], Any], metadata: Any, tell: Callable[[Event], None]
     ) -> None:
         self.neighbour, self.dial, self.metadata, self.tell = neighbour, dial, metadata, tell
         self.up = False
@@ -82,7 +55,7 @@ class Link:
         """Send a message as soon as possible; other messages may overtake a large model."""
         if not self.up:
             return
-        if isinstance(message, Transfer) and message.token.payload.path is not None:
+        if isinstance(message, say.Transfer) and message.token.payload.path is not None:
             mark = (message.key, message.token.point)
             if all(mark != other for other, _ in self._large):
                 self._large.append((mark, _pieces(message)))
@@ -136,7 +109,7 @@ class Link:
             return
         call.add_done_callback(lambda _: self._more.set())
         self.up = True
-        self.tell(Connected(self.neighbour.number))
+        self.tell(say.Connected(self.neighbour.number))
         while not call.done():
             if self._small:
                 data = self._together()
@@ -167,7 +140,7 @@ class Link:
         return wire.together(several)
 
 
-def _pieces(message: Transfer) -> Iterator[bytes]:
+def _pieces(message: say.Transfer) -> Iterator[bytes]:
     """A large model as messages: its announcement, then its bytes."""
     yield wire.encode(message)
     for data in message.token.payload.chunks():
@@ -175,51 +148,18 @@ def _pieces(message: Transfer) -> Iterator[bytes]:
 
 
 class Gate:
-    """The entry for the streams of neighbours.
+    """The entry for the streams of neighbours."""
 
-    Parameters
-    ----------
-    neighbours
-        The neighbours, by name.
-    form
-        The form of a model.
-    folder
-        Where large models are stored.
-    durable
-        Whether they are flushed to disk on arrival.
-    tell
-        Called with events.
-    reply
-        Sends a message to a neighbour.
-    unneeded
-        Called with the digest of a large model that was refused, whose file can be removed.
-    """
-
-    def __init__(
-        self,
-        neighbours: Mapping[str, Neighbour],
-        form: Form,
-        folder: Path,
-        durable: bool,
-        tell: Callable[[Event], None],
-        reply: Callable[[int, Message], None],
-        unneeded: Callable[[str], None] = lambda digest: None,
-    ) -> None:
-        self.neighbours, self.form, self.folder, self.durable = neighbours, form, folder, durable
-        self.tell, self.reply, self.unneeded = tell, reply, unneeded
+    def __init__(self, neighbours: Sequence[PeerTable], service: Service) -> None:
+        self.neighbours = {one.name: one for one in neighbours}
+        self.service, self.store, self.form = service, service.store, service.updater.form
         self.received = 0  # bytes
         self.refused = 0  # messages
         self.complaints = Complaints(log)
         self._open: dict[int, list[asyncio.Task[Any]]] = {}
 
     async def read(self, name: str, stream: AsyncIterator[bytes]) -> None:
-        """Receive messages of a neighbour until the stream ends, or the same neighbour has too many streams.
-
-        Raises
-        ------
-        PeerError
-            If it sends an invalid message; nothing has changed then.
-        """
+        """Receive messages of a neighbour until the stream ends, or the same neighbour has too many streams."""
         peer = self.neighbours[name].number
         task = asyncio.current_task()
         if task is None:
@@ -254,13 +194,13 @@ class Gate:
                         del payload  # its file is in use as long as the object exists
                     continue
                 for one in message.messages if isinstance(message, wire.Bundle) else (message,):
-                    if isinstance(one, Transfer):
+                    if isinstance(one, say.Transfer):
                         if coming is not None:
                             raise PeerError(f"node {name} sends two models at once")
                         coming = self._begin(peer, name, one)
-                    elif coming is None or one != Offer(coming.transfer.key, coming.transfer.token.point):
+                    elif coming is None or one != say.Offer(coming.transfer.key, coming.transfer.token.point):
                         # Otherwise an offer of a model that is already arriving would be accepted and sent again.
-                        self.tell(Packet(peer, one))
+                        self.service.tell(say.Packet(peer, one))
         except PeerError:
             self.refused += 1
             raise
@@ -268,31 +208,31 @@ class Gate:
             if coming is not None:
                 await coming.abandon()
 
-    def _begin(self, peer: int, name: str, transfer: Transfer) -> _Coming | None:
+    def _begin(self, peer: int, name: str, transfer: say.Transfer) -> _Coming | None:
         """A model arrives: a small one is complete, a large one follows in pieces."""
         payload = transfer.token.payload
         if not self.form.size_fits(payload.size):
             raise PeerError(f"node {name} announces a model of {payload.size:,} bytes")
         if payload.data is None:
-            return _Coming(transfer, Incoming(self.folder, payload.digest, payload.size, self.durable))
+            return _Coming(transfer, Incoming(self.store.models, payload.digest, payload.size, self.store.durable))
         self._arrived(peer, name, transfer, payload, self.form.check(payload))
         return None
 
-    def _arrived(self, peer: int, name: str, transfer: Transfer, payload: Payload, wrong: str | None) -> None:
+    def _arrived(self, peer: int, name: str, transfer: say.Transfer, payload: Payload, wrong: str | None) -> None:
         if wrong is not None:
             self.refused += 1
             self.complaints.about(f"models from node {name}", "refused a model from node %s: %s", name, wrong)
-            self.reply(peer, Refuse(transfer.key, transfer.token.point, wrong[:200]))
+            self.service.reply(peer, say.Refuse(transfer.key, transfer.token.point, wrong[:200]))
             if payload.path is not None:
-                self.unneeded(payload.digest)
+                self.service.unneeded(payload.digest)
             return
-        self.tell(Packet(peer, transfer._replace(token=transfer.token._replace(payload=payload))))
+        self.service.tell(say.Packet(peer, transfer._replace(token=transfer.token._replace(payload=payload))))
 
 
 class _Coming:
     """A large model that is arriving; slow work is done by a thread while the next piece arrives."""
 
-    def __init__(self, transfer: Transfer, incoming: Incoming) -> None:
+    def __init__(self, transfer: say.Transfer, incoming: Incoming) -> None:
         self.transfer, self.incoming = transfer, incoming
         self._left = incoming.size
         self._writing: asyncio.Future[None] | None = None

@@ -1,4 +1,4 @@
-"""A node as a process: runs what its configuration describes until it is told to stop."""
+"""A node as a process: assembles what its configuration describes, and runs it until it is told to stop."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.node.complaints import few_lines
 
 if TYPE_CHECKING:
     from freewalk.peers.node.server import Identity
@@ -20,13 +20,7 @@ log = logging.getLogger("freewalk.peers")
 
 
 def demand() -> None:
-    """Raise an error that says what to install if a package that peers need is missing.
-
-    Raises
-    ------
-    MissingExtra
-        If a package is missing.
-    """
+    """Raise an error that says what to install if a package that peers need is missing."""
     for package in ("grpc", "google.protobuf", "safetensors", "cryptography"):
         try:
             __import__(package)
@@ -45,56 +39,55 @@ def log_to(file: Path | None, level: int = logging.INFO) -> None:
 
 
 def identity_of(config: NodeConfig) -> Identity:
-    """The identity that a node presents to others.
-
-    Raises
-    ------
-    PeerError
-        If its certificate cannot be read.
-    """
+    """The identity that a node presents to others."""
     from freewalk.peers.node.server import Identity
 
     try:
-        pems = [path.read_bytes() for path in config.credentials or ()]
+        return Identity.read(config.node.name, config.credentials)
     except OSError as error:
         raise PeerError(f"{error.filename}: cannot be read ({error.strerror or error}); name another file") from error
-    certificate, key, authority = pems or (None, None, None)
-    return Identity(config.node.name, certificate, key, authority)
 
 
-async def work(config: NodeConfig, ready: Callable[[int], Awaitable[None]] | None = None, durable: bool = True) -> None:
-    """Run a node until cancelled."""
-    from freewalk.peers.node.learner import Learner
-    from freewalk.peers.node.links import Neighbour
-    from freewalk.peers.node.parts import Parts
-    from freewalk.peers.node.parts import work as at_work
+async def work(config: NodeConfig, durable: bool = True) -> None:
+    """Run a node until cancelled: the protocol, with a disk, its data, a server, and links to its neighbours."""
+    from freewalk.peers.node.data import Updater
+    from freewalk.peers.node.links import Gate, Link
+    from freewalk.peers.node.server import Handlers, serve
+    from freewalk.peers.node.service import Service
     from freewalk.peers.node.store import Store
+    from freewalk.peers.protocol.node import Node
 
     local, run = config.kernel(), config.run
     with Store(config.state, durable) as store:
-        share, rule = config.share(), config.rule
-        learner = Learner(
-            share, rule, local.weight, config.table.walk.n, run.seed, run.dim, run.precision, store.models, durable
+        updater = Updater(
+            config.share(),
+            config.rule,
+            local.weight,
+            config.walk.n,
+            run.seed,
+            run.dim,
+            run.precision,
+            store.models,
+            durable,
         )
-        parts = Parts(
-            identity=identity_of(config),
-            address=config.node.listen,
-            operator=config.security.operator,
-            neighbours=[Neighbour(one.number, one.name, one.address) for one in config.neighbours],
-            local=local,
-            settings=config.settings(),
-            learner=learner,
-            store=store,
-        )
+        identity, links = identity_of(config), dict[int, Link]()
+        service = Service(Node(local, config.settings(), store.load()), store, updater, links)
+        for one in config.neighbours:
+            links[one.number] = Link(one, identity.channel, identity.metadata, service.tell)
+        handlers = Handlers(identity, config.security.operator, service, Gate(config.neighbours, service))
         log.info("node %s begins; its state is in %s", config.node.name, config.node.state)
-        await at_work(parts, ready)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(serve(identity, config.node.listen, handlers))
+            for link in links.values():
+                tasks.create_task(link.run())
+            tasks.create_task(service.run())
 
 
 def run(config: NodeConfig, durable: bool = True, lifeline: int | None = None) -> None:
     """Run a node until SIGTERM or SIGINT, or until its supervisor's end of a pipe is closed."""
 
     async def until_told() -> None:
-        task = asyncio.ensure_future(work(config, durable=durable))
+        task = asyncio.ensure_future(work(config, durable))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, task.cancel)
@@ -112,7 +105,5 @@ def run(config: NodeConfig, durable: bool = True, lifeline: int | None = None) -
             raise first from errors
 
     demand()
-    from freewalk.peers.node.quiet import few_lines
-
     with few_lines(log):
         asyncio.run(until_told())

@@ -6,27 +6,38 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import grpc
 
 from freewalk._version import __version__
 from freewalk.errors import PeerError
-from freewalk.peers.node.links import HELLO, METHOD, STREAMS, Gate, Neighbour
+from freewalk.peers.network.config import PeerTable
+from freewalk.peers.node.links import HELLO, METHOD, STREAMS, Gate
 from freewalk.peers.node.service import Service
 from freewalk.peers.node.store import Line
 from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.messages import Ask, Collect, Launch, Settings
 from freewalk.peers.protocol.payload import SMALL, Incoming, Payload, is_digest
-from freewalk.peers.protocol.token import Generation, Key, Position
+from freewalk.peers.protocol.token import Key, Position
+from freewalk.peers.protocol.wire import from_point, to_point
 
 log = logging.getLogger("freewalk.peers")
 
 OPERATE = "/freewalk.Operator/"
+#: The calls of the operator: how they stream, what they send, and what they return.
+CALLS: dict[str, tuple[str, Any, Any]] = {
+    "Launch": ("stream_unary", ask.Launch, ask.Done),
+    "Status": ("unary_unary", ask.Ask, ask.Status),
+    "Journal": ("unary_stream", ask.Lines, ask.Line),
+    "Fetch": ("unary_stream", ask.Fetch, ask.Piece),
+    "Collect": ("unary_unary", ask.Collect, ask.Done),
+}
 _NAME = "freewalk-name"  # the caller's name, if there are no certificates
 _OPTIONS = [
     ("grpc.max_receive_message_length", 4 << 20),
@@ -54,22 +65,19 @@ _LONGEST = 1024  # bytes of a greeting
 
 @dataclass(frozen=True)
 class Identity:
-    """The identity of a process, by which it connects to others and recognizes them.
+    """The identity of a process, by which it connects to others and recognizes them."""
 
-    Parameters
-    ----------
-    name
-        Its name, as in its certificate.
-    certificate, key, authority
-        PEM each; all None for plain connections on one machine.
-    """
-
-    name: str
-    certificate: bytes | None = None
+    name: str  # as in its certificate
+    certificate: bytes | None = None  # PEM, as the two that follow; all None for plain connections on one machine
     key: bytes | None = None
     authority: bytes | None = None
 
-    def channel(self, neighbour: Neighbour) -> Any:
+    @staticmethod
+    def read(name: str, files: tuple[Path, Path, Path] | None) -> Identity:
+        """The identity of a certificate, a key and an authority; without files, of plain connections."""
+        return Identity(name, *(path.read_bytes() for path in files or ()))
+
+    def channel(self, neighbour: PeerTable) -> Any:
         """A channel to a node, whose certificate must bear its name."""
         options: list[tuple[str, Any]] = [
             *_OPTIONS,
@@ -87,13 +95,14 @@ class Identity:
         """The metadata of each call: the name, if there is no certificate."""
         return ((_NAME, self.name),) if self.certificate is None else ()
 
-    def listen(self, server: Any, address: str) -> int:
-        """Let a server listen; returns the port."""
+    def listen(self, server: Any, address: str) -> None:
+        """Let a server listen."""
         if self.certificate is None:
-            return int(server.add_insecure_port(address))
+            server.add_insecure_port(address)
+            return
         pair = [(self.key, self.certificate)]
         credentials = grpc.ssl_server_credentials(pair, self.authority, require_client_auth=True)
-        return int(server.add_secure_port(address, credentials))
+        server.add_secure_port(address, credentials)
 
     def caller(self, context: Any) -> str:
         """The name of the caller."""
@@ -104,19 +113,7 @@ class Identity:
 
 
 class Handlers(grpc.GenericRpcHandler):
-    """The remote procedures of a node.
-
-    Parameters
-    ----------
-    identity
-        The identity of the node.
-    operator
-        The name of the operator, the only other caller that is admitted.
-    service
-        The running node.
-    gate
-        The entry for its neighbours.
-    """
+    """The remote procedures of a node."""
 
     def __init__(self, identity: Identity, operator: str, service: Service, gate: Gate) -> None:
         self.identity, self.operator, self.at_work, self.gate = identity, operator, service, gate
@@ -125,22 +122,10 @@ class Handlers(grpc.GenericRpcHandler):
         self._methods: dict[str, Any] = {
             METHOD: grpc.stream_unary_rpc_method_handler(self.link),
             HELLO: grpc.unary_unary_rpc_method_handler(self.hello),
-            OPERATE + "Launch": grpc.stream_unary_rpc_method_handler(
-                self.launch, ask.Launch.FromString, ask.Done.SerializeToString
-            ),
-            OPERATE + "Status": grpc.unary_unary_rpc_method_handler(
-                self.status, ask.Ask.FromString, ask.Status.SerializeToString
-            ),
-            OPERATE + "Journal": grpc.unary_stream_rpc_method_handler(
-                self.journal, ask.Lines.FromString, ask.Line.SerializeToString
-            ),
-            OPERATE + "Fetch": grpc.unary_stream_rpc_method_handler(
-                self.fetch, ask.Fetch.FromString, ask.Piece.SerializeToString
-            ),
-            OPERATE + "Collect": grpc.unary_unary_rpc_method_handler(
-                self.collect, ask.Collect.FromString, ask.Done.SerializeToString
-            ),
         }
+        for name, (shape, request, answer) in CALLS.items():
+            handler, method = getattr(grpc, f"{shape}_rpc_method_handler"), getattr(self, name.lower())
+            self._methods[OPERATE + name] = handler(method, request.FromString, answer.SerializeToString)
 
     def service(self, details: Any) -> Any:
         """The handler of a call, if there is one."""
@@ -181,8 +166,7 @@ class Handlers(grpc.GenericRpcHandler):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a greeting cannot be read")
             raise PeerError("no greeting") from None
         known = (asked.name, asked.number) == (name, self.gate.neighbours[name].number)
-        answer: bytes = greeting(self.identity.name, self.at_work.node.me, self.at_work.node.settings, known)
-        return answer
+        return hello(self.identity.name, self.at_work.node.me, self.at_work.node.settings, known)
 
     @asynccontextmanager
     async def _operator(self, context: Any) -> AsyncIterator[None]:
@@ -225,7 +209,7 @@ class Handlers(grpc.GenericRpcHandler):
         key = Key(first.run, first.walk)
         if first.size <= SMALL:
             return key, Payload.holding(first.data)
-        incoming = Incoming(self.gate.folder, first.digest, first.size)
+        incoming = Incoming(self.at_work.store.models, first.digest, first.size)
         try:
             while (part := await asyncio.wait_for(anext(parts, None), _PATIENCE)) is not None:
                 incoming.write(part.data)
@@ -293,16 +277,16 @@ class Handlers(grpc.GenericRpcHandler):
     async def collect(self, request: Any, context: Any) -> Any:
         """The operator has a finished token: it need not be kept any more."""
         async with self._operator(context):
-            self.at_work.tell(Collect(Key(request.run, request.walk), point_of(request.point)))
+            self.at_work.tell(Collect(Key(request.run, request.walk), from_point(request.point)))
             await self.at_work.settled()
             return ask.Done()
 
 
-def greeting(name: str, number: int, settings: Settings, known: bool = False) -> Any:
+def hello(name: str, number: int, settings: Settings, known: bool = False) -> bytes:
     """A node's description of itself for a neighbour, as bytes."""
     told = ask.Hello(number=number, name=name, version=__version__, known=known)
     told.nodes, told.seed, told.steps = settings.nodes, settings.seed, settings.steps
-    return told.SerializeToString()
+    return bytes(told.SerializeToString())
 
 
 def _told(line: Line) -> Any:
@@ -320,37 +304,21 @@ def _told(line: Line) -> Any:
 
 
 def _point(point: Position) -> Any:
-    number, issuer = point.generation
-    return ask.Point(number=number, issuer=issuer, step=point.step, hop=point.hop)
+    return to_point(point, ask.Point)
 
 
-def point_of(told: Any) -> Position:
-    """A point as it was told."""
-    return Position(Generation(told.number, told.issuer), told.step, told.hop)
-
-
-async def serve(
-    identity: Identity, address: str, handlers: Handlers, ready: Callable[[int], Awaitable[None]] | None = None
-) -> None:
-    """Listen until cancelled.
-
-    Raises
-    ------
-    PeerError
-        If the address cannot be bound.
-    """
+async def serve(identity: Identity, address: str, handlers: Handlers) -> None:
+    """Listen until cancelled."""
     options = [*_OPTIONS, *_STRANGERS, ("grpc.max_allowed_incoming_connections", _connections())]
     calls = _CALLS + STREAMS * len(handlers.gate.neighbours)
     server = grpc.aio.server(options=options, maximum_concurrent_rpcs=calls)
     server.add_generic_rpc_handlers((handlers,))
     try:
-        port = identity.listen(server, address)
+        identity.listen(server, address)
     except RuntimeError:
         raise PeerError(f"node {identity.name}: {address} cannot be bound; is another process using it?") from None
     await server.start()
     try:
-        if ready is not None:
-            await ready(port)
         await server.wait_for_termination()
     finally:
         await server.stop(grace=0)

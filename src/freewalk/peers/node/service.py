@@ -14,25 +14,11 @@ from typing import Any
 
 from freewalk.errors import PeerError
 from freewalk.peers.node.complaints import Complaints
-from freewalk.peers.node.learner import Learner
+from freewalk.peers.node.data import Updater
 from freewalk.peers.node.links import Link
 from freewalk.peers.node.store import Store
-from freewalk.peers.protocol.messages import (
-    Alarm,
-    Compute,
-    Computed,
-    Event,
-    Fail,
-    Journal,
-    Message,
-    Packet,
-    Raised,
-    Released,
-    Save,
-    Send,
-    Timer,
-    Transfer,
-)
+from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.messages import Event, Message
 from freewalk.peers.protocol.node import Node
 from freewalk.peers.protocol.token import Key
 
@@ -54,21 +40,10 @@ class Service:
     Actions are performed in order, except for messages that must wait for the disk: they are sent after the next write,
     which includes everything before it. The message that a copy has been dropped is not urgent: it waits for the next
     write, so that a hand-over takes only one.
-
-    Parameters
-    ----------
-    node
-        The protocol.
-    store
-        Its disk.
-    learner
-        Its data.
-    links
-        The connections to its neighbours, by number.
     """
 
-    def __init__(self, node: Node, store: Store, learner: Learner, links: Mapping[int, Link]) -> None:
-        self.node, self.store, self.learner, self.links = node, store, learner, links
+    def __init__(self, node: Node, store: Store, updater: Updater, links: Mapping[int, Link]) -> None:
+        self.node, self.store, self.updater, self.links = node, store, updater, links
         self.failures: dict[Key, str] = {}
         self.updates = 0
         self.refused = 0  # messages
@@ -76,13 +51,13 @@ class Service:
         self.closed = ""
         self._early: list[Event] | None = []  # events before it runs
         self._broken: Exception | None = None
-        self._writes: list[Save | Journal] = []
-        self._waiting: list[Send] = []
+        self._writes: list[say.Save | say.Journal] = []
+        self._waiting: list[say.Send] = []
         self._settling: list[asyncio.Future[None]] = []
         self._urgent = False  # whether a message waits for a write
         self._soon: asyncio.TimerHandle | None = None  # a write that is not urgent
-        self._works: deque[Compute] = deque()
-        self._working: asyncio.Task[Computed | Raised | None] | None = None
+        self._works: deque[say.Compute] = deque()
+        self._working: asyncio.Task[say.Computed | say.Raised | None] | None = None
         self._due: dict[tuple[Key | None, str], float] = {}
         self._timers: dict[tuple[Key | None, str], asyncio.TimerHandle] = {}
         self._more = asyncio.Event()
@@ -147,7 +122,7 @@ class Service:
         self._more.set()
 
     def _handle(self, event: Event) -> None:
-        if not isinstance(event, Packet):
+        if not isinstance(event, say.Packet):
             self._do(self.node.handle(event))
             return
         sender, message = event
@@ -159,7 +134,7 @@ class Service:
             self.refused += 1
             words = "refused what node %d sent: a %s that cannot be true, or a walk too many"
             self._complaints.about(f"node {sender}", words, sender, type(message).__name__)
-        if isinstance(message, Transfer) and message.token.payload.path is not None:
+        if isinstance(message, say.Transfer) and message.token.payload.path is not None:
             self.unneeded(message.token.payload.digest)  # the file, if the token was not accepted
 
     def unneeded(self, digest: str) -> None:
@@ -177,17 +152,17 @@ class Service:
 
     def _do(self, actions: list[Any]) -> None:
         for action in actions:
-            if isinstance(action, Send):
+            if isinstance(action, say.Send):
                 if action.durable and self._writes:
                     self._wait(action)
-                    self._urgent = self._urgent or not isinstance(action.message, Released)
+                    self._urgent = self._urgent or not isinstance(action.message, say.Released)
                 else:
                     self.reply(action.peer, action.message)
-            elif isinstance(action, Timer):
+            elif isinstance(action, say.Timer):
                 self._set(action)
-            elif isinstance(action, Compute):
+            elif isinstance(action, say.Compute):
                 self._works.append(action)
-            elif isinstance(action, Fail):
+            elif isinstance(action, say.Fail):
                 self.failures[action.key] = action.why
                 log.error("walk %d of run %s stops here: %s", action.key.walk, action.key.run, action.why)
             else:
@@ -195,7 +170,7 @@ class Service:
                 if self._soon is None:
                     self._soon = asyncio.get_running_loop().call_later(_SOON, self._hurry)
 
-    def _set(self, timer: Timer) -> None:
+    def _set(self, timer: say.Timer) -> None:
         """Record when a timer is due; most are reset or stopped before, so the event loop is rarely involved."""
         mark = (timer.key, timer.name)
         if timer.seconds is None:
@@ -218,7 +193,7 @@ class Service:
             self._timers[mark] = loop.call_at(due, self._ring, mark)
             return
         del self._due[mark]
-        self.tell(Alarm(*mark))
+        self.tell(say.Alarm(*mark))
 
     def _work(self) -> None:
         """Make updates in the order of the requests: fast ones at once, slow ones in the background."""
@@ -233,28 +208,28 @@ class Service:
             if result is not None:
                 self._do(self.node.handle(result))
 
-    def _wait(self, send: Send) -> None:
+    def _wait(self, send: say.Send) -> None:
         """Let a message wait for the disk, without duplicates: while the disk fails, requests are repeated."""
         if not self.closed or (len(self._waiting) < _WAITING and send not in self._waiting):
             self._waiting.append(send)
 
-    def _update(self, asked: Compute) -> Computed | Raised | None:
+    def _update(self, asked: say.Compute) -> say.Computed | say.Raised | None:
         """Make an update; None if its result does not fit on the disk, so that it must be repeated."""
         began = time.perf_counter()
         try:
-            result = self.learner.update(asked)
+            result = self.updater.update(asked)
         except PeerError as error:
             self._works.appendleft(asked)
             self._close(str(error))
             return None
         except Exception as error:  # for example, from user code
-            return Raised(asked.key, asked.token.point, _raised(error))
+            return say.Raised(asked.key, asked.token.point, _raised(error))
         took = time.perf_counter() - began
         self._cost = took if self.updates == 0 else 0.9 * self._cost + 0.1 * took
         self.updates += 1
         return result
 
-    def _worked(self, task: asyncio.Task[Computed | Raised | None]) -> None:
+    def _worked(self, task: asyncio.Task[say.Computed | say.Raised | None]) -> None:
         self._working = None
         self._more.set()
         if not task.cancelled() and (result := task.result()) is not None:
@@ -286,8 +261,8 @@ class Service:
             if writes:
                 self.store.write(writes, time.time())
         except PeerError as error:
-            latest = {write.key: write for write in writes if isinstance(write, Save)}
-            self._writes = [*latest.values(), *(write for write in writes if isinstance(write, Journal))]
+            latest = {write.key: write for write in writes if isinstance(write, say.Save)}
+            self._writes = [*latest.values(), *(write for write in writes if isinstance(write, say.Journal))]
             self._close(str(error))
             self._wake()
             return

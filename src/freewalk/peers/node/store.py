@@ -10,46 +10,21 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from freewalk.errors import PeerError
-from freewalk.peers.node.database import FILE, connect, rolled_back, sync, told
+from freewalk.peers.node.database import FILE, connect, sync, told, transaction
+from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.messages import Journal, Save
 from freewalk.peers.protocol.payload import SUFFIX, Payload, discard
 from freewalk.peers.protocol.token import Custody, Generation, Key, Position, Token, Version
-from freewalk.peers.protocol.wire import (
-    from_custody,
-    from_token,
-    from_version,
-    pb,
-    reference,
-    to_custody,
-    to_token,
-    to_version,
-)
 
 _PAGE = 1000  # lines of the journal read at a time
 _OFTEN = 10_000  # writes between sweeps; most payloads are removed as soon as nothing refers to them
 
 
 class Line(NamedTuple):
-    """A line of the journal.
+    """A line of the journal of a node: what `messages.Journal` says, and where and when it was written."""
 
-    Attributes
-    ----------
-    number
-        Its number; later lines have greater ones.
-    time
-        When it was written, in seconds since 1970.
-    key, kind, point
-        The token, the kind of event, and the point of the token.
-    token
-        The token with its model, if that was kept.
-    note
-        Details in words.
-    messages, probes
-        The messages and probes of the token so far.
-    """
-
-    number: int
-    time: float
+    number: int  # later lines have greater ones
+    time: float  # in seconds since 1970
     key: Key
     kind: str
     point: Position
@@ -57,6 +32,7 @@ class Line(NamedTuple):
     note: str
     messages: int
     probes: int
+    node: int = -1  # known to the operator, who reads the journals of many
 
 
 class _Known(NamedTuple):
@@ -70,28 +46,7 @@ class _Known(NamedTuple):
 
 
 class Store:
-    """A folder with the durable state of a node; one process has it open at a time.
-
-    Parameters
-    ----------
-    folder
-        The folder; created if it does not exist.
-    durable
-        Whether writes survive a failure of the machine; otherwise they survive only a failure of the process.
-
-    Raises
-    ------
-    PeerError
-        If another process has it open, or it cannot be used.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder, Store(Path(folder)) as store:
-    ...     store.write([Save(Key("first", 0), Custody(Generation(0, 3)))], time=0.0)
-    ...     store.load()
-    {Key(run='first', walk=0): Custody(floor=Generation(number=0, issuer=3), seen=None, token=None, ...)}
-    """
+    """A folder with the durable state of a node; one process has it open at a time."""
 
     def __init__(self, folder: str | os.PathLike[str], durable: bool = True) -> None:
         self.folder, self.durable = Path(folder).absolute(), durable
@@ -130,46 +85,25 @@ class Store:
             self._known.clear()  # the files of its payloads are no longer in use
 
     def load(self) -> dict[Key, Custody]:
-        """The custody of each walk.
-
-        Raises
-        ------
-        PeerError
-            If something is missing or broken.
-        """
+        """The custody of each walk."""
         with self._lock, told(self._path):
             return {
-                key: from_custody(pb.Custody.FromString(known.state), known.versions, self._find)
+                key: wire.from_custody(wire.pb.Custody.FromString(known.state), known.versions, self._find)
                 for key, known in self._known.items()
             }
 
     def write(self, actions: Sequence[Save | Journal], time: float) -> None:
-        """Write all actions in one transaction, and flush it to disk.
-
-        Parameters
-        ----------
-        actions
-            New custody of walks, and lines for the journal; a line that already exists changes nothing.
-        time
-            The time for the journal, in seconds since 1970.
-
-        Raises
-        ------
-        PeerError
-            If it cannot be written, perhaps for lack of space; then nothing is written.
-        """
+        """Write all actions in one transaction, and flush it to disk."""
         latest = {action.key: action.custody for action in actions if isinstance(action, Save)}
         with self._lock, told(self._path):
             change = _Change(self)
-            self._connection.execute("BEGIN IMMEDIATE")
-            with rolled_back(self._connection):
+            with transaction(self._connection):
                 for key, custody in latest.items():
                     change.save(key, custody)
                 for action in actions:
                     if isinstance(action, Journal):
                         change.note(action, time)
                 dropped = change.end()
-                self._connection.execute("COMMIT")
             self._walks.update(change.walks)
             self._known.update(change.known)
             for digest, more in change.uses.items():
@@ -183,13 +117,7 @@ class Store:
                 self.sweep()
 
     def journal(self, after: int = 0) -> Iterator[Line]:
-        """The lines of the journal with numbers greater than `after`, in order.
-
-        Raises
-        ------
-        PeerError
-            If something is missing or broken.
-        """
+        """The lines of the journal with numbers greater than `after`, in order."""
         while True:
             with self._lock, told(self._path):
                 rows = self._connection.execute(_LINES, (after, _PAGE)).fetchall()
@@ -206,18 +134,7 @@ class Store:
             return None if row is None else self._find(digest, row[0])
 
     def unneeded(self, digest: str) -> bool:
-        """Remove the file of a payload unless something refers to it, on the disk or in this process.
-
-        Returns
-        -------
-        bool
-            Whether that is settled; if not, this process still uses it, and the next write checks again.
-
-        Raises
-        ------
-        PeerError
-            If the disk fails.
-        """
+        """Remove the file of a payload unless something refers to it, on the disk or in this process."""
         with self._lock, told(self._path):
             self._stale.add(digest)
             self._stale = {digest for digest in self._stale if not self._removed(digest)}
@@ -229,11 +146,9 @@ class Store:
             noted = {row[0].hex() for row in self._connection.execute(_NOTED)}
             rows = self._connection.execute("SELECT digest, data IS NULL FROM payloads").fetchall()
             used = noted.union(self._uses)
-            self._connection.execute("BEGIN IMMEDIATE")
-            with rolled_back(self._connection):
+            with transaction(self._connection):
                 unused = [(digest,) for digest, _ in rows if digest.hex() not in used]
                 self._connection.executemany(_DROP, unused)
-                self._connection.execute("COMMIT")
             kept = {digest.hex() + SUFFIX for digest, large in rows if large and digest.hex() in used}
             for path in list(self.models.iterdir()):
                 if path.name not in kept:
@@ -245,7 +160,7 @@ class Store:
         self._walks = {Key(run, walk): number for number, run, walk in self._connection.execute(_WALKS)}
         versions: dict[int, list[tuple[int, Version]]] = {}
         for walk, place, state in self._connection.execute(_VERSIONS):
-            version = from_version(_parsed(pb.Version, state), self._find)
+            version = wire.from_version(_parsed(wire.pb.Version, state), self._find)
             versions.setdefault(walk, []).append((place, version))
         states = dict(self._connection.execute("SELECT walk, state FROM custody"))
         for key, walk in self._walks.items():
@@ -253,7 +168,7 @@ class Store:
                 continue
             places, kept = zip(*versions.get(walk, [(0, None)]), strict=True)
             kept = tuple(one for one in kept if one is not None)
-            custody = from_custody(_parsed(pb.Custody, states[walk]), kept, self._find)
+            custody = wire.from_custody(_parsed(wire.pb.Custody, states[walk]), kept, self._find)
             payload = None if custody.token is None else custody.token.payload
             self._known[key] = _Known(walk, states[walk], payload, places[0], kept)
             self._uses.update(one.digest for one in _payloads(self._known[key]))
@@ -274,7 +189,7 @@ class Store:
 
     def _line(self, row: tuple[Any, ...]) -> Line:
         number, time, run, walk, kind, generation, issuer, step, hop, state, note, messages, probes = row
-        token = None if state is None else from_token(_parsed(pb.Token, state), self._find)
+        token = None if state is None else wire.from_token(_parsed(wire.pb.Token, state), self._find)
         point = Position(Generation(generation, issuer), step, hop)
         return Line(number, time, Key(run, walk), kind, point, token, note, messages, probes)
 
@@ -300,7 +215,7 @@ class _Change:
     def save(self, key: Key, custody: Custody) -> None:
         """Write the changes of a walk's custody."""
         old = self.store._known.get(key)
-        state = to_custody(custody).SerializeToString(deterministic=True)
+        state = wire.to_custody(custody).SerializeToString(deterministic=True)
         walk = self.walk(key)
         if old is None or old.state != state:
             self.execute(_SAVE, (walk, state))
@@ -318,7 +233,10 @@ class _Change:
         token = line.token
         digest = state = None
         if token is not None:
-            digest, state = bytes.fromhex(token.payload.digest), to_token(token, reference).SerializeToString()
+            digest, state = (
+                bytes.fromhex(token.payload.digest),
+                wire.to_token(token, wire.reference).SerializeToString(),
+            )
         place = (time, self.walk(line.key), line.kind, generation, issuer, step, hop)
         more = (digest, state, line.note, line.messages, line.probes)
         if self.execute(_NOTE, (*place, *more)).rowcount and token is not None:
@@ -371,7 +289,7 @@ class _Change:
             self.execute("DELETE FROM versions WHERE walk = ? AND place = ?", (walk, first + index))
             self._use(before[index].payload, -1)
         for place, version in enumerate(new[same:], first + last):
-            state = to_version(version).SerializeToString(deterministic=True)
+            state = wire.to_version(version).SerializeToString(deterministic=True)
             self.execute("INSERT INTO versions VALUES (?, ?, ?)", (walk, place, state))
             self._use(version.payload, 1)
         return first + gone

@@ -1,39 +1,38 @@
-"""The operator's calls to a network: launch walks, get the status of nodes, collect results."""
+"""The operator's calls to the nodes of a network: launch walks, get the status of nodes, fetch journals and models."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import grpc
 
 from freewalk.errors import PeerError
-from freewalk.peers.node.links import Neighbour
-from freewalk.peers.node.server import OPERATE, Identity, point_of
+from freewalk.peers.network.config import PeerTable
+from freewalk.peers.network.init import Network
+from freewalk.peers.node.server import CALLS, OPERATE, Identity
+from freewalk.peers.node.store import Line
 from freewalk.peers.operator import operator_pb2 as ask
-from freewalk.peers.operator.journal import Line
 from freewalk.peers.protocol.payload import SMALL, Incoming, Payload
-from freewalk.peers.protocol.token import Key, Position
+from freewalk.peers.protocol.token import Key, Position, Token
+from freewalk.peers.protocol.wire import from_point, to_point
 
 _PATIENCE = 10.0  # seconds for an answer
 _START = "`freewalk network up` starts all nodes on this machine"
 
 
+def operator_of(network: Network) -> Operator:
+    """The operator, who may call all nodes of a network."""
+    return Operator(Identity.read(network.table.operator, network.credentials), network.nodes)
+
+
 class Operator:
-    """Calls the nodes of a network.
+    """Calls the nodes of a network; whatever a node does not answer is a `PeerError`."""
 
-    Parameters
-    ----------
-    identity
-        The identity of the operator.
-    nodes
-        All nodes, by number.
-    """
-
-    def __init__(self, identity: Identity, nodes: Sequence[Neighbour]) -> None:
+    def __init__(self, identity: Identity, nodes: Sequence[PeerTable]) -> None:
         self.identity, self.nodes = identity, {node.number: node for node in nodes}
         self._channels: dict[int, Any] = {}
 
@@ -41,9 +40,7 @@ class Operator:
         """Prepare to call."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close all channels."""
         for channel in self._channels.values():
             await channel.close()
@@ -53,17 +50,25 @@ class Operator:
             self._channels[node] = self.identity.channel(self.nodes[node])
         return self._channels[node]
 
-    async def status(self, node: int, patience: float = _PATIENCE) -> Any:
-        """The status of a node; None if it does not answer.
+    def _call(self, node: int, name: str, asked: Any, patience: float | None = None) -> Any:
+        """Call a node as the server's table of calls says."""
+        shape, request, answer = CALLS[name]
+        call = getattr(self._channel(node), shape)(OPERATE + name, request.SerializeToString, answer.FromString)
+        return call(asked, timeout=patience, metadata=self.identity.metadata)
 
-        Raises
-        ------
-        PeerError
-            If it rejects the operator.
-        """
-        call = self._channel(node).unary_unary(OPERATE + "Status", ask.Ask.SerializeToString, ask.Status.FromString)
+    @contextmanager
+    def _reaching(self, node: int) -> Iterator[None]:
         try:
-            return await call(ask.Ask(), timeout=patience, metadata=self.identity.metadata)
+            yield
+        except grpc.aio.AioRpcError as error:
+            known, why = self.nodes[node], str(error.details())[:200]
+            remedy = f"; {_START}" if error.code() == grpc.StatusCode.UNAVAILABLE else ""
+            raise PeerError(f"node {known.name} at {known.address} does not answer: {why}{remedy}") from None
+
+    async def status(self, node: int, patience: float = _PATIENCE) -> Any:
+        """The status of a node; None if it does not answer."""
+        try:
+            return await self._call(node, "Status", ask.Ask(), patience)
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.PERMISSION_DENIED:
                 raise PeerError(f"node {self.nodes[node].name} rejects {self.identity.name!r}") from None
@@ -75,77 +80,38 @@ class Operator:
         return dict(zip(self.nodes, found, strict=True))
 
     async def launch(self, node: int, key: Key, payload: Payload) -> None:
-        """Hand a new token to a node; a token that it already knows is not launched again.
-
-        Raises
-        ------
-        PeerError
-            If it is refused, or the node does not answer.
-        """
-        call = self._channel(node).stream_unary(OPERATE + "Launch", ask.Launch.SerializeToString, ask.Done.FromString)
-        patience = _PATIENCE + payload.size / 1e6
-        asked = call(_launch(key, payload), timeout=patience, metadata=self.identity.metadata)
-        done = await self._answered(node, asked)
+        """Hand a new token to a node; a token that it already knows is not launched again."""
+        with self._reaching(node):
+            done = await self._call(node, "Launch", _launch(key, payload), _PATIENCE + payload.size / 1e6)
         if done.problem:
             raise PeerError(f"node {self.nodes[node].name} does not launch walk {key.walk}: {done.problem}")
 
     async def journal(self, node: int, after: int = 0) -> list[Line]:
-        """The lines of a node's journal after a given number.
+        """The lines of a node's journal after a given number; models that they keep are only announced."""
+        with self._reaching(node):
+            return [_line(node, told) async for told in self._call(node, "Journal", ask.Lines(after=after))]
+        raise AssertionError("not reached")
 
-        Raises
-        ------
-        PeerError
-            If the node does not answer.
-        """
-        call = self._channel(node).unary_stream(OPERATE + "Journal", ask.Lines.SerializeToString, ask.Line.FromString)
-        try:
-            return [_line(node, told) async for told in call(ask.Lines(after=after), metadata=self.identity.metadata)]
-        except grpc.aio.AioRpcError as error:
-            raise self._unreachable(node, error) from None
-
-    async def fetch(self, line: Line, folder: Path) -> Payload:
-        """The model that a line of a journal kept; a large one is written to a folder.
-
-        Raises
-        ------
-        PeerError
-            If the node no longer has it, or does not answer.
-        """
-        stub = self._channel(line.node).unary_stream(
-            OPERATE + "Fetch", ask.Fetch.SerializeToString, ask.Piece.FromString
-        )
-        call = stub(ask.Fetch(digest=line.digest), metadata=self.identity.metadata)
-        try:
-            if line.size <= SMALL:
+    async def fetch(self, node: int, digest: str, size: int, folder: Path) -> Payload:
+        """A model that a node holds or that its journal kept; a large one is written to a folder."""
+        call = self._call(node, "Fetch", ask.Fetch(digest=digest))
+        with self._reaching(node):
+            if size <= SMALL:
                 return Payload.holding(b"".join([piece.data async for piece in call]))
-            incoming = Incoming(folder, line.digest, line.size)
+            incoming = Incoming(folder, digest, size)
             try:
                 async for piece in call:
                     incoming.write(piece.data)
                 return incoming.finish()
             finally:
                 incoming.abandon()
-        except grpc.aio.AioRpcError as error:
-            raise self._unreachable(line.node, error) from None
+        raise AssertionError("not reached")
 
     async def collect(self, node: int, key: Key, point: Position) -> None:
         """Tell a node that its finished token is safe here."""
-        call = self._channel(node).unary_unary(OPERATE + "Collect", ask.Collect.SerializeToString, ask.Done.FromString)
-        asked = ask.Collect(run=key.run, walk=key.walk)
-        asked.point.number, asked.point.issuer = point.generation
-        asked.point.step, asked.point.hop = point.place
-        await self._answered(node, call(asked, timeout=_PATIENCE, metadata=self.identity.metadata))
-
-    async def _answered(self, node: int, call: Any) -> Any:
-        try:
-            return await call
-        except grpc.aio.AioRpcError as error:
-            raise self._unreachable(node, error) from None
-
-    def _unreachable(self, node: int, error: Any) -> PeerError:
-        known, why = self.nodes[node], str(error.details())[:200]
-        remedy = f"; {_START}" if error.code() == grpc.StatusCode.UNAVAILABLE else ""
-        return PeerError(f"node {known.name} at {known.address} does not answer: {why}{remedy}")
+        asked = ask.Collect(run=key.run, walk=key.walk, point=to_point(point, ask.Point))
+        with self._reaching(node):
+            await self._call(node, "Collect", asked, _PATIENCE)
 
 
 async def _launch(key: Key, payload: Payload) -> AsyncIterator[Any]:
@@ -157,18 +123,32 @@ async def _launch(key: Key, payload: Payload) -> AsyncIterator[Any]:
 
 
 def _line(node: int, told: Any) -> Line:
-    return Line(
-        node,
-        told.number,
-        told.time,
-        Key(told.run, told.walk),
-        told.kind,
-        point_of(told.point),
-        told.note,
-        told.digest,
-        told.size,
-        told.messages,
-        told.probes,
-        point_of(told.origin).generation,
-        tuple(point_of(point) for point in told.lineage),
-    )
+    point, token = from_point(told.point), None
+    if told.digest:
+        lineage = tuple(from_point(one) for one in told.lineage)
+        token = Token(point, Payload(told.digest, told.size), True, from_point(told.origin).generation, lineage)
+    key, counts = Key(told.run, told.walk), (told.messages, told.probes)
+    return Line(told.number, told.time, key, told.kind, point, token, told.note, *counts, node)
+
+
+class Whereabouts(NamedTuple):
+    """The position of a token, as reported by the nodes."""
+
+    key: Key
+    point: Position
+    node: int | None  # that holds it; None if no answering node does
+    told: Any  # what its holder says of it: `ask.Walk`
+
+
+def whereabouts(run: str, statuses: dict[int, Any]) -> list[Whereabouts]:
+    """The positions of the tokens of a run: of each, the newest that any node holds."""
+    found: dict[Key, Whereabouts] = {}
+    for node, status in statuses.items():
+        for walk in () if status is None else status.walks:
+            if walk.run != run or not walk.HasField("point"):
+                continue
+            here = Whereabouts(Key(run, walk.walk), from_point(walk.point), node if walk.held else None, walk)
+            known = found.get(here.key)
+            if known is None or (here.point, here.node is not None) > (known.point, known.node is not None):
+                found[here.key] = here
+    return [found[key] for key in sorted(found)]

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from freewalk.errors import PeerError
 from freewalk.objectives.objective import measured
 from freewalk.peers.network.init import Network
-from freewalk.peers.operator.collect import Whereabouts, whereabouts
-from freewalk.peers.operator.journal import Line
-from freewalk.peers.operator.operator import Operator
+from freewalk.peers.operator.operator import Operator, Whereabouts, whereabouts
 from freewalk.peers.protocol.payload import SMALL
 
 if TYPE_CHECKING:
@@ -22,26 +20,16 @@ _SHOWN = 8  # silent nodes listed by name
 
 
 class Glance(NamedTuple):
-    """A run at one moment.
-
-    Attributes
-    ----------
-    tokens
-        Their positions.
-    measures
-        The primary measure of each token's model, by walk, if the model is small enough.
-    statuses
-        The status of each node, or None.
-    """
+    """A run at one moment."""
 
     tokens: list[Whereabouts]
-    measures: dict[int, float]
-    statuses: dict[int, Any]
+    measures: dict[int, float]  # the primary measure of each token's model, by walk, if the model is small enough
+    statuses: dict[int, Any]  # of each node, or None
 
     @property
     def over(self) -> bool:
         """Whether all tokens found have finished or cannot continue."""
-        return bool(self.tokens) and all(one.finished or one.failure for one in self.tokens)
+        return bool(self.tokens) and all(one.told.finished or one.told.failure for one in self.tokens)
 
 
 async def glance(operator: Operator, network: Network, run: str) -> Glance:
@@ -50,10 +38,10 @@ async def glance(operator: Operator, network: Network, run: str) -> Glance:
     tokens = whereabouts(run, statuses)
     measures = {}
     for one in tokens:
-        if one.node is not None and 0 < one.size <= SMALL:
-            line = Line(one.node, 0, 0.0, one.key, "", one.point, digest=one.digest, size=one.size)
+        if one.node is not None and 0 < one.told.size <= SMALL:
             try:
-                vectors = (await operator.fetch(line, Path(gettempdir()))).arrays()
+                fetched = await operator.fetch(one.node, one.told.digest, one.told.size, Path(gettempdir()))
+                vectors = fetched.arrays()
             except PeerError:  # it has moved in the meantime
                 continue
             objective = network.task.objective
@@ -69,14 +57,14 @@ def as_json(network: Network, run: str, seen: Glance) -> str:
         {
             "walk": one.key.walk,
             "node": None if one.node is None else network.nodes[one.node].name,
-            "stage": one.stage,
+            "stage": one.told.stage,
             "updates": one.point.step,
             "generation": one.point.generation.number,
-            "messages": one.messages,
-            "probes": one.probes,
-            "finished": one.finished,
-            "diverged": one.diverged,
-            "failure": one.failure or None,
+            "messages": one.told.messages,
+            "probes": one.told.probes,
+            "finished": one.told.finished,
+            "diverged": one.told.diverged,
+            "failure": one.told.failure or None,
             primary: seen.measures.get(one.key.walk),
         }
         for one in seen.tokens
@@ -120,10 +108,10 @@ def table(network: Network, run: str, seen: Glance) -> RenderableType:
         shown.add_row(
             str(one.key.walk),
             "no answer" if one.node is None else network.nodes[one.node].name,
-            one.failure or ("diverged" if one.diverged else one.stage),
+            one.told.failure or ("diverged" if one.told.diverged else one.told.stage),
             f"{one.point.step:,} of {steps:,}",
-            f"{one.messages:,}",
-            f"{one.probes:,}",
+            f"{one.told.messages:,}",
+            f"{one.told.probes:,}",
             "" if value is None else f"{value:.4g}",
             str(one.point.generation.number or ""),
         )

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from freewalk.cli import app
 from freewalk.peers.network.config import NodeConfig
 from freewalk.peers.network.names import listening
-from freewalk.peers.node import greeting
+from freewalk.peers.node import check
 from freewalk.peers.node.check import reach
 
 WALK = 'design = { kind = "SimpleWalk" }\nrule = { kind = "SGD", step = 3e-3 }'
@@ -55,7 +55,7 @@ def test_nobody_answers(network):
 
 
 def test_somebody_else_listens(network, monkeypatch):
-    monkeypatch.setattr(greeting, "_PATIENCE", 1.0)
+    monkeypatch.setattr(check, "_PATIENCE", 1.0)
     with listening("127.0.0.1", network.addresses[0].port):
         assert "do not accept each other's certificates" in reach(network.config(1))[0]
 
@@ -75,7 +75,7 @@ def test_what_differs(network, monkeypatch):
     ] * 2
     assert len(found[1]) == 2
     assert "is not that of 'node-0001'" in found[1][0]
-    monkeypatch.setattr(greeting, "__version__", "0.0.1")
+    monkeypatch.setattr(check, "__version__", "0.0.1")
     (versions,) = asked(network, sound)
     assert "but this node 0.0.1, expected the same at all nodes" in versions[0]
 
