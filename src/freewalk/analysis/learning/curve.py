@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from freewalk.analysis.chain.chain import check
 from freewalk.analysis.learning import model
-from freewalk.analysis.learning.course import Course, follow, group_of
-from freewalk.analysis.learning.groups import length_of, mean_of
+from freewalk.analysis.learning.groups import Group, group_of, length_of, mean_of
 from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.recursion import new_tally, room_for, update_of
 from freewalk.designs.kernel import Kernel
 from freewalk.exchanges import Exchange
+from freewalk.jobs.job import Job
 from freewalk.jobs.phase import Phase, label_of, phase_at, updates_at
 from freewalk.jobs.prepare import prepare
 from freewalk.objectives import LeastSquares
@@ -25,7 +25,19 @@ from freewalk.rules.rule import PROBE_BYTES, message_bytes
 if TYPE_CHECKING:
     import xarray
 
+Ints = NDArray[np.int64]
+Progress = Callable[[int, int], None] | None
+
 _BLOCK = 512  # steps between two checks for Ctrl-C
+
+
+class Expected(NamedTuple):
+    """Expected quantities along a run, by checkpoint."""
+
+    totals: Floats  # the packed moments of the mean model
+    consensus: Floats
+    traffic: Floats  # messages and probes
+    visits: Floats  # by node
 
 
 def exact_curve(
@@ -109,8 +121,8 @@ def exact_curve(
     steps, every = check.whole(who, "steps", steps, 1), check.whole(who, "every", every, 1)
     check.function(who, "progress", progress, ("done", "steps"))
     job = prepare(who, problem, kernel, rule, steps=steps, exchange=exchange, tokens=tokens)
-    phases, graph, d, count = job.phases, job.kernel.graph, quadratic.dim, job.tokens
-    width, checkpoints = model.check_size(who, problem.n, d), steps // every + 2
+    d, checkpoints = quadratic.dim, steps // every + 2
+    width = model.check_size(who, problem.n, d)
     check.room(who, f"{checkpoints:,} checkpoints", 8.0 * checkpoints * (width + d**2 + 10), "let every be larger")
     marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     error = model.first_model(who, initial, problem.dim) - problem.optimum()
@@ -118,32 +130,25 @@ def exact_curve(
     group = group_of(who, quadratic, job, tokens, start, inside)
     with np.errstate(all="ignore"):
         if group is None:
-            law = model.start_law(who, start, graph, problem.smoothness)
-            course = _independent(quadratic, phases, marks, model.first_state(law, inside), count, progress)
+            law = model.start_law(who, start, job.kernel.graph, problem.smoothness)
+            found = _independent(quadratic, job, marks, model.first_state(law, inside), progress)
         else:
-            course = follow(group, phases, steps, marks, progress)
+            found = _follow(group, job.phases, marks, progress)
         outside = float(error @ error - inside @ inside) if d < problem.dim else 0.0
-        measures = quadratic.measures(course.totals, max(outside, 0.0))
-    if count > 1:
-        measures["consensus"] = course.consensus
-    return _dataset(measures, marks, course, phases, problem, count)
+        measures = quadratic.measures(found.totals, max(outside, 0.0))
+    if job.tokens > 1:
+        measures["consensus"] = found.consensus
+    return _dataset(measures, marks, found, job, problem)
 
 
-def _independent(
-    quadratic: model.Quadratic,
-    phases: Sequence[Phase],
-    marks: Any,
-    state: Floats,
-    tokens: int,
-    progress: Callable[[int, int], None] | None,
-) -> Course:
-    """The course of independent tokens: one of them determines all."""
+def _independent(quadratic: model.Quadratic, job: Job, marks: Ints, state: Floats, progress: Progress) -> Expected:
+    """Follow independent tokens: one of them determines all."""
     states, tally = room_for(state), new_tally(len(state), state.shape[1], len(marks))
     tally.totals[0] = state.sum(axis=0)
     steps, step, place = int(marks[-1]), 0, 1
     entered: Phase | None = None
     while step < steps:
-        phase, end, _ = phase_at(phases, step)
+        phase, end, _ = phase_at(job.phases, step)
         rule = model.check_rule("exact_curve", phase.rule)
         until = min(step + _BLOCK, steps, steps if end is None else end)
         times = np.arange(step, until)
@@ -155,27 +160,59 @@ def _independent(
         step, place = until, last
         if progress is not None:
             progress(step, steps)
-    totals = mean_of(tally.totals, tokens)
+    totals = mean_of(tally.totals, job.tokens)
     apart = np.maximum(length_of(tally.totals) - length_of(totals), 0.0)
-    return Course(totals, apart, tokens * tally.traffic, tokens * tally.visits)
+    return Expected(totals, apart, job.tokens * tally.traffic, job.tokens * tally.visits)
+
+
+def _follow(group: Group, phases: Sequence[Phase], marks: Ints, progress: Progress) -> Expected:
+    """Follow tokens to the end, from one exchange, checkpoint or phase to the next."""
+    first, apart = group.moments()
+    totals, consensus = np.zeros((len(marks), first.size)), np.zeros(len(marks))
+    traffic = np.zeros((len(marks), 2))
+    totals[0], consensus[0] = first, apart
+    steps, step, place, told = int(marks[-1]), 0, 1, 0
+    entered: Phase | None = None
+    while step < steps:
+        phase, end, _ = phase_at(phases, step)
+        rule = model.check_rule("exact_curve", phase.rule)
+        if phase is not entered:
+            group.enter(phase, rule)
+            entered = phase
+        exchange = phase.exchange
+        until = min(step + _BLOCK, int(marks[place]), steps if end is None else end)
+        if exchange is not None:
+            until = min(until, (step // exchange.every + 1) * exchange.every)
+        group.run(rule.rates(np.arange(step, until)))
+        step = until
+        if exchange is not None and step % exchange.every == 0:
+            group.mix(exchange, step)
+        if step == marks[place]:
+            totals[place], consensus[place] = group.moments()
+            traffic[place, 0] = group.messages
+            place += 1
+        if progress is not None and (step == steps or step >= told + _BLOCK):
+            told = step
+            progress(step, steps)
+    return Expected(totals, consensus, traffic, group.visits)
 
 
 def _dataset(
-    measures: dict[str, Floats], marks: Any, course: Course, phases: Sequence[Phase], problem: LeastSquares, tokens: int
+    measures: dict[str, Floats], marks: Ints, found: Expected, job: Job, problem: LeastSquares
 ) -> xarray.Dataset:
     import xarray
 
     measures = {name: np.where(np.isnan(values), np.inf, values) for name, values in measures.items()}
-    messages, probes = course.traffic.T
-    size = message_bytes(phases[0].rule, problem.dim)  # the same in all phases: their rules carry nothing
+    messages, probes = found.traffic.T
+    size = message_bytes(job.phases[0].rule, problem.dim)  # the same in all phases: their rules carry nothing
     measures |= {"messages": messages, "probes": probes, "bytes": messages * size + probes * PROBE_BYTES}
     variables: dict[str, Any] = {name: ("step", values) for name, values in measures.items()}
-    variables["updates"] = ("step", updates_at(phases, marks, tokens))
+    variables["updates"] = ("step", updates_at(job.phases, marks, job.tokens))
     best = problem.optimum()
     attrs = {
-        "label": label_of(phases, tokens),
+        "label": label_of(job.phases, job.tokens),
         "optimal_loss": float(problem.loss(best)),
         "optimal_mse": float(problem.mse(best)),
     }
     coords = {"step": marks, "node": np.arange(problem.n)}
-    return xarray.Dataset(variables | {"visits": ("node", course.visits)}, coords=coords, attrs=attrs)
+    return xarray.Dataset(variables | {"visits": ("node", found.visits)}, coords=coords, attrs=attrs)

@@ -10,8 +10,7 @@ import numpy as np
 
 from freewalk.analysis.chain.chain import check, check_fit, stationary
 from freewalk.analysis.learning import limits, model
-from freewalk.analysis.learning.course import DRAWN, FIXED, INDEPENDENT, kind_of
-from freewalk.analysis.learning.groups import mean_of_parked, unit_columns
+from freewalk.analysis.learning.groups import DRAWN, FIXED, INDEPENDENT, kind_of, mean_of_parked, unit_columns
 from freewalk.analysis.learning.limits import SteadyState
 from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.race import ROUGH, step_that_settles
