@@ -12,7 +12,7 @@ from scipy import stats
 from freewalk.compiled.compiler import compile_functions
 from freewalk.errors import GraphError
 from freewalk.graphs import barabasi_albert, from_edges, star
-from freewalk.graphs.preferential import attach
+from freewalk.graphs.random_graphs import attach
 
 RARE = 1e-6
 

@@ -3,7 +3,7 @@
 - `graph.py`: the class `Graph`, compressed sparse rows that are read-only and never change.
 - `structure.py`: the checks behind it (sorted rows, reverse edges, connected), block by block and in O(n + edges).
 - `edges.py`: `from_edges`, and `from_pairs`, with which everything else here builds a graph from pairs of numbers.
-- `lattices.py`, `random_graphs.py`, `preferential.py`: generators. `topohub.py`: real networks by name.
+- `lattices.py`, `random_graphs.py`: generators. `topohub.py`: real networks by name.
 - `conversion.py`: networkx and scipy. `files.py`: edge lists, GraphML and GML.
 - `mapped.py`: the binary file of `Graph.save`, mapped into memory instead of loaded.
 
@@ -18,8 +18,7 @@ from freewalk.graphs.edges import from_edges
 from freewalk.graphs.files import read
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.lattices import complete, grid, path, ring, star
-from freewalk.graphs.preferential import barabasi_albert
-from freewalk.graphs.random_graphs import erdos_renyi, watts_strogatz
+from freewalk.graphs.random_graphs import barabasi_albert, erdos_renyi, watts_strogatz
 from freewalk.graphs.topohub import topologies, topology
 
 __all__ = [

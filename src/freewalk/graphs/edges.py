@@ -82,8 +82,11 @@ def from_edges(
 
 def _pairs(edges: Any) -> NDArray[np.int64] | list[Any]:
     """Return pairs of whole numbers as an array, and pairs that include strings as a list."""
-    if hasattr(edges, "iloc") and hasattr(edges, "columns"):
-        edges = _ends(edges)
+    if hasattr(edges, "iloc") and hasattr(edges, "columns"):  # a pandas table
+        heads = list(map(str, edges.columns))
+        if len(heads) < 2:
+            raise GraphError(f"{_WHO}: got a table of {len(heads)} columns, expected two: the ends of each edge")
+        edges = np.column_stack([edges.iloc[:, column].to_numpy() for column in end_columns(heads) or (0, 1)])
     if hasattr(edges, "__array__") and getattr(getattr(edges, "dtype", None), "kind", "") not in ("O", "T", "U"):
         numbers = edges
     else:
@@ -95,14 +98,6 @@ def _pairs(edges: Any) -> NDArray[np.int64] | list[Any]:
     if (len(numbers) if isinstance(numbers, list) else getattr(numbers, "size", None)) == 0:
         return np.empty((0, 2), dtype=np.int64)
     return check.integers(_WHO, "edges", numbers, (None, 2), remedy=_PAIRS)
-
-
-def _ends(table: Any) -> NDArray[Any]:
-    """Take the two columns of a pandas table that hold the ends of the edges."""
-    heads = [str(head) for head in table.columns]
-    if len(heads) < 2:
-        raise GraphError(f"{_WHO}: got a table of {len(heads)} columns, expected two: the ends of each edge")
-    return np.column_stack([table.iloc[:, column].to_numpy() for column in end_columns(heads) or (0, 1)])
 
 
 def _numbered(

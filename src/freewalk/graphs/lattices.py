@@ -1,4 +1,4 @@
-"""Deterministic graphs: ring, path, grid, complete and star."""
+"""Deterministic graphs: ring, path, grid, complete and star; a GraphError if one does not fit into memory."""
 
 import numpy as np
 
@@ -18,11 +18,6 @@ def ring(n: int) -> Graph:
     ----------
     n
         The number of nodes, at least 3.
-
-    Raises
-    ------
-    GraphError
-        If n is not a whole number of at least 3, or the graph does not fit into memory.
 
     Examples
     --------
@@ -48,11 +43,6 @@ def path(n: int) -> Graph:
     n
         The number of nodes, at least 2.
 
-    Raises
-    ------
-    GraphError
-        If n is not a whole number of at least 2, or the graph does not fit into memory.
-
     Examples
     --------
     >>> path(4).degrees
@@ -70,11 +60,6 @@ def grid(rows: int, cols: int) -> Graph:
     ----------
     rows, cols
         The side lengths, each at least 1, with at least 2 nodes in total. The border does not wrap around.
-
-    Raises
-    ------
-    GraphError
-        If a side is not a whole number of at least 1, there is only one node, or the graph does not fit into memory.
 
     Examples
     --------
@@ -99,11 +84,6 @@ def complete(n: int) -> Graph:
     n
         The number of nodes, at least 2.
 
-    Raises
-    ------
-    GraphError
-        If n is not a whole number of at least 2, or the graph does not fit into memory.
-
     Examples
     --------
     >>> complete(4).neighbours(2)
@@ -123,11 +103,6 @@ def star(n: int) -> Graph:
     ----------
     n
         The number of nodes including the centre, at least 2 (networkx does not count the centre).
-
-    Raises
-    ------
-    GraphError
-        If n is not a whole number of at least 2, or the graph does not fit into memory.
 
     Examples
     --------
