@@ -20,17 +20,13 @@ EXAMPLES = [
 ]
 
 
-def pairs(graph):
-    return np.column_stack([np.repeat(np.arange(graph.n), graph.degrees), graph.indices])
-
-
 @pytest.mark.parametrize("graph", EXAMPLES, ids=repr)
 def test_round_trips(graph):
     assert from_networkx(graph.to_networkx()) == graph
     assert from_networkx(graph.to_networkx()).name == graph.name
     assert from_scipy(graph.adjacency()) == graph
     assert from_scipy(graph.adjacency().toarray()) == graph
-    assert from_edges(pairs(graph)) == graph
+    assert from_edges(np.column_stack([np.repeat(np.arange(graph.n), graph.degrees), graph.indices])) == graph
 
 
 # --- networkx ---

@@ -91,29 +91,13 @@ class Dataset:
 
     @property
     def pictures(self) -> NDArray[np.float64]:
-        """The features as images: samples × channels × height × width.
-
-        Raises
-        ------
-        ProblemError
-            If the samples are not images.
-        """
+        """The features as images: samples × channels × height × width; an error if they are not images."""
         if self.shape is None:
             raise ProblemError(f"{self.name}: the samples are not pictures; expected a Dataset with a shape")
         return self.features.reshape(len(self), *self.shape)
 
     def take(self, indices: ArrayLike) -> Dataset:
-        """Return some of the samples, in the given order.
-
-        Parameters
-        ----------
-        indices
-            The sample numbers, at least one.
-
-        Raises
-        ------
-        ProblemError
-            If there are no such samples.
+        """Return some of the samples, by number and in the given order.
 
         Examples
         --------
@@ -138,11 +122,6 @@ class Dataset:
             The fraction of samples to test on, between 0 and 1.
         seed
             The seed of the random split.
-
-        Raises
-        ------
-        ProblemError
-            If a part would be empty.
         """
         share = check.real(self.name, "test", test, 0.0, 1.0)
         check.seed(self.name, seed)
@@ -174,11 +153,6 @@ class Dataset:
         targets
             Whether to standardize the targets as well; for regression only.
 
-        Raises
-        ------
-        ProblemError
-            If `by` has different features, or the targets are classes.
-
         Examples
         --------
         >>> train = Dataset([[1.0], [3.0]], [0.0, 1.0])
@@ -199,18 +173,7 @@ class Dataset:
         return replace(self, **changed)
 
     def by_node(self, partition: Partition) -> list[Dataset]:
-        """Return one data set per node.
-
-        Parameters
-        ----------
-        partition
-            A partition of the same number of samples.
-
-        Raises
-        ------
-        ProblemError
-            If its number of samples differs, or it leaves a node without samples.
-        """
+        """Return one data set per node, given a partition of these samples that leaves no node without any."""
         from freewalk.data.partition import Partition
 
         expected = "a Partition, such as Dirichlet(alpha=0.3).partition(dataset, n=20)"

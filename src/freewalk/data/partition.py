@@ -37,11 +37,6 @@ class Partition:
     made_by
         How it was made, for summaries and figures.
 
-    Raises
-    ------
-    ProblemError
-        If the arrays do not fit together, or a node or class does not exist.
-
     Examples
     --------
     >>> partition = Partition([0, 0, 1, 1], n=2, targets=[0, 1, 1, 1], classes=("no", "yes"))
@@ -96,13 +91,7 @@ class Partition:
         return np.argsort(self.nodes, kind="stable"), np.concatenate([[0], np.cumsum(self.sizes)])
 
     def samples(self, node: int) -> NDArray[np.int64]:
-        """Return the numbers of the samples of a node, in ascending order.
-
-        Raises
-        ------
-        ProblemError
-            If there is no such node.
-        """
+        """Return the numbers of the samples of a node, in ascending order."""
         number = check.whole("Partition", "node", node, 0, self.n - 1)
         order, starts = self._by_node
         return order[starts[number] : starts[number + 1]]

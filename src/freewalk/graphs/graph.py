@@ -103,22 +103,8 @@ class Graph:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the graph to a binary file, which `fw.graphs.read` maps into memory instead of loading it.
 
-        The write is atomic: the file is complete or absent.
-
-        Parameters
-        ----------
-        path
-            The file, with any name, such as `roads.graph`; an existing file is replaced.
-
-        Returns
-        -------
-        Path
-            The file written.
-
-        Raises
-        ------
-        RecordError
-            If the file cannot be written.
+        The path may have any name, such as `roads.graph`; an existing file is replaced. The write is atomic: the file
+        is complete or absent.
 
         Examples
         --------
@@ -150,11 +136,6 @@ class Graph:
 
     def node(self, name: Any) -> int:
         """Return the number of a node, given its name, or its number if nodes have no names.
-
-        Raises
-        ------
-        GraphError
-            If there is no such node.
 
         Examples
         --------
@@ -201,28 +182,12 @@ class Graph:
         return degrees
 
     def neighbours(self, node: int) -> NDArray[np.int32]:
-        """Return the neighbours of a node in ascending order, as a read-only view.
-
-        Raises
-        ------
-        GraphError
-            If there is no such node.
-        """
+        """Return the neighbours of a node in ascending order, as a read-only view."""
         row = self._number(node)
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
     def distances(self, nodes: ArrayLike) -> NDArray[np.int64]:
-        """Return the number of hops from each node to the nearest of `nodes`.
-
-        Parameters
-        ----------
-        nodes
-            A node number, or a non-empty array of node numbers.
-
-        Raises
-        ------
-        GraphError
-            If there are no such nodes.
+        """Return the number of hops from each node to the nearest of `nodes`, a number or several.
 
         Examples
         --------

@@ -15,7 +15,7 @@ from freewalk.blocks import read_only
 from freewalk.objectives import files
 from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check, table
-from freewalk.objectives.synthetic import NOISE, Draw, Drawn, Shifted
+from freewalk.objectives.synthetic import NOISE, Draw, Shifted, Unlabelled
 
 _ROWS, _BLOCK = 2**16, 2**14
 Floats = NDArray[np.float64]
@@ -242,7 +242,7 @@ class LeastSquares(Predictor):
         draw = Draw.of(who, options)
         noises = rng.generator(seed, NOISE)
 
-        def answers(data: Drawn) -> Floats:
+        def answers(data: Unlabelled) -> Floats:
             with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are rejected with the data
                 return np.asarray(data.scores + deviation * noises.standard_normal(len(data.scores)))
 

@@ -185,11 +185,9 @@ def measured(objective: Objective, x: ArrayLike) -> Mapping[str, float]:
     values, who = objective.measure(x), type(objective).__name__
     if not isinstance(values, Mapping):
         raise ProblemError(f"{who}: measure() gives a {type(values).__name__}, expected a mapping of names to numbers")
-    missing = [name for name in objective.measures if name not in values]
-    if missing:
+    if missing := ", ".join(name for name in objective.measures if name not in values):
         raise ProblemError(
-            f"{who}: measure() gives {', '.join(values)}, expected {', '.join(missing)} as well: `measures` names "
-            "what is measured"
+            f"{who}: measure() gives {', '.join(values)}, expected {missing} as well: `measures` names what is measured"
         )
     for name in objective.measures:
         if np.ndim(values[name]) or not isinstance(values[name], (int, float, np.number)):

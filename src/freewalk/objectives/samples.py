@@ -27,24 +27,12 @@ _BLOCK = 2**21  # floats of the nodes that are solved at once: 16 MB
 
 def table(who: str, features: Any, targets: Any) -> tuple[Floats, Floats]:
     """Features (N, d) and targets (N,) that belong together: copies, unless they are read-only."""
-    rows = check.floats(
-        who,
-        "features",
-        adopted(features),
-        (None, None),
-        remedy="give one row of finite numbers per sample, features.reshape(-1, 1) for a single feature",
-        keep=True,
-    )
+    remedy = "give one row of finite numbers per sample, features.reshape(-1, 1) for a single feature"
+    rows = check.floats(who, "features", adopted(features), (None, None), remedy=remedy, keep=True)
     if rows.size == 0:
         raise ProblemError(f"{who}: features has shape {rows.shape}, expected at least one sample and one feature")
-    answers = check.floats(
-        who,
-        "targets",
-        adopted(targets),
-        (len(rows),),
-        remedy="give one finite number for each row of features, targets.reshape(-1) for a column",
-        keep=True,
-    )
+    remedy = "give one finite number for each row of features, targets.reshape(-1) for a column"
+    answers = check.floats(who, "targets", adopted(targets), (len(rows),), remedy=remedy, keep=True)
     for name, array in (("features", rows), ("targets", answers)):
         longest = max(float(array.max()), -float(array.min()))
         if longest > _LONGEST:

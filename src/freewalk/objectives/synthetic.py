@@ -24,7 +24,7 @@ _NUMBER = 8.0  # bytes
 _ROWS, _LOOKED_AT = 64, 2**12
 
 
-class Drawn(NamedTuple):
+class Unlabelled(NamedTuple):
     """Samples without targets: `scores` are aᵀ(x + s_v), the targets without noise."""
 
     features: NDArray[np.float64]
@@ -86,7 +86,7 @@ class Draw:
         counts = _counts(who, options["samples"], n)
         return cls(who, n, dim, counts, heavy, constant=constant, shifted=shifted, seed=seed, **numbers)
 
-    def parts(self, nodes: Iterable[slice]) -> Iterator[Drawn]:
+    def parts(self, nodes: Iterable[slice]) -> Iterator[Unlabelled]:
         """Draw the data of the nodes part by part, from first to last: the same data in any number of parts."""
         rows, moves = rng.generator(self.seed, FEATURES), rng.generator(self.seed, SHIFT)
         model = truth(self.dim, self.distance, self.seed)
@@ -108,7 +108,7 @@ class Draw:
                         lengths = np.where(is_heavy[some], self.shift, 0.0)
                     displacements = lengths[:, None] * directions
                     scores = scores + np.einsum("sd,sd->s", features, displacements[owners])
-            yield Drawn(features, scores, owners + some.start)
+            yield Unlabelled(features, scores, owners + some.start)
 
     def pieces(self) -> Iterator[slice]:
         """All nodes in parts of about a million features.
@@ -127,7 +127,7 @@ class Draw:
             yield slice(first, last)
             first = last
 
-    def whole(self) -> Drawn:
+    def whole(self) -> Unlabelled:
         """Draw all data at once, if there is enough memory."""
         total, words = float(self.counts.sum(dtype=np.float64)), f"samples of {self.dim} features"
         # Memory for drawing, scaling, and the copy in the problem.
