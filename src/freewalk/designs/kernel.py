@@ -217,8 +217,9 @@ class Kernel:
 
     def probabilities(self, steps: ArrayLike) -> Floats:
         """The probability of each move (columns) at each of the given steps (rows)."""
-        times = _check.integers(self.label, "steps", steps, None, low=0)
-        return faded(tuple(move.probability for move in self.moves), self.fade, np.atleast_1d(times))
+        times = np.atleast_1d(_check.integers(self.label, "steps", steps, None, low=0))
+        shares = tuple(float(move.probability) for move in self.moves)
+        return np.tile(shares, (times.size, 1)) if self.fade is None else faded(shares, self.fade, times)
 
     def move_matrix(self, move: Move, powers: list[csr_array] | None = None) -> csr_array:
         """The exact transition matrix of one move, as if its probability were 1.

@@ -44,16 +44,14 @@ class LocalKernel:
 
     def choose(self, step: int, draw: np.uint64) -> tuple[int, np.uint64, float]:
         """The move that a step's first word chooses, the word's position in its interval, and the interval's width."""
-        return choose(self._ends if self.fade is None else self._ends_at(step), draw)
+        if self.fade is None:
+            return choose(self._ends, draw)
+        return choose(rng.ends(faded(self.probabilities, self.fade, np.array([step])))[0], draw)
 
     @cached_property
     def _ends(self) -> NDArray[np.uint64]:
         """The ends of the word intervals of all moves, if they do not change with the step."""
-        return self._ends_at(0)
-
-    def _ends_at(self, step: int) -> NDArray[np.uint64]:
-        ends: NDArray[np.uint64] = rng.ends(faded(self.probabilities, self.fade, np.array([step])))[0]
-        return ends
+        return rng.ends(self.probabilities)
 
     def hop(self, move: int, hop: int, draw: np.uint64) -> int:
         """The node to which hop number `hop` (0, 1, …) of a move goes from here."""
@@ -64,14 +62,12 @@ class LocalKernel:
         return int(nodes[outcome(ends, draw)])
 
 
-def faded(probabilities: tuple[float, ...], fade: Schedule | None, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+def faded(probabilities: tuple[float, ...], fade: Schedule, steps: NDArray[np.int64]) -> NDArray[np.float64]:
     """The probability of each move (columns) at each step (rows): all but the first fade; the first takes the rest."""
     table = np.tile(np.array(probabilities, dtype=np.float64), (steps.size, 1))
-    if fade is not None:
-        table[:, 1:] *= np.minimum(values_at(fade, steps, "fade"), 1.0)[:, None]
-        # Rounding can make the others add up to slightly more than 1; a negative probability would own nearly all
-        # words.
-        table[:, 0] = np.maximum(1.0 - table[:, 1:].sum(axis=1), 0.0)
+    table[:, 1:] *= np.minimum(values_at(fade, steps, "fade"), 1.0)[:, None]
+    # Rounding can make the others add up to slightly more than 1; a negative probability would own nearly all words.
+    table[:, 0] = np.maximum(1.0 - table[:, 1:].sum(axis=1), 0.0)
     return table
 
 
