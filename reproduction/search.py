@@ -20,10 +20,11 @@ from freewalk.paper.fit import OTHERS, SPACES, WALKS, Fit, Fitted
 from freewalk.paper.published import FIGURES, published
 from freewalk.rules import SGD
 from freewalk.run.learn import learn
+from freewalk.run.loop import Progress
 from freewalk.runtimes import CPU
 from freewalk.specs import Spec, load
 from freewalk.specs.catalogue import build
-from freewalk.sweeps.calls import Tell, calling
+from reproduction.calls import calling
 
 SWITCH = 2000  # where the two printed curves of MHLJ in figure 6 part
 
@@ -45,7 +46,7 @@ def search(
     finalists: int = 8,
     workers: int | None = None,
     folder: Path | None = None,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Fit:
     """Search for the setting whose curves are closest to the printed ones, by the worst curve of the figure.
 

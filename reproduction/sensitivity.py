@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from freewalk.errors import SpecError
 from freewalk.paper.fit import SPACES, WALKS
 from freewalk.report.page import Table
+from freewalk.run.loop import Progress
 from freewalk.storage import files
-from freewalk.sweeps.calls import Tell, calling
+from reproduction.calls import calling
 from reproduction.search import spec_of
 from reproduction.worlds import FIGURES, JUMPS, VALUES, Score, World, draw, points, score
 
@@ -231,7 +232,7 @@ def explore(
     *,
     workers: int | None = None,
     folder: Path | None = None,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Sensitivity:
     """Fit one jump probability to all figures, and vary everything that the specs take for granted, several at a time.
 

@@ -22,9 +22,10 @@ from freewalk.paper.files import OF_THE_PAPER, Variant, spec_path
 from freewalk.paper.fit import OTHERS
 from freewalk.paper.published import FIGURES
 from freewalk.paper.study import STUDIES
+from freewalk.run.loop import Progress
 from freewalk.specs.spec import Spec, load
 from freewalk.specs.tables import read_tables
-from freewalk.sweeps.calls import Tell, calling
+from reproduction.calls import calling
 
 FRACTIONS, SEEDS, STARTS = (0.5, 0.75, 0.9), tuple(range(1, 11)), ("uniform", "heaviest")
 FRESH = tuple(OTHERS[:20])
@@ -118,7 +119,7 @@ def sweep(
     *,
     workers: int | None = None,
     folder: Path | None = None,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
 ) -> Iterator[ClaimSweep]:
     """Test the claims of figures in all their settings.
 

@@ -173,10 +173,10 @@ def test_each_is_computed_once_and_what_is_there_is_not(results: Results, on: st
     results.write("k3", b"there already")
     told: list[tuple[int, int, int, int]] = []
     with crew_of(on, 2) as crew:
-        found = compute(squares(results, *range(8), 5), results, crew, lambda *numbers: told.append(numbers))
-        assert sorted(found.made) == [f"k{number}" for number in range(8) if number != 3]
+        made, _ = compute(squares(results, *range(8), 5), results, crew, lambda *numbers: told.append(numbers))
+        assert sorted(made) == [f"k{number}" for number in range(8) if number != 3]
         assert begun(results) == [0, 1, 2, 4, 5, 6, 7]
-        assert compute(squares(results, *range(8)), results, crew).made == []
+        assert compute(squares(results, *range(8)), results, crew) == ([], {})
     assert results.path("k3").read_bytes() == b"there already"
     assert [results.path(f"k{number}").read_bytes() for number in (2, 7)] == [b"4", b"49"]
     assert (told[0], told[-1]) == ((1, 8, 10, 80), (8, 8, 80, 80))
@@ -186,9 +186,9 @@ def test_each_is_computed_once_and_what_is_there_is_not(results: Results, on: st
 @pytest.mark.parametrize("on", ["threads", "processes"])
 def test_what_fails_is_noted_and_the_others_go_on(results: Results, on: str) -> None:
     with crew_of(on, 2) as crew:
-        found = compute(squares(results, 13, 1, 2), results, crew)
-    assert sorted(found.made) == ["k1", "k2"]
-    assert str(found.failed["k13"]) == "thirteen"
+        made, failed = compute(squares(results, 13, 1, 2), results, crew)
+    assert sorted(made) == ["k1", "k2"]
+    assert {key: str(error) for key, error in failed.items()} == {"k13": "thirteen"}
     assert not results.has("k13")
     assert results.held() == {}
 
@@ -215,9 +215,9 @@ def test_what_another_has_is_left_to_it_until_it_is_there_or_free(results: Resul
     other = threading.Thread(target=finish)
     other.start()
     with crew_of("threads", 2) as crew:
-        found = compute(squares(results, 1, 2, 3), results, crew)
+        made, _ = compute(squares(results, 1, 2, 3), results, crew)
     other.join()
-    assert sorted(found.made) == ["k2", "k3"]
+    assert sorted(made) == ["k2", "k3"]
     assert begun(results) == [2, 3]
     assert results.path("k1").read_bytes() == b"by another"
 
@@ -227,7 +227,7 @@ def test_two_at_once_share_the_work(results: Results) -> None:
 
     def work() -> None:
         with crew_of("threads", 2) as crew:
-            found.append(compute(squares(results, *range(20, 50)), results, crew).made)
+            found.append(compute(squares(results, *range(20, 50)), results, crew)[0])
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:

@@ -1,8 +1,6 @@
 """Sweep over keys of a spec, report the progress of a sweep, and show its results."""
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -15,7 +13,6 @@ from freewalk.cli.application import DEFAULT, Quiet, app, examples, group, stop
 
 if TYPE_CHECKING:
     from freewalk.sweeps.folder import SweepFolder
-    from freewalk.sweeps.resume import Tell
 
 
 class On(StrEnum):
@@ -68,11 +65,16 @@ def run(
     folder = SweepFolder.create(out, sweep_of(spec), None if quiet else partial(terminal.say, style=""))
     there = len(folder.finished)
     try:
-        with _progress(quiet) as tell:
-            found = folder.run(on.value, workers, address, tell)
+        with terminal.progress_bar(quiet) as bar:
+
+            def tell(there: int, total: int, done: int, whole: int) -> None:
+                if bar is not None:
+                    bar(f"{there} of {total} points", done, whole, 1)
+
+            made = folder.run(on.value, workers, address, tell)
         console = terminal.console(quiet)
-        words = f"{len(folder.sweep)} points: {there} already done, {len(found.made)} computed"
-        others = len(folder.sweep) - there - len(found.made)
+        words = f"{len(folder.sweep)} points: {there} already done, {len(made)} computed"
+        others = len(folder.sweep) - there - len(made)
         console.print(words + (f", {others} by others" if others else ""), highlight=False)
         _show(folder, quiet, None, None)
     except KeyboardInterrupt as interrupt:
@@ -125,20 +127,9 @@ def show(
 
 
 def _show(folder: "SweepFolder", quiet: bool, measure: str | None, x: str | None) -> None:
-    from freewalk.sweeps.show import show
+    from freewalk.sweeps.folder import show
 
     table, lines = show(folder, measure, x)
     console = terminal.console(quiet)
     console.print(table)
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _progress(quiet: bool) -> "Iterator[Tell | None]":
-    with terminal.progress_bar(quiet) as bar:
-
-        def tell(there: int, total: int, done: int, whole: int) -> None:
-            if bar is not None:
-                bar(f"{there} of {total} points", done, whole, 1)
-
-        yield tell

@@ -1,6 +1,6 @@
 """Sweeps: a spec, the keys to vary, and every point computed once.
 
-- `sweep.py` is `fw.sweep`. `folder.py` is the folder of a sweep, with which `freewalk sweep` works as well.
+- `sweep.py` is `fw.sweep`. `folder.py` is the folder of a sweep, with its records, and its table, figures and page.
 - `axes.py` reads the table [sweep]: lists, ranges, draws; zipped keys are one axis.
 - `points.py`: a `Sweep` is a spec, its axes and its points. A `Point` is the spec with values inserted, checked like
   any spec, and the work of running it.
@@ -11,12 +11,11 @@
   cannot be written ends the sweep.
 - `crews.py`: who computes. Threads; processes that hold one end of a pipe and end when the other end closes, on purpose
   or because the leader died; or tasks on a Ray cluster, planned by the driver.
-- `dataset.py` combines the records, which it reads twice and one at a time. `show.py` draws them with
-  `report/sweeps.py` and `report/sweep_figures.py`, which take only a dataset.
-- `calls.py` lets a crew call functions whose results are JSON, and resumes too; the reproduction of the paper uses it.
+- `dataset.py` combines the records, which it reads twice and one at a time.
 
 The result of a piece of work is bytes: those of a record without the time of day, with arrays in one memory order. So
-they do not depend on who computed them, and any number of processes can work on one folder.
+they do not depend on who computed them, and any number of processes can work on one folder. A crew does not know what
+it computes: the folder `reproduction` of the repository lets crews call functions and stores their results as JSON.
 """
 
 from freewalk.sweeps.sweep import sweep

@@ -1,24 +1,37 @@
 """The folder of a sweep: its spec, the record of each point, and the figures and tables made from them."""
 
+import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from freewalk.errors import FreewalkError, RecordError, SpecError
-from freewalk.specs.own import Tell as Say
+from freewalk.report.measures import is_log
+from freewalk.report.page import Chart, Page, Section, Series, Table, write_page
+from freewalk.report.sweeps import HALF, SweepView, spread_out, sweep_curves, sweep_lines, sweep_map, tabulated, view_of
+from freewalk.run.loop import Progress
+from freewalk.run.record import versions
+from freewalk.specs.own import Tell
 from freewalk.specs.spec import INPUTS, SPEC, SWEEP
 from freewalk.storage.files import write
 from freewalk.sweeps.crews import Lost, crew_of
 from freewalk.sweeps.dataset import Walks, gather
-from freewalk.sweeps.points import Point, Sweep, plan_of, sweep_of
-from freewalk.sweeps.resume import Outcome, Results, Tell, compute
+from freewalk.sweeps.points import Point, Sweep, in_words, plan_of, sweep_of
+from freewalk.sweeps.resume import Results, compute
 
 if TYPE_CHECKING:
     import xarray
+    from rich.table import Table as RichTable
 
 POINTS = "points"
+TABLE, LINES, CURVES, MAP, PAGE = "table.csv", "lines.png", "curves.png", "map.png", "page.html"
+_MOST_ROWS = 30  # on a terminal
+_MOST_CHARTS, _MOST_ON_PAGE = 12, 500  # charts and rows on a page
 _SHOWN = 3  # failed points listed in a message
 
 
@@ -49,7 +62,7 @@ class SweepFolder:
         return [point for point in self.sweep.points if not self.results.has(point.key)]
 
     @staticmethod
-    def create(path: Path | None, sweep: Sweep, say: Say | None = None) -> "SweepFolder":
+    def create(path: Path | None, sweep: Sweep, say: Tell | None = None) -> "SweepFolder":
         """Create the folder, or reuse that of an earlier sweep, after checking that the first point can be run.
 
         The default is runs/<name of the sweep>. `say` is called with messages for the user: imported code.
@@ -81,19 +94,19 @@ class SweepFolder:
             raise RecordError(f"{path}: is not the folder of a sweep (there is no {path / SWEEP})")
         return SweepFolder(path, sweep_of(path / SWEEP))
 
-    def run(self, on: str, workers: int | None, address: str | None, tell: Tell | None) -> Outcome:
-        """Compute the missing points; see `fw.sweep`. Whatever ends it, finished points are kept."""
+    def run(self, on: str, workers: int | None, address: str | None, tell: Progress | None) -> list[str]:
+        """Compute the missing points, and return their keys; whatever ends it, finished points are kept."""
         try:
             with crew_of(on, workers, address) as crew:
-                found = compute(self.sweep.points, self.results, crew, tell)
+                made, failed = compute(self.sweep.points, self.results, crew, tell)
             self.results.tidy()
         except (RecordError, Lost) as error:
             remedy = "free some space, then" if isinstance(error, RecordError) else "then"
             kept = f"{len(self.finished)} of {len(self.sweep)} points are finished and intact in {self.path}"
             raise type(error)(f"{error}; {kept}: {remedy} resume with the same command") from error
-        if found.failed:
-            raise self._objection(found.failed)
-        return found
+        if failed:
+            raise self._objection(failed)
+        return made
 
     def _objection(self, failed: Mapping[str, FreewalkError]) -> SpecError:
         """An error that names the points that could not be computed, and why."""
@@ -107,3 +120,102 @@ class SweepFolder:
     def gather(self, walks: Walks = "all") -> "xarray.Dataset":
         """All finished points, combined."""
         return gather(self.sweep, lambda point: self.results.path(point.key), walks)
+
+
+def show(folder: SweepFolder, measure: str | None = None, x: str | None = None) -> "tuple[RichTable, list[str]]":
+    """Write the table, the figures and the page of the finished points; return what a terminal shows of them.
+
+    The measure is the primary one by default, and the key on the horizontal axis that with the most values.
+    """
+    data = folder.gather("mean")
+    view = view_of(data, measure, x)
+    path, options = folder.path, {"measure": measure, "x": x}
+    write(path / TABLE, _as_csv(folder, data, view.measure.name))
+    sweep_lines(data, path / LINES, **options)
+    sweep_curves(data, path / CURVES, **options)
+    images = {"Learning curves": path / CURVES}
+    names = {"table": TABLE, "lines": LINES, "curves": CURVES}
+    if view.others:
+        sweep_map(data, path / MAP, **options)
+        images["Heat maps"] = path / MAP
+        names["map"] = MAP
+    if not view.is_number(view.x):
+        images = {"Final values": path / LINES, **images}
+    write_page(_page(folder, data, view, images), path / PAGE)
+    names["page"] = PAGE
+    return _for_terminal(view), [f"{name:<7} {path / file}" for name, file in names.items()]
+
+
+def _table(view: SweepView, most: int) -> Table:
+    """The final value of each design, with up to so many rows."""
+    head, rows = tabulated(view)
+    left = len(rows) - most
+    more = f"; {left} more rows are in {TABLE}" if left > 0 else ""
+    return Table(head, rows[:most], view.footnote.replace("; band:", ", ±") + more)
+
+
+def _for_terminal(view: SweepView) -> "RichTable":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = _table(view, _MOST_ROWS)
+    shown = Table(caption=Text(table.caption), caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in table.head:
+        shown.add_column(Text(heading), justify="right")
+    for row in table.rows:
+        shown.add_row(*map(Text, row))
+    return shown
+
+
+def _as_csv(folder: SweepFolder, data: "xarray.Dataset", name: str) -> str:
+    """One row per finished point and design: the values of the keys, the final values, and the hash."""
+    written = StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow([*folder.sweep.keys, "design", name, f"{name}{HALF}", "messages", "diverged", "point"])
+    for point in folder.finished:
+        one = data.isel({axis.name: at for axis, at in zip(folder.sweep.axes, point.place, strict=True)})
+        values = [value if isinstance(value, (int, float)) else in_words(value) for value in point.setting.values()]
+        for design in one.design.values:
+            part = one.sel(design=design)
+            there = np.flatnonzero(~np.isnan(part.messages.values.astype(np.float64)))
+            if there.size:
+                numbers = [float(part[key].values[there[-1]]) for key in (name, f"{name}{HALF}", "messages")]
+                diverged = int(part.diverged.values) if "diverged" in part else 0
+                writer.writerow([*values, design, *(f"{number:.10g}" for number in numbers), diverged, point.key])
+    return written.getvalue()
+
+
+def _page(folder: SweepFolder, data: "xarray.Dataset", view: SweepView, images: Mapping[str, Path]) -> Page:
+    sweep = folder.sweep
+    varied = [(key, values) for axis in sweep.axes for key, values in axis.values.items()]
+    words = [f"{key}: {len(one)} values from {in_words(one[0])} to {in_words(one[-1])}" for key, one in varied]
+    details = {"spec": sweep.spec.source, "versions": ", ".join(f"{name} {one}" for name, one in versions().items())}
+    if data.attrs["left_out"]:
+        details["left out"] = data.attrs["left_out"]
+    table = _table(view, _MOST_ON_PAGE)
+    section = Section(
+        title=sweep.name,
+        text=[f"{data.attrs['finished']:,} of {len(sweep):,} points. {'; '.join(words)}."],
+        charts=_charts(view),
+        images={words: file.read_bytes() for words, file in images.items()},
+        tables=[replace(table, caption=f"{table.caption}.")],
+        details=details,
+    )
+    return Page(f"Sweep: {sweep.name}", [section])
+
+
+def _charts(view: SweepView) -> list[Chart]:
+    """The final value of each design against the horizontal key, one chart per combination of the others."""
+    if not view.is_number(view.x):
+        return []
+    log = is_log(view.measure, [view.final.values])
+    charts = []
+    for panel in list(view.panels(view.x))[:_MOST_CHARTS]:
+        series = []
+        for design in view.designs:
+            where, shown, low, high = view.line(panel, design, log=log)
+            series.append(Series(design, {view.x: where}, shown, low, high))
+        title = panel.words.replace("\n", ", ") or f"by {view.x}"
+        charts.append(Chart(title, series, view.measure.label, x_log=spread_out(view.final[view.x].values), y_log=log))
+    return charts

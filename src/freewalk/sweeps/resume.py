@@ -10,13 +10,14 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from freewalk.errors import FreewalkError, FreewalkWarning, RecordError
+from freewalk.run.loop import Progress
 from freewalk.storage.files import replacing
 from freewalk.storage.signals import Stop, held
 from freewalk.sweeps.crews import Crew, Look, Lost, Stopped, Work
@@ -25,9 +26,6 @@ try:
     import fcntl
 except ImportError:  # not on Windows: there two processes may compute the same result, with identical bytes
     fcntl = None  # type: ignore[assignment]
-
-#: Called with the number of finished results, their total, the amount of work done, and its total.
-Tell = Callable[[int, int, int, int], None]
 
 LOCKS = "locks"
 _WAKE = 0.1  # seconds between checks for signals, and of results that other processes are computing
@@ -119,16 +117,13 @@ class Results:
                 lock.release()
 
 
-@dataclass
-class Outcome:
-    """The keys computed here, in the order in which they finished, and the errors of work that failed, by key."""
-
-    made: list[str] = field(default_factory=list)
-    failed: dict[str, FreewalkError] = field(default_factory=dict)
-
-
-def compute(works: Iterable[Work], results: Results, crew: Crew, tell: Tell | None = None) -> Outcome:
+def compute(
+    works: Iterable[Work], results: Results, crew: Crew, tell: Progress | None = None
+) -> tuple[list[str], dict[str, FreewalkError]]:
     """Compute the missing results, each once, and store each as soon as it is finished.
+
+    Returned are the keys computed here and the errors of work that failed, by key. `tell` is called with the number of
+    finished results, their total, the amount of work done, and its total.
 
     Results that another process is computing are left to it and checked again later; if that process has died, they are
     computed here. A piece of work that fails is noted, and the others continue. A result that cannot be written and a
@@ -143,19 +138,20 @@ def compute(works: Iterable[Work], results: Results, crew: Crew, tell: Tell | No
             leader.dismiss()
     if stop:
         raise KeyboardInterrupt(stop.name)
-    return leader.outcome
+    return leader.made, leader.failed
 
 
 class _Leader:
     """Hands out work, stores results, and tracks progress."""
 
-    def __init__(self, works: Iterable[Work], results: Results, crew: Crew, tell: Tell | None) -> None:
+    def __init__(self, works: Iterable[Work], results: Results, crew: Crew, tell: Progress | None) -> None:
         self.results, self.crew, self.tell = results, crew, tell
         self.waiting: deque[Work] = deque()
         self.running: dict[Future[bytes], tuple[Work, Lock]] = {}
         self.shares: dict[str, float] = {}  # progress of the current work
         self.ending = threading.Event()
-        self.outcome = Outcome()
+        self.made: list[str] = []  # the keys, in the order in which they finished
+        self.failed: dict[str, FreewalkError] = {}
         self.there = self.done = 0  # results, and their amount of work
         distinct = {work.key: work for work in works}
         self.total, self.whole = len(distinct), sum(work.size for work in distinct.values())
@@ -224,16 +220,16 @@ class _Leader:
                     return
                 raise Lost(f"{work.words or work.key}: {error}; run it again, perhaps with fewer workers")
             if isinstance(error, FreewalkError):
-                self.outcome.failed[work.key] = error
+                self.failed[work.key] = error
             else:
                 self.results.write(work.key, future.result())
-                self.outcome.made.append(work.key)
+                self.made.append(work.key)
             self._count(work)
         finally:
             lock.release()
 
     def _count(self, work: Work) -> None:
-        self.there += work.key not in self.outcome.failed
+        self.there += work.key not in self.failed
         self.done += work.size
         self.shares.pop(work.key, None)
 

@@ -9,13 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from freewalk.run.loop import Progress
 from freewalk.specs.plan import digest
 from freewalk.sweeps.crews import Crew, Look, Work, crew_of
 from freewalk.sweeps.hashes import hash_of
 from freewalk.sweeps.resume import Results, compute
-
-#: Called with the name of the work, the amount done, and the total.
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Caller:
     results: Results
     crew: Crew
     inputs: Any = None
-    tell: Tell | None = None
+    tell: Progress | None = None
 
     def each(self, what: str, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function at the top level of a module with each set of arguments; messages call the work `what`.
@@ -63,7 +61,8 @@ class Caller:
                 told += 1
                 self.tell(what, told, total)
 
-        for error in compute(calls, self.results, self.crew, tell).failed.values():
+        _, failed = compute(calls, self.results, self.crew, tell)
+        for error in failed.values():
             raise error
         return [json.loads(self.results.path(key).read_bytes()) for key in keys]
 
@@ -74,7 +73,7 @@ def calling(
     workers: int | None = None,
     *,
     inputs: Any = None,
-    tell: Tell | None = None,
+    tell: Progress | None = None,
     on: str = "processes",
 ) -> Iterator[Caller]:
     """A caller of functions, in other processes by default, that stores their results in a folder, unless it is None.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from freewalk.errors import SpecError
-from freewalk.sweeps.calls import calling, key_of_call
+from reproduction.calls import calling, key_of_call
 
 
 @dataclass(frozen=True)
