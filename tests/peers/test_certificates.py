@@ -1,5 +1,6 @@
 """Certificates of a private authority: what they say, who may read the keys, and what `node check` finds wrong."""
 
+import importlib
 import os
 import socket
 import ssl
@@ -13,7 +14,8 @@ import pytest
 
 from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.network import certificates
-from freewalk.peers.network.certificates import AUTHORITY, CERTIFICATE, KEY, Authority, describe, problems
+from freewalk.peers.network.certificates import Authority, describe, problems
+from freewalk.peers.network.config import AUTHORITY, CERTIFICATE, KEY
 from freewalk.peers.network.names import listening
 
 OWN = Authority.new("freewalk test")
@@ -153,4 +155,4 @@ def test_names_and_years_are_checked() -> None:
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtra, match=r'pip install "freewalk\[peers\]"'):
-        Authority.new("a")
+        importlib.reload(certificates)

@@ -23,7 +23,7 @@ from networks import MHLJ, assert_same, repeated, written
 
 from freewalk.errors import PeerError
 from freewalk.peers.network import supervisor
-from freewalk.peers.network.init import CONFIG
+from freewalk.peers.network.config import CONFIG
 from freewalk.peers.operator import collect
 
 COMMAND = [sys.executable, "-m", "freewalk.cli"]

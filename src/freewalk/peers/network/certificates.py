@@ -10,16 +10,21 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from freewalk.checks import Checks, show
 from freewalk.errors import MissingExtra, PeerError
+from freewalk.peers.network.config import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY
 
-if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
+try:
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+except ImportError:
+    raise MissingExtra("cryptography", "peers") from None
 
-#: The names of the files in the folder of a node, and of the operator.
-CERTIFICATE, KEY, AUTHORITY, AUTHORITY_KEY = "certificate.pem", "key.pem", "authority.pem", "authority-key.pem"
 YEARS, YEARS_OF_AUTHORITY = 1.0, 10.0
 LOOPBACK = ("127.0.0.1", "::1")
 _BEFORE = timedelta(minutes=5)  # tolerance for clocks that differ a little
@@ -38,13 +43,13 @@ class Issued(NamedTuple):
 class Description(NamedTuple):
     """The contents of a certificate."""
 
-    name: str
-    issuer: str
-    names: tuple[str, ...]
-    addresses: tuple[str, ...]
+    name: str  # the common name of its owner
+    issuer: str  # and of its signer
+    names: tuple[str, ...]  # DNS names
+    addresses: tuple[str, ...]  # IP addresses
     begins: datetime
     ends: datetime
-    usages: tuple[str, ...]
+    usages: tuple[str, ...]  # "server", "client", both, or for an authority neither
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,6 @@ class Authority:
     @staticmethod
     def new(name: str, years: float = YEARS_OF_AUTHORITY) -> Authority:
         """A new authority with its own key."""
-        _demand()
-        from cryptography import x509
-        from cryptography.hazmat.primitives.asymmetric import ec
-
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(name, name, key.public_key(), years)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -82,12 +83,15 @@ class Authority:
         write_open(folder / AUTHORITY, self.certificate)
         write_secret(folder / AUTHORITY_KEY, self.key)
 
+    def equip(self, folder: Path, name: str, hosts: Sequence[str] = LOOPBACK) -> None:
+        """Write a new certificate and its key to the folder of a node or an operator, and whom to trust."""
+        issued = self.issue(name, hosts)
+        write_open(folder / CERTIFICATE, issued.certificate)
+        write_secret(folder / KEY, issued.key)
+        write_open(folder / AUTHORITY, self.certificate)
+
     def issue(self, name: str, hosts: Sequence[str] = LOOPBACK, years: float = YEARS) -> Issued:
         """A certificate for a node or an operator, for both ends of a connection, and its key."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import ExtendedKeyUsageOID
-
         key = ec.generate_private_key(ec.SECP256R1())
         own, own_key = self._certificate, _key(self.key, "the key of the authority")
         builder = _builder(name, self._name, key.public_key(), years, own.not_valid_after_utc)
@@ -101,7 +105,7 @@ class Authority:
         return Issued(*_signed(builder.add_extension(signer, critical=False), key, own_key))
 
     @cached_property
-    def _certificate(self) -> Certificate:
+    def _certificate(self) -> x509.Certificate:
         return _certificate(self.certificate, "the certificate of the authority")
 
     @property
@@ -111,9 +115,6 @@ class Authority:
 
 def describe(pem: bytes) -> Description:
     """What a certificate says."""
-    from cryptography import x509
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
     found = _certificate(pem, "the certificate")
     words = {ExtendedKeyUsageOID.SERVER_AUTH: "server", ExtendedKeyUsageOID.CLIENT_AUTH: "client"}
     common = [
@@ -135,7 +136,6 @@ def describe(pem: bytes) -> Description:
 
 def problems(certificate: Path, key: Path, authority: Path, name: str, now: datetime | None = None) -> list[str]:
     """The problems of a node's certificate, each with a remedy; empty if there are none."""
-    _demand()
     now = datetime.now(UTC) if now is None else now
     found: list[str] = []
     try:
@@ -207,9 +207,6 @@ def _too_open(key: Path) -> list[str]:
 
 
 def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | None = None) -> Any:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
     check.text("certificates", "name", name)
     if len(name) > _LONGEST:
         raise check.fail("certificates", "name", name, f"a name of up to {_LONGEST} letters")
@@ -232,8 +229,6 @@ def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | 
 
 
 def _usage(signs_certificates: bool) -> Any:
-    from cryptography import x509
-
     others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     off = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
     signs = {"key_cert_sign": signs_certificates, "crl_sign": signs_certificates}
@@ -241,8 +236,6 @@ def _usage(signs_certificates: bool) -> Any:
 
 
 def _general_name(owner: str, host: str, dns: bool = False) -> Any:
-    from cryptography import x509
-
     try:
         if not dns:
             return x509.IPAddress(ip_address(host))
@@ -255,26 +248,19 @@ def _general_name(owner: str, host: str, dns: bool = False) -> Any:
 
 
 def _signed(builder: Any, key: Any, signer: Any) -> tuple[bytes, bytes]:
-    from cryptography.hazmat.primitives import hashes, serialization
-
     pem = serialization.Encoding.PEM
     plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     return builder.sign(signer, hashes.SHA256()).public_bytes(pem), key.private_bytes(pem, *plain)
 
 
-def _extension(certificate: Certificate, kind: Any) -> Any:
-    from cryptography.x509 import ExtensionNotFound
-
+def _extension(certificate: x509.Certificate, kind: Any) -> Any:
     try:
         return certificate.extensions.get_extension_for_class(kind).value
-    except ExtensionNotFound:
+    except x509.ExtensionNotFound:
         return None
 
 
-def _certificate(pem: bytes, what: str) -> Certificate:
-    _demand()
-    from cryptography import x509
-
+def _certificate(pem: bytes, what: str) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError:
@@ -282,19 +268,14 @@ def _certificate(pem: bytes, what: str) -> Certificate:
 
 
 def _key(pem: bytes, what: str) -> Any:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     try:
-        return load_pem_private_key(pem, password=None)
+        return serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # never quote its contents
         raise PeerError(f"{what}: is not an unencrypted private key, expected one as PEM") from None
 
 
 def _public(key: Any) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    data: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    data: bytes = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return data
 
 
@@ -305,10 +286,3 @@ def _read(path: Path) -> bytes:
         raise PeerError(
             f"{path}: cannot be read ({error.strerror or error}); `freewalk network init` writes it"
         ) from error
-
-
-def _demand() -> None:
-    try:
-        import cryptography  # noqa: F401
-    except ImportError:
-        raise MissingExtra("cryptography", "peers") from None

@@ -28,6 +28,10 @@ from freewalk.specs import catalogue
 from freewalk.specs.own import Importer, Tell
 from freewalk.specs.tables import Count, Part, SpecTable, Whole, as_toml
 
+#: The files in the folder of a node, and in that of the operator.
+NETWORK, CONFIG, DATA, OPERATOR = "network.toml", "config.toml", "data.npz", "operator"
+CERTIFICATE, KEY, AUTHORITY, AUTHORITY_KEY = "certificate.pem", "key.pem", "authority.pem", "authority-key.pem"
+
 check = Checks(PeerError)
 _TOLERANCE = 1e-9  # for a sum of probabilities
 _LARGEST_FILE = 100_000_000  # bytes

@@ -17,10 +17,21 @@ from numpy.typing import NDArray
 
 from freewalk._version import __version__
 from freewalk.errors import PeerError
-from freewalk.peers.network import certificates, config
+from freewalk.peers.network import config
 from freewalk.peers.network.admission import Admitted, admit
-from freewalk.peers.network.certificates import AUTHORITY, CERTIFICATE, KEY, Authority
-from freewalk.peers.network.config import Address, MemberTable, NetworkTable, NodeConfig
+from freewalk.peers.network.config import (
+    AUTHORITY,
+    CERTIFICATE,
+    CONFIG,
+    DATA,
+    KEY,
+    NETWORK,
+    OPERATOR,
+    Address,
+    MemberTable,
+    NetworkTable,
+    NodeConfig,
+)
 from freewalk.peers.network.names import free_addresses, names_of, safe
 from freewalk.peers.network.toml import choice_values, walk_values, write_config, write_network
 from freewalk.peers.node import data
@@ -32,7 +43,6 @@ from freewalk.specs.spec import INPUTS, SPEC, Spec, load, parse
 from freewalk.storage import files
 
 _SLOW = 1e6  # bytes per second of a slow link: a model must arrive before its lease expires
-NETWORK, CONFIG, DATA, OPERATOR = "network.toml", "config.toml", "data.npz", "operator"
 check = config.check
 
 
@@ -208,8 +218,14 @@ class _Made(NamedTuple):
 
 def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
     task, run, fade = made.task, made.run(), made.fade()
-    authority = None if made.plain else Authority.new(f"freewalk {made.name}")
-    hosts = certificates.LOOPBACK if Address(made.host, 0).is_loopback else (made.host,)
+    authority, hosts = None, tuple[str, ...]()
+    security: dict[str, Any] = {"plain": True}
+    if not made.plain:
+        from freewalk.peers.network.certificates import LOOPBACK, Authority
+
+        authority = Authority.new(f"freewalk {made.name}")
+        hosts = LOOPBACK if Address(made.host, 0).is_loopback else (made.host,)
+        security = {"certificate": CERTIFICATE, "key": KEY, "authority": AUTHORITY, "operator": OPERATOR}
     places = [f"node-{node:04d}" for node in range(len(made.names))]
     importance, degrees = task.objective.known_smoothness, task.kernel.graph.degrees
 
@@ -227,13 +243,15 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
             "walk": walk_values(local, task.kernel.graph.n, fade),
             "run": run,
             "times": made.times,
-            "security": _security(authority, name, hosts, home),
+            "security": security,
         }
+        if authority is not None:
+            authority.equip(home, name, hosts)
         write_config(NodeConfig.of(values, home, str(home / CONFIG)), home / CONFIG)
     if authority is not None:
         operator = folder / OPERATOR
         operator.mkdir(0o700)
-        _security(authority, OPERATOR, hosts, operator)
+        authority.equip(operator, OPERATOR, hosts)
         authority.write(operator)
     members = [
         {"number": node, "name": name, "address": str(addresses[node]), "folder": places[node]}
@@ -263,16 +281,6 @@ def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:
         "ridge": float(objective.ridge),
         "factor": share.factor,
     }
-
-
-def _security(authority: Authority | None, name: str, hosts: tuple[str, ...], home: Path) -> dict[str, Any]:
-    if authority is None:
-        return {"plain": True}
-    issued = authority.issue(name, hosts)
-    certificates.write_open(home / CERTIFICATE, issued.certificate)
-    certificates.write_secret(home / KEY, issued.key)
-    certificates.write_open(home / AUTHORITY, authority.certificate)
-    return {"certificate": CERTIFICATE, "key": KEY, "authority": AUTHORITY, "operator": OPERATOR}
 
 
 def _times(lease: float | None) -> dict[str, float]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import tomlkit
 
 from freewalk.designs.local import LocalKernel, LocalMove
 from freewalk.errors import PeerError
@@ -17,9 +18,6 @@ from freewalk.schedules import Schedule
 from freewalk.specs import catalogue
 from freewalk.specs.own import Importer
 from freewalk.storage import files
-
-if TYPE_CHECKING:
-    from tomlkit import TOMLDocument
 
 _CONFIG = """\
 The configuration of one node of a freewalk network. `freewalk node check` checks it.
@@ -98,33 +96,28 @@ def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> d
 
 
 def write_config(config: NodeConfig, path: Path) -> None:
-    """Write a configuration to a file."""
+    """Write a configuration to a file, with comments."""
+    order = ("node", "neighbour", "walk", "run", "times", "security")
     values = config.model_dump(exclude_none=True)
-    files.write(path, _document(values, _CONFIG, ("node", "neighbour", "walk", "run", "times", "security")).as_string())
+    files.write(path, _document({key: values[key] for key in order}, _CONFIG, _COMMENTS).as_string())
 
 
 def write_network(table: NetworkTable, path: Path) -> None:
     """Write the operator's description of a network to a file."""
-    files.write(path, _document(table.model_dump(exclude_none=True), _NETWORK, ()).as_string())
+    files.write(path, _document(table.model_dump(exclude_none=True), _NETWORK, {}).as_string())
 
 
-def _document(values: Mapping[str, Any], words: str, first: tuple[str, ...]) -> TOMLDocument:
-    import tomlkit
-
+def _document(values: Mapping[str, Any], words: str, comments: Mapping[str, str]) -> tomlkit.TOMLDocument:
     document = tomlkit.document()
     _comment(document, words)
     document.add(tomlkit.nl())
-    for key in (*first, *(key for key in values if key not in first)):
-        value = values.get(key)
-        if isinstance(value, Mapping):
+    for key, value in values.items():
+        several = isinstance(value, list) and value and isinstance(value[0], Mapping)
+        if several or isinstance(value, Mapping):
             document.add(tomlkit.nl())
-            _comment(document, _COMMENTS.get(key, "") if first else "")
-            document.add(key, _table(value, key))
-        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
-            document.add(tomlkit.nl())
-            _comment(document, _COMMENTS.get(key, "") if first else "")
-            document.add(key, _tables(value, key))
-        elif value is not None and value != []:
+            _comment(document, comments.get(key, ""))
+            document.add(key, _tables(value, key) if several else _table(value, key))
+        elif value != []:
             # Readers may change line endings in multi-line text.
             multiline = isinstance(value, str) and "\n" in value and "\r" not in value
             document.add(key, tomlkit.string(value, multiline=True) if multiline else value)
@@ -132,14 +125,12 @@ def _document(values: Mapping[str, Any], words: str, first: tuple[str, ...]) -> 
 
 
 def _table(values: Mapping[str, Any], place: str) -> Any:
-    import tomlkit
-
     table = tomlkit.table()
-    plain = {key: value for key, value in values.items() if f"{place}.{key}" != "walk.move"}
-    for key, value in plain.items():
-        _comment(table, _COMMENTS.get(f"{place}.{key}", ""))
-        table.add(key, _inline(value))
-    if len(plain) < len(values):
+    for key, value in values.items():
+        if f"{place}.{key}" != "walk.move":
+            _comment(table, _COMMENTS.get(f"{place}.{key}", ""))
+            table.add(key, _inline(value))
+    if place == "walk":
         table.add(tomlkit.nl())
         _comment(table, _COMMENTS["walk.move"] if any("rows" in move for move in values["move"]) else "")
         table.add("move", _tables(values["move"], "walk.move"))
@@ -147,8 +138,6 @@ def _table(values: Mapping[str, Any], place: str) -> Any:
 
 
 def _tables(several: list[Any], place: str) -> Any:
-    import tomlkit
-
     tables = tomlkit.aot()
     for values in several:
         tables.append(_table(values, place))
@@ -157,8 +146,6 @@ def _tables(several: list[Any], place: str) -> Any:
 
 def _inline(value: Any) -> Any:
     """A value on one line, including nested tables."""
-    import tomlkit
-
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
         for key, inner in value.items():
@@ -174,7 +161,5 @@ def _inline(value: Any) -> Any:
 
 
 def _comment(container: Any, words: str) -> None:
-    import tomlkit
-
     for line in words.splitlines():
         container.add(tomlkit.comment(line))

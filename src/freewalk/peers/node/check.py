@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from freewalk._version import __version__
 from freewalk.errors import FreewalkError, PeerError
-from freewalk.peers.network import certificates
 from freewalk.peers.network.config import Address, NeighbourTable, NodeConfig
 from freewalk.peers.network.names import listening
 from freewalk.peers.node.database import in_use
@@ -71,6 +70,8 @@ def _packages(config: NodeConfig) -> Found:
 def _certificate(config: NodeConfig) -> Found:
     if config.credentials is None:
         return "none: connections are plain, on this machine only", []
+    from freewalk.peers.network import certificates
+
     wrong = certificates.problems(*config.credentials, config.node.name)
     if wrong:
         return "", wrong
