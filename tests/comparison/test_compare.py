@@ -13,9 +13,10 @@ import freewalk as fw
 from freewalk import cli
 from freewalk.baselines import Method
 from freewalk.comparison import Budget
-from freewalk.comparison.levels import crossings, spans
+from freewalk.comparison.result import short, short_range, spans
 from freewalk.comparison.steps import exact_step
 from freewalk.comparison.track import Contestant, Track
+from freewalk.report.measures import crossings
 from freewalk.run.record import Record
 
 GRAPH = fw.graphs.ring(8)
@@ -44,6 +45,17 @@ def test_crossings_are_interpolated_on_the_log_scale() -> None:
         place = crossings(np.exp(-rate * times)[None], np.exp(-1.0))[0]
         assert place == pytest.approx(1 / rate, rel=1e-12)
     assert crossings(np.array([[np.inf, np.inf, 0.5]]), 1.0)[0] == 2
+    curves = np.array([[4.0, 2.0, 0.5], [4.0, 3.0, 2.0], [1.0, 1.0, 1.0]])
+    assert crossings(curves, 1.0).tolist() == [1.5, np.inf, 0.0]
+    assert crossings(curves, 1.0, between=False).tolist() == [2.0, np.inf, 0.0]
+
+
+def test_counts_are_short() -> None:
+    counts = {12_345: "12.3 k", 512.3: "512", 3.14159: "3.14", 2e9: "2 G", 1234: "1.23 k", 999_600: "1 M", 0: "0"}
+    assert {count: short(count) for count in counts} == counts
+    assert short_range(11_900, 12_800) == "11.9–12.8 k"
+    assert short_range(900, 1100) == "900–1.1 k"
+    assert short_range(5.0, float("inf")) == "5–∞"
 
 
 def test_the_interval_of_a_crossing_has_its_level() -> None:

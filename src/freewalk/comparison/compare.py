@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freewalk.checks import Checks
-from freewalk.comparison.levels import spans
-from freewalk.comparison.result import AXES, Comparison, Finish
+from freewalk.comparison.result import AXES, Comparison, Finish, spans
 from freewalk.comparison.steps import Budget, Choice, choose, reduced
 from freewalk.comparison.track import Contestant, Interrupted, Track, has_diverged
 from freewalk.errors import FreewalkError

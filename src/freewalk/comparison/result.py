@@ -7,14 +7,17 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from freewalk.checks import Checks
-from freewalk.comparison.levels import Span
 from freewalk.comparison.steps import EXACT, GIVEN, SEARCH, Budget
 from freewalk.errors import RecordError
+from freewalk.report.measures import HUGE, crossings
+from freewalk.report.summary import plain_text
 from freewalk.run.record import Record
 from freewalk.storage.files import replacing
 
@@ -22,13 +25,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
+Floats = NDArray[np.float64]
+
 #: What is counted until the goal.
 AXES = ("updates", "messages", "bytes", "rounds")
 #: The files of a comparison.
 RECORD, CURVES, TABLE, PAGE, NUMBERS = "record.npz", "curves.png", "table.txt", "page.html", "comparison.json"
 
+_RESAMPLES = 1000
+_LEVELS = (0.025, 0.975)
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _check = Checks(RecordError)
+
+
+class Span(NamedTuple):
+    """A number and its 95 % confidence interval; the ends are NaN if there is none, and infinite if unknown."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -183,12 +198,7 @@ class Comparison:
 
     def text(self, width: int = 100) -> str:
         """The table as plain text of the given width."""
-        from rich.console import Console
-
-        width = _check.whole("text", "width", width, 20, 1000)
-        written = StringIO()
-        Console(file=written, width=width, color_system=None, force_terminal=False).print(self.table())
-        return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+        return plain_text(self.table(), width)
 
     def figure(self) -> Figure:
         """Plot the measure against updates, messages, bytes and rounds, with the goal as a line."""
@@ -265,25 +275,13 @@ def _count(row: Finish, axis: str) -> str:
 
 
 def short(number: float) -> str:
-    """Format a count with three digits.
-
-    Examples
-    --------
-    >>> short(12_345), short(512.3), short(3.14159), short(2e9), short(1234), short(999_600), short(0)
-    ('12.3 k', '512', '3.14', '2 G', '1.23 k', '1 M', '0')
-    """
+    """Format a count with three digits."""
     digits, letter = _scaled(number)
     return f"{digits}{' ' if letter else ''}{letter}"
 
 
 def short_range(low: float, high: float) -> str:
-    """Format two counts with three digits each.
-
-    Examples
-    --------
-    >>> short_range(11_900, 12_800), short_range(900, 1100), short_range(5.0, float("inf"))
-    ('11.9–12.8 k', '900–1.1 k', '5–∞')
-    """
+    """Format two counts with three digits each."""
     (first, one), (last, other) = _scaled(low), _scaled(high)
     end = f"{' ' if other else ''}{other}"
     return f"{first}–{last}{end}" if one == other else f"{short(low)}–{last}{end}"
@@ -303,3 +301,34 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def spans(values: Floats, level: float, counts: Mapping[str, Floats], seed: int) -> dict[str, Span | None]:
+    """By axis: what it takes until the mean over the walks is at most `level`, with a bootstrap over the walks."""
+    walks = len(values)
+    bounded = np.where(np.isfinite(values), np.minimum(values, HUGE), HUGE)
+    whole = crossings(bounded.mean(axis=0)[None], level)
+    if not np.isfinite(whole[0]):
+        return dict.fromkeys(counts)
+    by_walk = {axis: np.broadcast_to(one, values.shape) for axis, one in counts.items()}
+    found = {axis: float(_at(one.mean(axis=0)[None], whole)[0]) for axis, one in by_walk.items()}
+    if walks < 2:
+        return {axis: Span(value) for axis, value in found.items()}
+    shares = np.random.default_rng(seed).multinomial(walks, np.full(walks, 1 / walks), size=_RESAMPLES) / walks
+    places = crossings(shares @ bounded, level)
+    ends: dict[str, Span | None] = {}
+    for axis, one in by_walk.items():
+        drawn = _at(shares @ one, places)
+        low, high = np.quantile(drawn, _LEVELS[0], method="lower"), np.quantile(drawn, _LEVELS[1], method="higher")
+        ends[axis] = Span(found[axis], float(low), float(high))
+    return ends
+
+
+def _at(counts: Floats, places: Floats) -> Floats:
+    """The counts of each row at a position between two checkpoints; infinite at an infinite position."""
+    known = np.isfinite(places)
+    before = np.where(known, np.floor(places), 0).astype(np.int64)
+    after = np.minimum(before + 1, counts.shape[1] - 1)
+    rows = np.arange(len(counts))
+    part = np.where(known, places - before, 0.0)
+    return np.where(known, (1 - part) * counts[rows, before] + part * counts[rows, after], np.inf)

@@ -64,24 +64,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Choice:
-    """The step of a contestant.
+    """The step of a contestant."""
 
-    Attributes
-    ----------
-    step
-        The step; None means the rule as given.
-    how
-        "exact" for the settling step, if no larger one was faster; "search" or "given".
-    rounds
-        When the pilot runs reached the goal; infinite if they did not, or there were none.
-    runs, updates
-        What the search has spent.
-    """
-
-    step: float | None
+    step: float | None  # None: the rule as given
     how: str
-    rounds: float = np.inf
-    runs: int = 0
+    rounds: float = np.inf  # until the pilot runs reached the goal, if they did
+    runs: int = 0  # what the search has spent
     updates: int = 0
 
 

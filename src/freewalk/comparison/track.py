@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.comparison.levels import crossings
 from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph
 from freewalk.objectives import Objective
+from freewalk.report.measures import crossings
 from freewalk.run.learn import learn
 from freewalk.run.method import Method
 from freewalk.run.record import Record

@@ -169,8 +169,6 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
 
 def exchanges(listed: tuple[Phase, ...], tokens: int, nodes: NDArray[np.int32]) -> None:
     """Reject an exchange that these tokens cannot make; `nodes` are the start nodes of the tokens of all walks."""
-    if all(phase.exchange is None for phase in listed):
-        return
     parked = True  # so far
     for phase in listed:
         exchange, stayed = phase.exchange, parked
@@ -248,8 +246,12 @@ def _reached(matrix: Any, start: int) -> NDArray[np.bool_]:
 
 def targets(listed: tuple[Phase, ...]) -> None:
     """Warn if a walk is not known to sample its target and does not: its gradient weights are then wrong."""
-    weighted = [phase for phase in listed if phase.rule and phase.rule.weighted and not phase.rule.counts_visits]
-    for kernel in {id(phase.kernel): phase.kernel for phase in weighted}.values():
+    known: list[Kernel] = []
+    for phase in listed:
+        kernel, rule = phase.kernel, phase.rule
+        if rule is None or not rule.weighted or rule.counts_visits or any(kernel is one for one in known):
+            continue
+        known.append(kernel)
         longest = max(move.hops for move in kernel.moves)
         cheap = kernel.graph.n <= _CHEAP and longest <= _CHEAP_HOPS
         if kernel.biased is not None or kernel.fade is not None or not cheap:

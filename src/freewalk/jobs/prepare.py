@@ -112,9 +112,11 @@ def first_state(job: Job, start: Start, initial: ArrayLike | None = None) -> Sta
         walks = nodes.size // job.tokens
         models = arguments.models(initial, job.objective, walks, job.seed, job.precision, job.tokens)
         job.objective.admit(models[0])
-    arguments.exchanges(job.phases, job.tokens, nodes)
-    if job.objective is not None:
+    if any(phase.exchange is not None for phase in job.phases):
+        arguments.exchanges(job.phases, job.tokens, nodes)
+    if any(phase.rule is not None and phase.rule.needs_every_node for phase in job.phases):
         arguments.visits_everywhere(job.phases, nodes)
+    if job.objective is not None:
         arguments.targets(job.phases)  # last, because it computes something
     return State.begin(job, nodes, models, start.steps, start.path_of)
 

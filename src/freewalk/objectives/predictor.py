@@ -257,7 +257,7 @@ class Predictor(Objective):
     @property
     def known_smoothness(self) -> NDArray[np.float64] | None:
         """`smoothness`, or None for mapped samples at millions of nodes, where it is computed only on request."""
-        return None if is_mapped(self.features) and self.n > LARGE else self.smoothness
+        return None if self.n > LARGE and is_mapped(self.features) else self.smoothness
 
     def measures_of(self, fit: Floats, penalty: Floats) -> dict[str, Floats]:
         """Return measures from the sums that compiled code computes: the loss without ridge, and the ridge term.

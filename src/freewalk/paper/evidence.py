@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freewalk.paper.files import Variant
 from freewalk.paper.published import PublishedCurve
-from freewalk.report.measures import Measure, by_design, measure_of
+from freewalk.report.measures import Measure, by_design, crossings, measure_of
 from freewalk.run.record import Record
 from freewalk.specs.spec import Plan
 
@@ -52,15 +52,8 @@ class Curve:
         (50.0, 25.0, inf)
         """
         where = self.updates if by == "updates" else self.messages
-        below = np.flatnonzero(self.error <= level)
-        if not below.size:
-            return float("inf")
-        first = int(below[0])
-        if first == 0:
-            return float(where[0])
-        high, low = np.log(self.error[first - 1]), np.log(self.error[first])
-        part = (high - np.log(level)) / (high - low)
-        return float(where[first - 1] + part * (where[first] - where[first - 1]))
+        place = crossings(self.error[None], level)[0]
+        return float(np.interp(place, np.arange(where.size), where)) if np.isfinite(place) else float("inf")
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ QUANTILES = (0.1, 0.9)
 BANDS: dict[str, str] = {"quantiles": "10–90 % of the walks", "confidence": "95 % confidence of the mean"}
 
 _MOST = 1e30  # the largest count or smoothness, so that sums stay finite
+HUGE = 1e300  # instead of infinity, whose product with a weight of 0 is not a number
 _APART = 8  # if one curve is this many times as fast, a linear axis shows only the slower one
 _CORNER = 1 / 20  # a curve within this part of a linear axis cannot be read
 _check = Checks(RecordError)
@@ -250,8 +251,7 @@ def mean_and_band(
                 high = np.fmin(high, np.fmax(mean, best))
             elif best is not None:
                 low = np.fmax(low, np.fmin(mean, best))
-    huge = 1e300
-    return np.where(np.isfinite(mean), mean, np.nan), np.clip(low, -huge, huge), np.clip(high, -huge, huge)
+    return np.where(np.isfinite(mean), mean, np.nan), np.clip(low, -HUGE, HUGE), np.clip(high, -HUGE, HUGE)
 
 
 def is_log(measure: Measure, means: Iterable[Floats]) -> bool:
@@ -289,3 +289,20 @@ def _halfway(counts: Floats, mean: Floats, log: bool) -> float:
     if not seen.size or not seen.min() < seen[0]:
         return float(counts[-1])
     return float(counts[np.flatnonzero(height <= (seen[0] + seen.min()) / 2)[0]])
+
+
+def crossings(curves: Floats, level: float, *, between: bool = True) -> Floats:
+    """Per row: the position of the first checkpoint that is at most `level`; infinite if there is none.
+
+    Positions `between` two checkpoints are interpolated on a logarithmic scale.
+    """
+    below = curves <= level
+    place, rows = below.argmax(axis=1), np.arange(len(curves))
+    found = place.astype(np.float64)
+    if between:
+        before, after = curves[rows, np.maximum(place - 1, 0)], curves[rows, place]
+        with np.errstate(all="ignore"):
+            part = np.log(before / level) / np.log(before / np.maximum(after, 1e-300))
+        part = np.where(np.isfinite(part) & (before < HUGE), part, 1.0)
+        found = np.where(place == 0, 0.0, place - 1 + part)
+    return np.where(below.any(axis=1), found, np.inf)

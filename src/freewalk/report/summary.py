@@ -18,6 +18,7 @@ from freewalk.report.measures import (
     along,
     axes_of,
     by_design,
+    crossings,
     diverged_of,
     half_width,
     measure_of,
@@ -177,12 +178,12 @@ def _row(
 ) -> SummaryRow:
     values, curve, visits = values_of(data, measure.name), _mean(data, measure), visits_of(data)
     counts = {axis: along(data, axis) for axis in axes}
-    reached = np.flatnonzero(curve <= goal.level) if goal is not None else np.empty(0, dtype=int)
+    first = np.inf if goal is None else crossings(curve[None], goal.level, between=False)[0]
     return SummaryRow(
         label=label,
         walks=values.shape[0],
         diverged=diverged_of(data, measure),
-        to_goal={axis: _known(one[reached[0]]) if reached.size else None for axis, one in counts.items()},
+        to_goal={axis: _known(one[int(first)]) if np.isfinite(first) else None for axis, one in counts.items()},
         in_all={axis: _known(one[-1]) for axis, one in counts.items()},
         final=float(curve[-1]),
         half_width=float(half_width(values)[-1]),
@@ -257,11 +258,16 @@ def table(
 
 def text(record: Record, width: int = 110, *, measure: str | None = None, axes: Sequence[str] | None = None) -> str:
     """The table as plain text of this width; `measure` and `axes` as for `summarize`."""
+    return plain_text(table(record, measure=measure, axes=axes), width)
+
+
+def plain_text(shown: "Table", width: int) -> str:
+    """A table as plain text of this width."""
     from io import StringIO
 
     from rich.console import Console
 
+    written = StringIO()
     width = _check.whole("text", "width", width, 20, 1000)
-    console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False)
-    console.print(table(record, measure=measure, axes=axes))
-    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"  # type: ignore[attr-defined]
+    Console(file=written, width=width, color_system=None, force_terminal=False).print(shown)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"

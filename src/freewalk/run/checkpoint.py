@@ -63,7 +63,7 @@ class Continuation:
     @property
     def over(self) -> bool:
         """Whether the run is finished."""
-        return self.state.step >= self.steps or self.reached
+        return self.state.step >= self.steps or (bool(self.goal) and self.reached)
 
     def latest(self, names: Iterable[str] | None = None) -> dict[str, float]:
         """The means over the walks at the last mark, of all measures or of those with the given names."""

@@ -136,7 +136,7 @@ def learn(
     options = {"exchange": exchange, "tokens": tokens, "seed": seed, "precision": precision}
     job = prepare("learn", found, kernel, rule, steps=steps, **options)  # type: ignore[arg-type]
     begin = place("learn", job, steps=steps, walks=walks, every=every, start=start, paths=paths, tokens=tokens)
-    levels = arguments.goal(goal, found, job.tokens)
+    levels = {} if goal is None else arguments.goal(goal, found, job.tokens)
     chosen = runtime_for(runtime, found, job.phases)
     watch = Watch.of("run", progress, checkpoint, checkpoint_every)
     state = first_state(job, begin, initial)

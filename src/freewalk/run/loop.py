@@ -59,14 +59,14 @@ class Watch:
 
     def tell(self, step: int, steps: int, latest: Callable[[], Mapping[str, float]]) -> None:
         """Report progress; `latest` gives the latest measurements, if requested."""
-        if self.progress is not None:
-            more = {MEASURES: latest()} if takes(self.progress, MEASURES) else {}
-            self.progress(step, steps, **more)
+        assert self.progress is not None
+        more = {MEASURES: latest()} if takes(self.progress, MEASURES) else {}
+        self.progress(step, steps, **more)
 
     def checkpoint(self, make: Callable[[], Record]) -> None:
         """Keep the record returned by `make`, if it is time."""
         began = time.perf_counter()
-        if self.keep is None or began - self._last < max(self.every, _SHARE * self._took):
+        if began - self._last < max(self.every, _SHARE * self._took):
             return
         record = make()
         self.save(record)
@@ -117,8 +117,9 @@ def _advance(run: Continuation, engine: Engine, watch: Watch, stop: Stop, clock:
         # The speed of a step is unknown at first, and the first chunk may have to compile: grow gradually.
         chunk = max(1.0, length * min(16.0, engine.pace / max(spent, 1e-6)))
         with _rescued(run, engine, watch, clock, whole=True):
-            watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
-            if not run.over and not stop:  # the final state is saved elsewhere
+            if watch.progress is not None:
+                watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
+            if watch.keep is not None and not run.over and not stop:  # the final state is saved elsewhere
                 watch.checkpoint(lambda: _checkpoint(run, engine, clock))
     engine.settle(state)
 

@@ -245,13 +245,7 @@ class Record:
 
 
 def read(path: str | os.PathLike[str]) -> Record:
-    """Read a file written by `Record.save`, even if its numbers do not come from a walk.
-
-    Raises
-    ------
-    RecordError
-        If the file is missing or was not written by `Record.save`.
-    """
+    """Read a file written by `Record.save`, even if its numbers do not come from a walk."""
     source = with_suffix("load", path)
     try:
         with npz.reading(source) as file:

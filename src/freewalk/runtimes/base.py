@@ -31,9 +31,11 @@ class Engine(ABC):
             if state.entered != passage.began:
                 self.settle(state)
                 state.enter(self.job)
-            parts.append(self._run_and_count(state, passage))
+            measures = self._run_and_count(state, passage)
+            if measures:
+                parts.append(measures)
             state.step = passage.until
-        return side_by_side([part for part in parts if part])
+        return side_by_side(parts)
 
     def measure(self, state: State) -> Measures:
         """The measures of a state as it is, walks × 1."""

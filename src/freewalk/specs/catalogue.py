@@ -28,48 +28,20 @@ _SAMPLES = ("features", "targets", "nodes", "graph")  # what an objective gets f
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """Something that a spec can ask for by name.
-
-    Attributes
-    ----------
-    name
-        Its name in a spec.
-    make
-        The function or class that creates it.
-    signature
-        The parameters that a spec may set.
-    summary
-        The first line of its documentation.
-    explained
-        The descriptions of its parameters.
-    given
-        The arguments that do not come from the spec.
-    in_specs
-        Whether a spec can use it; if not, it is for Python only.
-    own
-        Whether it is a class of the user.
-    needs
-        The extra that it needs, which is also the name of a module; "" if none.
-    """
+    """Something that a spec can ask for by name."""
 
     name: str
     make: Callable[..., Any]
     signature: Signature
     summary: str
-    explained: Mapping[str, str] = field(repr=False, default_factory=dict)
-    given: tuple[str, ...] = ()
-    in_specs: bool = True
-    own: bool = False
-    needs: str = ""
+    explained: Mapping[str, str] = field(repr=False, default_factory=dict)  # the descriptions of its parameters
+    given: tuple[str, ...] = ()  # the arguments that do not come from the spec
+    in_specs: bool = True  # if not, it is for Python only
+    own: bool = False  # whether it is a class of the user
+    needs: str = ""  # the extra that it needs, which is also the name of a module
 
     def demand(self) -> None:
-        """Raise an error if the extra is missing, before anything else is created.
-
-        Raises
-        ------
-        MissingExtra
-            With the line that installs it.
-        """
+        """Raise an error if the extra is missing, before anything else is created."""
         try:
             if self.needs:
                 import_module(self.needs)
@@ -79,13 +51,7 @@ class Kind:
 
 @cache
 def families() -> dict[str, dict[str, Kind]]:
-    """All listed kinds by family ("graph", "problem", "design", "rule", "exchange", "method", …) and name.
-
-    Examples
-    --------
-    >>> str(families()["design"]["MHLJ"].signature)
-    'jump, stop, hops, power=1.0, corrected=False'
-    """
+    """All listed kinds by family ("graph", "problem", "design", "rule", "exchange", "method", …) and name."""
     from freewalk import baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
     from freewalk.data import partitioners, shipped
 
@@ -137,14 +103,7 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
 
 
 def on_data(name: str, listed: type, own: bool = False) -> Kind:
-    """An objective as a kind that reads its samples from a file.
-
-    Examples
-    --------
-    >>> from freewalk.objectives import LeastSquares
-    >>> str(on_data("LeastSquares", LeastSquares).signature)
-    "data, target=None, node=None, features=None, ridge=0.0, heavy=(), weight_by='node', relays=()"
-    """
+    """An objective as a kind that reads its samples from a file."""
     reader, taken = parameters_of(read_samples), parameters_of(listed)
     data = reader.pop("path").replace(name="data", annotation=str)
     reader.pop("graph")
@@ -182,14 +141,7 @@ def _saved(listed: type, file: Path, columns: list[str], values: dict[str, Any],
 
 
 def on_dataset(name: str, listed: type, own: bool = False) -> Kind:
-    """An objective as a kind that takes its samples from a data set, and their nodes from a partition.
-
-    Examples
-    --------
-    >>> from freewalk.objectives import LeastSquares
-    >>> str(on_dataset("LeastSquares", LeastSquares).signature)
-    "data, partition=IID(), test=0.0, intercept=True, standardize=None, seed=0, ridge=0.0, weight_by='node'"
-    """
+    """An objective as a kind that takes its samples from a data set, and their nodes from a partition."""
     make = datasets.linear(name, listed)
     given = ("graph", "origin")
     parameters = {key: value for key, value in parameters_of(make).items() if key not in given}
@@ -201,20 +153,6 @@ def check(family: str, table: Mapping[str, Any], where: str) -> None:
     """Check the name of a kind and the names and types of its parameters, without creating it.
 
     The parameters of a class of the user are not checked, because nothing is imported here.
-
-    Parameters
-    ----------
-    family
-        One of the keys of `families`.
-    table
-        `kind` and the parameters, as in the spec.
-    where
-        The name of the table in error messages.
-
-    Raises
-    ------
-    SpecError
-        If there is no such kind, or a parameter is unknown, missing or of the wrong type.
     """
     if not is_own(family, table.get("kind"), where):
         kind = _find(family, table, where, None)
@@ -228,27 +166,7 @@ def build(
     importer: Importer | None = None,
     **given: Any,
 ) -> Any:
-    """Create the object that a table describes.
-
-    Parameters
-    ----------
-    family, table, where
-        As for `check`.
-    importer
-        Imports classes of the user, and gives the folder for files. If None, no code is imported.
-    given
-        Arguments besides the parameters in the table: `n`, `graph` and `origin`, for problems.
-
-    Raises
-    ------
-    SpecError
-        As for `check`, or if the object itself rejects a value.
-
-    Examples
-    --------
-    >>> build("design", {"kind": "MHLJ", "jump": 0.1, "stop": 0.5, "hops": 3}, "[design]")
-    MHLJ(jump=0.1, stop=0.5, hops=3, power=1.0, corrected=False)
-    """
+    """Create the object that a table describes."""
 
     def nested(inner: str, part: Mapping[str, Any], place: str) -> Any:
         return build(inner, part, place, importer)

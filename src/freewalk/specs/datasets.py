@@ -25,18 +25,10 @@ _IID = IID()
 
 @dataclass
 class Origin:
-    """The origin of the data of a problem, if they come from a data set.
+    """The origin of the data of a problem, if they come from a data set."""
 
-    Attributes
-    ----------
-    story
-        What a record stores about it, as plain values.
-    test
-        The held-out samples, scaled like the others.
-    """
-
-    story: dict[str, Any] = field(default_factory=dict)
-    test: Dataset | None = None
+    story: dict[str, Any] = field(default_factory=dict)  # what a record stores about it, as plain values
+    test: Dataset | None = None  # the held-out samples, scaled like the others
 
     def distribute(
         self, graph: Graph, data: Dataset, partition: Partitioner, test: float, standardize: bool | None, seed: int
@@ -148,13 +140,7 @@ def _pair(data: Dataset) -> tuple[Any, Any]:
 
 
 def linear(name: str, listed: type) -> Callable[..., Any]:
-    """A function that creates a linear objective from a data set; it takes the objective's parameters and the data's.
-
-    Examples
-    --------
-    >>> list(parameters_of(linear("Logistic", Logistic)))[2:]
-    ['data', 'partition', 'test', 'intercept', 'standardize', 'seed', 'ridge', 'weight_by']
-    """
+    """A function that creates a linear objective from a data set; it takes the parameters of both."""
     own = parameters_of(listed)
 
     def make(

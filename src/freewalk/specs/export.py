@@ -27,26 +27,6 @@ def export_model(
     A PyTorch model is written as its state_dict, to .safetensors, which any framework reads, or to .pt or .pth. A model
     of any other objective is one vector named x, written to .safetensors or .npz. Files of type .safetensors and .npz
     also store its origin as text: versions, spec, label, walk, step and measures.
-
-    Parameters
-    ----------
-    record
-        A record of one or several designs.
-    objective
-        The objective that was learned.
-    path
-        The file; without a suffix, .safetensors is added.
-    design
-        The label of a design; not needed if there is only one.
-    walk
-        The number of the replica.
-    name
-        The name of the spec.
-
-    Raises
-    ------
-    RecordError
-        If there is no such design or walk, or the file cannot be written in this format.
     """
     target = check.path("export", "path", path)
     target = target if target.suffix else target.with_suffix(".safetensors")

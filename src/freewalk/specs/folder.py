@@ -55,24 +55,7 @@ class RunFolder:
 
     @staticmethod
     def create(path: Path, spec: Spec, *, force: bool = False, tell: Tell | None = None) -> "RunFolder":
-        """Create the folder with a copy of the spec, after checking that the spec can be run.
-
-        Parameters
-        ----------
-        path
-            The folder; it must not exist yet.
-        spec
-            The spec to run.
-        force
-            Replace the existing run once the new one is complete; other files in the folder stay.
-        tell
-            Called with messages for the user: imported code, a large record.
-
-        Raises
-        ------
-        SpecError
-            If the spec cannot be run, or the folder exists already or, with `force`, is not the folder of a run.
-        """
+        """Create the folder with a copy of the spec, after checking that the spec can be run."""
         plan = spec.plan(tell)
         _try_runtime(spec, plan)
         exists = path.exists() or path.is_symlink()
@@ -103,22 +86,7 @@ class RunFolder:
 
     @staticmethod
     def open(path: Path, *, allow_code: bool = False, tell: Tell | None = None) -> "RunFolder":
-        """The folder of an earlier run.
-
-        Parameters
-        ----------
-        path
-            The folder.
-        allow_code
-            Whether classes that its spec names as "module:Name" may be imported, which executes their code.
-        tell
-            As for `create`.
-
-        Raises
-        ------
-        RecordError
-            If there is none, or it needs code and `allow_code` is false.
-        """
+        """The folder of an earlier run."""
         if not (path / SPEC).is_file():
             raise RecordError(f"{path}: is not the folder of a run (there is no {path / SPEC}); {_WHERE}")
         work = path / NEW if (path / NEW / SPEC).is_file() else path
@@ -137,16 +105,6 @@ class RunFolder:
         Complete walks are not run again and an interrupted one is resumed, so that the result is identical to that of
         an uninterrupted run, whether Ctrl-C, SIGTERM, a crash or `kill -9` stopped it. Ctrl-C and SIGTERM take effect
         only after a file is written.
-
-        Returns
-        -------
-        Record
-            The record of all walks; partial after Ctrl-C or SIGTERM.
-
-        Raises
-        ------
-        RecordError
-            If the spec in the folder or a file that it names has changed, or nothing is missing.
         """
         if self.complete:
             raise RecordError(f"{self.path}: the run is complete, there is nothing to resume")
@@ -220,13 +178,7 @@ class RunFolder:
         return [name for name in (SPEC, RECORD, TABLE, CURVES) if not (self.path / name).is_file()]
 
     def pose_again(self) -> Posed:
-        """Rebuild the problem of an earlier run from the same files.
-
-        Raises
-        ------
-        RecordError
-            If a file that the spec names has changed.
-        """
+        """Rebuild the problem of an earlier run from the same files."""
         self._check_files()
         return self.spec.pose(self.tell)
 
@@ -349,13 +301,7 @@ def unbroken() -> Iterator[None]:
 
 
 def record_of(path: Path) -> Record:
-    """The record of a run, given its folder or the file itself.
-
-    Raises
-    ------
-    RecordError
-        If there is none.
-    """
+    """The record of a run, given its folder or the file itself."""
     if not path.suffix and not path.exists() and not path.with_suffix(".npz").exists():
         raise RecordError(f"{path}: there is no such file or folder; {_WHERE}")
     if path.is_dir() and not (path / SPEC).is_file() and not (path / RECORD).exists():

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 import traceback
@@ -39,18 +40,7 @@ Tell = Callable[[str], None]
 
 
 def is_own(family: str, name: Any, where: str) -> bool:
-    """Whether a kind names a class of the user.
-
-    Raises
-    ------
-    SpecError
-        If the name looks like a class of the user but is not allowed or not valid.
-
-    Examples
-    --------
-    >>> is_own("design", "mine:Lazy", "design"), is_own("design", "MHLJ", "design")
-    (True, False)
-    """
+    """Whether a kind names a class of the user."""
     if not isinstance(name, str) or ":" not in name:
         return False
     if family not in BASES and family not in MADE:
@@ -67,13 +57,7 @@ def _a(noun: str) -> str:
 
 
 def names_in(values: Any) -> list[str]:
-    """Every "module:Name" that tables name as a kind, in their order.
-
-    Examples
-    --------
-    >>> names_in({"design": {"kind": "mine:Lazy"}, "walk": [{"kind": "MHLJ"}, {"kind": "mine:Lazy"}]})
-    ['mine:Lazy']
-    """
+    """Every "module:Name" that tables name as a kind, in their order."""
     found: list[str] = []
     if isinstance(values, dict):
         found = [values["kind"]] if isinstance(values.get("kind"), str) and ":" in values["kind"] else []
@@ -84,48 +68,17 @@ def names_in(values: Any) -> list[str]:
 
 @dataclass
 class Importer:
-    """Imports the classes that a spec names.
+    """Imports the classes that a spec names."""
 
-    Parameters
-    ----------
-    folder
-        The folder that is searched first for modules: that of the spec.
-    source
-        The name of the spec in messages.
-    tell
-        Called before code is executed, once per module.
-
-    Attributes
-    ----------
-    classes
-        The imported classes.
-    makers
-        The imported functions and classes that create something.
-    """
-
-    folder: Path
+    folder: Path  # searched first for modules: that of the spec
     source: str
-    tell: Tell | None = None
-    classes: dict[str, type] = field(default_factory=dict)
-    makers: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    tell: Tell | None = None  # called before code is executed, once per module
+    classes: dict[str, type] = field(default_factory=dict)  # imported so far
 
     def find(self, family: str, name: str, where: str) -> type:
-        """The class "module:Name", which must belong to a family.
-
-        Raises
-        ------
-        SpecError
-            If there is none, or its module fails.
-        """
+        """The class "module:Name", which must belong to a family in `BASES`."""
         if name not in self.classes:
-            module, _, attribute = name.partition(":")
-            imported = self._import(module, where)
-            found = vars(imported).get(attribute)
-            if not isinstance(found, type):
-                known = [key for key, value in vars(imported).items() if isinstance(value, type) and key[0] != "_"]
-                hint = suggestion(attribute, known, "its classes are") if known else "it has none"
-                raise SpecError(f"{where}: {module} has no class {attribute!r}; {hint}")
-            self.classes[name] = found
+            self.classes[name] = self._member(name, where, "class", "its classes are", inspect.isclass)
         if not issubclass(self.classes[name], BASES[family]):
             room = {"partition": "data.", "schedule": "schedules."}.get(family, "")
             base = f"fw.{room}{BASES[family].__name__}"
@@ -133,26 +86,22 @@ class Importer:
         return self.classes[name]
 
     def find_maker(self, family: str, name: str, where: str) -> Callable[..., Any]:
-        """The function or class "module:name", which creates something of a family in `MADE`.
+        """The function or class "module:name", which creates something of a family in `MADE`."""
+        expected = f", expected one that returns {MADE[family]}"
+        found: Callable[..., Any] = self._member(name, where, "function or class", "it has", callable, expected)
+        return found
 
-        Raises
-        ------
-        SpecError
-            If there is none, or its module fails.
-        """
-        if name not in self.makers:
-            module, _, attribute = name.partition(":")
-            imported = self._import(module, where)
-            found = vars(imported).get(attribute)
-            if not callable(found):
-                known = [key for key, value in vars(imported).items() if callable(value) and key[0] != "_"]
-                hint = suggestion(attribute, known, "it has") if known else "it has none"
-                expected = f"one that returns {MADE[family]}"
-                raise SpecError(
-                    f"{where}: {module} has no function or class {attribute!r}, expected {expected}; {hint}"
-                )
-            self.makers[name] = found
-        return self.makers[name]
+    def _member(
+        self, name: str, where: str, what: str, known: str, fits: Callable[[Any], bool], expected: str = ""
+    ) -> Any:
+        """What a module calls by this name, if it fits."""
+        module, _, attribute = name.partition(":")
+        members = vars(self._import(module, where))
+        if not fits(members.get(attribute)):
+            others = [key for key, value in members.items() if fits(value) and key[0] != "_"]
+            hint = suggestion(attribute, others, known) if others else "it has none"
+            raise SpecError(f"{where}: {module} has no {what} {attribute!r}{expected}; {hint}")
+        return members[attribute]
 
     def _import(self, module: str, where: str) -> ModuleType:
         parts = module.split(".")
@@ -189,13 +138,7 @@ class Importer:
 
 
 def blame(error: BaseException) -> str:
-    """One line on what failed in code that is not ours, and where.
-
-    Examples
-    --------
-    >>> blame(ValueError("too large"))
-    'ValueError: too large'
-    """
+    """One line on what failed in code that is not ours, and where."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f", {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
     words = " ".join(str(error).split())

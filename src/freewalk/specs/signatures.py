@@ -47,14 +47,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 def parameters_of(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters that can be given by name; an annotation that cannot be evaluated counts as none.
-
-    Examples
-    --------
-    >>> from freewalk.designs import MHLJ
-    >>> [(name, parameter.annotation) for name, parameter in parameters_of(MHLJ).items()][:3]
-    [('jump', <class 'float'>), ('stop', <class 'float'>), ('hops', <class 'int'>)]
-    """
+    """The parameters that can be given by name; an annotation that cannot be evaluated counts as none."""
     owners = make.__mro__ if isinstance(make, type) else (getattr(make, "__func__", make),)
     scopes = [vars(sys.modules[owner.__module__]) for owner in owners if owner.__module__ in sys.modules]
     found = inspect.signature(make).parameters
@@ -76,21 +69,7 @@ def _evaluated(annotation: Any, scopes: Iterable[dict[str, Any]]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """The parameters of something that a spec can name.
-
-    Attributes
-    ----------
-    who
-        Its name.
-    parameters
-        As `parameters_of` gives them.
-
-    Examples
-    --------
-    >>> from freewalk.designs import MHLJ
-    >>> str(Signature("MHLJ", parameters_of(MHLJ)))
-    'jump, stop, hops, power=1.0, corrected=False'
-    """
+    """The parameters of something that a spec can name."""
 
     who: str
     parameters: Mapping[str, inspect.Parameter]
@@ -113,27 +92,7 @@ class Signature:
         return TypeAdapter(table)
 
     def read(self, values: Mapping[str, Any], where: str, nested: Nested) -> dict[str, Any]:
-        """Check values against the annotations of the parameters.
-
-        Parameters
-        ----------
-        values
-            The values from TOML.
-        where
-            The name of their table in error messages.
-        nested
-            Creates the objects that nested tables describe.
-
-        Returns
-        -------
-        dict
-            The values to pass: integral floats as integers, tables as the objects they describe.
-
-        Raises
-        ------
-        SpecError
-            In one sentence, about the first invalid value.
-        """
+        """Check values against the annotations of the parameters."""
         try:
             found: dict[str, Any] = self._adapter.validate_python(
                 dict(values), context=(nested, f"{where}: {self.who}")
@@ -219,15 +178,7 @@ def family_of(annotation: Any) -> str | None:
 
 
 def in_words(annotation: Any) -> str:
-    """A type in words, for errors and lists; "" if any value is allowed.
-
-    Examples
-    --------
-    >>> in_words(float | Schedule)
-    'a number or a schedule such as { kind = "Inverse", initial = 1e-2, scale = 1000 }'
-    >>> in_words(Literal["heavy", "all"]), in_words(int | list[int] | None)
-    ("'heavy' or 'all'", 'a whole number or a list of whole numbers')
-    """
+    """A type in words, for errors and lists; "" if any value is allowed."""
     members = _members(annotation)
     words = [_one_in_words(member) for member in members if ArrayLike not in members or member not in (int, float)]
     return " or ".join(dict.fromkeys(filter(None, words)))
@@ -249,14 +200,7 @@ def _one_in_words(annotation: Any) -> str:
 
 
 def explanations(documented: Any) -> dict[str, str]:
-    """The description of each parameter in a numpydoc docstring.
-
-    Examples
-    --------
-    >>> from freewalk.designs import MHLJ
-    >>> explanations(MHLJ)["hops"]
-    'The maximum number of hops r of a jump.'
-    """
+    """The description of each parameter in a numpydoc docstring."""
     text = inspect.getdoc(documented) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+$|\Z)", text, re.DOTALL | re.MULTILINE)
     found: dict[str, str] = {}

@@ -37,24 +37,12 @@ class _Walk(NamedTuple):
 
 @dataclass(frozen=True)
 class Spec:
-    """A checked spec.
-
-    Attributes
-    ----------
-    text
-        The text of the file.
-    source
-        Its name in error messages.
-    tables
-        Its contents.
-    folder
-        The folder of the files and modules that it names.
-    """
+    """A checked spec."""
 
     text: str
-    source: str
+    source: str  # its name in error messages
     tables: Tables = field(repr=False)
-    folder: Path = Path()
+    folder: Path = Path()  # of the files and modules that it names
 
     @property
     def name(self) -> str:
@@ -77,19 +65,7 @@ class Spec:
         return bool(self.code) or isinstance(self.tables.problem.get("data"), dict)
 
     def replaced(self, **options: str | int) -> "Spec":
-        """The same spec with other options in its table [run]; its text is changed too, keeping comments and layout.
-
-        Raises
-        ------
-        SpecError
-            If an option is not valid.
-
-        Examples
-        --------
-        >>> spec = load(shipped("example.toml")).replaced(seed=3)
-        >>> spec.tables.run.seed, "seed = 3" in spec.text
-        (3, True)
-        """
+        """The same spec with other options in its table [run]; its text is changed too, keeping comments and layout."""
         import tomlkit
 
         document = tomlkit.parse(self.text)
@@ -102,16 +78,6 @@ class Spec:
         """Create everything that the spec names, and check that it fits together.
 
         User classes are imported, which executes their code: do not plan a spec that you do not trust.
-
-        Parameters
-        ----------
-        tell
-            Called with a message before each module is imported.
-
-        Raises
-        ------
-        SpecError
-            If a value is out of its range; the message names the table.
         """
         return make_plan(self.tables, self.source, own.Importer(self.folder, self.source, tell))
 
@@ -120,13 +86,7 @@ class Spec:
         return make_problem(self.tables, self.source, own.Importer(self.folder, self.source, tell))
 
     def check(self) -> None:
-        """Check every name in the spec, without creating or importing anything.
-
-        Raises
-        ------
-        SpecError
-            If a kind or a parameter is unknown, missing or of the wrong type.
-        """
+        """Check every name in the spec, without creating or importing anything."""
         catalogue.check("graph", self.tables.graph, f"{self.source}: [graph]")
         catalogue.check("problem", self.tables.problem, f"{self.source}: [problem]")
         if isinstance(self.tables.run.runtime, dict):
@@ -144,33 +104,7 @@ class Spec:
         done: Sequence[Record] = (),
         keep: Keep | None = None,
     ) -> Record:
-        """Run all walks, one after the other, and concatenate their records.
-
-        Parameters
-        ----------
-        progress
-            Called a few times per second.
-        plan
-            The result of `plan`, if it was called before.
-        done
-            Records of the first walks from an earlier run; the last of them may be partial.
-        keep
-            Called with each record as soon as it is complete, and during a walk with its partial record, as often as
-            `[run] checkpoint` says.
-
-        Returns
-        -------
-        Record
-            With the dimension `design`. After Ctrl-C it is partial: it holds the walks so far, the last one perhaps
-            incomplete.
-
-        Raises
-        ------
-        SpecError
-            If the spec cannot be run.
-        KeyboardInterrupt
-            If there is nothing to return yet.
-        """
+        """Run all walks, one after the other, and concatenate their records."""
         if plan is None and (len(done) < len(self.tables.walk) or self.must_be_planned):
             plan = self.plan()
         labels = list(plan.walks) if plan is not None else _labels(self.tables, done)
@@ -274,29 +208,7 @@ def _labels(tables: Tables, done: Sequence[Record]) -> list[str]:
 
 
 def load(path: str | os.PathLike[str]) -> Spec:
-    """Read and check a spec. Nothing that it names is imported or read until it is run.
-
-    Parameters
-    ----------
-    path
-        A TOML file; `freewalk example` prints a commented one.
-
-    Returns
-    -------
-    Spec
-        Ready to `run`. Paths in it are relative to its folder.
-
-    Raises
-    ------
-    SpecError
-        If the file cannot be read, is not TOML, or does not say what to run.
-
-    Examples
-    --------
-    >>> spec = load(shipped("demo.toml"))
-    >>> spec.name, spec.tables.run.walks
-    ('demo', 1000)
-    """
+    """Read and check a spec. Nothing that it names is imported or read until it is run."""
     file = check.path("load", "path", path)
     try:
         with file.open("rb") as stream:

@@ -118,26 +118,7 @@ class Tables(SpecTable):
 
 
 def read_tables(values: dict[str, Any], source: str) -> Tables:
-    """Check the structure of a spec.
-
-    Parameters
-    ----------
-    values
-        The spec as TOML reads it.
-    source
-        How errors call it.
-
-    Raises
-    ------
-    SpecError
-        If a key is unknown or missing, or a value is not of the expected form.
-
-    Examples
-    --------
-    >>> read_tables({"run": {"step": 5}}, "my.toml")
-    Traceback (most recent call last):
-    freewalk.errors.SpecError: my.toml: [run] has no key 'step'; did you mean 'steps'?
-    """
+    """Check the structure of a spec."""
     if "objective" in values and "problem" not in values:  # two names for the same table
         values = {"problem" if name == "objective" else name: value for name, value in values.items()}
     try:
@@ -150,17 +131,7 @@ def read_tables(values: dict[str, Any], source: str) -> Tables:
 
 
 def place_of(path: Sequence[str | int], values: dict[str, Any]) -> str:
-    """The name of a table in an error: as it is written in the file.
-
-    Examples
-    --------
-    >>> place_of(["run"], {})
-    '[run]'
-    >>> place_of(["walk", 1, "phase", 0], {"walk": [{}, {"label": "switch"}]})
-    "[[walk]] 2 'switch', phase 1"
-    >>> place_of([], {})
-    'the top of the file'
-    """
+    """The name of a table in an error: as it is written in the file."""
     if not path:
         return "the top of the file"
     if path[0] != "walk" or len(path) < 2:
