@@ -21,8 +21,17 @@ from freewalk.blocks import read_only
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
-from freewalk.storage import npz
-from freewalk.storage.archive import AbsentFile, Packed, arrays_in, pack, plain, unpack
+from freewalk.storage.archive import (
+    AbsentFile,
+    ArrayReader,
+    Packed,
+    arrays_in,
+    pack,
+    plain,
+    reading_arrays,
+    unpack,
+    write_arrays,
+)
 from freewalk.storage.files import replacing
 from freewalk.storage.signals import held
 
@@ -171,7 +180,7 @@ class Record:
         with held() as stop:
             try:
                 with replacing(target) as temporary:
-                    npz.write(temporary, content)
+                    write_arrays(temporary, content)
             finally:
                 stop.act()
         return target
@@ -179,7 +188,7 @@ class Record:
     def as_bytes(self) -> bytes:
         """The content that `save` writes, as bytes, to send or store elsewhere."""
         written = BytesIO()
-        npz.write(written, self._content("as_bytes"))
+        write_arrays(written, self._content("as_bytes"))
         return written.getvalue()
 
     def _content(self, who: str) -> dict[str, NDArray[Any]]:
@@ -248,7 +257,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     """Read a file written by `Record.save`, even if its numbers do not come from a walk."""
     source = with_suffix("load", path)
     try:
-        with npz.reading(source) as file:
+        with reading_arrays(source) as file:
             return _assembled(file, source)
     except FileNotFoundError as error:
         raise RecordError(f"{source}: there is no such file") from error
@@ -265,7 +274,7 @@ class _OtherFormat(RecordError):
     """A record in the format of another version."""
 
 
-def _assembled(file: npz.Reader, source: Path) -> Record:
+def _assembled(file: ArrayReader, source: Path) -> Record:
     import xarray
 
     if (file.look("header")[1] or (0,))[0] > _LONGEST_HEADER:

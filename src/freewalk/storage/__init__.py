@@ -4,9 +4,8 @@
   that the next writer removes what a killed process left, and nothing else.
 - `signals.py`: `held` notes Ctrl-C and SIGTERM during work that must not be interrupted half-way.
 - `archive.py` turns trees of dataclasses, arrays and plain values into JSON and named arrays, and back: records and
-  what they need to resume.
-- `npz.py` reads and writes such arrays. A file may be damaged or malicious, so types and sizes are checked before
-  anything is decompressed.
+  what they need to resume. It reads and writes these arrays in .npz files, which may be damaged or malicious: types and
+  sizes are checked before anything is decompressed.
 - `mapped.py`: files of arrays that all processes of a machine share, with a checksum of each. A mapped array is pickled
   and archived as its location in the file.
 """

@@ -21,7 +21,7 @@ from freewalk.rules import Rule
 from freewalk.rules.rule import begun
 from freewalk.runtimes.visit import Occasion, at_once, numbers_of, visit
 from freewalk.specs.own import Importer, Tell, blame
-from freewalk.storage import npz
+from freewalk.storage.archive import reading_arrays, write_arrays
 
 if TYPE_CHECKING:
     from freewalk.peers.network.config import DataTable
@@ -79,12 +79,12 @@ def write_samples(share: Share, path: Path) -> None:
     alone: Any = share.objective
     path.touch(0o600)
     path.chmod(0o600)
-    npz.write(path, {"features": np.asarray(alone.features), "targets": np.asarray(alone.targets)})
+    write_arrays(path, {"features": np.asarray(alone.features), "targets": np.asarray(alone.targets)})
 
 
 def _from_file(table: DataTable, number: int, where: str, file: Path) -> Share:
     try:
-        with npz.reading(file) as reader:
+        with reading_arrays(file) as reader:
             features, targets = reader.read("features"), reader.read("targets")
         alone = KINDS[str(table.kind)](features, targets, np.zeros(len(targets), dtype=np.int64), table.ridge or 0.0)
     except OSError as error:
