@@ -92,6 +92,9 @@ def test_the_uses_of_the_last_stream_have_128_ranges_of_their_own():
             assert int(rng.word_of_use(seed, np.uint64(use), walk, step, np.uint64(index))) == expected
     keys = [(np.uint64(use), index) for use in range(128) for index in (np.uint64(0), last)]
     assert len({int(rng.word_of_use(seed, use, walk, step, index)) for use, index in keys}) == 256
+    first = rng.words_of_use(int(seed), rng.EXCHANGE, int(walk), int(step), 5)
+    expected = [rng.word_of_use(seed, rng.EXCHANGE, walk, step, np.uint64(index)) for index in range(5)]
+    assert first.tolist() == [int(word) for word in expected]
 
 
 @FIXED

@@ -52,14 +52,7 @@ Word = Any
 
 
 def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[Word, Word, Word, Word]:
-    """Philox4x32-10: encrypt the counter (c0, c1, c2, c3) with the key (k0, k1), all of them 32-bit values.
-
-    Examples
-    --------
-    >>> zero = np.uint64(0)
-    >>> [hex(int(word)) for word in philox(zero, zero, zero, zero, zero, zero)]
-    ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
-    """
+    """Philox4x32-10: encrypt the counter (c0, c1, c2, c3) with the key (k0, k1), all of them 32-bit values."""
     for _ in range(ROUNDS):
         first = MULTIPLIER_0 * c0
         second = MULTIPLIER_1 * c2
@@ -87,40 +80,19 @@ def word(seed: Word, stream: Word, walk: Word, step: Word, index: Word) -> Word:
 
 
 def word_of_use(seed: Word, use: Word, walk: Word, step: Word, index: Word) -> Word:
-    """The word `index`, below 2^24, of one of the 128 uses of the stream `MORE`.
-
-    Examples
-    --------
-    >>> seed, walk, step = np.uint64(7), np.uint64(0), np.uint64(0)
-    >>> drawn = word_of_use(seed, INITIAL, walk, step, np.uint64(5))
-    >>> bool(drawn == word(seed, MORE, walk, step, np.uint64(2**24 + 5)))
-    True
-    """
+    """The word `index`, below 2^24, of one of the 128 uses of the stream `MORE`."""
     return word(seed, MORE, walk, step, (use << (USE + _ONE)) | index)
 
 
 def words_of_use(seed: int, use: Word, walk: int, step: int, count: int) -> NDArray[np.uint64]:
-    """The first words of one of the 128 uses of the stream `MORE`, as an array.
-
-    Examples
-    --------
-    >>> seed, walk, step = np.uint64(7), np.uint64(0), np.uint64(0)
-    >>> bool(words_of_use(7, INITIAL, 0, 0, 6)[5] == word_of_use(seed, INITIAL, walk, step, np.uint64(5)))
-    True
-    """
+    """The first words of one of the 128 uses of the stream `MORE`, as an array."""
     blocks = (use << USE) | np.arange((count + 1) // 2, dtype=np.uint64)
     pairs = word_pair(np.uint64(seed), MORE, np.uint64(walk), np.uint64(step), blocks)
     return np.stack(pairs, axis=-1).reshape(-1)[:count]
 
 
 def pick(draw: Word, count: Word) -> Word:
-    """One of 0..count-1, uniformly: the integer part of draw · count / 2^64, for count below 2^32.
-
-    Examples
-    --------
-    >>> int(pick(np.uint64(2**63), np.uint64(10)))
-    5
-    """
+    """One of 0..count-1, uniformly: the integer part of draw · count / 2^64, for count below 2^32."""
     return ((draw >> HALF) * count + (((draw & LOW) * count) >> HALF)) >> HALF
 
 
@@ -137,11 +109,6 @@ def largest_accepted(width: float, start: NDArray[np.float64], end: NDArray[np.f
     """The largest offset that `accepts` takes, by start and end: an integer to compare with instead.
 
     `accepts` compares the offset as a float, so it also takes offsets above the bound that are rounded down to it.
-
-    Examples
-    --------
-    >>> [int(limit) for limit in largest_accepted(100.0, np.array([1.0, 2.0, 3.0]), np.array([0.5, 4.0, 0.0]))]
-    [50, 200, 0]
     """
     bound = np.minimum(width * (end / start), _TWO_64)
     whole = np.minimum(bound, _BELOW_TWO_64).astype(np.uint64)
@@ -155,11 +122,6 @@ def widths(probabilities: ArrayLike) -> NDArray[np.uint64]:
 
     Each width is exact to the last bit of its probability, however small; the largest takes the rounding remainder, so
     a probability of 1e-18 still owns 18 words.
-
-    Examples
-    --------
-    >>> [int(width) for width in widths([0.25, 0.75, 1e-18])]
-    [4611686018427387904, 13835058055282163693, 18]
     """
     shares = np.asarray(probabilities, dtype=np.float64)
     largest = np.expand_dims(np.argmax(shares, axis=-1), -1)
@@ -182,13 +144,5 @@ def check_seed(seed: int) -> np.uint64:
 
 
 def generator(seed: int, purpose: int = 0) -> np.random.Generator:
-    """A numpy generator for graphs and data sets, where no runtime needs to replay single draws.
-
-    Parameters
-    ----------
-    seed
-        The user's seed.
-    purpose
-        Distinguishes generators with the same seed.
-    """
+    """A numpy generator for graphs and data sets, where no runtime replays single draws; one for each purpose."""
     return np.random.Generator(np.random.Philox(key=np.array([check_seed(seed), purpose], dtype=np.uint64)))

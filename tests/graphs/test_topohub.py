@@ -8,7 +8,7 @@ import pytest
 from freewalk import graphs
 from freewalk import specs as experiment
 from freewalk.errors import GraphError, MissingExtra
-from freewalk.graphs.topohub import COLLECTIONS
+from freewalk.graphs.topohub import COLLECTIONS, _different
 
 
 def test_abilene():
@@ -40,6 +40,8 @@ def test_names_that_repeat_get_numbers():
     assert {"London", "London (2)"} <= set(names)
     unnamed = graphs.topology("caida/2024-08/17557").node_names
     assert any(name.startswith("node ") for name in unnamed)
+    numbered = _different(["London", None, "London", "London (2)"])
+    assert numbered == ("London", "node 1", "London (3)", "London (2)")
 
 
 @pytest.mark.parametrize(

@@ -18,17 +18,7 @@ _DEPTH = 3  # of "caida/2024-08/1103"
 
 @dataclass(frozen=True)
 class Collection:
-    """A source of networks and its terms of use.
-
-    Attributes
-    ----------
-    about
-        What the networks are.
-    source
-        Who made them.
-    licence
-        What is known about their terms of use. topohub itself is under the MIT licence.
-    """
+    """What the networks of a source are, who made them, and what is known about their terms of use."""
 
     about: str
     source: str
@@ -122,13 +112,6 @@ def topologies(collection: str | None = None) -> list[str]:
     collection
         "topozoo", "sndlib", "caida", "backbone" or "gabriel"; None lists all of them.
 
-    Raises
-    ------
-    GraphError
-        If there is no such collection.
-    MissingExtra
-        If topohub is not installed.
-
     Examples
     --------
     >>> topologies("sndlib")[:3]
@@ -173,13 +156,7 @@ def _hint(asked: str, known: list[str]) -> str:
 
 
 def _different(names: list[Any]) -> tuple[str, ...]:
-    """Distinct names for all nodes.
-
-    Examples
-    --------
-    >>> _different(["London", None, "London", "London (2)"])
-    ('London', 'node 1', 'London (3)', 'London (2)')
-    """
+    """Distinct names for all nodes."""
     taken = {name for name in names if name}
     used: set[str] = set()
     for place, name in enumerate(names):
