@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 check = Checks(FreewalkError)
-_ROUNDING = 1e-9
+ROUNDING = 1e-9  # by which sums of weights may differ from 1
 
 
 class Gathering(NamedTuple):
@@ -117,12 +117,10 @@ def weights_of(exchange: Exchange, gathering: Gathering) -> csr_array | None:
     found = csr_array(given, dtype=np.float64)
     if found.shape != (tokens, tokens) or not np.isfinite(found.data).all():
         raise check.fail(who, "weights()", given, f"finite numbers by {tokens} × {tokens} tokens")
-    off = np.abs(found.sum(axis=1) - 1.0)
-    if off.max() > _ROUNDING:
-        worst = int(np.argmax(off))
-        raise FreewalkError(
-            f"{who}: the weights of token {worst} add up to {float(found.sum(axis=1)[worst]):.6g}, expected 1"
-        )
+    sums = found.sum(axis=1)
+    worst = int(np.argmax(np.abs(sums - 1.0)))
+    if abs(sums[worst] - 1.0) > ROUNDING:
+        raise FreewalkError(f"{who}: the weights of token {worst} add up to {float(sums[worst]):.6g}, expected 1")
     return found
 
 

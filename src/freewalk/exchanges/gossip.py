@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from freewalk.designs.kernel import Kernel, canonical_rows, check_stochastic
 from freewalk.errors import FreewalkError
-from freewalk.exchanges.exchange import Exchange, Gathering, check, checked
+from freewalk.exchanges.exchange import ROUNDING, Exchange, Gathering, check, checked
 from freewalk.graphs import Graph
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ class Gossip(Exchange):
         check_stochastic("Gossip", self.matrix, graph)
         columns = np.asarray(self.matrix.sum(axis=0))
         worst = int(np.argmax(np.abs(columns - 1.0)))
-        if abs(columns[worst] - 1.0) > _ROUNDING:
+        if abs(columns[worst] - 1.0) > ROUNDING:
             raise FreewalkError(
                 f"Gossip: column {worst} of the matrix adds up to {columns[worst]:.6g}, expected 1: its rows and its "
                 "columns must add up to 1, or the mean over the nodes is not preserved; None uses Metropolis weights"

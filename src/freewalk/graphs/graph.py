@@ -16,7 +16,7 @@ from freewalk.checks import show, suggestion
 from freewalk.errors import GraphError
 from freewalk.graphs import mapped
 from freewalk.graphs.structure import MOST_NODES, check, check_bounds, check_count, check_structure, pattern
-from freewalk.storage.mapped import Mapped, adopted, is_mapped
+from freewalk.storage.mapped import adopted, is_mapped
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -80,7 +80,7 @@ class Graph:
         n = len(indptr) - 1
         check_count(name, n)
         names = None if self.node_names is None else _checked_names(name, self.node_names, n)
-        if _were_checked(indptr, indices):
+        if _was_checked(indptr) and _was_checked(indices):
             check_bounds(name, indptr, indices)
         else:
             check_structure(name, indptr, indices, names)
@@ -265,16 +265,14 @@ class Graph:
         return (Graph._as_saved if self.is_mapped else Graph), parts  # type: ignore[return-value]
 
 
-def _were_checked(*arrays: NDArray[Any]) -> bool:
-    """Whether arrays are mapped from files with known checksums: those of a saved graph."""
-    sources = [array.source if isinstance(array, Mapped) else None for array in arrays]
-    return all(source is not None and source.checksum for source in sources)
+def _was_checked(array: Any) -> bool:
+    """Whether an array is mapped from a file with a known checksum: that of a saved graph."""
+    return is_mapped(array) and bool(array.source.checksum)
 
 
-def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
-    if isinstance(one, Mapped) and isinstance(two, Mapped) and one.source is not None and one.source == two.source:
-        return True
-    return one is two or np.array_equal(one, two)
+def _same(one: Any, two: Any) -> bool:
+    in_one_file = is_mapped(one) and is_mapped(two) and one.source == two.source
+    return one is two or in_one_file or np.array_equal(one, two)
 
 
 def _checked_names(owner: str, given: Any, n: int) -> tuple[str, ...]:
