@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Group, Quiet, examples, stop
+from freewalk.cli.application import Commands, Quiet, group, stop
 from freewalk.cli.reproduce import Parameters, plain_table
 from freewalk.errors import SpecError
 from freewalk.paper import KEYS
@@ -22,16 +22,11 @@ POINTS = "points"  # subfolder for what a search or a sweep has computed
 Figures = Annotated[list[str] | None, typer.Argument(metavar="FIGURE", help="3, 4a, 4b, 5a, 5b, 6. Default: all.")]
 Out = Annotated[Path, typer.Option(help="Output folder; an interrupted command resumes from it.")]
 
-app = typer.Typer(
-    cls=Group,
+app = group(
+    "python -m reproduction search 5a --seeds 20   search for the parameters behind the printed curves",
+    "python -m reproduction sweep 4b               test the claims in many other settings",
+    cls=Commands,
     name="reproduction",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples(
-        "python -m reproduction search 5a --seeds 20   search for the parameters behind the printed curves",
-        "python -m reproduction sweep 4b               test the claims in many other settings",
-    ),
 )
 
 

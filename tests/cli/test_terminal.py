@@ -136,3 +136,8 @@ def test_a_log_that_nobody_reads_any_more_stops_nothing(monkeypatch):
 def test_a_message_cannot_control_the_terminal(capsys):
     terminal.say("error: a\x1b[31mb\nc [bold]é[/bold]", "red")
     assert capsys.readouterr().err == "error: a\\x1b[31mb\\nc [bold]é[/bold]\n"
+
+
+def test_rates_and_durations_are_short():
+    assert [terminal._short(rate) for rate in (43_210_000, 512)] == ["43.2 M", "512"]
+    assert [terminal._duration(seconds) for seconds in (31.2, 400, 9000)] == ["31 s", "7 min", "2.5 h"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray
 
-from freewalk.report.measures import USUAL, Measure, is_log, is_spread, mean_and_band
+from freewalk.report.measures import USUAL, Measure, is_log, is_spread, mean_and_band, walks_in_words
 
 
 def test_quantiles_are_those_of_the_walks() -> None:
@@ -98,3 +98,9 @@ def test_a_confidence_interval_is_not_drawn_beyond_the_best_value() -> None:
     _, low, high = mean_and_band(-values, "confidence", rises=True, best=-2.0)
     assert high.tolist() == [-2.0, -2.0]
     assert low[0] < -9
+
+
+def test_how_many_walks_there_are() -> None:
+    few, many = (xarray.Dataset(coords={"walk": range(walks)}) for walks in (20, 1000))
+    assert walks_in_words({"a": many, "b": many}) == "1,000 walks"
+    assert walks_in_words({"a": many, "b": few}) == "20 to 1,000 walks"

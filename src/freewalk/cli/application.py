@@ -3,11 +3,11 @@
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -16,13 +16,20 @@ from freewalk._version import __version__
 from freewalk.cli import terminal
 from freewalk.errors import FreewalkError, FreewalkWarning
 
+if TYPE_CHECKING:
+    from freewalk.specs.spec import Spec
+
 ENTRAPPED, FAILED = 1, 2  # exit codes
 _STOPPED = {"SIGINT": ("interrupted", 130), "SIGTERM": ("terminated", 143)}  # and those that shells expect
 
+# What several commands take.
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 SpecFile = Annotated[
     Path, typer.Argument(metavar="SPEC", help="The spec to run, a TOML file; `freewalk example` prints one.")
 ]
+Source = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")]
+Runtime = Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")]
+Seed = Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")]
 
 
 class Reflowing(TyperGroup):
@@ -36,7 +43,7 @@ class Reflowing(TyperGroup):
         return command
 
 
-class Group(Reflowing):
+class Commands(Reflowing):
     """Commands that report errors and warnings in one line each and end the same way after Ctrl-C and SIGTERM."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -52,6 +59,15 @@ class Group(Reflowing):
             raise
         except OSError as error:
             fail(f"{error.filename or 'freewalk'}: {error.strerror or error}")
+
+
+@contextmanager
+def interruptible(left: Callable[[], str]) -> Iterator[None]:
+    """End a command that is interrupted, and say what it leaves."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        stop(str(interrupt), left())
 
 
 @contextmanager
@@ -95,33 +111,6 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["[bold]Examples[/bold]", *lines])
 
 
-app = typer.Typer(
-    cls=Group,
-    name="freewalk",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples(
-        "freewalk demo                  six walks on a ring, one of them entrapped",
-        "freewalk example my.toml       write a commented spec to start from",
-        "freewalk list MHLJ             explain a design, objective, graph or rule",
-        "freewalk data digits           describe a data set and a partition of it",
-        "freewalk diagnose my.toml      predict whether a walk would be entrapped",
-        "freewalk run my.toml           write record, table and figure to runs/<name>",
-        "freewalk sweep sweep.toml      run it for many values of its keys",
-        "freewalk compare my.toml       count what each walk needs to reach a goal",
-        "freewalk resume runs/my        resume an interrupted run",
-        "freewalk plot runs/my          draw its figure again",
-        "freewalk evaluate runs/digits  measure its final models, also at every node",
-        "freewalk export runs/digits --out model.safetensors   write a final model to a file",
-        "freewalk report runs/my        write one interactive HTML page",
-        "freewalk network init my.toml net   run the same walk between real processes",
-        "freewalk reproduce             reproduce the paper and judge its claims",
-    ),
-)
-
-
 #: The command that a group runs when none is named.
 DEFAULT = "run"
 
@@ -136,15 +125,38 @@ class WithDefault(Reflowing):
         return super().parse_args(ctx, args)
 
 
-def group(*lines: str, default: bool = False) -> typer.Typer:
-    """A group of commands with these examples; with `default`, the command `DEFAULT` may be left unnamed."""
+def group(*lines: str, cls: type[TyperGroup] = Reflowing, **options: Any) -> typer.Typer:
+    """A group of commands with these examples."""
     return typer.Typer(
-        cls=WithDefault if default else Reflowing,
+        cls=cls,
         no_args_is_help=True,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
         epilog=examples(*lines),
+        **options,
     )
+
+
+app = group(
+    "freewalk demo                  six walks on a ring, one of them entrapped",
+    "freewalk example my.toml       write a commented spec to start from",
+    "freewalk list MHLJ             explain a design, objective, graph or rule",
+    "freewalk data digits           describe a data set and a partition of it",
+    "freewalk diagnose my.toml      predict whether a walk would be entrapped",
+    "freewalk run my.toml           write record, table and figure to runs/<name>",
+    "freewalk sweep sweep.toml      run it for many values of its keys",
+    "freewalk compare my.toml       count what each walk needs to reach a goal",
+    "freewalk resume runs/my        resume an interrupted run",
+    "freewalk plot runs/my          draw its figure again",
+    "freewalk evaluate runs/digits  measure its final models, also at every node",
+    "freewalk export runs/digits --out model.safetensors   write a final model to a file",
+    "freewalk report runs/my        write one interactive HTML page",
+    "freewalk network init my.toml net   run the same walk between real processes",
+    "freewalk reproduce             reproduce the paper and judge its claims",
+    cls=Commands,
+    name="freewalk",
+    pretty_exceptions_enable=False,
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -173,3 +185,11 @@ def stop(by: str, message: str) -> NoReturn:
     word, code = _STOPPED.get(by, _STOPPED["SIGINT"])
     terminal.say(f"{word}; {message}", "yellow")
     raise typer.Exit(code)
+
+
+def spec_of(path: Path, runtime: str | None, seed: int | None) -> "Spec":
+    """The spec in a file, with another runtime or seed if they are given."""
+    from freewalk.specs import load
+
+    options = {name: value for name, value in (("runtime", runtime), ("seed", seed)) if value is not None}
+    return load(path).replaced(**options) if options else load(path)

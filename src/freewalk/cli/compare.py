@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, SpecFile, app, examples, stop
+from freewalk.cli.application import Quiet, Runtime, Seed, SpecFile, app, examples, spec_of, stop
 from freewalk.errors import FreewalkError, SpecError
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def compare(
     goal: Annotated[
         float | None, typer.Option(help="Goal, as a multiple of the optimum. Default: that of the spec, else 2.")
     ] = None,
-    runtime: Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")] = None,
+    runtime: Runtime = None,
+    seed: Seed = None,
     quiet: Quiet = False,
 ) -> None:
     r"""Count what each walk of a spec needs to reach a goal, with steps chosen by one rule for all.
@@ -37,23 +37,17 @@ def compare(
     If the spec names classes of your own as "module:Name", they are imported, which executes their code: do not compare
     a spec that you do not trust.
     """
-    from freewalk.specs import load
-
-    options = {name: value for name, value in (("runtime", runtime), ("seed", seed)) if value is not None}
-    loaded = load(spec)
-    loaded = loaded.replaced(**options) if options else loaded
+    loaded = spec_of(spec, runtime, seed)
     folder = out or Path("runs") / f"{loaded.name}-comparison"
     _check_folder(folder, force)
-    plan = loaded.plan(None if quiet else lambda words: terminal.say(words, ""))
+    plan = loaded.plan(None if quiet else terminal.say)
     for label in () if quiet else plan.in_phases:
         terminal.say(f"{label!r} has phases and is left out: one step is chosen for the whole run", "yellow")
     found = _compared(loaded, plan, goal, quiet)
     _write(found, loaded, folder)
-    console = terminal.console(quiet)
-    console.print(found.table())
-    names = (("record", "record.npz"), ("figure", "curves.png"), ("page", "page.html"))
-    lines = [f"{what:<7} {folder / name}" for what, name in names]
-    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    terminal.console(quiet).print(found.table())
+    for what, name in (("record", "record.npz"), ("figure", "curves.png"), ("page", "page.html")):
+        terminal.out(f"{what:<7} {folder / name}", quiet)
     if found.partial:
         stop(found.record.provenance["interrupted_by"], f"the methods that were finished are in {folder}")
 

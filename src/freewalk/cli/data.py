@@ -67,17 +67,15 @@ def data(
         option = next(iter(given), "out")
         raise SpecError(f"data: --{option} needs --partition, expected one of {', '.join(_partitions(''))}")
     found = build("dataset", {"kind": dataset}, "data")
-    console = terminal.console(quiet)
     if partition is None:
-        lines = [repr(found), f"  source: {found.source}", f"  licence: {found.licence}"]
-        text = "\n".join(fill(line, console.width, subsequent_indent="    ") for line in lines)
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        for line in (repr(found), f"  source: {found.source}", f"  licence: {found.licence}"):
+            terminal.out(fill(line, terminal.console().width, subsequent_indent="    "), quiet)
         return
     from freewalk.report import partition_figure
     from freewalk.report.figures import check_format
 
-    out = Path("runs") / f"{dataset}-{partition}.png" if out is None else out
+    out = out or Path("runs") / f"{dataset}-{partition}.png"
     check_format(out)
     made = build("partition", {"kind": partition, **given}, "--partition").partition(found, nodes, seed)
     partition_figure(made, out)
-    console.print(f"{made}\nfigure  {out}", markup=False, highlight=False, soft_wrap=True)
+    terminal.out(f"{made}\nfigure  {out}", quiet)

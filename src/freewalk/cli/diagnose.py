@@ -1,7 +1,6 @@
 """Predict before a run whether its walks would be entrapped; the exit status tells scripts."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,7 +55,7 @@ def diagnose(
     from freewalk.specs import load
 
     loaded = load(spec)
-    plan = loaded.plan(None if quiet else partial(terminal.say, style=""))
+    plan = loaded.plan(None if quiet else terminal.say)
     given = "uniform" if plan.options["start"] is None else plan.options["start"]
     first = given if start is None else _start(start, plan.graph)
     if out is None and not as_json:
@@ -68,25 +67,16 @@ def diagnose(
         found = find(plan.graph, plan.problem, start=first, designs=_designs(plan), budget=budget, progress=tell)
     if out is not None:
         diagnosis_figure(found, out)
-    console = terminal.console(quiet)
     if as_json:
-        console.out(json.dumps(found.as_dict(), indent=2, ensure_ascii=False), highlight=False)
+        terminal.out(json.dumps(found.as_dict(), indent=2, ensure_ascii=False), quiet)
     else:
-        console.print(found.text(console.width), markup=False, highlight=False, soft_wrap=True)
-        console.print(f"figure  {out}", markup=False, highlight=False, soft_wrap=True)
+        terminal.out(f"{found.text(terminal.console().width)}\nfigure  {out}", quiet)
     if found.advised_against:
         raise typer.Exit(ENTRAPPED)
 
 
 def _start(words: str, graph: "Graph") -> str | int | list[int]:
-    """The start that a command-line argument gives.
-
-    Examples
-    --------
-    >>> from freewalk.graphs import ring
-    >>> _start("heaviest", ring(9)), _start("3", ring(9)), _start("0, 5", ring(9))
-    ('heaviest', 3, [0, 5])
-    """
+    """The start that a command-line argument gives."""
     if words in ("heaviest", "uniform"):
         return words
     try:

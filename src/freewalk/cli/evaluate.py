@@ -1,8 +1,9 @@
 """Measure the final models of a run, and write one of them to a file."""
 
+import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -45,6 +46,7 @@ def evaluate(
     from freewalk.report import evaluation_table, node_losses
     from freewalk.report.figures import check_format
     from freewalk.run.evaluate import evaluate as measure
+    from freewalk.storage.files import write
 
     if figure is not None:
         check_format(figure)
@@ -53,21 +55,12 @@ def evaluate(
     record, posed, _ = _made("evaluate", run, allow_code, quiet)
     held = posed.origin.test if "test_loss" not in posed.problem.measures else None
     found = measure(record, posed.problem, per_node=nodes or figure is not None, dataset=held)
-    console = terminal.console(quiet)
-    console.print(evaluation_table(found))
+    terminal.console(quiet).print(evaluation_table(found))
     if figure is not None:
-        console.print(f"figure  {node_losses(found, figure)}", markup=False, highlight=False, soft_wrap=True)
+        terminal.out(f"figure  {node_losses(found, figure)}", quiet)
     if out is not None:
-        _write(out, found)
-        console.print(f"numbers {out}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _write(out: Path, found: Any) -> None:
-    import json
-
-    from freewalk.storage.files import write
-
-    write(out, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        write(out, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        terminal.out(f"numbers {out}", quiet)
 
 
 @app.command(
@@ -95,7 +88,7 @@ def export(
 
     record, posed, folder = _made("export", run, allow_code, quiet)
     file = export_model(record, posed.problem, out, design=design, walk=walk, name=folder.spec.name)
-    terminal.console(quiet).out(file, highlight=False)
+    terminal.out(file, quiet)
 
 
 def _made(who: str, run: Path, allow_code: bool, quiet: bool) -> "tuple[Record, Posed, RunFolder]":
@@ -104,7 +97,7 @@ def _made(who: str, run: Path, allow_code: bool, quiet: bool) -> "tuple[Record, 
     from freewalk.specs.folder import record_of
 
     record = record_of(run)
-    folder = RunFolder.open(run, allow_code=True, tell=None if quiet else lambda words: terminal.say(words, ""))
+    folder = RunFolder.open(run, allow_code=True, tell=None if quiet else terminal.say)
     if folder.work != folder.path:
         raise RecordError(
             f"{run}: contains an unfinished run whose spec is not that of the record; complete it first: "

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import DEFAULT, Quiet, SpecFile, app, examples, group
+from freewalk.cli.application import DEFAULT, Quiet, SpecFile, WithDefault, app, examples, group
 
 _PROBLEMS = 1  # the exit code of a check that found problems
 _SHOWN = 12  # nodes in a table
@@ -26,7 +26,7 @@ app.add_typer(networks, name="network", help="Run a walk between real processes:
 nodes = group(
     "freewalk node net/node-0007/config.toml         run a node",
     "freewalk node check net/node-0007/config.toml   find problems and suggest fixes",
-    default=True,
+    cls=WithDefault,
 )
 app.add_typer(nodes, name="node", help="Run or check one node of a network.")
 

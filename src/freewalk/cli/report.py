@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, app, examples
+from freewalk.cli.application import Quiet, Source, app, examples
 from freewalk.errors import SpecError
 
 
@@ -66,7 +66,7 @@ Around = Annotated[
     )
 )
 def plot(
-    source: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")],
+    source: Source,
     out: Annotated[Path | None, typer.Option(help="Image to write. Default: next to the record.")] = None,
     figure: Annotated[
         Figure,
@@ -90,22 +90,21 @@ def plot(
     if figure is not Figure.curves and of_curves:
         raise SpecError("plot: --measure, --against, --scale and --band need --figure curves")
     record = record_of(source)
-    if out is None:
-        out = _beside(source, f"{figure.value}.png")
+    out = out or _beside(source, f"{figure.value}.png")
     if figure is Figure.curves:
         curves(record, out, measure=measure, axes=against or None, scale=scale.value, band=band.value)
     elif figure is Figure.escape:
         escape(record, out, designs=design, updates=updates)
     else:
         occupancy(record, out)
-    terminal.console(quiet).out(out, highlight=False)
+    terminal.out(out, quiet)
 
 
 @app.command(
     epilog=examples("freewalk report runs/demo", "freewalk report runs/demo --out demo.html --title 'Six ways to walk'")
 )
 def report(
-    source: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")],
+    source: Source,
     out: Annotated[Path | None, typer.Option(help="Page to write. Default: next to the record.")] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page. Default: the name of the run.")] = None,
     measure: Shown = None,
@@ -124,7 +123,7 @@ def report(
     name = title or str(record.data.attrs.get("name", source.stem))
     section = section_of(record, title=name, band=band.value, measure=measure, axes=against or None)
     page = write_page(Page(name, [section]), out or _beside(source, "page.html"))
-    terminal.console(quiet).out(page, highlight=False)
+    terminal.out(page, quiet)
 
 
 def _beside(source: Path, name: str) -> Path:

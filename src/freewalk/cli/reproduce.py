@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, app, examples, stop
+from freewalk.cli.application import Quiet, app, examples, interruptible
 from freewalk.errors import SpecError
 
 if TYPE_CHECKING:
@@ -75,12 +75,10 @@ def reproduce(
     if search or sweep or seeds is not None:
         _refuse("sweep" if sweep else "search", figures or [], {"--seeds": seeds, "--variant": variant, "--out": out})
     folder = out or Path("runs/reproduce-quick" if quick else "runs/reproduce")
-    with terminal.status_line("reproducing", quiet) as tell:
-        try:
-            chosen = None if variant is None else variant.value
-            made = run(figures or (), chosen, folder, quick=quick, runtime=runtime, tell=tell)  # type: ignore[arg-type]
-        except KeyboardInterrupt as interrupt:
-            stop(str(interrupt), _kept(folder))
+    left = f"what is complete is in {folder}. Resume with: {shlex.join(['freewalk', *sys.argv[1:]])}"
+    with terminal.status_line("reproducing", quiet) as tell, interruptible(lambda: left):
+        chosen = None if variant is None else variant.value
+        made = run(figures or (), chosen, folder, quick=quick, runtime=runtime, tell=tell)  # type: ignore[arg-type]
     console = terminal.console(quiet)
     for outcome in made.outcomes:
         console.print(_table(outcome))
@@ -89,8 +87,8 @@ def reproduce(
     for one in dict.fromkeys(outcome.variant for outcome in made.outcomes):
         found = [v.outcome for outcome in made.outcomes if outcome.variant == one for v in outcome.verdicts]
         counts = {name: sum(outcome == name for outcome in found) for name in _MARKS}
-        console.print(f"{one}: " + ", ".join(f"{count} {name}" for name, count in counts.items()), highlight=False)
-    console.print(f"figures  {folder}\npage     {made.page}", markup=False, highlight=False, soft_wrap=True)
+        terminal.out(f"{one}: " + ", ".join(f"{count} {name}" for name, count in counts.items()), quiet)
+    terminal.out(f"figures  {folder}\npage     {made.page}", quiet)
 
 
 def _refuse(command: str, figures: list[str], options: dict[str, object]) -> NoReturn:
@@ -98,11 +96,6 @@ def _refuse(command: str, figures: list[str], options: dict[str, object]) -> NoR
     given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     words = shlex.join(["python", "-m", "reproduction", command, *figures, *given])
     raise SpecError(f"reproduce: --{command} is a command of its own, in a copy of the repository: {words}")
-
-
-def _kept(folder: Path) -> str:
-    """What an interruption leaves, and how to resume."""
-    return f"what is complete is in {folder}. Resume with: {shlex.join(['freewalk', *sys.argv[1:]])}"
 
 
 def _table(outcome: "Outcome") -> "Table":

@@ -1,14 +1,13 @@
 """Run a spec, resume after an interruption, run the demo."""
 
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, SpecFile, app, examples, stop
+from freewalk.cli.application import Quiet, Runtime, Seed, SpecFile, app, examples, interruptible, spec_of, stop
 
 if TYPE_CHECKING:
     from freewalk.specs import RunFolder
@@ -22,8 +21,8 @@ def run(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the run in the folder once the new one is complete.")
     ] = False,
-    runtime: Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")] = None,
+    runtime: Runtime = None,
+    seed: Seed = None,
     quiet: Quiet = False,
 ) -> None:
     """Run a spec and write its record, a table and a figure.
@@ -31,11 +30,7 @@ def run(
     A spec can name classes of your own as "module:Name". They are imported, which executes their code: do not run a
     spec that you do not trust.
     """
-    from freewalk.specs import load
-
-    options = {name: value for name, value in (("runtime", runtime), ("seed", seed)) if value is not None}
-    loaded = load(spec)
-    _run(loaded.replaced(**options) if options else loaded, out, force, quiet)
+    _run(spec_of(spec, runtime, seed), out, force, quiet)
 
 
 @app.command(epilog=examples("freewalk resume runs/my"))
@@ -49,7 +44,7 @@ def resume(
     """Resume an interrupted or killed run; the result is identical to that of an uninterrupted one."""
     from freewalk.specs import RunFolder
 
-    _finish(RunFolder.open(folder, allow_code=allow_code, tell=_teller(quiet)), quiet)
+    _finish(RunFolder.open(folder, allow_code=allow_code, tell=None if quiet else terminal.say), quiet)
 
 
 @app.command()
@@ -66,26 +61,22 @@ def demo(
 def _run(spec: "Spec", out: Path | None, force: bool, quiet: bool) -> None:
     from freewalk.specs import RunFolder
 
-    _finish(RunFolder.create(out or Path("runs") / spec.name, spec, force=force, tell=_teller(quiet)), quiet)
-
-
-def _teller(quiet: bool) -> "partial[None] | None":
-    return None if quiet else partial(terminal.say, style="")
+    _finish(
+        RunFolder.create(out or Path("runs") / spec.name, spec, force=force, tell=None if quiet else terminal.say),
+        quiet,
+    )
 
 
 def _finish(folder: "RunFolder", quiet: bool) -> None:
     """Run what is missing, then print the results."""
-    try:
+    with interruptible(lambda: _left(folder)):
         from freewalk.report import table
         from freewalk.specs.folder import CURVES, RECORD
 
         with terminal.progress_bar(quiet) as progress:
             record = folder.run(progress)
-        console = terminal.console(quiet)
-        console.print(table(record))
-        console.print(f"record  {folder.work / RECORD}\nfigure  {folder.work / CURVES}", markup=False, highlight=False)
-    except KeyboardInterrupt as interrupt:
-        stop(str(interrupt), _left(folder))
+        terminal.console(quiet).print(table(record))
+        terminal.out(f"record  {folder.work / RECORD}\nfigure  {folder.work / CURVES}", quiet)
     if "interrupted_by" in record.provenance:
         stop(record.provenance["interrupted_by"], _left(folder))
 

@@ -2,14 +2,13 @@
 
 import shlex
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import DEFAULT, Quiet, app, examples, group, stop
+from freewalk.cli.application import DEFAULT, Quiet, WithDefault, app, examples, group, interruptible
 
 if TYPE_CHECKING:
     from freewalk.sweeps.folder import SweepFolder
@@ -28,7 +27,7 @@ sweeps = group(
     "freewalk sweep my.toml --on ray  the same on a cluster",
     "freewalk sweep status my.toml    show how many points are done, and who is computing",
     "freewalk sweep show my.toml      write a table, figures and a page",
-    default=True,
+    cls=WithDefault,
 )
 app.add_typer(sweeps, name="sweep", help="Run a spec at every point of its table \\[sweep].")
 
@@ -62,9 +61,12 @@ def run(
     from freewalk.sweeps.points import sweep_of
 
     check_crew(on.value, workers, address)
-    folder = SweepFolder.create(out, sweep_of(spec), None if quiet else partial(terminal.say, style=""))
+    folder = SweepFolder.create(out, sweep_of(spec), None if quiet else terminal.say)
     there = len(folder.finished)
-    try:
+    given = {"--out": out, "--on": None if on is On.threads else on, "--workers": workers, "--address": address}
+    options = [str(word) for option in given.items() if option[1] is not None for word in option]
+    command = shlex.join(["freewalk", "sweep", str(spec), *options])
+    with interruptible(lambda: _left(folder, command)):
         with terminal.progress_bar(quiet) as bar:
 
             def tell(there: int, total: int, done: int, whole: int) -> None:
@@ -72,22 +74,16 @@ def run(
                     bar(f"{there} of {total} points", done, whole, 1)
 
             made = folder.run(on.value, workers, address, tell)
-        console = terminal.console(quiet)
         words = f"{len(folder.sweep)} points: {there} already done, {len(made)} computed"
         others = len(folder.sweep) - there - len(made)
-        console.print(words + (f", {others} by others" if others else ""), highlight=False)
+        terminal.out(words + (f", {others} by others" if others else ""), quiet)
         _show(folder, quiet, None, None)
-    except KeyboardInterrupt as interrupt:
-        given = (
-            ("--out", out),
-            ("--on", None if on is On.threads else on),
-            ("--workers", workers),
-            ("--address", address),
-        )
-        options = [str(part) for option in given if option[1] is not None for part in option]
-        command = shlex.join(["freewalk", "sweep", str(spec), *options])
-        count = len(folder.finished)
-        stop(str(interrupt), f"{count} of {len(folder.sweep)} points are in {folder.path}. Resume with: {command}")
+
+
+def _left(folder: "SweepFolder", command: str) -> str:
+    """What an interrupted sweep leaves, and how to resume it."""
+    count = len(folder.finished)
+    return f"{count} of {len(folder.sweep)} points are in {folder.path}. Resume with: {command}"
 
 
 @sweeps.command(epilog=examples("freewalk sweep status my.toml", "freewalk sweep status runs/my"))
@@ -96,15 +92,14 @@ def status(sweep: Place, out: Out = None) -> None:
     from freewalk.sweeps.folder import SweepFolder
 
     folder = SweepFolder.open(sweep, out)
-    console, held = terminal.console(), folder.results.held()
-    missing = folder.missing
+    held, missing = folder.results.held(), folder.missing
     under_way = [point for point in missing if point.key in held]
     total = len(folder.sweep)
     words = [f"{total - len(missing)} of {total} points are done", f"{len(under_way)} in progress"]
     words.append(f"{len(missing) - len(under_way)} not started")
-    console.print(f"{folder.path}: {', '.join(words)}", markup=False, highlight=False, soft_wrap=True)
+    terminal.out(f"{folder.path}: {', '.join(words)}")
     for point in under_way:
-        console.print(f"  {held[point.key]}: {point.words}", markup=False, highlight=False, soft_wrap=True)
+        terminal.out(f"  {held[point.key]}: {point.words}")
 
 
 @sweeps.command(epilog=examples("freewalk sweep show my.toml", "freewalk sweep show runs/my --x graph.n"))
@@ -130,6 +125,5 @@ def _show(folder: "SweepFolder", quiet: bool, measure: str | None, x: str | None
     from freewalk.sweeps.folder import show
 
     table, lines = show(folder, measure, x)
-    console = terminal.console(quiet)
-    console.print(table)
-    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    terminal.console(quiet).print(table)
+    terminal.out("\n".join(lines), quiet)

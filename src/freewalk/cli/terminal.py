@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Event, Thread, Timer
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -180,13 +180,7 @@ def _lines(words: Callable[[], str]) -> Iterator[None]:
 
 
 def _short(number: float) -> str:
-    """A rate in three digits.
-
-    Examples
-    --------
-    >>> _short(43_210_000), _short(512)
-    ('43.2 M', '512')
-    """
+    """A rate in three digits."""
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if number >= size:
             return f"{number / size:.3g}{letter}"
@@ -194,13 +188,7 @@ def _short(number: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """A remaining time.
-
-    Examples
-    --------
-    >>> _duration(31.2), _duration(400), _duration(9000)
-    ('31 s', '7 min', '2.5 h')
-    """
+    """A remaining time."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
@@ -210,10 +198,16 @@ def console(quiet: bool = False) -> "Console":
     """Standard output, wide enough for a table if it is no terminal; if quiet, a console that prints nothing."""
     from rich.console import Console
 
-    return Console(quiet=quiet) if sys.stdout.isatty() else Console(quiet=quiet, width=110, color_system=None)
+    options: dict[str, Any] = {} if sys.stdout.isatty() else {"width": 110, "color_system": None}
+    return Console(quiet=quiet, highlight=False, **options)
 
 
-def say(message: str, style: str) -> None:
+def out(words: object, quiet: bool = False) -> None:
+    """Print lines on stdout as they are: not wrapped, and without markup."""
+    console(quiet).out(words)
+
+
+def say(message: str, style: str = "") -> None:
     """Print a line on stderr, with control characters escaped so that text from a file cannot control the terminal."""
     from rich.console import Console
 
