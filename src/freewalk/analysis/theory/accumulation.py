@@ -1,5 +1,7 @@
 """Lemma 2: the gradients at the optimum that a walk collects, exactly and by the paper's bound."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import islice
 

@@ -1,5 +1,7 @@
 """Lemma 1: how one update contracts the distance between the walk's model and an auxiliary sequence."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

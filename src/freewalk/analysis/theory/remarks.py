@@ -1,5 +1,7 @@
 """What the paper states in passing: when importance sampling pays, and the cost of jumps in messages (Remark 1)."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Theorem 1: the error after T updates, as printed, as its proof gives it, and as corrected."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
