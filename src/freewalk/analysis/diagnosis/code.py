@@ -1,23 +1,32 @@
 """Write designs and rules as code: in Python, to paste, and in the TOML of a spec."""
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from freewalk import designs, rules, schedules
 
+if TYPE_CHECKING:
+    from freewalk.analysis.diagnosis.findings import Forecast
+
 _HOMES = {"fw.designs": designs, "fw.schedules": schedules, "fw.rules": rules}
 
 
-def in_python(thing: Any) -> str:
-    """The call that creates a design, a rule or a schedule; its repr if parts, such as arrays, cannot be written.
+def in_code(one: "Forecast") -> list[str]:
+    """The calls that create a design and its rule."""
+    return [in_python(thing) for thing in (one.design, one.rule) if thing is not None]
 
-    Examples
-    --------
-    >>> in_python(designs.MHLJ(0.5, 0.5, 3)), in_python(rules.SGD(3e-3)), in_python(designs.SimpleWalk())
-    ('fw.designs.MHLJ(jump=0.5, stop=0.5, hops=3)', 'fw.SGD(step=0.003)', 'fw.designs.SimpleWalk()')
-    """
+
+def in_spec(one: "Forecast") -> list[str]:
+    """The same as lines of a spec; none if a spec cannot name the design."""
+    design, rule = in_toml(one.design), None if one.rule is None else in_toml(one.rule)
+    both = {} if design is None else {"design": design, "rule": rule}
+    return [f"{key} = {value}" for key, value in both.items() if value is not None]
+
+
+def in_python(thing: Any) -> str:
+    """The call that creates a design, a rule or a schedule; its repr if parts, such as arrays, cannot be written."""
     home = next((name for name, module in _HOMES.items() if _is_listed(thing, module)), None)
     home = "fw" if type(thing) is rules.SGD else home  # which has a shorter name
     given = _arguments(thing)
@@ -29,13 +38,7 @@ def in_python(thing: Any) -> str:
 
 
 def in_toml(thing: Any) -> str | None:
-    """The same as a value in a spec; None if a spec cannot express it.
-
-    Examples
-    --------
-    >>> print(in_toml(designs.MHLJ(0.5, 0.5, 3, corrected=True)))
-    { kind = "MHLJ", jump = 0.5, stop = 0.5, hops = 3, corrected = true }
-    """
+    """The same as a value in a spec; None if a spec cannot express it."""
     import tomlkit
 
     given, kind = _arguments(thing), type(thing)

@@ -1,4 +1,16 @@
-"""Predict before any training whether importance sampling pays or is entrapped, and what each design would do."""
+"""How a diagnosis decides: whether importance sampling is entrapped, whether it pays, and which design is best.
+
+`diagnose` computes, in this order and within one time budget:
+
+1. the traps of the importance walk (`traps/sets.py`): a set is a trap if its memory is at least `FACTOR` times that of
+   the uniform walk, and longer by at least one update per node. This alone decides *entrapped*;
+2. for each design its stationary distribution, its messages, and its excess visits to the worst set;
+3. the race (`learning/race.py`): each design gets the step that settles at the goal, and the exact recursion counts
+   updates, first for the uniform walk, then for all others until `PATIENCE` times as many. It decides *slower* and
+   *best*. Without least-squares data it is run on stand-in data, on the draw with the median ratio of the two walks.
+
+A part that fails or finds no time is left out, and named, and the rest still counts.
+"""
 
 from __future__ import annotations
 
@@ -146,11 +158,13 @@ def diagnose(
         if unjudged:
             parts.left_out[f"{unjudged} of the sets that may be traps"] = "no time left"
         nodes = np.array(held[0].nodes if held else [int(values.argmax())])
-        returns = {label: _forecast(listed[label], kernel, nodes, parts) for label, kernel in kernels.items()}
+        forecasts = {label: _forecast(listed[label], kernel, nodes, parts) for label, kernel in kernels.items()}
         goal, races = _races(data, kernels, first, equal, parts)
-    for label in [label for label, one in races.items() if one is not None]:
-        parts.left_out.pop(f"updates of {label}", None)  # omitted for one draw of the data, but not for another
-    forecasts = {label: replace(one, race=_in_units(races.get(label), data.unit)) for label, one in returns.items()}
+    for label, raced in races.items():
+        if raced is not None:
+            parts.left_out.pop(f"updates of {label}", None)  # omitted for one draw of the data, but not for another
+            # The importance of stand-in data is divided by a unit, which makes steps longer.
+            forecasts[label] = replace(forecasts[label], race=replace(raced, step=raced.step / data.unit))
     return Diagnosis(
         graph=graph,
         importance=values,
@@ -248,46 +262,41 @@ def _races(
     data: _Data, kernels: Mapping[str, Kernel], first: Floats, equal: bool, parts: _Parts
 ) -> tuple[Goal | None, dict[str, Race | None]]:
     """The goal, and the race of each design, on the draw of the data with the median ratio of the two walks."""
-    problems, n = data.problems, first.size
-    if not problems:
+    if not data.problems:
+        n = first.size
         parts.left_out["updates"] = (
             f"they are predicted up to {MOST_NODES:,} nodes and {MOST_NUMBERS:,} numbers in the recursion, here {n:,} "
             f"and {_numbers(n, data.dim):,}"
         )
         return None, {}
+    found = [parts.compute("the goal", partial(_goal, problem, kernels, equal)) for problem in data.problems]
+    draws = [(problem, goal) for problem, goal in zip(data.problems, found, strict=True) if goal is not None]
+    if not draws:
+        return None, {}
 
-    def run(labels: Sequence[str], draws: Sequence[int], goals: Sequence[Goal]) -> list[Race | None]:
-        jobs = zip(labels, draws, goals, strict=True)
+    def run(entries: Sequence[tuple[str, tuple[LeastSquares, Goal]]]) -> list[Race | None]:
         return parts.compute_all(
             [
-                (f"updates of {label}", partial(_race, problems[draw], kernels[label], goal, first))
-                for label, draw, goal in jobs
+                (f"updates of {label}", partial(_race, problem, kernels[label], goal, first))
+                for label, (problem, goal) in entries
             ]
         )
 
-    found = [parts.compute("the goal", partial(_goal, problem, kernels, equal)) for problem in problems]
-    draws = [draw for draw, goal in enumerate(found) if goal is not None]
-    goals = [goal for goal in found if goal is not None]
-    if not goals:
-        return None, {}
-    uniform = run([UNIFORM] * len(draws), draws, goals)
-    goals = [
-        goal if one is None else replace(goal, most=min(MOST_UPDATES, PATIENCE * max(one.updates, 10.0)))
-        for goal, one in zip(goals, uniform, strict=True)
-    ]
+    uniform = run([(UNIFORM, draw) for draw in draws])
+    for place, ((problem, goal), one) in enumerate(zip(draws, uniform, strict=True)):
+        if one is not None:
+            draws[place] = problem, replace(goal, most=min(MOST_UPDATES, PATIENCE * max(one.updates, 10.0)))
     races: dict[str, Race | None] = {}
     middle = 0
     if len(draws) > 1:
-        importance = run([IMPORTANCE] * len(draws), draws, goals)
-        ratios = [_ratio(*pair) for pair in zip(importance, uniform, goals, strict=True)]
-        middle = sorted(range(len(draws)), key=lambda one: (np.isnan(ratios[one]), ratios[one], one))[
-            int(np.isfinite(ratios).sum()) // 2
-        ]
+        importance = run([(IMPORTANCE, draw) for draw in draws])
+        ratios = [_ratio(one, other, goal) for one, other, (_, goal) in zip(importance, uniform, draws, strict=True)]
+        middle = int(np.argsort(ratios, kind="stable")[int(np.isfinite(ratios).sum()) // 2])  # unknown ones are last
         races[IMPORTANCE] = importance[middle]
     races[UNIFORM] = uniform[middle]
     rest = [label for label in kernels if label not in races]
-    races.update(zip(rest, run(rest, [draws[middle]] * len(rest), [goals[middle]] * len(rest)), strict=True))
-    return goals[middle], races
+    races.update(zip(rest, run([(label, draws[middle]) for label in rest]), strict=True))
+    return draws[middle][1], races
 
 
 def _race(problem: LeastSquares, kernel: Kernel, goal: Goal, first: Floats) -> Race:
@@ -351,11 +360,6 @@ def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: in
     draws = DRAWS if _numbers(graph.n, dim) <= FEW_NUMBERS else 1
     problems = [stand_in(values / unit, dim, max(1, samples), draw) for draw in range(draws)]
     return _Data(values, problems, dim, unit)
-
-
-def _in_units(raced: Race | None, unit: float) -> Race | None:
-    """Convert a race on data whose importance was divided by `unit` to the original data, where steps are shorter."""
-    return None if raced is None else replace(raced, step=raced.step / unit)
 
 
 def _forecast(design: Design, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:

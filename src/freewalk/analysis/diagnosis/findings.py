@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from freewalk.analysis.diagnosis import words
+from freewalk.analysis.diagnosis.code import in_code, in_spec
 from freewalk.analysis.diagnosis.words import IMPORTANCE as IMPORTANCE
 from freewalk.analysis.diagnosis.words import UNIFORM as UNIFORM
 from freewalk.analysis.learning.moments import Floats
@@ -57,33 +58,16 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal of the race between the designs.
+    """The goal of the race between the designs; errors are losses above the optimum."""
 
-    Attributes
-    ----------
-    settle, reach
-        The steady-state error that steps are chosen for, and the error to reach, both as loss above the optimum.
-    optimum, first
-        The optimal loss, and the loss of the zero model above it.
-    most
-        The number of updates after which a design is stopped.
-    """
-
-    settle: float
-    reach: float
-    optimum: float
-    first: float
-    most: float
+    settle: float  # the steady error that steps are chosen for
+    reach: float  # the error to reach
+    optimum: float  # the optimal loss
+    first: float  # the error of the zero model
+    most: float  # the number of updates after which a design is stopped
 
     def in_words(self, error: float) -> str:
-        """An error above the optimum, as a multiple of the optimal loss or, if that is nearly 0, of the initial error.
-
-        Examples
-        --------
-        >>> goal = Goal(settle=0.25, reach=0.5, optimum=1.0, first=100.0, most=1e6)
-        >>> goal.in_words(goal.reach)
-        '1.5 × the optimal loss'
-        """
+        """An error, as a multiple of the optimal loss or, if that is nearly 0, of the initial error."""
         if self.optimum > 1e-4 * self.first:
             return f"{1 + error / self.optimum:.3g} × the optimal loss"
         return f"{error / self.first:.2g} of the initial error"
@@ -221,8 +205,8 @@ class Diagnosis:
             "ratio": _plain(self.ratio),
             "best": self.best_label,
             "cheapest": self.cheapest_label,
-            "use": [] if self.best_label is None else words.in_code(self.forecasts[self.best_label]),
-            "in_spec": [] if self.best_label is None else words.in_spec(self.forecasts[self.best_label]),
+            "use": [] if self.best_label is None else in_code(self.forecasts[self.best_label]),
+            "in_spec": [] if self.best_label is None else in_spec(self.forecasts[self.best_label]),
             "conclusion": self.conclusion,
             "on_data": self.exact,
             "goal": None if self.goal is None else {name: _plain(value) for name, value in vars(self.goal).items()},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.analysis.diagnosis.code import in_python, in_toml
+from freewalk.analysis.diagnosis.code import in_code, in_spec
 
 if TYPE_CHECKING:
     from freewalk.analysis.diagnosis.findings import Diagnosis, Forecast
@@ -60,18 +60,6 @@ def advice(found: "Diagnosis") -> str:
 def _listed(title: str, lines: list[str]) -> list[str]:
     width = max(len(title), len("in a spec:"))
     return [f"{'' if place else title:{width}} {line}" for place, line in enumerate(lines)]
-
-
-def in_code(one: "Forecast") -> list[str]:
-    """The calls that create a design and its rule."""
-    return [in_python(thing) for thing in (one.design, one.rule) if thing is not None]
-
-
-def in_spec(one: "Forecast") -> list[str]:
-    """The same as lines of a spec; none if a spec cannot name the design."""
-    design, rule = in_toml(one.design), None if one.rule is None else in_toml(one.rule)
-    both = {} if design is None else {"design": design, "rule": rule}
-    return [f"{key} = {value}" for key, value in both.items() if value is not None]
 
 
 def _table(found: "Diagnosis", width: int) -> str:
