@@ -61,15 +61,7 @@ def shown_traps(found: "Diagnosis") -> "tuple[Trap, ...]":
 
 
 def draw_map(figure: "Figure", axes: "Axes", found: "Diagnosis") -> None:
-    """Draw the graph into axes whose layout is final, because sizes and labels are in points.
-
-    Parameters
-    ----------
-    figure, axes
-        Where to draw; everything else must have been drawn already.
-    found
-        The result of `diagnose`.
-    """
+    """Draw the graph into axes whose layout is final, because sizes and labels are in points."""
     focus = found.traps[0].nodes if found.traps else (int(found.stays.argmax()),)
     placed = layout(found.graph, focus, found.importance)
     axes.set_title(_title(found, placed), loc="left")
@@ -224,21 +216,19 @@ def _draw_names(figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots)
         text = axes.text(0, 0, words, ha="center", va="center", fontsize=8, color=INK, zorder=5, parse_math=False)
         extent = text.get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
         half = np.array([extent.width, extent.height]) / 2
-        best, least = home, np.inf
-        for angle in np.linspace(0, 2 * np.pi, 16, endpoint=False):
-            direction = np.array([np.cos(angle), np.sin(angle)])
+        tried = []
+        for direction in _directions(16):
             centre = home + direction * (reach[place] + half + pixel)
             box = np.concatenate([centre - half, centre + half])
-            hidden = ((nodes + reach > box[:2]) & (nodes - reach < box[2:])).all(axis=1).sum()
             crossed = ((lines > box[:2]) & (lines < box[2:])).all(axis=-1).any(axis=-1).sum()
-            outside = bool((box[:2] < frame[:2]).any() or (box[2:] > frame[2:]).any())
-            cost = 5.0 * hidden + crossed + 20.0 * outside + 10.0 * sum(_overlap(box, other) for other in taken)
+            cost = 5.0 * _covered(nodes, reach, box).sum() + crossed + 20.0 * _sticks_out(box, frame)
+            cost += 10.0 * sum(_overlap(box, other) for other in taken)
             cost -= 0.2 * float(direction @ (home - middle_of_all)) / away[place]
-            if cost < least:
-                best, least = centre, cost
+            tried.append((cost, centre, box))
+        _, best, box = min(tried, key=lambda one: one[0])
         text.set_position(tuple(axes.transData.inverted().transform(best)))
         text.set_in_layout(False)
-        taken.append(np.concatenate([best - half, best + half]))
+        taken.append(box)
     return taken
 
 
@@ -280,13 +270,7 @@ def _label(
 
 
 def _room(
-    figure: "Figure",
-    axes: "Axes",
-    found: "Diagnosis",
-    dots: _Dots,
-    anchor: int,
-    half: Floats,
-    taken: list[Floats],
+    figure: "Figure", axes: "Axes", found: "Diagnosis", dots: _Dots, anchor: int, half: Floats, taken: list[Floats]
 ) -> tuple[Floats, float]:
     """The position near a node, in pixels, at which a box and its line hide least, and how much they hide."""
     nodes = axes.transData.transform(dots.places)
@@ -297,23 +281,36 @@ def _room(
     marked = np.flatnonzero(held & (np.arange(held.size) != anchor))
     frame = np.array(axes.get_window_extent().extents)
     outward = (home - nodes.mean(axis=0)) / max(float(np.linalg.norm(home - nodes.mean(axis=0))), 1e-9)
-    best, least = home, np.inf
+    tried = []
     for distance in (9.0, 20.0, 34.0, 52.0, 75.0, 110.0):
-        for angle in np.linspace(0, 2 * np.pi, 24, endpoint=False):
-            direction = np.array([np.cos(angle), np.sin(angle)])
+        for direction in _directions(24):
             place = home + direction * (near + distance * figure.dpi / 72.0 + half * np.abs(direction))
             box = np.concatenate([place - half, place + half])
             points = home + np.linspace(0.1, 0.9, 9)[:, None] * (place - home)
             line = np.hstack([points, points])
-            hidden = weights[((nodes + radii > box[:2]) & (nodes - radii < box[2:])).all(axis=1)].sum()
+            hidden = weights[_covered(nodes, radii, box)].sum()
             crossed = np.linalg.norm(nodes[marked] - points[:, None], axis=2) < radii[marked, 0]
             cost = hidden + 4.0 * crossed.any(axis=0).sum() + distance / 25.0 - 0.6 * float(direction @ outward)
             cost += 40.0 * sum(_overlap(box, other) for other in taken)
             cost += 20.0 * sum(any(_overlap(point, other) for point in line) for other in taken)
-            cost += 60.0 * bool((box[:2] < frame[:2]).any() or (box[2:] > frame[2:]).any())
-            if cost < least:
-                best, least = place, cost
-    return best, float(least)
+            cost += 60.0 * _sticks_out(box, frame)
+            tried.append((place, float(cost)))
+    return min(tried, key=lambda one: one[1])
+
+
+def _directions(count: int) -> Floats:
+    """Unit vectors to all sides, the first to the right."""
+    angles = np.linspace(0, 2 * np.pi, count, endpoint=False)
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def _covered(nodes: Floats, reach: Floats, box: Floats) -> NDArray[np.bool_]:
+    """Which nodes, drawn this far around their positions, a box would cover."""
+    return np.asarray(((nodes + reach > box[:2]) & (nodes - reach < box[2:])).all(axis=1))
+
+
+def _sticks_out(box: Floats, frame: Floats) -> bool:
+    return bool((box[:2] < frame[:2]).any() or (box[2:] > frame[2:]).any())
 
 
 def _overlap(one: Floats, other: Floats) -> bool:
