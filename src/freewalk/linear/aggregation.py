@@ -7,18 +7,14 @@ on each level remove them (Stewart, *Introduction to the numerical solution of M
 others, *Multilevel adaptive aggregation for Markov chains*, 2008).
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.errors import AnalysisError
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
+from freewalk.linear.arrays import Floats, Matrix
 
 _COARSEST = 90  # solved directly, with a dense inverse; small enough for one thread
 _DAMPING = 0.8  # of a Jacobi sweep
@@ -28,7 +24,7 @@ _OVERSHOOT = 1.3  # a correction that is constant on each aggregate is too small
 class _Level(NamedTuple):
     """The flows between the nodes of a level, and the node of the next level (of `size`) to which each belongs."""
 
-    inflow: "csr_array"
+    inflow: Matrix
     out: Floats
     parts: NDArray[np.int32]
     size: int
@@ -40,7 +36,7 @@ class _Level(NamedTuple):
 class Hierarchy:
     """The flows F of a distribution x on many levels, and one cycle through them as an approximate solution."""
 
-    def __init__(self, flows: "csr_array", mass: Floats) -> None:
+    def __init__(self, flows: Matrix, mass: Floats) -> None:
         from scipy.sparse import csr_array
 
         self._levels: list[_Level] = []
@@ -85,7 +81,7 @@ class Hierarchy:
         return np.asarray(y + _DAMPING * level.residual(right, y) / level.out)
 
 
-def _aggregates(strength: "csr_array", draws: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
+def _aggregates(strength: Matrix, draws: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
     """Join each node to the neighbour with which it exchanges most; connected nodes form a part."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -103,7 +99,7 @@ def _sums(parts: NDArray[np.int32], values: Floats, count: int) -> Floats:
     return np.asarray(np.bincount(parts, values, minlength=count), dtype=np.float64)
 
 
-def _merge(flows: "csr_array", parts: NDArray[np.int32], count: int) -> "csr_array":
+def _merge(flows: Matrix, parts: NDArray[np.int32], count: int) -> Matrix:
     """The flows between parts; flows within a part are dropped."""
     from scipy.sparse import coo_array, csr_array
 

@@ -12,18 +12,11 @@ all moves are short (rings, paths, narrow grids), a compiled banded elimination 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.linear import deadline
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from freewalk.linear.arrays import Floats, Ints, Matrix
 
 _BLOCK = 64  # nodes eliminated one by one
 _HUB = 1000  # a node with this many neighbours, and a tenth of all nodes, is a hub
@@ -82,7 +75,7 @@ def hitting(rates: Floats, costs: Floats) -> Floats:
     return result
 
 
-def times_between(leaving: "csr_array") -> Floats:
+def times_between(leaving: Matrix) -> Floats:
     """The mean number of steps from every node to every other; infinite beyond the range of floats."""
     # From the nodes that a walk changes to, with the durations of its stays as costs: long stays must not make rates so
     # small that they lose digits.
@@ -141,7 +134,7 @@ def _scaled_law(n: int, column: Callable[[int], tuple[int, Floats]], totals: Flo
     return np.asarray(law / law.sum())
 
 
-def narrow_order(leaving: "csr_array") -> tuple[Ints, int]:
+def narrow_order(leaving: Matrix) -> tuple[Ints, int]:
     """The positions of the nodes in an order with short moves, and the length of the longest move."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -155,7 +148,7 @@ def narrow_order(leaving: "csr_array") -> tuple[Ints, int]:
     return place, int(longest)
 
 
-def narrow_law(leaving: "csr_array", place: Ints, width: int) -> Floats:
+def narrow_law(leaving: Matrix, place: Ints, width: int) -> Floats:
     """The stationary distribution of a chain whose nodes have these positions."""
     law = np.ones(place.size)
     band, totals = _eliminate_narrow(leaving, place, width, np.zeros(place.size), np.zeros((place.size, 0)), law)
@@ -170,7 +163,7 @@ def narrow_law(leaving: "csr_array", place: Ints, width: int) -> Floats:
     return np.asarray(law[place])
 
 
-def narrow_absorbed(leaving: "csr_array", place: Ints, width: int, absorption: Floats, right: Floats) -> Floats:
+def narrow_absorbed(leaving: Matrix, place: Ints, width: int, absorption: Floats, right: Floats) -> Floats:
     """As `absorbed`, for nodes with these positions."""
     sorted_absorption, sorted_right = np.empty_like(absorption), np.empty_like(right)
     sorted_absorption[place], sorted_right[place] = absorption, right
@@ -179,7 +172,7 @@ def narrow_absorbed(leaving: "csr_array", place: Ints, width: int, absorption: F
 
 
 def _eliminate_narrow(
-    leaving: "csr_array", place: Ints, width: int, absorption: Floats, right: Floats, law: Floats
+    leaving: Matrix, place: Ints, width: int, absorption: Floats, right: Floats, law: Floats
 ) -> tuple[Floats, Floats]:
     """Eliminate; return the band and the total rate out of each node."""
     from freewalk.compiled.compiler import compile_functions

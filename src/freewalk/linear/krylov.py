@@ -4,19 +4,16 @@ Their inner products use the threads of a BLAS. If other processes use the same 
 other and make an iteration 10 to 100 times slower, so threadpoolctl limits BLAS to one thread.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.linear import deadline
-
-Floats = NDArray[np.float64]
-Vectors = Callable[[Floats], Floats]
+from freewalk.linear.arrays import Floats, Vectors
 
 _BASIS = 25  # vectors that GMRES keeps before it restarts
 _lock, _solves = Lock(), 0

@@ -10,20 +10,15 @@ Only the probabilities of leaving a node are used. The diagonal follows from the
 - all others: corrections from the balance of flows by GMRES on a hierarchy of aggregates, checked at the end.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.errors import AnalysisError, KernelError
 from freewalk.linear.aggregation import Hierarchy
+from freewalk.linear.arrays import Floats, Matrix, Vectors
 from freewalk.linear.elimination import dense_law, narrow_law, narrow_order
-from freewalk.linear.krylov import Vectors, minimise
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
+from freewalk.linear.krylov import minimise
 
 
 class Steps(Protocol):
@@ -57,7 +52,7 @@ _CORRECTED = 1e-7  # a correction this small, and this accurate, is the last
 _REBUILT = 0.5  # a larger one changes the flows so much that the hierarchy is rebuilt
 
 
-def stationary_law(matrix: "csr_array", who: str, guess: Floats | None = None) -> Floats:
+def stationary_law(matrix: Matrix, who: str, guess: Floats | None = None) -> Floats:
     """The stationary distribution of an irreducible row-stochastic matrix, which a guess may already be near."""
     leaving = leaving_rates(matrix)
     check_irreducible(leaving, who)
@@ -73,7 +68,7 @@ def stationary_law(matrix: "csr_array", who: str, guess: Floats | None = None) -
     return settled(Flows(leaving), start, who)
 
 
-def leaving_rates(matrix: "csr_array") -> "csr_array":
+def leaving_rates(matrix: Matrix) -> Matrix:
     """The positive off-diagonal entries of a matrix, columns sorted."""
     from scipy.sparse import csr_array
 
@@ -85,7 +80,7 @@ def leaving_rates(matrix: "csr_array") -> "csr_array":
     return leaving
 
 
-def check_irreducible(leaving: "csr_array", who: str) -> None:
+def check_irreducible(leaving: Matrix, who: str) -> None:
     """Raise unless every node can be reached from every other node."""
     from scipy.sparse.csgraph import connected_components
 
@@ -104,12 +99,12 @@ def check_irreducible(leaving: "csr_array", who: str) -> None:
     )
 
 
-def totals_of(leaving: "csr_array") -> Floats:
+def totals_of(leaving: Matrix) -> Floats:
     """The row sums: the probability of leaving each node."""
     return row_sums(leaving, leaving.data)
 
 
-def row_sums(matrix: "csr_array", values: Floats) -> Floats:
+def row_sums(matrix: Matrix, values: Floats) -> Floats:
     """The sums of `values`, one per matrix entry, by row; sums of many terms keep their last digits.
 
     A product with a sparse matrix adds term by term, which for a hub of 10⁵ neighbours loses five digits.
@@ -121,7 +116,7 @@ def row_sums(matrix: "csr_array", values: Floats) -> Floats:
     return result
 
 
-def flows_of(leaving: "csr_array", law: Floats) -> "csr_array":
+def flows_of(leaving: Matrix, law: Floats) -> Matrix:
     """The flow from node to node in one step: law[i] P[i, j]."""
     from scipy.sparse import csr_array
 
@@ -129,7 +124,7 @@ def flows_of(leaving: "csr_array", law: Floats) -> "csr_array":
     return csr_array((data, leaving.indices, leaving.indptr), shape=leaving.shape)
 
 
-def is_reversible(leaving: "csr_array", law: Floats, tolerance: float = _BALANCED) -> bool:
+def is_reversible(leaving: Matrix, law: Floats, tolerance: float = _BALANCED) -> bool:
     """Whether `law` is in detailed balance with a chain: law[i] P[i, j] = law[j] P[j, i], relative to either."""
     from scipy.sparse import csr_array
 
@@ -143,7 +138,7 @@ def is_reversible(leaving: "csr_array", law: Floats, tolerance: float = _BALANCE
 class Flows:
     """The steps of a chain, from the rates between its nodes."""
 
-    def __init__(self, leaving: "csr_array") -> None:
+    def __init__(self, leaving: Matrix) -> None:
         from scipy.sparse import csr_array
 
         self.leaving, self.rates = leaving, totals_of(leaving)
@@ -194,7 +189,7 @@ def settled(steps: Steps, law: Floats, who: str) -> Floats:
     )
 
 
-def balance_solver(leaving: "csr_array", law: Floats, accuracy: float = _ACCURACY) -> Vectors:
+def balance_solver(leaving: Matrix, law: Floats, accuracy: float = _ACCURACY) -> Vectors:
     """A function that nearly solves c − c P = r for c, given Σ r = 0; with r = ν P − ν this is the correction of ν."""
     hierarchy = Hierarchy(flows_of(leaving, law), law)
     # In this norm each node counts by its own weight, not by that of the heaviest node.

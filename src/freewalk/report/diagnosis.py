@@ -5,20 +5,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.diagnosis.findings import Diagnosis
 from freewalk.analysis.diagnosis.words import BIASED, IMPORTANCE, ON_TARGET, UNIFORM, number, outcome, times
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
+from freewalk.linear.arrays import Flags, Floats
 from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save
 from freewalk.report.graph_map import draw_map, scale_of_stays, shown_traps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 FASTER, SLOWER = COLOURS[2], COLOURS[1]
 GREY = "#666666"
@@ -162,7 +161,7 @@ def _bars(
     values: Floats,
     words: list[str],
     colours: tuple[str, str] = (COLOURS[0], COLOURS[0]),
-    given_up: NDArray[np.bool_] | None = None,
+    given_up: Flags | None = None,
 ) -> None:
     """Bars to either side of 1 on a log axis, one colour per side; an arrow if a design was stopped early."""
     from matplotlib.ticker import NullLocator

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.analysis.traps.sets import count_of, name_nodes
+from freewalk.linear.arrays import Flags, Floats, Ints
 from freewalk.report.figures import COLOURS, INK
 from freewalk.report.layout import GraphLayout, along, layout, middle
 from freewalk.report.nodes import short
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from freewalk.analysis.diagnosis.findings import Diagnosis
     from freewalk.analysis.traps.sets import Trap
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TRAP, OTHER = COLOURS[1], "#edb98f"
 LABELLED = 4  # traps
@@ -37,10 +35,10 @@ _RING, _LINK = 2.0, 2.6  # widths, in points, of the ring around a node of a tra
 class _Dots:
     """Nodes as they are drawn: their numbers, positions, radii in points, and the edges between them."""
 
-    nodes: Integers
+    nodes: Ints
     places: Floats
     radii: Floats
-    pairs: Integers
+    pairs: Ints
 
 
 def scale_of_stays(stays: Floats) -> "ScalarMappable":
@@ -114,7 +112,7 @@ def _radii(found: "Diagnosis", placed: GraphLayout, unit: float) -> Floats:
     return _grown(found, placed.nodes, usual, float(np.clip(0.5 * gap, 5.0, 14.0)))
 
 
-def _grown(found: "Diagnosis", nodes: Integers, usual: float, most: float) -> Floats:
+def _grown(found: "Diagnosis", nodes: Ints, usual: float, most: float) -> Floats:
     relative = found.importance[nodes] / np.median(found.importance)
     return np.asarray(np.clip(usual * relative**0.25, 0.6 * usual, most))
 
@@ -143,7 +141,7 @@ def _draw_dots(axes: "Axes", found: "Diagnosis", dots: _Dots) -> None:
     )
 
 
-def _mark(axes: "Axes", dots: _Dots, members: Integers, colour: str) -> None:
+def _mark(axes: "Axes", dots: _Dots, members: Ints, colour: str) -> None:
     """Rings around the nodes of a trap and broad edges between them; one outline could enclose other nodes too."""
     from matplotlib.collections import LineCollection
 
@@ -190,7 +188,7 @@ def _draw_close_up(axes: "Axes", found: "Diagnosis", dots: _Dots, unit: float) -
     return np.asarray(corners.ravel(), dtype=np.float64)
 
 
-def _around(found: "Diagnosis", trap: tuple[int, ...], shown: int) -> Integers:
+def _around(found: "Diagnosis", trap: tuple[int, ...], shown: int) -> Ints:
     """Consecutive nodes of a ring or a path, centred on the trap."""
     graph = found.graph
     ends = np.flatnonzero(graph.degrees == 1)
@@ -304,7 +302,7 @@ def _directions(count: int) -> Floats:
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-def _covered(nodes: Floats, reach: Floats, box: Floats) -> NDArray[np.bool_]:
+def _covered(nodes: Floats, reach: Floats, box: Floats) -> Flags:
     """Which nodes, drawn this far around their positions, a box would cover."""
     return np.asarray(((nodes + reach > box[:2]) & (nodes - reach < box[2:])).all(axis=1))
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from freewalk.analysis.chain.unrolled import Floats, Hops, is_crowded, samples_its_target, takes_all_edges, unrolled
+from freewalk.analysis.chain.unrolled import Hops, is_crowded, samples_its_target, takes_all_edges, unrolled
 from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
+from freewalk.linear.arrays import Floats, Ints, Matrix
 from freewalk.linear.elimination import dense_law
 from freewalk.linear.stationary import PLAIN, check_irreducible, is_reversible, leaving_rates, settled, stationary_law
 from freewalk.objectives import Objective
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 #: The largest number of nodes for which a dense n × n matrix is allocated (200 MB of floats).
 DENSE = 5000
@@ -28,7 +25,7 @@ check = Checks(AnalysisError)
 _BALANCED = 1e-10
 
 
-def matrix_of(who: str, kernel: Kernel) -> csr_array:
+def matrix_of(who: str, kernel: Kernel) -> Matrix:
     """The transition matrix of a kernel that does not change with time."""
     check_constant(who, kernel)
     return kernel.matrix()
@@ -63,8 +60,8 @@ def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
 class Chain(NamedTuple):
     """An irreducible chain: P, its off-diagonal entries, its stationary distribution ν, and whether P is reversible."""
 
-    matrix: csr_array
-    leaving: csr_array
+    matrix: Matrix
+    leaving: Matrix
     law: Floats
     reversible: bool
 
@@ -83,7 +80,7 @@ def check_dense(who: str, n: int, instead: str) -> None:
         raise AnalysisError(f"{who}: got {n} nodes, expected at most {DENSE}: it needs dense matrices. {instead}")
 
 
-def check_nodes(who: str, nodes: Any, graph: Graph) -> NDArray[np.int64]:
+def check_nodes(who: str, nodes: Any, graph: Graph) -> Ints:
     """A proper subset of the nodes of a graph as an array of distinct nodes, or an error."""
     expected = "a list of at least one node"
     given = arguments.nodes_of(who, "nodes", nodes, graph, expected, check)
@@ -211,7 +208,7 @@ def period(kernel: Kernel) -> int:
     return period_of(matrix, leaving)
 
 
-def period_of(matrix: csr_array, leaving: csr_array) -> int:
+def period_of(matrix: Matrix, leaving: Matrix) -> int:
     """The period of an irreducible matrix, given also its off-diagonal part."""
     # A Metropolis matrix has 1 − Σ accepted on its diagonal: 1e-16 there may be pure rounding.
     if (matrix.diagonal() > np.finfo(float).eps * np.diff(matrix.indptr)).any():
@@ -228,7 +225,7 @@ def period_of(matrix: csr_array, leaving: csr_array) -> int:
     return result
 
 
-def _levels(leaving: csr_array) -> NDArray[np.int64]:
+def _levels(leaving: Matrix) -> Ints:
     """The number of steps from node 0 to each node."""
     from scipy.sparse.csgraph import breadth_first_order
 

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.analysis.chain.chain import Chain, chain_of, check, period_of
 from freewalk.analysis.chain.spectrum import converged, operator_of, second_of, symmetrised
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
-
-Floats = NDArray[np.float64]
+from freewalk.linear.arrays import Floats
 
 #: Up to this many nodes the mixing time is exact: powers of a dense matrix.
 EXACT = 3000

@@ -1,23 +1,16 @@
 """The second eigenvalue of a walk: how fast it forgets its start."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.analysis.chain.chain import Chain, chain_of, check, period_of
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
+from freewalk.linear.arrays import Floats, Matrix, Vectors
 from freewalk.linear.elimination import narrow_order
 from freewalk.linear.stationary import balance_solver, totals_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
-Vectors = Callable[[Floats], Floats]
 
 #: Up to this many nodes all eigenvalues of a dense matrix are computed.
 ALL = 1500
@@ -102,7 +95,7 @@ def second_of(who: str, chain: Chain, modulus: bool) -> float | complex:
     return (_symmetric if chain.reversible else _general)(who, chain, modulus)
 
 
-def symmetrised(chain: Chain) -> "csr_array":
+def symmetrised(chain: Chain) -> Matrix:
     """D^½ P D^−½ with D = diag(ν): it has the eigenvalues of P, and is symmetric if P is reversible."""
     from scipy.sparse import csr_array, diags_array
 

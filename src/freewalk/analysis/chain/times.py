@@ -5,16 +5,17 @@ The times after which it forgets its start are in `spectrum` and `mixing`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freewalk.analysis.chain.chain import check, check_dense, check_kernel, check_nodes, matrix_of, stationary
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
+from freewalk.linear.arrays import Floats, Ints, Matrix
 from freewalk.linear.elimination import absorbed, narrow_absorbed, narrow_order, times_between
 from freewalk.linear.stationary import (
     ELIMINATION,
@@ -25,11 +26,6 @@ from freewalk.linear.stationary import (
     row_sums,
     totals_of,
 )
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
 
 _PRECISION, _ROUGHLY = 1e-10, 1e-8
 _INSTEAD = "On larger graphs ask for what is sparse: sojourn_times, escape_time, stationary"
@@ -209,7 +205,7 @@ def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:
     return times, law
 
 
-def _escapes(leaving: csr_array, nodes: NDArray[np.int64]) -> Floats:
+def _escapes(leaving: Matrix, nodes: Ints) -> Floats:
     """The mean number of steps to leave the set from each of its nodes."""
     from scipy.sparse import csc_array, diags_array
     from scipy.sparse.linalg import splu
@@ -237,7 +233,7 @@ def _escapes(leaving: csr_array, nodes: NDArray[np.int64]) -> Floats:
     return np.asarray(factors.solve(ones), dtype=np.float64)
 
 
-def _start_within(start: object, nodes: NDArray[np.int64], graph: Graph) -> Floats:
+def _start_within(start: object, nodes: Ints, graph: Graph) -> Floats:
     """Where in the set the walk is, as a distribution over its nodes."""
     expected = f'None, "entry", one of the nodes of the set, or {nodes.size} numbers, one for each of them'
     if isinstance(start, (str, bool, int, np.integer)):

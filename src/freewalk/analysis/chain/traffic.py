@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.analysis.chain.chain import check_constant
 from freewalk.designs.kernel import Kernel, Move
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
+from freewalk.linear.arrays import Floats, Matrix
 
 
 def messages_per_visit(kernel: Kernel, *, who: str = "messages_per_visit") -> tuple[Floats, Floats]:
@@ -59,7 +53,7 @@ def traffic_of(kernel: Kernel, moves: Sequence[Move]) -> tuple[Floats, Floats]:
     """The traffic of some moves of a kernel from each node, times their probabilities."""
     messages = np.zeros(kernel.graph.n)
     probes = np.zeros(kernel.graph.n)
-    powers: list[csr_array] = []
+    powers: list[Matrix] = []
     for move in moves:
         if move.probability > 0:
             sent, asked = _of_move(kernel, move, powers)
@@ -68,7 +62,7 @@ def traffic_of(kernel: Kernel, moves: Sequence[Move]) -> tuple[Floats, Floats]:
     return messages, probes
 
 
-def _of_move(kernel: Kernel, move: Move, powers: list[csr_array]) -> tuple[Floats, Floats]:
+def _of_move(kernel: Kernel, move: Move, powers: list[Matrix]) -> tuple[Floats, Floats]:
     nothing = np.zeros(kernel.graph.n)
     if move.law is not None:
         law = np.asarray(move.law)
@@ -88,7 +82,7 @@ def _of_move(kernel: Kernel, move: Move, powers: list[csr_array]) -> tuple[Float
     return accepted, move.hops * (1.0 + _leaving(powers[move.hops]))
 
 
-def _leaving(matrix: csr_array) -> Floats:
+def _leaving(matrix: Matrix) -> Floats:
     """The probability of ending at another node, summed from its parts: 1 − P(v, v) would lose small ones."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     away = rows != matrix.indices

@@ -5,19 +5,14 @@ transit has a state of its own, "at node v, with k hops to go": O(hops · edges)
 only at the nodes, where updates happen, it is the chain of the kernel.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.designs.kernel import Kernel, Move
-from freewalk.linear.krylov import Vectors, minimise
+from freewalk.linear.arrays import Floats, Ints, Matrix, Vectors
+from freewalk.linear.krylov import minimise
 from freewalk.linear.stationary import leaving_rates
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
 
 _MANY, _CROWD = 1_000_000, 64  # graphs with this many edges, and this many per node, are not unrolled
 _SWEEPS = 10
@@ -29,7 +24,7 @@ _BALANCED = 1e-13  # relative difference of two distributions that are equal up 
 class Unrolled(NamedTuple):
     """Rates between states, the first `nodes` of which are the nodes themselves; walks pass through all others."""
 
-    leaving: "csr_array"
+    leaving: Matrix
     nodes: int
 
     def law(self, nodes: Floats) -> Floats:
@@ -45,14 +40,14 @@ class _Hopping(NamedTuple):
     """A table of moves by kind: free uniform hops, products of matrices, and draws from a distribution."""
 
     shares: Floats  # the probability of 0, 1, 2, … uniform hops that are always accepted
-    products: "list[tuple[float, list[csr_array]]]"
+    products: list[tuple[float, list[Matrix]]]
     draws: list[tuple[float, Floats]]
 
 
 def _hopping(kernel: Kernel) -> _Hopping:
     moves = [move for move in kernel.moves if move.probability > 0]
     shares = np.zeros(1 + max([move.hops for move in moves if is_free(move)], default=0))
-    products: list[tuple[float, list[csr_array]]] = []
+    products: list[tuple[float, list[Matrix]]] = []
     draws = []
     for move in moves:
         if move.law is not None:
@@ -154,7 +149,7 @@ def is_crowded(kernel: Kernel) -> bool:
     return bool(kernel.graph.indices.size > max(_MANY, _CROWD * kernel.graph.n))
 
 
-def uniform_hop(kernel: Kernel) -> "csr_array":
+def uniform_hop(kernel: Kernel) -> Matrix:
     """One hop to a uniformly chosen neighbour."""
     from scipy.sparse import csr_array, diags_array
 
@@ -177,7 +172,7 @@ def takes_all_edges(kernel: Kernel) -> bool:
     return any(move.rows is None and move.law is None for move in single)
 
 
-def _is_balanced(move: Move, degrees: NDArray[np.int64], target: Floats) -> bool:
+def _is_balanced(move: Move, degrees: Ints, target: Floats) -> bool:
     if move.rows is not None or move.law is not None:
         return False
     if move.hops == 0:

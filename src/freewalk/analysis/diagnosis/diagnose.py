@@ -23,7 +23,7 @@ from threading import Lock
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freewalk import rng
 from freewalk.analysis.chain.chain import check, stationary
@@ -31,7 +31,6 @@ from freewalk.analysis.chain.times import sojourn_times
 from freewalk.analysis.chain.traffic import messages_per_visit
 from freewalk.analysis.diagnosis.findings import IMPORTANCE, UNIFORM, Diagnosis, Forecast, Goal
 from freewalk.analysis.learning.model import is_distribution, start_law
-from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.race import Race, largest_settling, race
 from freewalk.analysis.learning.recursion import Recursion
 from freewalk.analysis.theory import importance_pays
@@ -44,6 +43,7 @@ from freewalk.designs.kernel import Kernel, check_graph
 from freewalk.errors import AnalysisError, KernelError
 from freewalk.graphs import Graph
 from freewalk.linear import deadline
+from freewalk.linear.arrays import Floats, Ints
 from freewalk.linear.deadline import OutOfTime
 from freewalk.objectives import LeastSquares, Objective
 from freewalk.rules import SGD
@@ -68,7 +68,6 @@ MOST_UPDATES = 1_000_000
 #: The steady error for which steps are chosen, and the error at which counting stops, as fractions of the optimal loss.
 SETTLE, REACH = 0.25, 0.5
 
-Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 _DIRECTIONS, _TRUTH, _NOISE = 101, 102, 103  # streams of the stand-in data

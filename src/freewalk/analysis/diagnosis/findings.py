@@ -12,12 +12,12 @@ from freewalk.analysis.diagnosis import words
 from freewalk.analysis.diagnosis.code import in_code, in_spec
 from freewalk.analysis.diagnosis.words import IMPORTANCE as IMPORTANCE
 from freewalk.analysis.diagnosis.words import UNIFORM as UNIFORM
-from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.race import Race
 from freewalk.analysis.theory import ImportanceRates
 from freewalk.analysis.traps.sets import Trap
 from freewalk.designs import Design
 from freewalk.graphs import Graph
+from freewalk.linear.arrays import Floats
 from freewalk.rules import SGD
 
 

@@ -4,9 +4,9 @@ import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.analysis.diagnosis.code import in_code, in_spec
+from freewalk.linear.arrays import Floats
 
 if TYPE_CHECKING:
     from freewalk.analysis.diagnosis.findings import Diagnosis, Forecast
@@ -190,7 +190,7 @@ def _winners(found: "Diagnosis") -> str:
     )
 
 
-def mean(values: NDArray[np.float64]) -> float:
+def mean(values: Floats) -> float:
     """The mean, even of numbers whose sum overflows."""
     return float(values.max() * np.mean(values / values.max()))
 

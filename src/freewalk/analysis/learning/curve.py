@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freewalk.analysis.chain.chain import check
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.groups import Group, group_of, length_of, mean_of
-from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.recursion import new_tally, room_for, update_of
 from freewalk.designs.kernel import Kernel
 from freewalk.exchanges import Exchange
 from freewalk.jobs.job import Job
 from freewalk.jobs.phase import Phase, label_of, phase_at, updates_at
 from freewalk.jobs.prepare import prepare
+from freewalk.linear.arrays import Floats, Ints
 from freewalk.objectives import LeastSquares
 from freewalk.rules import Rule
 from freewalk.rules.rule import PROBE_BYTES, message_bytes
@@ -25,7 +25,6 @@ from freewalk.rules.rule import PROBE_BYTES, message_bytes
 if TYPE_CHECKING:
     import xarray
 
-Ints = NDArray[np.int64]
 Progress = Callable[[int, int], None] | None
 
 _BLOCK = 512  # steps between two checks for Ctrl-C

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk.analysis.chain.chain import check
 from freewalk.analysis.learning import model
-from freewalk.analysis.learning.moments import Floats, LocalTerms, Spread
+from freewalk.analysis.learning.moments import LocalTerms, Spread
 from freewalk.analysis.learning.recursion import NO_ROWS, Update, new_tally, update_of
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
@@ -26,6 +26,7 @@ from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.jobs.job import Job
 from freewalk.jobs.phase import Phase
+from freewalk.linear.arrays import Floats, Ints
 from freewalk.rules import SGD, Rule
 
 # How tokens depend on each other.
@@ -35,7 +36,7 @@ SAMPLED = "sampled"  # parked, with gradients of random samples, and averaged
 DRAWN = "drawn"  # at nodes that a server redraws for each update, and averaged
 
 
-def kind_of(who: str, phases: Sequence[Phase], counts: NDArray[np.int64], tokens: int | str, chosen: bool) -> str:
+def kind_of(who: str, phases: Sequence[Phase], counts: Ints, tokens: int | str, chosen: bool) -> str:
     """How the tokens of a run depend on each other; `chosen` says whether each has its own start."""
     parked = all(phase.kernel.is_parked for phase in phases)
     drawn = all(_is_drawn(phase.kernel) for phase in phases)
@@ -79,7 +80,7 @@ def _check_that(fine: bool, who: str, exchange: Exchange, what: str, remedy: str
         )
 
 
-def _check_rule(who: str, phase: Phase, counts: NDArray[np.int64]) -> None:
+def _check_rule(who: str, phase: Phase, counts: Ints) -> None:
     """Check that the rule is plain SGD, or raise an error that says what to do."""
     rule = phase.rule
     constant = phase.exchange is None or phase.exchange.constant
@@ -91,7 +92,7 @@ def _check_rule(who: str, phase: Phase, counts: NDArray[np.int64]) -> None:
     model.check_rule(who, rule)
 
 
-def _draws_samples(rule: Rule | None, counts: NDArray[np.int64]) -> bool:
+def _draws_samples(rule: Rule | None, counts: Ints) -> bool:
     return rule is not None and rule.sampled and bool((counts > 1).any())
 
 

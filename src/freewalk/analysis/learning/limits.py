@@ -11,11 +11,11 @@ import numpy as np
 from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.groups import length_of, mean_of
-from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.recursion import Recursion
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.exchanges import Exchange
+from freewalk.linear.arrays import Floats
 from freewalk.linear.krylov import stabilised
 from freewalk.linear.stationary import check_irreducible, leaving_rates
 from freewalk.objectives import LeastSquares

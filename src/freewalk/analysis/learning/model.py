@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.analysis.chain.chain import check
-from freewalk.analysis.learning.moments import Floats, LocalTerms
+from freewalk.analysis.learning.moments import LocalTerms
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
+from freewalk.linear.arrays import Floats
 from freewalk.objectives import LeastSquares, Objective
 from freewalk.objectives.samples import by_node
 from freewalk.rules import SGD, Rule

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from freewalk.linear.arrays import Floats, Ints
+
 Rows = tuple[NDArray[Any], NDArray[np.int32], Floats]  # where rows begin, columns, values
 
 LANES = 32  # nodes processed side by side in vector registers
@@ -21,7 +22,7 @@ class LocalTerms(NamedTuple):
 
     features: Floats  # by sample
     residuals: Floats  # aᵀx* − y, by sample
-    offsets: NDArray[np.int64]  # the samples of a node
+    offsets: Ints  # the samples of a node
     optimum: Floats
     ridge: float
     hessians: Floats  # by node if a gradient takes several samples at once; otherwise of length 0
@@ -65,7 +66,7 @@ def advance(
     local_steps: int,
     spread: Spread,
     tally: Tally,
-    marks: NDArray[np.int64],
+    marks: Ints,
     states: Floats,
     scratch: Scratch,
     order: int,

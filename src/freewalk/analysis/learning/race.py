@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from freewalk.analysis.chain.chain import check, stationary
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.limits import limit_of, ready, solve_limit
-from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.recursion import Recursion, new_tally
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
+from freewalk.linear.arrays import Floats
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 

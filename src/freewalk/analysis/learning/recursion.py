@@ -6,22 +6,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of, stationary
 from freewalk.analysis.chain.traffic import traffic_of
 from freewalk.analysis.chain.unrolled import is_free
 from freewalk.analysis.learning import moments
 from freewalk.analysis.learning.model import Quadratic, check_problem, check_rule, fixed
-from freewalk.analysis.learning.moments import Floats, LocalTerms, Rows, Spread, Tally
+from freewalk.analysis.learning.moments import LocalTerms, Rows, Spread, Tally
 from freewalk.compiled.compiler import compile_functions
 from freewalk.designs.kernel import Kernel, Move
 from freewalk.errors import AnalysisError
 from freewalk.linear import deadline
+from freewalk.linear.arrays import Floats, Ints
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
-
-Ints = NDArray[np.int64]
 
 #: A matrix without values, which the recursion takes for 0.
 NO_ROWS: Rows = fixed(np.zeros(0, dtype=np.int64)), fixed(np.zeros(0, dtype=np.int32)), fixed(np.zeros(0))

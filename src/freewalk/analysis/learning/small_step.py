@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from freewalk.analysis.chain.chain import check_dense, check_fit, matrix_of, stationary
 from freewalk.analysis.chain.spectrum import spectral_gap
 from freewalk.analysis.learning import model
-from freewalk.analysis.learning.moments import Floats
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError, FreewalkWarning
+from freewalk.linear.arrays import Floats, Matrix
 from freewalk.objectives import LeastSquares
 from freewalk.objectives.samples import by_node
 from freewalk.rules import SGD
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 #: Above this `product` a warning is issued.
 LARGEST_PRODUCT = 0.05
@@ -134,7 +130,7 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
     )
 
 
-def _summed_covariance(matrix: csr_array, law: Floats, values: Floats) -> Floats:
+def _summed_covariance(matrix: Matrix, law: Floats, values: Floats) -> Floats:
     """Sum over all lags of the covariance of values along a stationary walk, by the fundamental matrix."""
     centred = values - law @ values
     dense = np.eye(law.size) - matrix.toarray() + law

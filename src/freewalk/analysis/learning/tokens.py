@@ -12,7 +12,6 @@ from freewalk.analysis.chain.chain import check, check_fit, stationary
 from freewalk.analysis.learning import limits, model
 from freewalk.analysis.learning.groups import DRAWN, FIXED, INDEPENDENT, kind_of, mean_of_parked, unit_columns
 from freewalk.analysis.learning.limits import SteadyState
-from freewalk.analysis.learning.moments import Floats
 from freewalk.analysis.learning.race import ROUGH, step_that_settles
 from freewalk.analysis.learning.recursion import Recursion
 from freewalk.designs.kernel import Kernel, Move
@@ -20,6 +19,7 @@ from freewalk.errors import AnalysisError
 from freewalk.exchanges import Exchange, Gossip
 from freewalk.jobs import arguments
 from freewalk.jobs.prepare import prepare
+from freewalk.linear.arrays import Floats
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 

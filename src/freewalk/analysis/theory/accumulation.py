@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from freewalk.analysis.chain.chain import check
 from freewalk.analysis.theory.perturbation import pieces_of
-from freewalk.analysis.theory.setting import Floats, Setting, over_starts
+from freewalk.analysis.theory.setting import Setting, over_starts
 from freewalk.designs.kernel import Kernel
+from freewalk.linear.arrays import Floats
 from freewalk.objectives import Objective
 
 LONGEST = 10**6  # maximum number of updates that a bound looks back: they are summed one by one

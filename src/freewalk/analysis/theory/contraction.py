@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from freewalk.analysis.chain.chain import check
-from freewalk.analysis.theory.setting import Floats, Setting
+from freewalk.analysis.theory.setting import Setting
 from freewalk.designs.kernel import Kernel
+from freewalk.linear.arrays import Floats
 from freewalk.objectives import Objective
 
 _ROUNDING = 1e-12

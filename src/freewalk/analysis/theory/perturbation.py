@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from freewalk.analysis.chain.chain import check_constant, stationary
-from freewalk.analysis.theory.setting import Floats
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
+from freewalk.linear.arrays import Floats, Matrix
 from freewalk.linear.stationary import PLAIN, Flows, leaving_rates
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 _ROUNDS = 4  # each reduces the error by five digits
 _KEEPS = 1e-9  # how much, in total, one step may change a distribution that counts as invariant
@@ -25,8 +21,8 @@ class Pieces:
     """P = (1 − p_J) P_IS + p_J P_Lévy."""
 
     jump: float  # p_J
-    metropolis: csr_array  # P_IS: the chain that preserves the target
-    levy: csr_array | None  # None without jumps
+    metropolis: Matrix  # P_IS: the chain that preserves the target
+    levy: Matrix | None  # None without jumps
     distance: float  # ‖P_IS − P_Lévy‖, the largest absolute row sum; 0 without jumps
 
 
@@ -50,7 +46,7 @@ def pieces_of(who: str, kernel: Kernel) -> Pieces:
                 f"{who}: {kernel.label} has the jump {move!r}, which can be rejected, expected jumps without a ratio: "
                 f"corrected jumps preserve the target, so there is no bias to bound. {remedy}"
             )
-    powers: list[csr_array] = []
+    powers: list[Matrix] = []
     metropolis = kernel.move_matrix(first, powers)
     target = np.asarray(kernel.target)
     moved = float(np.abs(metropolis.T @ target - target).sum())

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freewalk.analysis.chain.chain import check, check_fit, matrix_of, stationary
 from freewalk.analysis.chain.mixing_time import MixingTime, mixing_time_of
 from freewalk.analysis.learning.model import start_law
 from freewalk.designs.kernel import Kernel
+from freewalk.linear.arrays import Floats, Ints
 from freewalk.objectives import LeastSquares, Logistic, Objective, Predictor
 from freewalk.objectives.samples import by_node
-
-Floats = NDArray[np.float64]
 
 _BLOCK = 2**21  # floats that a block of nodes may take at a time: 16 MB
 
@@ -223,7 +222,7 @@ def _flatness(problem: LeastSquares | Logistic, lowest: Floats) -> str:
     return f"the loss of node {node} is flat in {int((lowest[node] == 0).sum())} of {problem.dim} directions"
 
 
-def _spectra(problem: Predictor, counts: NDArray[np.int64]) -> Floats:
+def _spectra(problem: Predictor, counts: Ints) -> Floats:
     """All eigenvalues of A_vᵀA_v / m_v, in increasing order; m < d samples leave d − m of them at exactly 0."""
     dim = problem.dim
     result = np.zeros((problem.n, dim))

@@ -7,11 +7,7 @@ flow that leaves it, and its number of nodes.
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from freewalk.linear.arrays import Floats, Ints
 
 MASS, SHARE, DEGREES, CUT, OUTFLOW, COUNT = range(6)
 _NEVER = 2**62  # when a root is merged into another

@@ -18,25 +18,18 @@ rejected. Large graphs that cannot be eliminated are iterated; there, too, resul
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freewalk.analysis.chain.chain import DENSE, check_constant, check_nodes, stationary
 from freewalk.analysis.chain.unrolled import Hops, is_crowded, unrolled
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
+from freewalk.linear.arrays import Flags, Floats, Ints, Matrix, Vectors
 from freewalk.linear.elimination import absorbed, narrow_absorbed, narrow_order, times_between
-from freewalk.linear.krylov import Vectors
 from freewalk.linear.stationary import ELIMINATION, PLAIN, Flows, Steps, leaving_rates
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 #: The maximum relative error of a result, on small graphs and on large ones.
 PRECISION, ITERATED = 1e-10, 1e-8
@@ -138,7 +131,7 @@ class Returns:
         return found.value
 
     @cached_property
-    def _leaving(self) -> csr_array:
+    def _leaving(self) -> Matrix:
         """The rates between the nodes of a small graph, or between the states of a large one."""
         small = self.law.size <= PLAIN
         return leaving_rates(self.kernel.matrix()) if small else unrolled(self.kernel).leaving

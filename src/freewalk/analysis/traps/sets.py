@@ -3,26 +3,22 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.analysis.chain.chain import check, check_constant
 from freewalk.analysis.traps import components
-from freewalk.analysis.traps.components import COUNT, DEGREES, MASS, OUTFLOW, Floats, Forest, Ints, Links, Pairs
+from freewalk.analysis.traps.components import COUNT, DEGREES, MASS, OUTFLOW, Forest, Links, Pairs
 from freewalk.analysis.traps.returns import Returns
 from freewalk.compiled.compiler import compile_functions
 from freewalk.designs import Metropolis
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear import deadline
+from freewalk.linear.arrays import Flags, Floats, Ints, Matrix
 from freewalk.linear.stationary import PLAIN, flows_of, leaving_rates, totals_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Flags = NDArray[np.bool_]
 
 #: A trap holds the walk at least this many times as long as it holds the uniform walk.
 FACTOR = 10.0
@@ -202,7 +198,7 @@ def _can_be_trap(shares: Floats, counts: NDArray[Any], n: int) -> Flags:
 class _Search:
     """Candidates, by the length of their visits."""
 
-    def __init__(self, kernel: Kernel, leaving: "csr_array", law: Floats) -> None:
+    def __init__(self, kernel: Kernel, leaving: Matrix, law: Floats) -> None:
         from scipy.sparse import csr_array
 
         self.law, self.target = law, np.asarray(kernel.target)
