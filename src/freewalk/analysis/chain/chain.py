@@ -161,11 +161,6 @@ def distance_to_target(kernel: Kernel) -> float:
     float
         From 0 (the walk samples its target, as the gradient weights assume) to 1.
 
-    Raises
-    ------
-    KernelError, AnalysisError
-        As for `stationary`.
-
     Examples
     --------
     >>> import freewalk as fw

@@ -68,11 +68,6 @@ def spectral_gap(kernel: Kernel, absolute: bool = False) -> float:
     absolute
         Also count eigenvalues near −1, and complex ones near the unit circle.
 
-    Raises
-    ------
-    KernelError, AnalysisError
-        As for `second_eigenvalue`.
-
     References
     ----------
     Levin, Peres, *Markov chains and mixing times*, 2nd edition, 2017, section 12.2.

@@ -82,11 +82,6 @@ def hitting_times(kernel: Kernel) -> Floats:
     NDArray
         n × n numbers, 0 on the diagonal.
 
-    Raises
-    ------
-    KernelError, AnalysisError
-        As for `fundamental_matrix`.
-
     Examples
     --------
     On a ring, a distance of d takes d · (n − d) steps:
@@ -105,11 +100,6 @@ def kemeny_constant(kernel: Kernel) -> float:
     ----------
     kernel
         The walk, on at most 5000 nodes.
-
-    Raises
-    ------
-    KernelError, AnalysisError
-        As for `fundamental_matrix`.
 
     Examples
     --------

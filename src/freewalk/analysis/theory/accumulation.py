@@ -212,11 +212,6 @@ def smallest_constant(
     longest
         The largest number of updates.
 
-    Raises
-    ------
-    AnalysisError
-        As for `lemma_2`.
-
     Examples
     --------
     >>> import freewalk as fw
