@@ -1,7 +1,7 @@
 """The structure of a spec, checked by pydantic, with errors in plain words."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -34,6 +34,9 @@ class SpecTable(BaseModel):
     """A table of a spec: no other keys, and no implicit type conversion."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+Structure = TypeVar("Structure", bound=SpecTable)
 
 
 # In the tables below, the description of a field is what errors say was expected.
@@ -122,12 +125,9 @@ def read_tables(values: dict[str, Any], source: str) -> Tables:
     if "objective" in values and "problem" not in values:  # two names for the same table
         values = {"problem" if name == "objective" else name: value for name, value in values.items()}
     try:
-        return Tables.model_validate(values)
-    except ValidationError as error:
-        problems = error.errors(include_url=False)
-    # A mistyped key is reported twice, as unknown and as missing; the first says more.
-    worst = min(problems, key=lambda problem: (problem["type"] != "extra_forbidden", problem["type"] == "missing"))
-    raise SpecError(f"{source}: {_in_words(worst['type'], worst['loc'], worst['input'], values)}")
+        return validated(values, Tables, lambda path: place_of(path, values))
+    except ValueError as error:
+        raise SpecError(f"{source}: {error}") from None
 
 
 def place_of(path: Sequence[str | int], values: dict[str, Any]) -> str:
@@ -141,32 +141,42 @@ def place_of(path: Sequence[str | int], values: dict[str, Any]) -> str:
     return words + (f", phase {int(path[3]) + 1}" if path[2:3] == ["phase"] and len(path) > 3 else "")
 
 
-def _in_words(problem: str, path: Sequence[str | int], got: Any, values: dict[str, Any]) -> str:
-    """One problem that pydantic found, as a sentence."""
-    table: type[SpecTable] = Tables
+def validated(
+    values: Mapping[str, Any], structure: type[Structure], place: Callable[[Sequence[str | int]], str]
+) -> Structure:
+    """Values as a table, or a ValueError in plain words; `place` names the table at a path."""
+    try:
+        return structure.model_validate(values)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+    # A mistyped key is reported twice, as unknown and as missing; the first says more.
+    worst = min(problems, key=lambda problem: (problem["type"] != "extra_forbidden", problem["type"] == "missing"))
+    problem, path, got = worst["type"], worst["loc"], worst["input"]
+    table: type[SpecTable] = structure
     depth = 0
     # Follow the path down to the field; levels below it (members of a union, items of a list) add nothing.
-    children: dict[str | int, type[SpecTable]] = {
-        "run": Run,
-        "walk": Walk,
-        "phase": PhaseTable,
-        "compare": Compare,
-        "budget": BudgetTable,
-    }
-    while depth < len(path) - 1 and path[depth] in children:
+    while depth < len(path) - 1 and (inner := _table_of(table, path[depth])) is not None:
         next_depth = depth + 1 + isinstance(path[depth + 1], int)
         if next_depth >= len(path):
             break
-        table, depth = children[path[depth]], next_depth
-    where, key = place_of(list(path[:depth]), values), str(path[depth])
+        table, depth = inner, next_depth
+    where, key = place(list(path[:depth])), str(path[depth]) if path else ""
     if problem == "extra_forbidden":
-        return f"{where} has no key {show(key)}; {suggestion(key, table.model_fields, 'its keys are')}"
-    expected = table.model_fields[key].description
+        raise ValueError(f"{where} has no key {show(key)}; {suggestion(key, table.model_fields, 'its keys are')}")
+    expected = table.model_fields[key].description if key in table.model_fields else "a table"
     if problem == "missing":
-        return f"{where} needs the key {key!r}: {expected}"
+        raise ValueError(f"{where} needs the key {key!r}: {expected}")
     if isinstance(got, (list, dict)):
-        return f"{where}: {key} is a {'list' if isinstance(got, list) else 'table'}, expected {expected}"
-    return f"{where}: {key} = {as_toml(got)}, expected {expected}"
+        raise ValueError(f"{where}: {key} is a {'list' if isinstance(got, list) else 'table'}, expected {expected}")
+    raise ValueError(f"{where}: {key} = {as_toml(got)}, expected {expected}")
+
+
+def _table_of(table: type[SpecTable], key: str | int) -> type[SpecTable] | None:
+    """The table, or the tables of a list, at a key."""
+    field = table.model_fields.get(str(key))
+    kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
+    kinds += [inner for kind in kinds for inner in get_args(kind)]
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, SpecTable)), None)
 
 
 def as_toml(value: Any) -> str:

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr
 
-from freewalk.checks import LARGEST, LAST_SEED, Checks, suggestion
+from freewalk.checks import LARGEST, LAST_SEED, Checks
 from freewalk.designs.local import LocalKernel, LocalMove
 from freewalk.errors import PeerError
 from freewalk.objectives.objective import Share
@@ -26,7 +26,7 @@ from freewalk.rules import Rule
 from freewalk.schedules import Schedule
 from freewalk.specs import catalogue
 from freewalk.specs.own import Importer, Tell
-from freewalk.specs.tables import Count, Part, SpecTable, Whole, as_toml
+from freewalk.specs.tables import Count, Part, SpecTable, Structure, Whole, validated
 
 #: The files in the folder of a node, and in that of the operator.
 NETWORK, CONFIG, DATA, OPERATOR = "network.toml", "config.toml", "data.npz", "operator"
@@ -42,8 +42,6 @@ _A_NAME = "a name of up to 63 small letters, digits and hyphens, such as node-00
 _A_NODE = "the number of a node, from 0"
 _AN_ADDRESS = 'an address such as "127.0.0.1:7000" or "[::1]:7000"'
 _SECONDS = "a number of seconds > 0"
-
-Structure = TypeVar("Structure", bound=SpecTable)
 
 
 class Address(NamedTuple):
@@ -241,40 +239,15 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 def checked(values: Mapping[str, Any], structure: type[Structure], source: str) -> Structure:
     """Check the structure of values, which errors name `source`."""
     try:
-        return structure.model_validate(values)
-    except ValidationError as error:
-        found = error.errors(include_url=False)
-    worst = min(found, key=lambda one: (one["type"] != "extra_forbidden", one["type"] == "missing"))
-    raise PeerError(f"{source}: {_in_words(worst['type'], worst['loc'], worst['input'], structure)}")
+        return validated(values, structure, _place)
+    except ValueError as error:
+        raise PeerError(f"{source}: {error}") from None
 
 
-def _in_words(problem: str, path: Sequence[str | int], got: Any, structure: type[SpecTable]) -> str:
-    """One problem that pydantic found, as a sentence."""
-    where, table, depth = "", structure, 0
-    # Follow the path down to the field; levels below it add nothing.
-    while depth < len(path) - 1 and (inner := _table_of(table, path[depth])) is not None:
-        several = isinstance(path[depth + 1], int)
-        if depth + 1 + several >= len(path):
-            break
-        where += f"{'.' if where else ''}{path[depth]}{f' {int(path[depth + 1]) + 1}' if several else ''}"
-        table, depth = inner, depth + 1 + several
-    place, key = f"[{where}]" if where else "the top of the file", str(path[depth]) if path else ""
-    if problem == "extra_forbidden":
-        return f"{place} has no key {key!r}; {suggestion(key, table.model_fields, 'its keys are')}"
-    expected = table.model_fields[key].description if key in table.model_fields else "a table"
-    if problem == "missing":
-        return f"{place} needs the key {key!r}: {expected}"
-    if isinstance(got, (list, dict)):
-        return f"{place}: {key} is a {'list' if isinstance(got, list) else 'table'}, expected {expected}"
-    return f"{place}: {key} = {as_toml(got)}, expected {expected}"
-
-
-def _table_of(table: type[SpecTable], key: str | int) -> type[SpecTable] | None:
-    """The table, or the tables of a list, at a key."""
-    field = table.model_fields.get(str(key))
-    kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
-    kinds += [inner for kind in kinds for inner in get_args(kind)]
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, SpecTable)), None)
+def _place(path: Sequence[str | int]) -> str:
+    """The name of a table in an error."""
+    words = "".join(f" {one + 1}" if isinstance(one, int) else f".{one}" for one in path)
+    return f"[{words[1:]}]" if words else "the top of the file"
 
 
 class NodeConfig(SpecTable):

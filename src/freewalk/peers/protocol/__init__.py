@@ -9,5 +9,6 @@
 - `wire.py`: all of this as protocol buffers (`wire.proto`). Whatever is not exactly what a node would have written is
   refused.
 
-`wire_pb2.py` is generated: python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. freewalk/peers/protocol/wire.proto
+`wire_pb2.py` is generated, in src:
+python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. freewalk/peers/protocol/wire.proto
 """
