@@ -40,11 +40,6 @@ class Dataset:
     source, licence
         The origin of the data and their terms of use.
 
-    Raises
-    ------
-    ProblemError
-        If the arrays do not fit together, or a target is not a class number.
-
     Examples
     --------
     >>> data = Dataset([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], name="steps", classes=("low", "high"))

@@ -39,6 +39,9 @@ def read_samples(
 ) -> Samples:
     r"""Read samples from a file: CSV with a header, Parquet (`.parquet`) or arrays (`.npz`).
 
+    The result is for `LeastSquares(*samples, graph=graph)`: nodes are strings, or integers if all of them are and the
+    graph has no names. An error names the line and the column.
+
     Parameters
     ----------
     path
@@ -51,17 +54,6 @@ def read_samples(
         The columns of features. Default: all other numeric columns, or in a `.npz` file the array "features".
     graph
         The graph that has the nodes; with it, an unknown node is reported with its line.
-
-    Returns
-    -------
-    Samples
-        `features`, `targets` and `nodes`, for `LeastSquares(*samples, graph=graph)`. Nodes are strings, or integers
-        if all of them are and the graph has no names.
-
-    Raises
-    ------
-    SpecError
-        If the file cannot be read, a column is missing or a cell is not a number; the message names line and column.
 
     Examples
     --------

@@ -84,17 +84,10 @@ class Partitioner(ABC):
 
     @abstractmethod
     def assign(self, samples: Pool, n: int, random: np.random.Generator) -> NDArray[np.int64]:
-        """Return the node of each sample.
+        """Return the node of each sample, with all random draws from `random`.
 
-        Parameters
-        ----------
-        samples
-            At least n samples: `targets`, `classes` and, if a data set was given, `features`; `labels()` returns the
-            classes, or raises if there are none.
-        n
-            The number of nodes.
-        random
-            The source of all random draws.
+        There are at least n samples: `targets`, `classes` and, if a data set was given, `features`; `labels()` returns
+        the classes, or raises if there are none.
         """
 
     def partition(self, data: Dataset | ArrayLike, n: int, seed: int = 0) -> Partition:
@@ -109,12 +102,6 @@ class Partitioner(ABC):
             The number of nodes, at most the number of samples.
         seed
             The seed of all random draws.
-
-        Raises
-        ------
-        ProblemError
-            If there are fewer samples than nodes (or than the nodes require), a class has no sample, or this
-            partitioner does not support such targets.
         """
         who = type(self).__name__
         count = check.whole(who, "n", n, 1, MOST_NODES)

@@ -54,16 +54,6 @@ class Design(ABC):
             One positive number per node, such as `problem.smoothness`; not needed if the design does not use it.
         label
             The name of the kernel in tables and figures; by default the repr of the design.
-
-        Returns
-        -------
-        Kernel
-            The table of moves on this graph.
-
-        Raises
-        ------
-        KernelError
-            If the importance is not one positive number per node, or the moves do not form a Markov chain.
         """
         check_graph(repr(self), graph)
         values = None if importance is None else check_importance(repr(self), importance, graph)

@@ -59,11 +59,6 @@ class Move:
     law
         Draw the node from this distribution over all nodes instead of walking. Not local: for baselines.
 
-    Raises
-    ------
-    KernelError
-        If the arguments do not define a move.
-
     Examples
     --------
     >>> Move(0.5, hops=2)
@@ -131,11 +126,6 @@ class Kernel:
     biased
         Whether the walk is known to sample a distribution other than its target. None means unknown: `learn` then
         checks it if that is cheap, and warns.
-
-    Raises
-    ------
-    KernelError
-        If the moves do not form a Markov chain on this graph.
 
     Examples
     --------

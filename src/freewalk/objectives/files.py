@@ -27,7 +27,8 @@ def read(path: str | os.PathLike[str], *, verify: bool = True, types: Sequence[t
     """Map a problem from a file written by `save`, such as `LeastSquares(...).save(path)`.
 
     The samples stay on disk, are shared by all processes on the machine, and need no additional memory. A pickle of the
-    problem contains only the path of the file.
+    problem contains only the path of the file. If the file has no nodes, the field `nodes` is None: every sample is its
+    own node, in order.
 
     Parameters
     ----------
@@ -39,17 +40,6 @@ def read(path: str | os.PathLike[str], *, verify: bool = True, types: Sequence[t
         the header and the size are always checked.
     types
         Your own subclass of `Predictor`, if the file contains a problem of that class.
-
-    Returns
-    -------
-    Predictor
-        The problem, such as a `LeastSquares`. If the file has no `nodes`, its field `nodes` is None: every sample is
-        its own node, in order.
-
-    Raises
-    ------
-    ProblemError
-        If the file is missing, truncated, modified or not a problem file, or its class is unknown.
 
     Examples
     --------

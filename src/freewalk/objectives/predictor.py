@@ -67,11 +67,6 @@ class Predictor(Objective):
         The graph, or a list of its node names in order: it determines the number of nodes and their names. It is used
         to read the other arguments and is not stored.
 
-    Raises
-    ------
-    ProblemError
-        If the data have gaps, NaN or infinities, do not fit together, or leave a node that is not a relay without data.
-
     Notes
     -----
     The arrays are stored as read-only copies, sorted by node; samples of one node stay in the given order. float64
