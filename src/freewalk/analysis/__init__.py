@@ -1,8 +1,13 @@
 """Exact analysis: what a walk will do, computed without running it.
 
-The stationary distribution of the chain and its characteristic times (`stationary`, `mixing_time`, `escape_time`, …),
-the sets that entrap it (`find_traps`), exact learning curves and limits for least squares (`exact_curve`,
-`steady_state`, `stability_limit`), the paper's theory as numbers (`theory`), and a summary in plain words (`diagnose`).
+- `chain/`: the stationary distribution and the characteristic times of a walk (`stationary`, `mixing_time`, …);
+- `traps/`: the sets that entrap it (`find_traps`, `excess_visits`);
+- `learning/`: exact learning curves and limits for least squares (`exact_curve`, `steady_state`, `race`, …);
+- `theory/`: the paper's statements as numbers;
+- `diagnosis/`: all of this for one graph, as a verdict in plain words (`diagnose`).
+
+All but `exact_curve` require a kernel that does not change with time, and say so. Errors name the function that was
+called: internal functions take its name as `who`. What is not accurate enough is refused, not returned.
 """
 
 from freewalk.analysis import theory

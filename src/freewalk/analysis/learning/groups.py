@@ -126,10 +126,10 @@ def group_of(
         return None
     model.check_size(who, count, quadratic.dim, "tokens")
     if kind == DRAWN:
-        return Drawn(quadratic, count, model.start_law(who, start, graph, smoothness), error)
+        return _Drawn(quadratic, count, model.start_law(who, start, graph, smoothness), error)
     nodes = arguments.start(start, 0, 1, graph, smoothness, tokens)
     arguments.exchanges(phases, count, nodes)
-    return (Fixed if kind == FIXED else Sampled)(quadratic, graph, nodes, error)
+    return (_Fixed if kind == FIXED else _Sampled)(quadratic, graph, nodes, error)
 
 
 def mean_of(totals: Floats, tokens: int) -> Floats:
@@ -190,7 +190,6 @@ class _Parked(Group):
         self._exchange: tuple[Exchange | None, Any, float] = None, None, 0.0
 
     def enter(self, phase: Phase, rule: SGD) -> None:
-        """Set the losses and weights of the nodes of the tokens."""
         weights = self._quadratic.step_weights(phase.kernel, rule)[self._nodes]
         self._update = Update(_placed(self._quadratic, rule.sampled, self._nodes), weights, rule, _staying(self.tokens))
 
@@ -210,7 +209,7 @@ class _Parked(Group):
         return self._exchange[1]
 
 
-class Fixed(_Parked):
+class _Fixed(_Parked):
     """Parked tokens with full gradients: nothing is random, and each has one error."""
 
     def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32], error: Floats) -> None:
@@ -218,12 +217,10 @@ class Fixed(_Parked):
         self._rows = np.tile(np.append(1.0, error), (self.tokens, 1))
 
     def run(self, rates: Floats) -> None:
-        """Update each error."""
         self._rows = self._update.run(self._rows, rates)
         self._count(len(rates))
 
     def mix(self, exchange: Exchange, step: int) -> None:
-        """Mix the errors."""
         weights = self._weights(exchange, step)
         if exchange.means == "all":
             self._rows[:] = self._rows.mean(axis=0)
@@ -237,7 +234,7 @@ class Fixed(_Parked):
         return model.packed(np.outer(mean, mean)), float(np.mean(np.sum((self._rows - mean) ** 2, axis=1)))
 
 
-class Sampled(_Parked):
+class _Sampled(_Parked):
     """Parked tokens with gradients of random samples: independent, given the model of the last average."""
 
     def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32], error: Floats) -> None:
@@ -251,13 +248,11 @@ class Sampled(_Parked):
         self._images = unit_columns(self._quadratic.dim, np.ones(self.tokens))
 
     def run(self, rates: Floats) -> None:
-        """Update the moments and the expected map of each token."""
         self._rows = self._update.run(self._rows, rates)
         self._images = self._update.images(self._images, rates)
         self._count(len(rates))
 
     def mix(self, exchange: Exchange, step: int) -> None:
-        """Give all tokens the mean model."""
         self._weights(exchange, step)
         self._share(self.moments()[0])
 
@@ -282,7 +277,7 @@ def mean_of_parked(shared: Floats, totals: Floats, images: Floats) -> Floats:
     return np.asarray(model.packed(mean @ squares @ mean.T - apart / tokens**2) + totals / tokens**2)
 
 
-class Drawn(Group):
+class _Drawn(Group):
     """Tokens at nodes that are redrawn for each update: all alike, with the moments of one and of a pair."""
 
     def __init__(self, quadratic: model.Quadratic, tokens: int, law: Floats, error: Floats) -> None:
@@ -292,14 +287,12 @@ class Drawn(Group):
         self._pair = model.unpacked(self._own, quadratic.dim + 1)
 
     def enter(self, phase: Phase, rule: SGD) -> None:
-        """Set the distribution from which nodes are drawn."""
         self._graph, law = phase.kernel.graph, np.asarray(phase.kernel.moves[0].law)
         self._next = law / law.sum()
         self._update = update_of(self._quadratic, phase.kernel, rule)
         self._maps: dict[float, Floats] = {}
 
     def run(self, rates: Floats) -> None:
-        """Update the moments of one token and those of a pair."""
         tally = new_tally(self._law.size, self._own.size)
         self._own = self._update.run(self._law[:, None] * self._own, rates, tally).sum(axis=0)
         for rate in rates:
@@ -318,7 +311,6 @@ class Drawn(Group):
         return self._maps[rate]
 
     def mix(self, exchange: Exchange, step: int) -> None:
-        """Give all tokens the mean model."""
         # The messages of Average depend only on the number of tokens.
         gathering = gathering_of(0, 0, step, np.zeros(self.tokens, dtype=np.int32), self._graph)
         self.messages += float(sent_by(exchange, gathering, None))

@@ -155,23 +155,34 @@ class _Gossiping(_Plateau):
         return limits.spectral_radius(self.recursion, rate, order=1)
 
 
-class _Averaged(_Plateau):
+class _Mapped(_Plateau):
+    """Tokens that average: their shared model, or its moments, has a small linear map. Its first number is always 1."""
+
+    @abstractmethod
+    def matrix(self, rate: float) -> Floats:
+        """The map from one exchange to the next."""
+
+    def fixed_point(self, rate: float) -> Floats:
+        matrix = self.matrix(rate)
+        rest = np.linalg.solve(np.eye(len(matrix) - 1) - matrix[1:, 1:], matrix[1:, 0])
+        return np.append(1.0, rest)
+
+    def radius(self, rate: float) -> float:
+        return float(np.abs(np.linalg.eigvals(self.matrix(rate)[1:, 1:])).max())
+
+
+class _Averaged(_Mapped):
     """Parked tokens with full gradients that average: gradient descent, or FedAvg with local steps."""
 
     def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
-        mean = self._map(rate)
-        error: Floats = np.linalg.solve(np.eye(self.recursion.dim) - mean[1:, 1:], mean[1:, 0]).astype(np.float64)
-        return _certain(self.recursion, error, initial, 0.0)
+        return _certain(self.recursion, self.fixed_point(rate)[1:], initial, 0.0)
 
-    def radius(self, rate: float) -> float:
-        return _radius(self._map(rate)[1:, 1:])
-
-    def _map(self, rate: float) -> Floats:
+    def matrix(self, rate: float) -> Floats:
         return np.asarray(_images(self.recursion, rate, np.ones(self.recursion.n)).mean(axis=1).T)
 
 
-class _Mixed(_Plateau):
-    """Tokens that average, with random gradients: the packed moments of the shared model have a small linear map."""
+class _Mixed(_Mapped):
+    """Tokens that average, with random gradients: the map is that of the packed moments of the shared model."""
 
     def __init__(self, recursion: Recursion) -> None:
         super().__init__(recursion)
@@ -182,17 +193,8 @@ class _Mixed(_Plateau):
                 f"most {_WIDEST:,}. Run exact_curve until it is flat"
             )
 
-    @abstractmethod
-    def matrix(self, rate: float) -> Floats:
-        """The map of the packed moments of the model from one exchange to the next."""
-
     def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
-        matrix = self.matrix(rate)
-        moments = np.linalg.solve(np.eye(self.width - 1) - matrix[1:, 1:], matrix[1:, 0])
-        return limits.limit_at(self.recursion.quadratic, np.append(1.0, moments), initial)
-
-    def radius(self, rate: float) -> float:
-        return _radius(self.matrix(rate)[1:, 1:])
+        return limits.limit_at(self.recursion.quadratic, self.fixed_point(rate), initial)
 
     def sums(self, shares: Floats, rate: float) -> Floats:
         """The image of each unit moment of a model in one step, summed over the nodes with these shares."""
@@ -237,7 +239,3 @@ def _certain(recursion: Recursion, error: Floats, initial: Floats | None, consen
     """The limit of a mean model without randomness."""
     vector = np.append(1.0, error)
     return limits.limit_at(recursion.quadratic, model.packed(np.outer(vector, vector)), initial, consensus)
-
-
-def _radius(matrix: Floats) -> float:
-    return float(np.abs(np.linalg.eigvals(matrix)).max())

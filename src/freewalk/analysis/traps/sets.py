@@ -3,10 +3,8 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.analysis.chain.chain import check, check_constant
 from freewalk.analysis.traps import components
@@ -17,7 +15,7 @@ from freewalk.designs import Metropolis
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear import deadline
-from freewalk.linear.arrays import Flags, Floats, Ints, Matrix
+from freewalk.linear.arrays import Floats, Ints, Matrix
 from freewalk.linear.stationary import PLAIN, flows_of, leaving_rates, totals_of
 
 #: A trap holds the walk at least this many times as long as it holds the uniform walk.
@@ -189,12 +187,6 @@ def _rank(trap: Trap) -> tuple[bool, float, int, int]:
     return not caused, (FACTOR - 1.0) * plain - trap.lost, len(trap.nodes), trap.nodes[0]
 
 
-def _can_be_trap(shares: Floats, counts: NDArray[Any], n: int) -> Flags:
-    """Whether this side of a border is the relevant one: the one with more than its share, or the smaller one."""
-    even = np.where(2 * counts > n, 1.0 + _EVEN, 1.0 - _EVEN)
-    return np.asarray((shares * n >= even * counts) & (counts < n))
-
-
 class _Search:
     """Candidates, by the length of their visits."""
 
@@ -266,8 +258,11 @@ class _Search:
         below = np.zeros(sets + 1)
         np.maximum.at(below, above, scores)  # above = -1 writes to the last place, which is never read
         peaks = (scores > below[:-1]) & (scores >= np.append(scores, 0.0)[above])
-        meant = _can_be_trap(sums[:sets, MASS], sums[:sets, COUNT], n)
-        return forest._replace(scores=np.where(peaks & meant, scores, 0.0))
+        # The relevant side of a border is the one with more than its share, or the smaller one.
+        shares, counts = sums[:sets, MASS], sums[:sets, COUNT]
+        even = np.where(2 * counts > n, 1.0 + _EVEN, 1.0 - _EVEN)
+        relevant = (shares * n >= even * counts) & (counts < n)
+        return forest._replace(scores=np.where(peaks & relevant, scores, 0.0))
 
 
 def count_of(updates: float) -> str:
