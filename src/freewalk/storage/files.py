@@ -26,7 +26,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     same file are removed, and a symbolic link is followed: its target is replaced.
     """
     given = _check.path("files", "path", path)
-    target, temporary, handle = _opened(given)
+    try:
+        target = Path(os.path.realpath(given))
+        if target.exists() and not target.is_file():
+            raise OSError("this is a folder or a device, expected a file")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clean(target)
+        temporary, handle = _beside(target)
+    except (OSError, UnicodeEncodeError) as error:
+        raise RecordError(f"{given}: cannot be written ({_reason(error)}); give another path") from error
     try:
         yield temporary
         if handle is not None:
@@ -47,26 +55,14 @@ def write(path: str | os.PathLike[str], text: str) -> None:
         temporary.write_bytes(text.encode())
 
 
+class _Unchanged(Exception):
+    """Leaves a file as it is."""
+
+
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Check in advance that `replacing` can write a file; folders are created, and the file is left unchanged."""
-    _, temporary, handle = _opened(_check.path("files", "path", path))
-    if handle is not None:
-        os.close(handle)
-    with suppress(OSError):
-        temporary.unlink(missing_ok=True)
-
-
-def _opened(given: Path) -> tuple[Path, Path, int | None]:
-    """The file that a path refers to, and a new one beside it with the handle that locks it."""
-    try:
-        target = Path(os.path.realpath(given))
-        if target.exists() and not target.is_file():
-            raise OSError("this is a folder or a device, expected a file")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _clean(target)
-        return target, *_beside(target)
-    except (OSError, UnicodeEncodeError) as error:
-        raise RecordError(f"{given}: cannot be written ({_reason(error)}); give another path") from error
+    with suppress(_Unchanged), replacing(path):
+        raise _Unchanged
 
 
 def _beside(target: Path) -> tuple[Path, int | None]:

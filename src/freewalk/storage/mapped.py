@@ -140,8 +140,8 @@ def with_checksum(array: Mapped, check: Checks = _check) -> Source:
         with _read(source.path, check) as (file, status):
             if _stamp(status) != source.stamp:
                 raise check.error(f"{source.path}: was changed since it was mapped, expected it to stay unchanged")
-            array.source = replace(source, checksum=_checksum(file, source))
-    return array.source or source
+            source = array.source = replace(source, checksum=_checksum(file, source))
+    return source
 
 
 # Files of arrays.

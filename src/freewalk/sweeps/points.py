@@ -58,11 +58,7 @@ class Point(Work):
     def run(self, look: Look | None = None) -> bytes:
         """The record as bytes, independent of the time and the place of the run."""
         spec = replace(self.spec, text=text_of(self.spec))
-
-        def progress(label: str, done: int, total: int, rows: int) -> None:
-            if look is not None:
-                look(done, total)
-
+        progress = None if look is None else lambda label, done, total, rows: look(done, total)
         try:
             record = spec.run(progress, plan=self.plan or plan_of(spec))
         except FreewalkError:
