@@ -94,28 +94,7 @@ def phases(
     `who` is the caller. Parameters of rules that follow from the objective and the kernel are filled in.
     """
     several = not isinstance(kernel, Kernel)
-    if isinstance(kernel, Kernel):
-        listed = [Phase(None, kernel, rule, exchange)]
-    elif (rule is not None or exchange is not None) and isinstance(kernel, (list, tuple)):
-        what = "a rule" if rule is not None else "an exchange"
-        raise FreewalkError(
-            f"{who}: got a list of phases and {what}; each phase names its own: fw.Phase(until, kernel, rule, exchange)"
-        )
-    else:
-        listed = list(kernel) if isinstance(kernel, (list, tuple)) else []
-    if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
-        expected = "a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase(until, kernel, rule)"
-        raise check.fail(who, "kernel", kernel, expected)
-    ends = [phase.until for phase in listed]
-    remedy = "only the last may be None"
-    given = [
-        check.whole(who, f"phases[{index}].until", end, 1, remedy=remedy)
-        for index, end in enumerate(ends[:-1] if ends[-1] is None else ends)
-    ]
-    if any(b <= a for a, b in pairwise(given)):
-        raise FreewalkError(f"{who}: phases end at {show(ends)}, expected increasing whole numbers; {remedy}")
-    if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
-        raise FreewalkError(f"{who}: the kernels of its phases are on different graphs, expected one graph")
+    listed = _listed(kernel, rule, who, exchange) if several else [Phase(None, kernel, rule, exchange)]  # type: ignore[arg-type]
     expected = f"an update rule such as fw.SGD(step=1e-3){' or None' if objective is None else ''}"
     for index, phase in enumerate(listed):
         name = f"phases[{index}].rule" if several else "rule"
@@ -144,6 +123,29 @@ def phases(
             "graph, expected the same names in the same order; give the objective the graph of the kernel"
         )
     return tuple(replace(phase, rule=_rule(phase, objective)) for phase in listed)
+
+
+def _listed(kernel: Any, rule: Rule | None, who: str, exchange: Exchange | None) -> list[Phase]:
+    """A list of phases that follow each other on one graph."""
+    listed: list[Phase] = list(kernel) if isinstance(kernel, (list, tuple)) else []
+    if isinstance(kernel, (list, tuple)) and (rule is not None or exchange is not None):
+        what = "a rule" if rule is not None else "an exchange"
+        raise FreewalkError(
+            f"{who}: got a list of phases and {what}; each phase names its own: fw.Phase(until, kernel, rule, exchange)"
+        )
+    if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
+        expected = "a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase(until, kernel, rule)"
+        raise check.fail(who, "kernel", kernel, expected)
+    ends, remedy = [phase.until for phase in listed], "only the last may be None"
+    given = [
+        check.whole(who, f"phases[{index}].until", end, 1, remedy=remedy)
+        for index, end in enumerate(ends[:-1] if ends[-1] is None else ends)
+    ]
+    if any(b <= a for a, b in pairwise(given)):
+        raise FreewalkError(f"{who}: phases end at {show(ends)}, expected increasing whole numbers; {remedy}")
+    if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
+        raise FreewalkError(f"{who}: the kernels of its phases are on different graphs, expected one graph")
+    return listed
 
 
 def _rule(phase: Phase, objective: Objective) -> Rule | None:

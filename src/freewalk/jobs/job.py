@@ -279,26 +279,23 @@ class State:
         if rule is not None:
             carries, stores, counts = len(rule.carries), len(rule.stores), rule.counts_visits
             keepers = rows // tokens if rule.shared else rows
-        return State(
-            step=step,
-            nodes=_exactly("nodes", self.nodes, "int32", (rows,), 0, n - 1),
-            models=_exactly("models", self.models, job.precision, (rows, dim)),
-            carried=_exactly("carried", self.carried, job.precision, (carries, rows, dim)),
-            messages=_exactly("messages", self.messages, "int64", (rows,), 0, most),
-            probes=_exactly("probes", self.probes, "int64", (rows,), 0, 2 * most),
-            visits=_exactly(
-                "visits", self.visits, "int64", (1 if summed else rows, n), 0, step * (rows if summed else 1)
-            ),
-            path_of=path_of,
-            paths=_exactly("paths", self.paths, "int32", (kept.size, steps + 1 if kept.size else 1), 0, n - 1),
-            stored=_exactly("stored", self.stored, job.precision, (keepers, n if stores else 0, stores, dim)),
-            seen=_exactly("seen", self.seen, "int64", (rows, n if counts else 0), 0, step),
-            surplus=_exactly("surplus", self.surplus, "int64", (rows // tokens,)),
-            exchanged=_exactly("exchanged", self.exchanged, "int64", (rows // tokens,), 0, 2**62),
-            entered=entered,
-            first=_check.whole("record", "first", self.first, 0, 2**32 - rows),
-            tokens=tokens,
-        )
+        floats, walks = job.precision, rows // tokens
+        expected: dict[str, tuple[Any, ...]] = {
+            "nodes": ("int32", (rows,), 0, n - 1),
+            "models": (floats, (rows, dim)),
+            "carried": (floats, (carries, rows, dim)),
+            "messages": ("int64", (rows,), 0, most),
+            "probes": ("int64", (rows,), 0, 2 * most),
+            "visits": ("int64", (1 if summed else rows, n), 0, step * (rows if summed else 1)),
+            "paths": ("int32", (kept.size, steps + 1 if kept.size else 1), 0, n - 1),
+            "stored": (floats, (keepers, n if stores else 0, stores, dim)),
+            "seen": ("int64", (rows, n if counts else 0), 0, step),
+            "surplus": ("int64", (walks,)),
+            "exchanged": ("int64", (walks,), 0, 2**62),
+        }
+        arrays = {name: _exactly(name, getattr(self, name), *one) for name, one in expected.items()}
+        first = _check.whole("record", "first", self.first, 0, 2**32 - rows)
+        return State(step=step, path_of=path_of, entered=entered, first=first, tokens=tokens, **arrays)
 
 
 _BY_ROW = ("nodes", "models", "messages", "probes", "seen")

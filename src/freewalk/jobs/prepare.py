@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.checks import Checks
+from freewalk.designs import Design
 from freewalk.designs.kernel import Kernel
-from freewalk.errors import FreewalkError
+from freewalk.errors import FreewalkError, KernelError
 from freewalk.exchanges import Exchange
+from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Phase, count_marks
@@ -157,3 +159,25 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     # When a rule begins, the vectors of the previous one are still in memory.
     most = max(one + other for one, other in pairwise([*stored, 0.0]))
     _check.room("run", "models, measurements, paths and what stays at the nodes", sum(sizes) + most, "run fewer walks")
+
+
+def kernel_of(design: Design, graph: Graph, problem: Objective, label: str | None = None) -> Kernel:
+    """Compile a design for a graph; a smoothness that must be estimated is computed only if the design needs it."""
+    known = problem.known_smoothness
+    if known is None and not _is_foreign_within(design):  # estimating it may take long
+        try:
+            return design.kernel(graph, None, label)
+        except KernelError:
+            pass
+    return design.kernel(graph, problem.smoothness if known is None else known, label)
+
+
+def is_foreign(thing: Any) -> bool:
+    """Whether an object is an instance of a user-defined class."""
+    return thing is not None and type(thing).__module__.partition(".")[0] != "freewalk"
+
+
+def _is_foreign_within(design: Design) -> bool:
+    """Whether a design, or one within it, is user-defined, so that its needs are unknown."""
+    inner = [part for part in vars(design).values() if isinstance(part, Design)]
+    return is_foreign(design) or any(map(_is_foreign_within, inner))

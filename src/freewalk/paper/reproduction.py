@@ -10,9 +10,10 @@ from pathlib import Path
 from freewalk.errors import SpecError
 from freewalk.paper.files import VARIANTS, Variant, folder_name, key_of
 from freewalk.paper.study import KEYS, STUDIES
-from freewalk.paper.task import Curves, Numbers, Outcome, Tell
+from freewalk.paper.task import Curves, Numbers, Outcome
 from freewalk.report.page import Page, write_page
 from freewalk.runtimes import runtime_named
+from freewalk.specs.own import Tell
 
 
 @dataclass(frozen=True)

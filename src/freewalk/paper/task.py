@@ -3,7 +3,7 @@
 import json
 import threading
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -26,6 +26,7 @@ from freewalk.report.page.payload import MOST_STEPS
 from freewalk.report.page.section import meets
 from freewalk.run.learn import walk
 from freewalk.run.record import Record
+from freewalk.specs.own import Tell
 from freewalk.specs.spec import Plan, Spec, load
 from freewalk.storage import files
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     import xarray
 
 #: Called with the current work.
-Tell = Callable[[str], None]
 
 
 class CurveStopped(Exception):

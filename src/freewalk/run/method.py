@@ -8,9 +8,10 @@ from typing import Any
 from freewalk.checks import Checks
 from freewalk.designs import Design
 from freewalk.designs.kernel import Kernel
-from freewalk.errors import FreewalkError, KernelError
+from freewalk.errors import FreewalkError
 from freewalk.exchanges import Exchange
 from freewalk.graphs import Graph
+from freewalk.jobs.prepare import kernel_of
 from freewalk.objectives import Objective
 from freewalk.rules import Rule
 from freewalk.run.learn import learn
@@ -79,25 +80,3 @@ class Method:
         record = learn(problem, kernel, self.rule, tokens=self.tokens, exchange=self.exchange, **options)
         record.data.attrs["label"] = self.label
         return record
-
-
-def kernel_of(design: Design, graph: Graph, problem: Objective, label: str | None = None) -> Kernel:
-    """Compile a design for a graph; a smoothness that must be estimated is computed only if the design needs it."""
-    known = problem.known_smoothness
-    if known is None and not _is_foreign_within(design):  # estimating it may take long
-        try:
-            return design.kernel(graph, None, label)
-        except KernelError:
-            pass
-    return design.kernel(graph, problem.smoothness if known is None else known, label)
-
-
-def is_foreign(thing: Any) -> bool:
-    """Whether an object is an instance of a user-defined class."""
-    return thing is not None and type(thing).__module__.partition(".")[0] != "freewalk"
-
-
-def _is_foreign_within(design: Design) -> bool:
-    """Whether a design, or one within it, is user-defined, so that its needs are unknown."""
-    inner = [part for part in vars(design).values() if isinstance(part, Design)]
-    return is_foreign(design) or any(map(_is_foreign_within, inner))

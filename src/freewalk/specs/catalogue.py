@@ -154,7 +154,8 @@ def check(family: str, table: Mapping[str, Any], where: str) -> None:
 
     The parameters of a class of the user are not checked, because nothing is imported here.
     """
-    if not is_own(family, table.get("kind"), where):
+    name = table.get("kind")
+    if ":" not in str(name) or not is_own(family, name, where):
         kind = _find(family, table, where, None)
         kind.signature.read(_values(table), where, lambda *nested: check(*nested))
 
@@ -214,7 +215,7 @@ def _find(family: str, table: Mapping[str, Any], where: str, importer: Importer 
         raise SpecError(f"{where} needs the key 'kind', one of {', '.join(kinds)}")
     data = table.get("data") if family == "problem" and name != "torch" else None
     wrap = None if data is None else on_dataset if isinstance(data, Mapping) else on_data
-    if is_own(family, name, where):
+    if ":" in str(name) and is_own(family, name, where):
         if importer is None:
             raise SpecError(f"{where}: kind = {show(name)} is user code, which is not imported here")
         if family in MADE:

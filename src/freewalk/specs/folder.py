@@ -51,7 +51,8 @@ class RunFolder:
     @property
     def complete(self) -> bool:
         """Whether nothing is left to do."""
-        return self.work == self.path and not self._missing() and not (self.path / PARTS).exists()
+        written = all((self.path / name).is_file() for name in (SPEC, RECORD, TABLE, CURVES))
+        return self.work == self.path and written and not (self.path / PARTS).exists()
 
     @staticmethod
     def create(path: Path, spec: Spec, *, force: bool = False, tell: Tell | None = None) -> "RunFolder":
@@ -116,7 +117,8 @@ class RunFolder:
         done = self._parts()
         plan = self.plan
         if plan is None and (len(done) < len(self.spec.tables.walk) or self.spec.must_be_planned):
-            plan = self._plan_again()
+            self._check_files()
+            plan = self.spec.plan(self.tell)
         last = len(self.spec.tables.walk) - 1
         announced: set[int] = set()
 
@@ -174,18 +176,10 @@ class RunFolder:
         record.save(path)
         return large
 
-    def _missing(self) -> list[str]:
-        return [name for name in (SPEC, RECORD, TABLE, CURVES) if not (self.path / name).is_file()]
-
     def pose_again(self) -> Posed:
         """Rebuild the problem of an earlier run from the same files."""
         self._check_files()
         return self.spec.pose(self.tell)
-
-    def _plan_again(self) -> Plan:
-        """The plan of an earlier run, from the same files."""
-        self._check_files()
-        return self.spec.plan(self.tell)
 
     def _check_files(self) -> None:
         then = self._inputs() if self.spec.files else {}

@@ -56,16 +56,6 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-def names_in(values: Any) -> list[str]:
-    """Every "module:Name" that tables name as a kind, in their order."""
-    found: list[str] = []
-    if isinstance(values, dict):
-        found = [values["kind"]] if isinstance(values.get("kind"), str) and ":" in values["kind"] else []
-    for part in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
-        found += names_in(part)
-    return list(dict.fromkeys(found))
-
-
 @dataclass
 class Importer:
     """Imports the classes that a spec names."""

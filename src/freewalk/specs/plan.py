@@ -11,9 +11,9 @@ from freewalk.errors import FreewalkError, SpecError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase, label_of
-from freewalk.jobs.prepare import MOST_STEPS, PRECISIONS, Start, blamed_on, place, prepare
+from freewalk.jobs.prepare import MOST_STEPS, PRECISIONS, Start, blamed_on, is_foreign, kernel_of, place, prepare
 from freewalk.objectives import Objective
-from freewalk.run.method import Method, is_foreign, kernel_of
+from freewalk.run.method import Method
 from freewalk.runtimes import Job, runtime_for
 from freewalk.specs import catalogue
 from freewalk.specs.datasets import Origin
@@ -50,6 +50,12 @@ class Plan:
         tokens = self.methods[label][0].tokens
         start = None if isinstance(tokens, str) else self.options["start"]
         return {**self.options, "tokens": tokens, "start": start}
+
+    def outside(self, label: str) -> dict[str, Any]:
+        """The arguments of `resume` for one walk: what a record does not contain, because it is code."""
+        rules = [phase.rule for phase in self.jobs[label].phases]
+        code = [None if rule is None or rule.stored else rule for rule in rules]
+        return {"types": self.classes, "objective": None if self.problem.stored else self.problem, "rule": code}
 
     def start(self, label: str) -> Start:
         """Where the tokens of a walk start: token t of replica w has the number w · tokens + t."""

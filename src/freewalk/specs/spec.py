@@ -15,7 +15,7 @@ from freewalk.run.record import Record, concat
 from freewalk.specs import catalogue, own
 from freewalk.specs.plan import Plan as Plan
 from freewalk.specs.plan import Posed, files_of, make_plan, make_problem, parts_of
-from freewalk.specs.tables import Tables, read_tables
+from freewalk.specs.tables import Tables, names_in, read_tables
 
 #: Called with the number of a walk and its record: with partial records during the walk, then with the complete one.
 Keep = Callable[[int, Record], None]
@@ -57,7 +57,7 @@ class Spec:
     @property
     def code(self) -> list[str]:
         """The user classes that it names, as "module:Name"."""
-        return own.names_in(self.tables.model_dump())
+        return names_in(self.tables.model_dump())
 
     @property
     def must_be_planned(self) -> bool:
@@ -107,7 +107,10 @@ class Spec:
         """Run all walks, one after the other, and concatenate their records."""
         if plan is None and (len(done) < len(self.tables.walk) or self.must_be_planned):
             plan = self.plan()
-        labels = list(plan.walks) if plan is not None else _labels(self.tables, done)
+        if plan is not None:
+            labels = list(plan.jobs)
+        else:
+            labels = [walk.label or record.label for walk, record in zip(self.tables.walk, done, strict=True)]
         records: list[Record] = []
         stopped = ""
         for number, label in enumerate(labels):
@@ -144,19 +147,13 @@ class Spec:
         from freewalk.run.learn import learn
         from freewalk.run.resume import resume
 
-        if walk.earlier is not None:
-            record = walk.earlier
-            if record.partial and plan is None:
-                record = resume(record, **watch)
-            elif record.partial and plan is not None:  # the plan has rebuilt what the record does not hold
-                problem = None if plan.problem.stored else plan.problem
-                rules = [phase.rule for phase in plan.walks[walk.label]]
-                code = [None if rule is None or rule.stored else rule for rule in rules]
-                record = resume(record, types=plan.classes, objective=problem, rule=code, **watch)
-        elif plan is None:
-            raise SpecError(f"{self.source}: nothing was planned for {walk.label!r}")
-        else:
-            record = learn(plan.problem, plan.walks[walk.label], **plan.options_of(walk.label), **watch)
+        record = walk.earlier
+        if record is None:
+            if plan is None:
+                raise SpecError(f"{self.source}: nothing was planned for {walk.label!r}")
+            record = learn(plan.problem, plan.jobs[walk.label].phases, **plan.options_of(walk.label), **watch)
+        elif record.partial:
+            record = resume(record, **({} if plan is None else plan.outside(walk.label)), **watch)
         record.data.attrs["label"] = walk.label
         return record
 
@@ -200,11 +197,6 @@ def _tokens_and_shown(plan: Plan | None, walk: _Walk) -> tuple[int, list[str]]:
     rising = [str(name) for name, values in data.data_vars.items() if values.attrs.get("better") == "higher"]
     first = [data.attrs["primary"]] if data.attrs.get("primary") in data.data_vars else []
     return data.sizes.get("token", 1), list(dict.fromkeys((*first, *rising)))
-
-
-def _labels(tables: Tables, done: Sequence[Record]) -> list[str]:
-    """The labels of the walks of a run that needs no more planning."""
-    return [walk.label or record.label for walk, record in zip(tables.walk, done, strict=True)]
 
 
 def load(path: str | os.PathLike[str]) -> Spec:

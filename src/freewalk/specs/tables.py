@@ -182,3 +182,13 @@ def _table_of(table: type[SpecTable], key: str | int) -> type[SpecTable] | None:
 def as_toml(value: Any) -> str:
     """A wrong value, formatted for a message."""
     return str(value).lower() if isinstance(value, bool) else show(value)
+
+
+def names_in(values: Any) -> list[str]:
+    """Every "module:Name" that tables name as a kind, in their order."""
+    found: list[str] = []
+    if isinstance(values, dict):
+        found = [values["kind"]] if isinstance(values.get("kind"), str) and ":" in values["kind"] else []
+    for part in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
+        found += names_in(part)
+    return list(dict.fromkeys(found))

@@ -37,9 +37,10 @@ from freewalk.peers.network.toml import choice_values, walk_values, write_config
 from freewalk.peers.node import data
 from freewalk.peers.protocol.messages import Settings
 from freewalk.rules.rule import begun, message_bytes
-from freewalk.specs.own import Importer, Tell, names_in
+from freewalk.specs.own import Importer, Tell
 from freewalk.specs.plan import Plan
 from freewalk.specs.spec import INPUTS, SPEC, Spec, load, parse
+from freewalk.specs.tables import names_in
 from freewalk.storage import files
 
 _SLOW = 1e6  # bytes per second of a slow link: a model must arrive before its lease expires
