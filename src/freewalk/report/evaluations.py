@@ -8,7 +8,7 @@ import numpy as np
 from freewalk.errors import RecordError
 from freewalk.report.figures import Where, check, check_format, drawing, footnote, legend, line_of, shade
 from freewalk.report.measures import BANDS, QUANTILES, Floats, half_width
-from freewalk.report.summary import with_interval
+from freewalk.report.summary import table_of, with_interval
 
 if TYPE_CHECKING:
     import xarray
@@ -27,8 +27,6 @@ def evaluation_table(found: "xarray.Dataset") -> "Table":
     found
         The result of `fw.evaluate`.
     """
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     parts = _parts("evaluation_table", found)
@@ -37,16 +35,12 @@ def evaluation_table(found: "xarray.Dataset") -> "Table":
     words = f"± is the 95 % confidence interval of the mean over {walks:,} walks. " if walks > 1 else ""
     if "node_loss" in found:
         words += "Node columns: the 90 % quantile over the nodes of the loss, and the largest; means over the walks."
-    shown = Table(caption=Text(words), caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("design" if "design" in found.dims else "", overflow="fold", min_width=12)
     by_node = {"90 % of nodes": _WORST, "worst node": 1.0} if "node_loss" in found else {}
-    for heading in [*names, *by_node]:
-        shown.add_column(Text(heading), justify="right", no_wrap=True)
+    rows = []
     for label, part in parts.items():
         cells = [_mean(part[name].values) for name in names]
-        cells += [_mean(_quantile(part.node_loss.values, level)) for level in by_node.values()]
-        shown.add_row(Text(label), *map(Text, cells))
-    return shown
+        rows.append([label, *cells, *(_mean(_quantile(part.node_loss.values, level)) for level in by_node.values())])
+    return table_of(["design" if "design" in found.dims else "", *names, *by_node], rows, Text(words))
 
 
 def node_losses(found: "xarray.Dataset", path: Where) -> Path:

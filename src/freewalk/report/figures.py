@@ -12,24 +12,8 @@ from numpy.typing import NDArray
 
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
-from freewalk.report.measures import (
-    BANDS,
-    USUAL,
-    Band,
-    Floats,
-    Parts,
-    along,
-    axes_of,
-    by_design,
-    check_band,
-    diverged_of,
-    is_log,
-    is_spread,
-    mean_and_band,
-    measure_of,
-    values_of,
-    walks_in_words,
-)
+from freewalk.report import measures
+from freewalk.report.measures import BANDS, USUAL, Band, Floats, Parts
 from freewalk.run.record import Record
 from freewalk.storage.files import replacing
 
@@ -126,15 +110,15 @@ def curves_figure(
     import matplotlib
 
     check.choice("curves", "scale", scale, get_args(Scale))
-    check_band("curves", band)
-    parts, shown = by_design(record), measure_of(record.data, measure)
-    against = axes_of(parts, shown, USUAL if axes is None else axes)
+    measures.check_band("curves", band)
+    parts, shown = measures.by_design(record), measures.measure_of(record.data, measure)
+    against = measures.axes_of(parts, shown, USUAL if axes is None else axes)
     statistics = {
-        label: mean_and_band(values_of(part, shown.name), band, rises=shown.rises, best=shown.optimum)
+        label: measures.mean_and_band(measures.values_of(part, shown.name), band, rises=shown.rises, best=shown.optimum)
         for label, part in parts.items()
     }
-    spread = scale == "log" or (scale == "auto" and is_spread(parts, shown, against))
-    log = is_log(shown, (mean for mean, _, _ in statistics.values()))
+    spread = scale == "log" or (scale == "auto" and measures.is_spread(parts, shown, against))
+    log = measures.is_log(shown, (mean for mean, _, _ in statistics.values()))
     best = None if shown.optimum is None or (log and shown.optimum <= 0) else shown.optimum
     shaded = {label for label, part in parts.items() if band != "none" and part.sizes["walk"] > 1}
     columns = min(most_columns, len(against))
@@ -144,10 +128,10 @@ def curves_figure(
         limits = _limits(statistics.values(), best, log)
         for number, (label, part) in enumerate(parts.items()):
             mean, low, high = _clipped(statistics[label], limits, log)
-            diverged = diverged_of(part, shown)
+            diverged = measures.diverged_of(part, shown)
             name = f"{label} ({diverged} of {part.sizes['walk']} diverged)" if diverged else label
             for panel, axis in zip(panels, against, strict=True):
-                where = along(part, axis)
+                where = measures.along(part, axis)
                 if label in shaded:
                     shade(panel, where, low, high, number)
                 panel.plot(where, mean, label=name, linewidth=1.9, zorder=3, **line_of(number))
@@ -171,10 +155,10 @@ def curves_figure(
 
 def _explanation(parts: Parts, axes: Iterable[str]) -> str:
     """What a line is, and which designs an axis lacks."""
-    count = walks_in_words(parts)
+    count = measures.walks_in_words(parts)
     words = [f"line: mean over {count}" if count != "1 walk" else "one walk"]
     for axis in axes:
-        if lacking := [label for label, part in parts.items() if np.isnan(along(part, axis)).any()]:
+        if lacking := [label for label, part in parts.items() if np.isnan(measures.along(part, axis)).any()]:
             words.append(f"not known against {axis}: {', '.join(lacking)}")
     return "; ".join(words)
 

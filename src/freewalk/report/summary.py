@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,29 +10,15 @@ import numpy as np
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
-from freewalk.report.measures import (
-    UPDATES,
-    Floats,
-    Measure,
-    Parts,
-    along,
-    axes_of,
-    by_design,
-    crossings,
-    diverged_of,
-    half_width,
-    measure_of,
-    rounds_differ,
-    tabled,
-    values_of,
-    walks_in_words,
-)
+from freewalk.report import measures
+from freewalk.report.measures import UPDATES, Floats, Measure, Parts
 from freewalk.report.nodes import graph_of, heavy_of, in_words, visits_of
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     import xarray
     from rich.table import Table
+    from rich.text import Text
 
 #: The goal, as a fraction of the initial gap: the first of these that at least half of the designs reach, or the last.
 GOALS = (0.01, 0.1, 0.5)
@@ -108,9 +94,9 @@ class Summary:
         return head, cells, " ".join(self._caption())
 
     def _caption(self) -> Iterator[str]:
-        several, differ = any(row.walks > 1 for row in self.rows), rounds_differ(self.parts)
+        several, differ = any(row.walks > 1 for row in self.rows), measures.rounds_differ(self.parts)
         if several:
-            yield f"± is the 95 % confidence interval of the mean over {walks_in_words(self.parts)}."
+            yield f"± is the 95 % confidence interval of the mean over {measures.walks_in_words(self.parts)}."
         if self.goal is not None:
             gaps = np.diff(self.record.data.step.values)
             unit = "rounds" if differ else "updates"
@@ -130,8 +116,8 @@ def summary_of(
     record: Record, goal: float | None = None, measure: str | None = None, axes: Sequence[str] | None = None
 ) -> Summary:
     """The summary of a record; parameters as for `summarize`."""
-    parts, shown = by_design(record), measure_of(record.data, measure)
-    counted = axes_of(parts, shown, tabled(parts) if axes is None else axes)
+    parts, shown = measures.by_design(record), measures.measure_of(record.data, measure)
+    counted = measures.axes_of(parts, shown, measures.tabled(parts) if axes is None else axes)
     wanted, heavy = _goal(parts, shown, goal), heavy_of(record)
     rows = [_row(label, part, shown, list(counted), wanted, heavy) for label, part in parts.items()]
     return Summary(record, parts, shown, counted, wanted, rows)
@@ -176,19 +162,19 @@ def _goal(parts: Parts, measure: Measure, goal: float | None) -> GapGoal | None:
 def _row(
     label: str, data: "xarray.Dataset", measure: Measure, axes: Sequence[str], goal: GapGoal | None, heavy: list[int]
 ) -> SummaryRow:
-    values, curve, visits = values_of(data, measure.name), _mean(data, measure), visits_of(data)
-    counts = {axis: along(data, axis) for axis in axes}
-    first = np.inf if goal is None else crossings(curve[None], goal.level, between=False)[0]
+    values, curve, visits = measures.values_of(data, measure.name), _mean(data, measure), visits_of(data)
+    counts = {axis: measures.along(data, axis) for axis in axes}
+    first = np.inf if goal is None else measures.crossings(curve[None], goal.level, between=False)[0]
     return SummaryRow(
         label=label,
         walks=values.shape[0],
-        diverged=diverged_of(data, measure),
+        diverged=measures.diverged_of(data, measure),
         to_goal={axis: _known(one[int(first)]) if np.isfinite(first) else None for axis, one in counts.items()},
         in_all={axis: _known(one[-1]) for axis, one in counts.items()},
         final=float(curve[-1]),
-        half_width=float(half_width(values)[-1]),
+        half_width=float(measures.half_width(values)[-1]),
         heavy_share=float(visits[heavy].sum() / visits.sum()) if heavy and visits.sum() else None,
-        messages_per_update=float(along(data, "messages")[-1] / max(along(data, UPDATES)[-1], 1)),
+        messages_per_update=float(measures.along(data, "messages")[-1] / max(measures.along(data, UPDATES)[-1], 1)),
     )
 
 
@@ -198,7 +184,7 @@ def _known(count: float) -> float | None:
 
 def _mean(data: "xarray.Dataset", measure: Measure) -> Floats:
     with np.errstate(all="ignore"):
-        return np.asarray(values_of(data, measure.name).mean(axis=0))
+        return np.asarray(measures.values_of(data, measure.name).mean(axis=0))
 
 
 def _cells(row: SummaryRow, counts: Mapping[str, float | None]) -> list[str]:
@@ -233,26 +219,28 @@ def table(
     record: Record, goal: float | None = None, *, measure: str | None = None, axes: Sequence[str] | None = None
 ) -> "Table":
     """The summary as a table for a terminal of 80 columns or more; parameters as for `summarize`."""
+    from rich.text import Text
+
+    head, rows, caption = summary_of(record, goal, measure, axes).tabulated()
+    # Narrow headings, so that all columns fit.
+    narrow = [head[0], *(textwrap.fill(heading, 8, break_long_words=False) for heading in head[1:])]
+    shown = table_of(narrow, rows, Text(caption, style="table.caption"))
+    shown.title = "partial: the run was interrupted" if record.partial else None
+    return shown
+
+
+def table_of(head: Sequence[str], rows: Iterable[Sequence[str]], caption: "Text") -> "Table":
+    """A table of numbers for a terminal, whose first column names the row."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    head, rows, caption = summary_of(record, goal, measure, axes).tabulated()
-    shown = Table(
-        title="partial: the run was interrupted" if record.partial else None,
-        caption=Text(caption, style="table.caption"),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    shown.add_column(head[0], overflow="fold", min_width=12, vertical="bottom")
+    shown = Table(caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column(Text(head[0]), overflow="fold", min_width=12, vertical="bottom")
     for heading in head[1:]:
-        # Narrow headings, so that all columns fit. The name of a measure or a label may contain brackets, which rich
-        # would read as markup.
-        narrow = Text(textwrap.fill(heading, 8, break_long_words=False))
-        shown.add_column(narrow, justify="right", no_wrap=True, vertical="bottom")
+        shown.add_column(Text(heading), justify="right", no_wrap=True, vertical="bottom")
     for row in rows:
-        shown.add_row(*map(Text, row))
+        shown.add_row(*map(Text, row))  # a label may contain brackets, which rich would read as markup
     return shown
 
 

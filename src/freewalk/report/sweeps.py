@@ -11,21 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
-from freewalk.report.figures import (
-    DOTTED,
-    INK,
-    Where,
-    axis_of_counts,
-    check,
-    check_format,
-    drawing,
-    footnote,
-    frames,
-    legend,
-    line_of,
-    plain_within_a_decade,
-    shade,
-)
+from freewalk.report import figures
+from freewalk.report.figures import DOTTED, INK, Where, check
 from freewalk.report.measures import Floats, Measure, half_width, is_log
 
 if TYPE_CHECKING:
@@ -251,7 +238,7 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
     x
         The key on the horizontal axis. Default: the one with the most values.
     """
-    target, view = check_format(path), view_of(data, measure, x)
+    target, view = figures.check_format(path), view_of(data, measure, x)
     log = view.is_log(view.final.values)
     panels = list(view.panels(view.x))
     with _drawing(target, len(panels), _COLUMNS) as (figure, grid, columns):
@@ -261,8 +248,8 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
             for number, design in enumerate(view.designs):
                 where, shown, low, high = view.line(panel, design, log=log)
                 if np.isfinite(shown).any():  # an empty band would set the limits of the axis
-                    shade(frame, where, low, high, number)
-                frame.plot(where, shown, marker="o", markersize=3.5, label=design, **line_of(number))
+                    figures.shade(frame, where, low, high, number)
+                frame.plot(where, shown, marker="o", markersize=3.5, label=design, **figures.line_of(number))
             _title(frame, panel)
             frame.set_xlabel(view.x, parse_math=False)
             if not view.is_number(view.x):
@@ -274,7 +261,7 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
             _vertical(frame, log)
         for frame in grid[::columns]:
             frame.set_ylabel(view.measure.label, parse_math=False)
-        legend(figure, grid[0])
+        figures.legend(figure, grid[0])
         _footnote(figure, view.footnote, len(panels))
 
 
@@ -285,7 +272,7 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
     """
     import matplotlib
 
-    target, view = check_format(path), view_of(data, measure, x)
+    target, view = figures.check_format(path), view_of(data, measure, x)
     log = view.is_log(view.curves.values)
     panels = list(product(view.panels(view.x), view.designs))
     colours = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, view.final.sizes[view.x]))
@@ -302,11 +289,11 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
                 frame.plot(counts[there], shown[there], color=colours[number], linewidth=1.6, label=name)
             _title(frame, panel, design)
             frame.set_xlabel("updates")
-            axis_of_counts(frame)
+            figures.axis_of_counts(frame)
             _vertical(frame, log)
         for frame in grid[::columns]:
             frame.set_ylabel(view.measure.label, parse_math=False)
-        legend(figure, grid[0])
+        figures.legend(figure, grid[0])
         _footnote(figure, f"colour: {view.x}; line: mean over the walks{view.draws}", len(panels))
 
 
@@ -330,7 +317,7 @@ def sweep_map(
     import matplotlib
     from matplotlib.colors import LogNorm, Normalize
 
-    target, view = check_format(path), view_of(data, measure, x)
+    target, view = figures.check_format(path), view_of(data, measure, x)
     if not view.others:
         raise RecordError(f"report: only {view.x!r} was varied, expected two keys for a heat map; use sweep_lines")
     y = max(view.others, key=lambda key: view.final.sizes[key]) if y is None else y
@@ -357,7 +344,7 @@ def sweep_map(
         bar = figure.colorbar(image, ax=list(grid), shrink=0.9)
         bar.set_label(view.measure.label)
         if log:
-            plain_within_a_decade(bar.ax.yaxis, *ends)
+            figures.plain_within_a_decade(bar.ax.yaxis, *ends)
         words = view.footnote.partition(";")[0] + "; white: no such point, or diverged (∞)"
         _footnote(figure, words, len(panels))
 
@@ -369,8 +356,8 @@ def _drawing(
     """A figure, frames for as many panels as fit, and the number of columns."""
     count = min(panels, _MOST_PANELS)
     columns = min(columns, count, _COLUMNS)
-    with drawing(path, max(3.4 * columns, 5.2), 1.3 + 2.7 * -(-count // columns), style) as figure:
-        yield figure, frames(figure, count, columns), columns
+    with figures.drawing(path, max(3.4 * columns, 5.2), 1.3 + 2.7 * -(-count // columns), style) as figure:
+        yield figure, figures.frames(figure, count, columns), columns
 
 
 def _footnote(figure: "Figure", words: str, panels: int) -> None:
@@ -378,7 +365,7 @@ def _footnote(figure: "Figure", words: str, panels: int) -> None:
     if panels > _MOST_PANELS:
         words += f"; {panels - _MOST_PANELS} more panels are not drawn"
     # A letter of this size is about 0.065 inches wide.
-    footnote(figure, textwrap.fill(words, int(figure.get_figwidth() / 0.065)))
+    figures.footnote(figure, textwrap.fill(words, int(figure.get_figwidth() / 0.065)))
 
 
 def _title(frame: "Axes", panel: Panel, design: str = "") -> None:
@@ -388,7 +375,7 @@ def _title(frame: "Axes", panel: Panel, design: str = "") -> None:
 
 
 def _vertical(frame: "Axes", log: bool) -> None:
-    if log and not plain_within_a_decade(frame.yaxis, *frame.get_ylim()):
+    if log and not figures.plain_within_a_decade(frame.yaxis, *frame.get_ylim()):
         frame.yaxis.set_minor_formatter(lambda value, _: "")
 
 

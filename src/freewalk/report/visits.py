@@ -9,17 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
-from freewalk.report.figures import (
-    DOTTED,
-    Where,
-    axis_of_counts,
-    check,
-    check_format,
-    drawing,
-    footnote,
-    legend,
-    line_of,
-)
+from freewalk.report import figures
+from freewalk.report.figures import DOTTED, Where, check
 from freewalk.report.measures import by_design
 from freewalk.report.nodes import Surroundings, graph_of, heavy_of, in_words, paths_of, surroundings, visits_of
 from freewalk.run.record import Record
@@ -51,7 +42,7 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
     updates
         The number of updates to show. Default: all.
     """
-    target, parts = check_format(path), by_design(record)
+    target, parts = figures.check_format(path), by_design(record)
     if "path" not in record.data or not record.data.sizes["kept"]:
         raise RecordError(
             "escape: the record has no paths, expected one made with learn(..., paths=5), or with paths = 5 under "
@@ -64,19 +55,19 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
     if not known or not shown:
         raise check.fail("escape", "designs", designs, f"some of {', '.join(map(repr, parts))}, in a list")
     around, heavy = surroundings(record, parts), heavy_of(record)
-    with drawing(target, max(4.2, 3.7 * len(shown)), 3.9) as figure:
+    with figures.drawing(target, max(4.2, 3.7 * len(shown)), 3.9) as figure:
         panels = np.atleast_1d(figure.subplots(1, len(shown), sharey=True, sharex=True))
         for axes, label in zip(panels, shown, strict=True):
             nodes = paths_of(parts[label])
             nodes = nodes[:, np.isfinite(nodes).all(axis=0)][:, : None if updates is None else updates + 1]
             if not nodes.size:
                 raise RecordError(f"escape: the paths of {label!r} in the record are empty, expected at least a start")
-            colour = line_of(list(parts).index(label))["color"]
+            colour = figures.line_of(list(parts).index(label))["color"]
             _draw_paths(axes, nodes.astype(np.int64), around, heavy, colour)
             share = f"\n{100 * np.isin(nodes, heavy).mean():.0f} % of updates on a heavy node" if heavy else ""
             axes.set_title(f"{label}{share}", parse_math=False)
             axes.set_xlabel("updates")
-            axis_of_counts(axes)
+            figures.axis_of_counts(axes)
         _height(panels[0], around)
         _explain(figure, record, around, "at each height, one row per walk" if _is_flat(around) else "")
     return target
@@ -137,19 +128,19 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
     """
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    target, parts = check_format(path), by_design(record)
+    target, parts = figures.check_format(path), by_design(record)
     reach = check.whole("occupancy", "around", around, 1)
     near = surroundings(record, parts)
     n, least = near.places.size, int(near.places.min())
     nodes_at = np.bincount(near.places - least)
     shown = np.arange(max(-reach, least), min(reach, int(near.places.max())) + 1)
-    with drawing(target, 7.2, 4.2) as figure:
+    with figures.drawing(target, 7.2, 4.2) as figure:
         axes = figure.subplots()
         for number, (label, part) in enumerate(parts.items()):
             visits = visits_of(part)
             total = np.bincount(near.places - least, weights=visits) / max(float(visits.sum()), 1.0)
             share = (total / nodes_at)[shown - least]
-            points: dict[str, Any] = {"marker": "o", "markersize": 3.5, "label": label, **line_of(number)}
+            points: dict[str, Any] = {"marker": "o", "markersize": 3.5, "label": label, **figures.line_of(number)}
             axes.plot(shown, np.where(share > 0, share, np.nan), **points)
         axes.axhline(1 / n, label="uniform share", **DOTTED)
         axes.set_yscale("log")
@@ -165,7 +156,7 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
             axes.set_ylabel("share of visits per node")
             counts = ", ".join(f"{count:,}" for count in nodes_at[shown])
             _explain(figure, record, near, f"nodes at 0, 1, … hops: {counts}")
-        legend(figure, axes)
+        figures.legend(figure, axes)
     return target
 
 
@@ -177,4 +168,4 @@ def _explain(figure: "Figure", record: Record, around: Surroundings, words: str 
         kind = "heavy nodes" if len(around.focus) > 1 else around.words
         lines.insert(0, f"{kind}: {in_words(graph, around.focus)}")
     letters = int(figure.get_figwidth() / 0.075)
-    footnote(figure, "\n".join(textwrap.fill(line, letters) for line in lines))
+    figures.footnote(figure, "\n".join(textwrap.fill(line, letters) for line in lines))

@@ -162,7 +162,7 @@ def _section(number: int, section: Section, anchor: str, alone: bool, folded: bo
         parts.append(fold.format(figure))
     parts += [_image(caption, content) for caption, content in section.images.items()]
     if section.details:
-        rows = "".join(_row("th", name, value) for name, value in section.details.items())
+        rows = "".join(f"<tr>{_row([name, value])}</tr>" for name, value in section.details.items())
         parts.append(
             "<details><summary>Origin of these numbers: settings, seeds, versions, hashes</summary>"
             f'{_scroll("Origin of these numbers")}<table class="facts"><tbody>{rows}</tbody></table></div></details>'
@@ -170,8 +170,10 @@ def _section(number: int, section: Section, anchor: str, alone: bool, folded: bo
     return f'<section id="{anchor}">\n' + "\n".join(parts) + "\n</section>"
 
 
-def _row(kind: str, name: str, value: str) -> str:
-    return f'<tr><{kind} scope="row">{escape(str(name))}</{kind}><td>{escape(str(value))}</td></tr>'
+def _row(cells: Sequence[str]) -> str:
+    """The cells of a row, whose first names it."""
+    first, *others = (escape(str(cell)) for cell in cells)
+    return f'<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in others)
 
 
 def _paragraph(words: str) -> str:
@@ -180,15 +182,7 @@ def _paragraph(words: str) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{escape(str(cell))}</th>' for cell in table.head)
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f'<th scope="row">{escape(str(cell))}</th>' if not place else f"<td>{escape(str(cell))}</td>"
-            for place, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in table.rows
-    )
+    rows = "".join(f"<tr>{_row(row)}</tr>" for row in table.rows)
     caption = f'<p class="note">{escape(table.caption)}</p>' if table.caption else ""
     inner = f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return f'<div class="block">{_scroll(", ".join(map(str, table.head)))}{inner}</div>{caption}</div>'

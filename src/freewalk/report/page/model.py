@@ -68,43 +68,28 @@ def _floats(owner: str, name: str, values: Any, size: int | None = None, **optio
     return array
 
 
+def _store(owner: Any, **fields: Any) -> None:
+    """Replace fields of a frozen object by what was checked."""
+    for name, value in fields.items():
+        object.__setattr__(owner, name, value)
+
+
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A curve. Curves with the same label belong to one design: they share its colour and its button.
+    """A curve. Curves with the same label belong to one design: they share its colour and its button."""
 
-    Parameters
-    ----------
-    label
-        The design.
-    x
-        The horizontal values by the name of their axis, such as "updates" and "messages", each ascending. If the
-        reader chooses an axis that the curve lacks, the curve is hidden and a note below the chart says so.
-    y
-        The values; a value that is not finite interrupts the line.
-    low, high
-        A band around the curve: both or neither.
-    kind
-        The mean of simulated walks (a line with its band), an exact expectation (thin and dashed), a published curve
-        (dots), or anything else.
-    colour
-        Such as "#0072B2"; None: chosen by the position of the design in its section.
-    note
-        A remark in the legend, such as the number of diverged walks.
-
-    Raises
-    ------
-    RecordError
-        If the lengths differ, or an axis does not ascend.
-    """
-
-    label: str
+    label: str  # the design
+    #: The horizontal values by the name of their axis, such as "updates" and "messages", each ascending. If the reader
+    #: chooses an axis that the curve lacks, the curve is hidden and a note below the chart says so.
     x: Mapping[str, ArrayLike]
-    y: ArrayLike
-    low: ArrayLike | None = None
+    y: ArrayLike  # a value that is not finite interrupts the line
+    low: ArrayLike | None = None  # a band around the curve: both ends or neither
     high: ArrayLike | None = None
+    #: The mean of simulated walks (a line with its band), an exact expectation (thin and dashed), a published curve
+    #: (dots), or anything else.
     kind: Kind = "mean"
-    colour: str | None = None
-    note: str = ""
+    colour: str | None = None  # such as "#0072B2"; None: chosen by the position of the design in its section
+    note: str = ""  # a remark in the legend, such as the number of diverged walks
 
     def __post_init__(self) -> None:
         owner = _texts(self, "label", "note")
@@ -119,42 +104,24 @@ class Series:
         for name, values in axes.items():
             if (np.diff(values) < 0).any():
                 raise _check.fail(owner, f"x[{show(name)}]", self.x[name], "ascending numbers", "sort the points")
-        object.__setattr__(self, "y", y)
-        object.__setattr__(self, "x", axes)
         if (self.low is None) != (self.high is None):
             raise _check.fail(owner, "the band", "one end", "low and high, or neither")
-        for name in ("low", "high"):
-            if (values := getattr(self, name)) is not None:
-                object.__setattr__(self, name, _floats(owner, name, values, y.size, finite=False))
+        given = {name: value for name, value in (("low", self.low), ("high", self.high)) if value is not None}
+        band = {name: _floats(owner, name, values, y.size, finite=False) for name, values in given.items()}
+        _store(self, x=axes, y=y, **band)
 
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Curves in one frame.
-
-    Parameters
-    ----------
-    title
-        The heading.
-    series
-        The curves.
-    y_label
-        The measured quantity.
-    x_log, y_log
-        Whether an axis is logarithmic at first; the page has a button for each.
-    lines
-        Named horizontal lines, such as the optimum.
-    note
-        A note below the chart.
-    """
+    """Curves in one frame."""
 
     title: str
     series: Sequence[Series]
-    y_label: str
-    x_log: bool = False
+    y_label: str  # the measured quantity
+    x_log: bool = False  # whether an axis is logarithmic at first; the page has a button for each
     y_log: bool = True
-    lines: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
+    lines: Mapping[str, float] = field(default_factory=dict)  # named horizontal lines, such as the optimum
+    note: str = ""  # below the chart
 
     def __post_init__(self) -> None:
         owner = _texts(self, "title", "y_label", "note")
@@ -167,33 +134,15 @@ class Chart:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A row of the table of claims.
+    """A row of the table of claims."""
 
-    Parameters
-    ----------
-    claim
-        The tested claim, as a sentence.
-    outcome
-        Whether it holds; "depends" if it holds in some settings and not in others.
-    measured
-        The measurement behind the verdict.
-    comment
-        Why, or under which conditions.
-    published
-        The same quantity, read off the published curve.
-    quote
-        The sentence that is tested, in its author's words.
-    share
-        The number of settings in which it holds.
-    """
-
-    claim: str
-    outcome: Outcome
-    measured: str
-    comment: str = ""
-    published: str = ""
-    quote: str = ""
-    share: str = ""
+    claim: str  # as a sentence
+    outcome: Outcome  # "depends" if it holds in some settings and not in others
+    measured: str  # the measurement behind the verdict
+    comment: str = ""  # why, or under which conditions
+    published: str = ""  # the same quantity, read off the published curve
+    quote: str = ""  # the sentence that is tested, in its author's words
+    share: str = ""  # the number of settings in which it holds
 
     def __post_init__(self) -> None:
         owner = _texts(self, "claim", "measured", "comment", "published", "quote", "share")
@@ -202,21 +151,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Table:
-    """Words and numbers in rows; the first column names the row.
-
-    Parameters
-    ----------
-    head
-        The names of the columns.
-    rows
-        One cell per column each.
-    caption
-        A note below the table.
-    """
+    """Words and numbers in rows; the first column names the row."""
 
     head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
+    rows: Sequence[Sequence[str]]  # one cell per column each
+    caption: str = ""  # below the table
 
     def __post_init__(self) -> None:
         _texts(self, "caption")
@@ -230,35 +169,14 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Where walks went: the content of the map of visits, the drawing of the graph and the animation.
+    """Where walks went: the content of the map of visits, the drawing of the graph and the animation."""
 
-    Parameters
-    ----------
-    graph
-        The graph; None if it is not known: then nodes are drawn without edges.
-    heavy
-        The nodes that are ringed and whose visits are counted.
-    importance
-        One number per node.
-    paths
-        By design, the node at every update of one walk, beginning with the start.
-    visits
-        By design, the number of visits to each node, by all walks.
-    note
-        Which walks the paths are, for the caption of the animation.
-
-    Raises
-    ------
-    RecordError
-        If a node does not exist, or the length of an array is not the number of nodes.
-    """
-
-    graph: Graph | None
-    heavy: Sequence[int]
-    importance: ArrayLike
-    paths: Mapping[str, ArrayLike]
-    visits: Mapping[str, ArrayLike]
-    note: str = ""
+    graph: Graph | None  # None if it is not known: then nodes are drawn without edges
+    heavy: Sequence[int]  # the nodes that are ringed and whose visits are counted
+    importance: ArrayLike  # one number per node
+    paths: Mapping[str, ArrayLike]  # by design, the node at every update of one walk, beginning with the start
+    visits: Mapping[str, ArrayLike]  # by design, the number of visits to each node, by all walks
+    note: str = ""  # which walks the paths are, for the caption of the animation
 
     def __post_init__(self) -> None:
         _texts(self, "note")
@@ -277,56 +195,32 @@ class Walks:
             if not one.size:
                 raise _check.fail("Walks", f"paths[{show(label)}]", one, "at least one node")
         heavy = _check.integers("Walks", "heavy", self.heavy, low=0, high=n - 1)
-        for name, value in (("importance", importance), ("visits", visits), ("paths", paths)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "heavy", heavy.tolist())
+        _store(self, importance=importance, visits=visits, paths=paths, heavy=heavy.tolist())
 
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One experiment.
-
-    Parameters
-    ----------
-    title
-        Its heading.
-    text
-        Paragraphs.
-    charts, verdicts, tables, walks
-        The content, in the order claims, charts, tables, walks; empty or None is left out.
-    images
-        The bytes of PNG or SVG images by their captions.
-    details
-        A small collapsed table at the end: seeds, versions and hashes.
-    anchor
-        The end of its address; by default made from the title.
-    short
-        Its name in the navigation bar; by default the title.
-    lead
-        One or two sentences in larger type above everything else: what was run, and the conclusion.
-    group, variant
-        The row and the column of the section in the table of verdicts at the top of the page, such as "Figure 3: …" and
-        "stated". Without them each section is a row of its own.
-    """
+    """One experiment: paragraphs, claims, charts, tables and walks, in this order; what is empty is left out."""
 
     title: str
-    text: Sequence[str] = ()
+    text: Sequence[str] = ()  # paragraphs
     charts: Sequence[Chart] = ()
     verdicts: Sequence[Verdict] = ()
     walks: Walks | None = None
-    images: Mapping[str, bytes] = field(default_factory=dict)
-    details: Mapping[str, str] = field(default_factory=dict)
-    anchor: str = ""
+    images: Mapping[str, bytes] = field(default_factory=dict)  # PNG or SVG, by their captions
+    details: Mapping[str, str] = field(default_factory=dict)  # a collapsed table: seeds, versions and hashes
+    anchor: str = ""  # the end of its address; by default made from the title
     tables: Sequence[Table] = ()
-    short: str = ""
-    lead: str = ""
+    short: str = ""  # its name in the navigation bar; by default the title
+    lead: str = ""  # sentences in larger type above everything else: what was run, and the conclusion
+    #: The row and the column of the section in the table of verdicts at the top of the page, such as "Figure 3: …" and
+    #: "stated". Without them each section is a row of its own.
     group: str = ""
     variant: str = ""
 
     def __post_init__(self) -> None:
         owner = _texts(self, "title", "anchor", "short", "lead", "group", "variant")
-        kinds = {"text": str, "charts": Chart, "verdicts": Verdict, "tables": Table}
-        for name, kind in kinds.items():
+        for name, kind in {"text": str, "charts": Chart, "verdicts": Verdict, "tables": Table}.items():
             _items(owner, name, getattr(self, name), kind)
         if self.walks is not None:
             _check.instance(owner, "walks", self.walks, Walks, "Walks, or None")
@@ -337,18 +231,7 @@ class Section:
 
 
 def media_type(owner: str, content: bytes) -> str:
-    """The media type of an image.
-
-    Raises
-    ------
-    RecordError
-        If it is neither PNG nor SVG.
-
-    Examples
-    --------
-    >>> media_type("example", b"<svg></svg>")
-    'image/svg+xml'
-    """
+    """The media type of an image, which must be PNG or SVG."""
     if isinstance(content, bytes):
         if content.startswith(_PNG):
             return "image/png"
@@ -362,20 +245,12 @@ def media_type(owner: str, content: bytes) -> str:
 class Page:
     """The content of one page.
 
-    Parameters
-    ----------
-    title
-        The title of the page.
-    sections
-        One per experiment. Several get a navigation bar and, if they have claims, a conclusion and a table that counts
-        the verdicts.
-    intro
-        Paragraphs at the top.
+    Several sections get a navigation bar and, if they have claims, a conclusion and a table that counts the verdicts.
     """
 
     title: str
     sections: Sequence[Section]
-    intro: Sequence[str] = ()
+    intro: Sequence[str] = ()  # paragraphs at the top
 
     def __post_init__(self) -> None:
         owner = _texts(self, "title")

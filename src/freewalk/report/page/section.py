@@ -12,26 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
-from freewalk.report.measures import (
-    UPDATES,
-    USUAL,
-    Band,
-    Floats,
-    Measure,
-    Parts,
-    along,
-    axes_of,
-    by_design,
-    check_band,
-    diverged_of,
-    is_log,
-    is_spread,
-    mean_and_band,
-    measure_of,
-    rounds_differ,
-    values_of,
-    walks_in_words,
-)
+from freewalk.report import measures
+from freewalk.report.measures import UPDATES, USUAL, Band, Floats, Measure, Parts
 from freewalk.report.nodes import graph_of, heavy_of, joined, paths_of, visits_of
 from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
 from freewalk.report.page.payload import MOST_STEPS
@@ -49,7 +31,6 @@ _BANDS = {
     "confidence": " Band: 95 % confidence interval of the mean.",
     "none": "",
 }
-_FIRST = "The first stored walk of each design."
 _INTERRUPTED = "The run was interrupted; this page shows the part that was completed."
 _ORIGINS = ("graph", "problem", "seed", "steps", "walks", "runtime", "precision", "versions", "platform")
 _GRAPHS = {
@@ -112,19 +93,19 @@ def section_of(
     if published is not None:
         _check.instance("section_of", "published", published, Mapping, "a mapping of designs to curves")
     _check.instance("section_of", "text", text, (list, tuple), "a list of paragraphs")
-    check_band("section_of", band)
-    parts, shown = by_design(record), measure_of(record.data, measure)
-    against, count = axes_of(parts, shown, axes), walks_in_words(parts)
+    measures.check_band("section_of", band)
+    parts, shown = measures.by_design(record), measures.measure_of(record.data, measure)
+    against, count = measures.axes_of(parts, shown, axes), measures.walks_in_words(parts)
     summary = summary_of(record, measure=measure, axes=list(against))
     means = [_mean(label, part, shown, against, band) for label, part in parts.items()]
     series = [*means, *_exact(exact, list(parts), shown, against)]
     series += [_published(label, curve, against) for label, curve in (published or {}).items()]
-    log = is_log(shown, (np.asarray(one.y) for one in means if one is not None))
+    log = measures.is_log(shown, (np.asarray(one.y) for one in means if one is not None))
     chart = Chart(
         title="Learning curves",
         series=[one for one in series if one is not None],
         y_label=shown.label,
-        x_log=is_spread(parts, shown, against),
+        x_log=measures.is_spread(parts, shown, against),
         y_log=log,
         lines={} if shown.optimum is None or (log and shown.optimum <= 0) else {"optimum": shown.optimum},
         note=f"Line: mean over {count}.{_BANDS[band]}" if count != "1 walk" else "A single walk.",
@@ -142,10 +123,10 @@ def section_of(
 
 
 def _mean(label: str, part: xarray.Dataset, measure: Measure, axes: Mapping[str, str], band: Band) -> Series | None:
-    values, diverged = values_of(part, measure.name), diverged_of(part, measure)
-    mean, low, high = mean_and_band(values, band, rises=measure.rises, best=measure.optimum)
+    values, diverged = measures.values_of(part, measure.name), measures.diverged_of(part, measure)
+    mean, low, high = measures.mean_and_band(values, band, rises=measure.rises, best=measure.optimum)
     shaded = values.shape[0] > 1 and band != "none"
-    where = {words: along(part, axis) for axis, words in axes.items()}
+    where = {words: measures.along(part, axis) for axis, words in axes.items()}
     known = {words: counts for words, counts in where.items() if np.isfinite(counts).all()}
     note = f"{diverged} of {values.shape[0]} diverged" if diverged else ""
     return Series(label, known, mean, low if shaded else None, high if shaded else None, note=note) if known else None
@@ -203,10 +184,11 @@ def _curve(name: str, values: ArrayLike, remedy: str = "") -> Floats:
 
 def _walks(record: Record, parts: Parts, graph: Graph | None) -> Walks:
     heavy = heavy_of(record)
-    kept = {label: _kept(part) for label, part in parts.items()}
-    paths = {label: ones[_telling(ones, heavy)] for label, ones in kept.items() if ones}
-    chosen = any(_telling(ones, heavy) for ones in kept.values() if ones)
-    note = "The first stored walk of each design that visits a heavy node." if chosen else _FIRST
+    kept = {label: ones for label, part in parts.items() if (ones := _kept(part))}
+    # The path to animate: the first that visits a heavy node within the animation, or else the first.
+    paths = {label: next((path for path in ones if meets(path, heavy)), ones[0]) for label, ones in kept.items()}
+    chosen = any(paths[label] is not ones[0] for label, ones in kept.items())
+    note = f"The first stored walk of each design{' that visits a heavy node' * chosen}."
     first = next(iter(parts.values()))
     importance = first.smoothness.values if "smoothness" in first else np.ones(record.data.sizes["node"])
     visits = {label: visits_of(part) for label, part in parts.items()}
@@ -219,11 +201,6 @@ def _kept(part: xarray.Dataset) -> list[NDArray[np.int64]]:
         return []
     lengths = [(path, int(np.isfinite(path).cumprod().sum())) for path in paths_of(part)]  # NaN after an interruption
     return [path[:length].astype(np.int64) for path, length in lengths if length]
-
-
-def _telling(paths: Sequence[NDArray[np.int64]], heavy: list[int]) -> int:
-    """Which path to animate: the first that visits a heavy node within the animation, or else the first."""
-    return next((place for place, path in enumerate(paths) if meets(path, heavy)), 0)
 
 
 def meets(path: ArrayLike, heavy: Sequence[int]) -> bool:
@@ -252,11 +229,11 @@ def lead_of(summary: Summary, graph: Graph | None = None) -> str:
     """What was run, and which design reached the goal first and by what factor."""
     record, parts = summary.record, summary.parts
     steps = int(record.data.step.values[-1])
-    rounds = "rounds" if rounds_differ(parts) else "updates"
+    rounds = "rounds" if measures.rounds_differ(parts) else "updates"
     each = "Per design, " if len(parts) > 1 else ""
     problems = {str(source.get("problem", "")) for source in _sources(record)}
     problem = _problem(problems.pop()) if len(problems) == 1 else ""
-    setting = f"{each}{walks_in_words(parts)} of {steps:,} {rounds} on {_graph(record, graph)}{problem}."
+    setting = f"{each}{measures.walks_in_words(parts)} of {steps:,} {rounds} on {_graph(record, graph)}{problem}."
     return f"{setting} {_best(summary) if summary.goal is None else _conclusion(summary, summary.goal.level)}"
 
 
