@@ -69,9 +69,9 @@ class Crew(ABC):
     def stop(self) -> None:  # noqa: B027  # threads end when `look` raises
         """Stop the current work soon."""
 
-    @abstractmethod
     def close(self) -> None:
         """Dismiss the workers."""
+        self.stop()
 
 
 class Threads(Crew):
@@ -189,10 +189,6 @@ class Cluster(Crew):
         for reference in list(self.references):
             with suppress(Exception):  # it may have finished by now
                 self.ray.cancel(reference, force=True)
-
-    def close(self) -> None:
-        """Cancel what is unfinished."""
-        self.stop()
 
 
 def _unpacked(sent: Any) -> Seen:
