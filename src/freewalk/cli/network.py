@@ -30,6 +30,8 @@ nodes = group(
 )
 app.add_typer(nodes, name="node", help="Run or check one node of a network.")
 
+_say = partial(terminal.say, style="")
+
 ConfigFile = Annotated[
     Path,
     typer.Argument(metavar="CONFIG", help="TOML configuration of a node; `freewalk network init` writes it."),
@@ -76,7 +78,7 @@ def init(
     """
     from freewalk.peers.network.init import init as make
 
-    tell = None if quiet else partial(terminal.say, style="")
+    tell = None if quiet else _say
     options = {"label": label, "host": host, "first_port": first_port, "plain": plain, "lease": lease, "force": force}
     made = make(spec, folder, **options, tell=tell)  # type: ignore[arg-type]
     from rich.table import Table
@@ -111,7 +113,7 @@ def check(config: ConfigFile) -> None:
     from freewalk.peers.node.check import findings
 
     console, wrong = terminal.console(), False
-    for name, (words, problems) in findings(NodeConfig.read(config, partial(terminal.say, style=""))).items():
+    for name, (words, problems) in findings(NodeConfig.read(config, _say)).items():
         lines = [f"wrong  {name}: {problem}" for problem in problems] or [f"ok     {name}: {words}"]
         wrong = wrong or bool(problems)
         console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
@@ -137,7 +139,7 @@ def run(
 
     process.demand()
     process.log_to(log)
-    process.run(NodeConfig.read(config, partial(terminal.say, style="")))
+    process.run(NodeConfig.read(config, _say))
 
 
 @networks.command(epilog=examples("freewalk network up net", "freewalk network up net --detach"))
@@ -151,7 +153,7 @@ def up(
     """
     from freewalk.peers.network import supervisor
 
-    supervisor.up(folder, detach, partial(terminal.say, style=""))
+    supervisor.up(folder, detach, _say)
 
 
 @networks.command(epilog=examples("freewalk network down net"))
@@ -160,7 +162,7 @@ def down(folder: Folder) -> None:
     from freewalk.peers.network import supervisor
 
     ended = supervisor.end(folder)
-    terminal.say(f"{folder}: all nodes have ended" if ended else f"{folder}: no nodes were running here", style="")
+    _say(f"{folder}: all nodes have ended" if ended else f"{folder}: no nodes were running here")
 
 
 @networks.command(epilog=examples("freewalk network launch net", "freewalk network launch net --run second"))
@@ -171,11 +173,11 @@ def launch(folder: Folder, run: RunName = "first") -> None:
     from freewalk.peers.network.init import Network
     from freewalk.peers.operator import collect
 
-    network = Network.read(folder, partial(terminal.say, style=""))
+    network = Network.read(folder, _say)
     asyncio.run(collect.launch(network, run))
     many = network.table.run.tokens
-    terminal.say(f"run {run!r}: launched {many} token{'s' * (many != 1)}", style="")
-    terminal.say(f"next  {shlex.join(['freewalk', 'network', 'watch', str(folder)])}", style="")
+    _say(f"run {run!r}: launched {many} token{'s' * (many != 1)}")
+    _say(f"next  {shlex.join(['freewalk', 'network', 'watch', str(folder)])}")
 
 
 @networks.command(epilog=examples("freewalk network watch net", "freewalk network watch net --json --once"))
@@ -195,7 +197,7 @@ def watch(
     from freewalk.peers.operator import watch
     from freewalk.peers.operator.operator import operator_of
 
-    network = Network.read(folder, partial(terminal.say, style=""))
+    network = Network.read(folder, _say)
 
     async def look() -> None:
         async with operator_of(network) as operator:
@@ -229,7 +231,7 @@ def collect(
     from freewalk.peers.operator import collect
     from freewalk.peers.operator.collect import Collected
 
-    network = Network.read(folder, partial(terminal.say, style=""))
+    network = Network.read(folder, _say)
 
     async def bring() -> Collected:
         if wait is not None:

@@ -130,7 +130,7 @@ class Service:
         full = len(known) >= _WALKS and message.key not in known
         actions = [] if full else self.node.handle(event)
         self._do(actions)
-        if full or (not actions and not self.node.sound(message)):
+        if full or (not actions and not say.plausible(message, self.node.settings, self.node.longest)):
             self.refused += 1
             words = "refused what node %d sent: a %s that cannot be true, or a walk too many"
             self._complaints.about(f"node {sender}", words, sender, type(message).__name__)

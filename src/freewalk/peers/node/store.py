@@ -134,7 +134,7 @@ class Store:
             return None if row is None else self._find(digest, row[0])
 
     def unneeded(self, digest: str) -> bool:
-        """Remove the file of a payload unless something refers to it, on the disk or in this process."""
+        """Remove the file of a payload unless something refers to it; returns False while this process still does."""
         with self._lock, told(self._path):
             self._stale.add(digest)
             self._stale = {digest for digest in self._stale if not self._removed(digest)}
@@ -233,10 +233,8 @@ class _Change:
         token = line.token
         digest = state = None
         if token is not None:
-            digest, state = (
-                bytes.fromhex(token.payload.digest),
-                wire.to_token(token, wire.reference).SerializeToString(),
-            )
+            digest = bytes.fromhex(token.payload.digest)
+            state = wire.to_token(token, wire.reference).SerializeToString()
         place = (time, self.walk(line.key), line.kind, generation, issuer, step, hop)
         more = (digest, state, line.note, line.messages, line.probes)
         if self.execute(_NOTE, (*place, *more)).rowcount and token is not None:

@@ -239,3 +239,23 @@ class Settings:
     retry: float = 0.5  # seconds after which an unanswered message is repeated
     generations: int = 1_000_000  # re-issues of a token at most
     versions: int = 256  # earlier stays for which a node keeps the stored vectors
+
+    def possible(self, generation: Generation) -> bool:
+        """Whether a node of this network can have issued a generation."""
+        return 0 <= generation.number <= self.generations and -1 <= generation.issuer < self.nodes
+
+
+def plausible(message: Message, settings: Settings, longest: int) -> bool:
+    """Whether a message can be true, given the hops of the longest move; one that cannot changes nothing."""
+    floor, point = getattr(message, "floor", None), getattr(message, "point", None)
+    if isinstance(message, Transfer):
+        point = message.token.point
+    elif isinstance(message, Last):
+        point = message.seen
+    if floor is not None and not settings.possible(floor):
+        return False
+    # A token that is handed over has had an update and is moving: no draw belongs to a step before the first.
+    first = 1 if isinstance(message, (Offer, Coming, Transfer)) else 0
+    return point is None or (
+        settings.possible(point.generation) and first <= point.step <= settings.steps and first <= point.hop <= longest
+    )

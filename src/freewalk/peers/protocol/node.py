@@ -29,36 +29,29 @@ generation, because what was sent may have arrived.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from freewalk.designs.local import LocalKernel
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.messages import Action, Event, Message, Settings
 from freewalk.peers.protocol.moves import Mover
-from freewalk.peers.protocol.token import Custody, Generation, Key, Loan, Position, Token, Version, newest
+from freewalk.peers.protocol.token import (
+    Ahead,
+    Custody,
+    Generation,
+    Key,
+    Loan,
+    Position,
+    Stage,
+    Token,
+    Version,
+    newest,
+)
 
 #: Older than every generation.
 NOTHING = Generation(0, -1)
 _UNKNOWN = Custody(NOTHING)  # what a node knows about a walk of which it has not heard
 _RENEWALS = 3  # in each lease
-_HANDED = (say.Offer, say.Coming, say.Transfer)
-
-
-class Stage(NamedTuple):
-    """What a node is doing with a walk, as in the table above; lost in a crash."""
-
-    name: str
-    peer: int = -1  # of the current hand-over
-    point: Position | None = None
-    waiting: frozenset[int] = frozenset()  # the neighbours that have not answered yet
-
-
-class Ahead(NamedTuple):
-    """An offer made before its token can leave; lost in a crash, and after a while."""
-
-    peer: int
-    point: Position
-    accepted: bool = False
 
 
 class Node:
@@ -112,30 +105,9 @@ class Node:
         """The actions that follow from an event, in order; a kind `X` of event or message is handled by `_on_x`."""
         if not isinstance(event, say.Packet):
             getattr(self, f"_on_{type(event).__name__.lower()}")(event)
-        elif event.sender in self.neighbours and self.sound(event.message):
+        elif event.sender in self.neighbours and say.plausible(event.message, self.settings, self.longest):
             getattr(self, f"_on_{type(event.message).__name__.lower()}")(event.sender, event.message)
         return self._taken()
-
-    def sound(self, message: Message) -> bool:
-        """Whether a message is plausible; one that is not changes nothing."""
-        floor, point = getattr(message, "floor", None), getattr(message, "point", None)
-        if isinstance(message, say.Transfer):
-            point = message.token.point
-        elif isinstance(message, say.Last):
-            point = message.seen
-        if floor is not None and not self._possible(floor):
-            return False
-        # A token that is handed over has had an update and is moving: no draw belongs to a step before the first.
-        first = 1 if isinstance(message, _HANDED) else 0
-        return point is None or (
-            self._possible(point.generation)
-            and first <= point.step <= self.settings.steps
-            and first <= point.hop <= self.longest
-        )
-
-    def _possible(self, generation: Generation) -> bool:
-        number, issuer = generation
-        return 0 <= number <= self.settings.generations and -1 <= issuer < self.settings.nodes
 
     def _on_launch(self, event: say.Launch) -> None:
         if event.key in self.custody:

@@ -91,6 +91,23 @@ class Custody(NamedTuple):
         return self.token if self.lent is None else None
 
 
+class Stage(NamedTuple):
+    """What a node is doing with a walk, as in the table of `protocol/node.py`; lost in a crash."""
+
+    name: str
+    peer: int = -1  # of the current hand-over
+    point: Position | None = None
+    waiting: frozenset[int] = frozenset()  # the neighbours that have not answered yet
+
+
+class Ahead(NamedTuple):
+    """An offer made before its token can leave; lost in a crash, and after a while."""
+
+    peer: int
+    point: Position
+    accepted: bool = False
+
+
 def newest(custody: Custody, token: Token) -> Version | None:
     """The version that applies to a token: the last one in its own past."""
     return next((one for one in reversed(custody.versions) if token.descends(one.point)), None)
