@@ -60,21 +60,14 @@ def as_json(network: Network, run: str, seen: Glance) -> str:
             "stage": one.told.stage,
             "updates": one.point.step,
             "generation": one.point.generation.number,
-            "messages": one.told.messages,
-            "probes": one.told.probes,
-            "finished": one.told.finished,
-            "diverged": one.told.diverged,
+            **{name: getattr(one.told, name) for name in ("messages", "probes", "finished", "diverged")},
             "failure": one.told.failure or None,
             primary: seen.measures.get(one.key.walk),
         }
         for one in seen.tokens
     ]
     nodes = [
-        {
-            "node": network.nodes[number].name,
-            "up": status is not None,
-            **({} if status is None else _health(status)),
-        }
+        {"node": network.nodes[number].name, "up": status is not None, **({} if status is None else _health(status))}
         for number, status in seen.statuses.items()
     ]
     return json.dumps({"run": run, "steps": network.table.run.steps, "tokens": tokens, "nodes": nodes})
