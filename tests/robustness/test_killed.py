@@ -168,11 +168,11 @@ EVERY_WRITE = """
 import os, shutil, sys
 from pathlib import Path
 import freewalk as fw
-from freewalk.run import loop, watch
+from freewalk.run import loop
 from freewalk.specs import RunFolder, parse
 import freewalk.report, xarray, scipy.sparse
 
-loop._CHUNK_STEPS, watch._SHARE = 40, 0
+loop._CHUNK_STEPS, loop._SHARE = 40, 0
 freewalk.report.curves = lambda record, path: record.save(path.with_suffix(".png"))
 text, forced, stride = Path("spec.toml").read_text(), sys.argv[1] == "forced", int(sys.argv[2])
 spec, run = parse(text, "spec.toml", Path()), Path("run")

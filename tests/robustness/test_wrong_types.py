@@ -114,7 +114,7 @@ def record() -> fw.Record:
 
 def test_every_public_name_is_attacked(record: fw.Record, tmp_path: Path) -> None:
     names = {call.__name__ for call in calls(record, tmp_path)}
-    assert names == set(report.__all__) - {"SummaryRow", "diagnosis_figure"}
+    assert names == set(report.__all__) - {"Row", "diagnosis_figure"}
     for call, arguments in calls(record, tmp_path).items():
         call(**arguments)
 

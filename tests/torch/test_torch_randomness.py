@@ -11,7 +11,7 @@ from torch import nn
 import freewalk as fw
 from freewalk.errors import RecordError
 from freewalk.exchanges import Average, Meet
-from freewalk.run import loop, watch
+from freewalk.run import loop
 from freewalk.torch import Optimizer
 
 KERNEL = uniform()
@@ -118,7 +118,7 @@ def stopping(at):
 @pytest.fixture
 def _short(monkeypatch):
     monkeypatch.setattr(loop, "_CHUNK_STEPS", 3)
-    monkeypatch.setattr(watch, "_SHARE", 0)
+    monkeypatch.setattr(loop, "_SHARE", 0)
 
 
 MADE = partial(torch.optim.Adam, lr=0.02)

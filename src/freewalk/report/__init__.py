@@ -7,16 +7,16 @@ from freewalk.report.evaluations import evaluation_table, node_losses
 from freewalk.report.figures import curves
 from freewalk.report.page import Chart, Page, Section, Series, Table, Verdict, Walks, section_of, write_page
 from freewalk.report.partitions import partition_figure
-from freewalk.report.summary import SummaryRow, summarize, table, text
+from freewalk.report.summary import Row, summarize, table, text
 from freewalk.report.sweeps import sweep_curves, sweep_lines, sweep_map
 from freewalk.report.visits import escape, occupancy
 
 __all__ = [
     "Chart",
     "Page",
+    "Row",
     "Section",
     "Series",
-    "SummaryRow",
     "Table",
     "Verdict",
     "Walks",

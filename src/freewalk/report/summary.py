@@ -27,7 +27,7 @@ _check = Checks(RecordError)
 
 
 @dataclass(frozen=True)
-class SummaryRow:
+class Row:
     """One design."""
 
     label: str
@@ -83,7 +83,7 @@ class Summary:
     measure: Measure
     axes: Mapping[str, str]  # what is counted, with labels
     goal: GapGoal | None
-    rows: Sequence[SummaryRow]
+    rows: Sequence[Row]
 
     def tabulated(self) -> tuple[list[str], list[list[str]], str]:
         """The headings, rows and caption of the table, as texts."""
@@ -125,7 +125,7 @@ def summary_of(
 
 def summarize(
     record: Record, goal: float | None = None, *, measure: str | None = None, axes: Sequence[str] | None = None
-) -> list[SummaryRow]:
+) -> list[Row]:
     """One row per design.
 
     Parameters
@@ -161,11 +161,11 @@ def _goal(parts: Parts, measure: Measure, goal: float | None) -> GapGoal | None:
 
 def _row(
     label: str, data: "xarray.Dataset", measure: Measure, axes: Sequence[str], goal: GapGoal | None, heavy: list[int]
-) -> SummaryRow:
+) -> Row:
     values, curve, visits = measures.values_of(data, measure.name), _mean(data, measure), visits_of(data)
     counts = {axis: measures.along(data, axis) for axis in axes}
     first = np.inf if goal is None else measures.crossings(curve[None], goal.level, between=False)[0]
-    return SummaryRow(
+    return Row(
         label=label,
         walks=values.shape[0],
         diverged=measures.diverged_of(data, measure),
@@ -187,7 +187,7 @@ def _mean(data: "xarray.Dataset", measure: Measure) -> Floats:
         return np.asarray(measures.values_of(data, measure.name).mean(axis=0))
 
 
-def _cells(row: SummaryRow, counts: Mapping[str, float | None]) -> list[str]:
+def _cells(row: Row, counts: Mapping[str, float | None]) -> list[str]:
     diverged = f"{row.diverged} of {row.walks} diverged"
     return [
         row.label,

@@ -17,7 +17,7 @@ from freewalk.report.measures import UPDATES, USUAL, Band, Floats, Measure, Part
 from freewalk.report.nodes import graph_of, heavy_of, joined, paths_of, visits_of
 from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
 from freewalk.report.page.payload import MOST_STEPS
-from freewalk.report.summary import Summary, SummaryRow, in_digits, summary_of, with_interval
+from freewalk.report.summary import Row, Summary, in_digits, summary_of, with_interval
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def _best(summary: Summary) -> str:
     return f"{words}."
 
 
-def _final(row: SummaryRow) -> str:
+def _final(row: Row) -> str:
     return with_interval(row.final, row.half_width)
 
 
