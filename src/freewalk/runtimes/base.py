@@ -72,10 +72,11 @@ class Engine(ABC):
 
 
 def side_by_side(parts: Sequence[Measures]) -> Measures:
-    """Concatenate measures at consecutive marks."""
-    if len(parts) <= 1:
-        return dict(parts[0]) if parts else {}
-    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    """Concatenate measures at consecutive marks; some may be empty."""
+    found = list(filter(None, parts))
+    if len(found) <= 1:
+        return dict(found[0]) if found else {}
+    return {name: np.concatenate([part[name] for part in found], axis=1) for name in found[0]}
 
 
 class Runtime(ABC):

@@ -6,9 +6,8 @@ The path never depends on the model, so any walker can be combined with any lear
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -36,6 +35,12 @@ class Course(ABC):
     @abstractmethod
     def do(self, stretch: Stretch, path: Path) -> None:
         """Walk a stretch, writing path[t, r], where row first + r is at step start + t; or learn along that path."""
+
+
+def counts_at(state: State, passage: Passage) -> Measures:
+    """The messages and probes of each walk at the marks of a passage, if no more are sent."""
+    counts = {name: state.summed(getattr(state, name)) for name in ("messages", "probes")}
+    return {name: np.repeat(count[:, None], passage.marks.size, axis=1) for name, count in counts.items()}
 
 
 class Walker(ABC):
@@ -136,53 +141,44 @@ class HalvesEngine(Engine):
         ranges = [(0, state.rows)]
         if self.learner is None or not self.learner.together:
             ranges = _ranges(state.rows, passage.until - passage.start, self.threads, state.tokens)
-        tasks = [_Task(walking, learning, passage, *walks) for walks in ranges]
-        if len(tasks) == 1 and self.threads > 1 and learning is not None:
-            with ThreadPoolExecutor(1) as ahead:  # a walk does not depend on learning, so it runs ahead
-                tasks[0].go(ahead)
-        elif len(tasks) == 1:
-            tasks[0].go()
-        else:
+        if len(ranges) > 1:
             with ThreadPoolExecutor(self.threads) as pool:
-                list(pool.map(_Task.go, tasks))
+                list(pool.map(partial(_follow, walking, learning, passage), ranges))
+        elif self.threads > 1 and learning is not None:
+            with ThreadPoolExecutor(1) as ahead:  # a walk does not depend on learning, so it runs ahead
+                _follow(walking, learning, passage, ranges[0], ahead)
+        else:
+            _follow(walking, learning, passage, ranges[0])
         return walking.measures | ({} if learning is None else learning.measures)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A range of rows, stretch by stretch along a passage."""
+def _follow(
+    walking: Course, learning: Course | None, passage: Passage, rows: tuple[int, int], ahead: Executor | None = None
+) -> None:
+    """Walk and learn along a passage, in stretches whose path stays in the cache; at least one, which may be empty.
 
-    walking: Course
-    learning: Course | None
-    passage: Passage
-    first: int
-    last: int
-
-    def stretches(self) -> Iterator[Stretch]:
-        """Stretches whose path stays in the cache; at least one, which may have no step."""
-        start, until, marks = self.passage.start, self.passage.until, self.passage.marks
-        length = max(1, _STRETCH // (self.last - self.first))
-        for now in range(start, max(until, start + 1), length):
-            mark = int(np.searchsorted(marks, now, side="right")) if now > start else 0
-            yield Stretch(self.first, self.last, now, min(now + length, until), mark)
-
-    def go(self, ahead: Executor | None = None) -> None:
-        """Walk and learn; with an executor, the next stretch is walked while learning from this one."""
-        length = max(1, min(_STRETCH // (self.last - self.first), self.passage.until - self.passage.start))
-        paths = [np.empty((length, self.last - self.first), dtype=np.int32) for _ in range(1 if ahead is None else 2)]
-        if ahead is None or self.learning is None:
-            for stretch in self.stretches():
-                self.walking.do(stretch, paths[0])
-                if self.learning is not None:
-                    self.learning.do(stretch, paths[0])
-            return
-        todo = list(self.stretches())
-        walked = ahead.submit(self.walking.do, todo[0], paths[0])
-        for number, stretch in enumerate(todo):
-            walked.result()
-            if number + 1 < len(todo):
-                walked = ahead.submit(self.walking.do, todo[number + 1], paths[(number + 1) % 2])
-            self.learning.do(stretch, paths[number % 2])
+    With an executor, the next stretch is walked while learning from this one.
+    """
+    (first, last), start, until = rows, passage.start, passage.until
+    length = max(1, min(_STRETCH // (last - first), until - start))
+    stretches = []
+    for now in range(start, max(until, start + 1), length):
+        mark = int(np.searchsorted(passage.marks, now, side="right")) if now > start else 0
+        stretches.append(Stretch(first, last, now, min(now + length, until), mark))
+    path = np.empty((length, last - first), dtype=np.int32)
+    if ahead is None or learning is None:
+        for stretch in stretches:
+            walking.do(stretch, path)
+            if learning is not None:
+                learning.do(stretch, path)
+        return
+    walked, other = ahead.submit(walking.do, stretches[0], path), np.empty_like(path)
+    for number, stretch in enumerate(stretches, 1):
+        walked.result()
+        if number < len(stretches):
+            walked = ahead.submit(walking.do, stretches[number], other)
+        learning.do(stretch, path)
+        path, other = other, path
 
 
 def _ranges(rows: int, steps: int, threads: int, tokens: int = 1) -> list[tuple[int, int]]:

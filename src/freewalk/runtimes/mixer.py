@@ -10,9 +10,9 @@ from freewalk.exchanges import Exchange
 from freewalk.exchanges.exchange import exchanges_in, gathering_of, sent_by, weights_of
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
-from freewalk.runtimes.step.arrays import Mixing, Stretch
+from freewalk.runtimes.step import inputs
+from freewalk.runtimes.step.arrays import ALL, NODE, WEIGHTS, Mixing, Stretch
 
-NOT, ALL, NODE, WEIGHTS = 0, 1, 2, 3  # over which tokens compiled code takes means
 DIM = 0  # the number of coordinates if it is small and compiled in, else 0
 
 
@@ -62,7 +62,7 @@ class Mixer:
         self.exchange, kernel, first = exchange, passage.phase.kernel, state.nodes[: state.tokens]
         alike = kernel.is_parked and bool((state.nodes.reshape(-1, state.tokens) == first).all())
         self.compiled = bool(exchange.means) or (exchange.constant and alike)
-        self.mixing, sent = no_mixing(job.precision), 0
+        self.mixing, sent = inputs.no_mixing(job.precision), 0
         if self.compiled:
             key = id(passage.phase), b"" if exchange.means else first.tobytes()  # means do not depend on the nodes
             if key not in kept:
@@ -72,15 +72,9 @@ class Mixer:
         state.exchanged += sent * exchanges_in(exchange, passage.start, passage.until)
 
 
-def no_mixing(precision: str) -> Mixing:
-    """The form of no exchange at all."""
-    none = np.empty(0, dtype=np.uint64)
-    return Mixing(NOT, 1, none, none, np.empty(0, dtype=precision))
-
-
 def _constant(exchange: Exchange, job: Job, passage: Passage, nodes: NDArray[np.int32]) -> tuple[Mixing, int]:
     """The effect and the messages of an exchange, for tokens on these nodes."""
-    mixing, every = no_mixing(job.precision), int(exchange.every)
+    mixing, every = inputs.no_mixing(job.precision), int(exchange.every)
     gathering = gathering_of(job.seed, 0, every, nodes, passage.phase.kernel.graph)
     if exchange.means:
         how = ALL if exchange.means == "all" else NODE

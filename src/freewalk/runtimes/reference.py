@@ -20,7 +20,7 @@ from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share, measured
 from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.base import Runtime
-from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, StepwiseLearning, Walker
+from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, StepwiseLearning, Walker, counts_at
 from freewalk.runtimes.mixer import exchange_by
 from freewalk.runtimes.step.arrays import Stretch
 from freewalk.runtimes.visit import Occasion, by_coordinate, numbers_of, visit
@@ -97,8 +97,7 @@ class ReferenceWalk(Course):
 
     def __init__(self, walker: ReferenceWalker, state: State, passage: Passage) -> None:
         self.walker, self.state, self.passage = walker, state, passage
-        counts = {name: state.summed(getattr(state, name)) for name in ("messages", "probes")}
-        self.measures = {name: np.repeat(count[:, None], passage.marks.size, axis=1) for name, count in counts.items()}
+        self.measures = counts_at(state, passage)
 
     def do(self, stretch: Stretch, path: Path) -> None:
         """Walk a stretch."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from freewalk.rng import LOW, MOVE, word_pair
-from freewalk.runtimes.mixer import NOT, mean_of, mix
-from freewalk.runtimes.step.arrays import Block, Buffers, DrawKey, MoveWords, Place, Visit, Words
+from freewalk.runtimes.mixer import mean_of, mix
+from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Visit, Words
 from freewalk.runtimes.step.step import (
     COUNTS_VISITS,
     STORES,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.compiled.compiler import compile_functions
+from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage, Phase
@@ -22,8 +23,8 @@ from freewalk.rules import Rule
 from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.base import Runtime, not_compiled
 from freewalk.runtimes.cpu import loops
-from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker
-from freewalk.runtimes.mixer import NODE, Kept, Mixer, exchange_by, no_mixing
+from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker, counts_at
+from freewalk.runtimes.mixer import Kept, Mixer, exchange_by
 from freewalk.runtimes.step import arrays, inputs
 
 _MOST_THREADS = 1024
@@ -129,8 +130,10 @@ class CPUWalker(Walker):
 
     def __init__(self, job: Job, threads: int) -> None:
         self.job, self.threads = job, threads
-        kernels = dict.fromkeys(phase.kernel for phase in job.phases)
-        self.networks = {kernel: inputs.flattened(kernel) for kernel in kernels}
+        self.networks: dict[Kernel, arrays.FlatKernel] = {}
+        for phase in job.phases:
+            if phase.kernel not in self.networks:
+                self.networks[phase.kernel] = inputs.flattened(phase.kernel)
         self.apart: tuple[State, list[NDArray[np.int64]]] | None = None  # visits counted separately by each thread
 
     def along(self, state: State, passage: Passage) -> Course:
@@ -186,13 +189,11 @@ class Parking(Course):
 
     def __init__(self, state: State, passage: Passage) -> None:
         self.nodes = state.nodes
-        steps, marks = passage.until - passage.start, passage.marks.size
         row = 0 if state.visits_are_summed else np.arange(state.rows)
-        np.add.at(state.visits, (row, state.nodes), steps)  # type: ignore[arg-type]
+        np.add.at(state.visits, (row, state.nodes), passage.until - passage.start)  # type: ignore[arg-type]
         kept = state.path_of >= 0
         state.paths[state.path_of[kept], passage.start + 1 : passage.until + 1] = state.nodes[kept, None]
-        counts = {name: state.summed(getattr(state, name)) for name in ("messages", "probes")}
-        self.measures = {name: np.repeat(count[:, None], marks, axis=1) for name, count in counts.items()}
+        self.measures = counts_at(state, passage)
 
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
         """Write where the tokens are."""
@@ -203,8 +204,10 @@ class CPULearner(Learner):
     """The learning half: the layout of the samples, and the code that learns from them, by phase."""
 
     def __init__(self, job: Job, objective: Predictor) -> None:
-        rules = [(phase, phase.rule) for phase in job.phases if phase.rule is not None]
-        data = {phase: inputs.samples(job, objective, phase.kernel, rule) for phase, rule in rules}
+        data = {}
+        for phase in job.phases:
+            if phase.rule is not None:
+                data[phase] = inputs.samples(job, objective, phase.kernel, phase.rule)
         self.__setstate__((job, objective, data))
 
     def __getstate__(self) -> tuple[Job, Predictor, dict[Phase, arrays.NodeData]]:
@@ -214,8 +217,10 @@ class CPULearner(Learner):
     def __setstate__(self, state: tuple[Job, Predictor, dict[Phase, arrays.NodeData]]) -> None:
         self.job, self.objective, self.data = state
         self.kept: Kept = {}
-        rules = [(phase, phase.rule) for phase in self.data if phase.rule is not None]
-        self.code = {phase: learning_code(self.objective, rule, self.job.tokens) for phase, rule in rules}
+        self.code = {}
+        for phase in self.data:
+            if phase.rule is not None:
+                self.code[phase] = learning_code(self.objective, phase.rule, self.job.tokens)
 
     def along(self, state: State, passage: Passage) -> "CPULearning":
         """Prepare to learn along a passage."""
@@ -239,7 +244,7 @@ class CPULearning(Course):
         self.own = {name: np.empty_like(found["fit"]) for name in measured_in_python(objective)}
         exchange = self.phase.exchange
         self.mixer = None if exchange is None else Mixer(job, state, passage, exchange, learner.kept)
-        self.mixing = no_mixing(job.precision) if self.mixer is None else self.mixer.mixing
+        self.mixing = inputs.no_mixing(job.precision) if self.mixer is None else self.mixer.mixing
 
     @property
     def measures(self) -> dict[str, NDArray[Any]]:  # type: ignore[override]
@@ -265,7 +270,7 @@ class CPULearning(Course):
             raise not_compiled("cpu", self.job, self.phase, error) from error
 
     def _learn(self, lesson: arrays.Lesson, path: Path, stretch: arrays.Stretch) -> None:
-        meeting = lesson.nodes if self.mixing.how == NODE else 0
+        meeting = lesson.nodes if self.mixing.how == arrays.NODE else 0
         room = loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
         self.code(self.data, lesson, self.vectors, self.mixing, room, path, stretch)
 

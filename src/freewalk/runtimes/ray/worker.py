@@ -112,7 +112,7 @@ def _advance(engine: Engine, state: State, order: Order) -> Measures:
     while state.step < order.until:
         end = min(state.step + STAGE, order.until)
         parts.append(engine.advance(state, end, order.marks[(order.marks > state.step) & (order.marks <= end)]))
-    return side_by_side([part for part in parts if part])
+    return side_by_side(parts)
 
 
 def _whole(part: State, job: Job, order: Order) -> State:

@@ -125,10 +125,13 @@ class Vectors(NamedTuple):
     seen: Any  # by row and node, contiguous: the visits, if the rule needs them
 
 
+NOT, ALL, NODE, WEIGHTS = range(4)  # over which tokens means are taken
+
+
 class Mixing(NamedTuple):
     """How the tokens of a walk mix."""
 
-    how: Any  # NOT, ALL, NODE or WEIGHTS of `runtimes/mixer.py`
+    how: Any  # one of those above
     every: Any
     indptr: Any  # the weights, in compressed sparse rows by token
     indices: Any

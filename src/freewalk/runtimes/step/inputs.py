@@ -266,3 +266,9 @@ def lesson(job: Job, state: State, passage: Passage) -> arrays.Lesson:
         distance=none,
         consensus=none,
     )
+
+
+def no_mixing(precision: str) -> arrays.Mixing:
+    """How tokens mix without an exchange."""
+    none = np.empty(0, dtype=np.uint64)
+    return arrays.Mixing(arrays.NOT, 1, none, none, np.empty(0, dtype=precision))
