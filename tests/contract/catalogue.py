@@ -421,3 +421,24 @@ def advance(engine, state, stops, marks):
 
 
 COUNTS = ("nodes", "paths", "messages", "probes", "visits")
+
+
+def assert_close(result, expected, rtol=1e-9, atol=1e-12):
+    """Counts are equal, floats agree as runtimes promise."""
+    (state, measures), (true_state, true_measures) = result, expected
+    for name in (*COUNTS, "exchanged", "seen"):
+        assert np.array_equal(getattr(state, name), getattr(true_state, name)), name
+    for name in ("models", "carried", "stored"):
+        np.testing.assert_allclose(getattr(state, name), getattr(true_state, name), rtol, atol, err_msg=name)
+    assert set(measures) == set(true_measures)
+    for name, values in true_measures.items():
+        np.testing.assert_allclose(measures[name], values, rtol, atol, err_msg=name)
+
+
+def assert_identical(result, expected):
+    """To the last bit; the walks of a result are the first of those expected."""
+    (state, measures), (true_state, true_measures) = result, expected
+    assert np.array_equal(state.models, true_state.models[: state.rows])
+    assert np.array_equal(state.carried, true_state.carried[:, : state.rows])
+    for name, values in true_measures.items():
+        assert np.array_equal(measures[name], values[: state.walks], equal_nan=True), name

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from catalogue import (
     COMPILED,
-    COUNTS,
     DESIGNS,
     GRAPHS,
     LESSONS,
@@ -15,6 +14,8 @@ from catalogue import (
     SLOPELESS,
     HeavyBall,
     advance,
+    assert_close,
+    assert_identical,
     begin,
     job_of,
     kernel_of,
@@ -39,28 +40,6 @@ def learned(engine, walks, steps, stops=(), marks=MARKS, initial=0.0):
     """The state after some steps, and the measures at the marks."""
     state = begin(engine.job, walks, steps, initial)
     return state, advance(engine, state, [*stops, steps], marks)
-
-
-def assert_close(result, expected):
-    """Counts are equal, floats agree as runtimes promise."""
-    (state, measures), (true_state, true_measures) = result, expected
-    for name in COUNTS:
-        assert np.array_equal(getattr(state, name), getattr(true_state, name)), name
-    for name in ("models", "carried"):
-        np.testing.assert_allclose(getattr(state, name), getattr(true_state, name), rtol=1e-9, atol=1e-12, err_msg=name)
-    assert set(measures) == set(true_measures)
-    for name, values in true_measures.items():
-        np.testing.assert_allclose(measures[name], values, rtol=1e-9, atol=1e-12, err_msg=name)
-
-
-def assert_identical(result, expected):
-    """To the last bit; the walks of a result are the first of those expected."""
-    (state, measures), (true_state, true_measures) = result, expected
-    walks = state.walks
-    assert np.array_equal(state.models, true_state.models[:walks])
-    assert np.array_equal(state.carried, true_state.carried[:, :walks])
-    for name, values in true_measures.items():
-        assert np.array_equal(measures[name], values[:walks], equal_nan=True), name
 
 
 @pytest.mark.quick(*map(" by ".join, QUICK_LESSONS))

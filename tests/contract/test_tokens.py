@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from catalogue import (
     COMPILED,
-    COUNTS,
     EXCHANGES,
     GRAPHS,
     PROBLEMS,
@@ -14,6 +13,8 @@ from catalogue import (
     TOKEN_LESSONS,
     WALK,
     advance,
+    assert_close,
+    assert_identical,
 )
 
 import freewalk as fw
@@ -47,26 +48,6 @@ def learned(engine, walks, stops=(), steps=STEPS):
         nodes = np.tile(np.arange(GRAPH.n, dtype=np.int32), walks)
     state = State.begin(job, nodes, models, steps, np.arange(rows))
     return state, advance(engine, state, [*stops, steps], [mark for mark in MARKS if mark <= steps])
-
-
-def assert_close(result, expected, rtol=1e-9, atol=1e-12):
-    (state, measures), (true_state, true_measures) = result, expected
-    for name in (*COUNTS, "exchanged", "seen"):
-        assert np.array_equal(getattr(state, name), getattr(true_state, name)), name
-    for name in ("models", "carried", "stored"):
-        np.testing.assert_allclose(getattr(state, name), getattr(true_state, name), rtol, atol, err_msg=name)
-    assert set(measures) == set(true_measures)
-    for name, values in true_measures.items():
-        np.testing.assert_allclose(measures[name], values, rtol, atol, err_msg=name)
-
-
-def assert_identical(result, expected):
-    """To the last bit; the walks of a result are the first of those expected."""
-    (state, measures), (true_state, true_measures) = result, expected
-    assert np.array_equal(state.models, true_state.models[: state.rows])
-    assert np.array_equal(state.carried, true_state.carried[:, : state.rows])
-    for name, values in true_measures.items():
-        assert np.array_equal(measures[name], values[: state.walks]), name
 
 
 LESSONS = [one for one in TOKEN_LESSONS if not ON_CARD or one[0] in ON_CARDS]

@@ -6,7 +6,7 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from freewalk.jobs.job import Job, Measures, State
 from freewalk.jobs.phase import Passage
 from freewalk.runtimes.base import Engine, Runtime
 from freewalk.runtimes.cpu.loops import LANES
-
-if TYPE_CHECKING:
-    from freewalk.runtimes.ray.worker import Sent
+from freewalk.runtimes.ray.cluster import cause_of, connect, ray_module, slots, task_options
+from freewalk.runtimes.ray.shipment import pack
+from freewalk.runtimes.ray.worker import Kit, Order, Sent, light, take, work
 
 _check = Checks(FreewalkError)
 _PACE, _LONGEST = 1.0, 30.0  # seconds between states that are sent back
@@ -94,7 +94,6 @@ class Ray(Runtime):
     def engine(self, job: Job) -> RayEngine:
         """Join the cluster and prepare a job on it."""
         from freewalk.runtimes import runtime_for
-        from freewalk.runtimes.ray.cluster import ray_module
 
         ray_module()
         return RayEngine(job, self, runtime_for(self.inner, job.objective, job.phases))
@@ -107,10 +106,6 @@ class RayEngine(Engine):
     whole = True
 
     def __init__(self, job: Job, runtime: Ray, inner: Runtime) -> None:
-        from freewalk.runtimes.ray.cluster import connect, ray_module, slots, task_options
-        from freewalk.runtimes.ray.shipment import pack
-        from freewalk.runtimes.ray.worker import Kit, work
-
         self.job, self.runtime, self.inner = job, runtime, inner
         kit = Kit(job, inner.engine(job) if inner.portable else inner)
         room = pack(kit).bytes
@@ -140,8 +135,6 @@ class RayEngine(Engine):
 
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
         """Move a state forward: each part on a worker."""
-        from freewalk.runtimes.ray.worker import Order, light, take
-
         began = time.perf_counter()
         given = light(state, until)
         order = Order(until, marks, state.paths.shape[1])
@@ -161,8 +154,6 @@ class RayEngine(Engine):
         raise NotImplementedError("passages are run by the engines of the workers")
 
     def _results(self, references: list[Any]) -> list[Sent]:
-        from freewalk.runtimes.ray.cluster import cause_of
-
         try:
             results: list[Sent] = self.ray.get(references)
         except Exception as error:

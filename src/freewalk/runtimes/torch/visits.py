@@ -28,19 +28,9 @@ _VIEWS = 100_000  # views of rows that are kept, because creating them takes tim
 
 
 class Draws:
-    """What is known before some steps: nodes, samples, and seeds for other randomness.
+    """What is known before the steps of a block: nodes, and by local step samples and seeds for other randomness.
 
-    Attributes
-    ----------
-    block
-        The rows and the steps.
-    nodes
-        By step and row.
-    numbers, counts
-        By step, row and local step: the numbers of the samples of a minibatch, and how many of them count; empty if
-        all samples of a node are used.
-    seeds
-        By step, row and local step.
+    `numbers` are those of the samples of a minibatch, of which `counts` count; empty if a node uses all of its samples.
     """
 
     def __init__(self, alone: Alone, first: int, block: Stretch, path: Path) -> None:
