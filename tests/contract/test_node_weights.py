@@ -270,7 +270,7 @@ def test_the_small_step_law_agrees_with_the_steady_state(problem, rule):
 
 @pytest.mark.parametrize("problem", ["LeastSquares, pooled, relays", "Logistic, pooled, relays"])
 def test_the_theory_reads_the_same_losses(problem):
-    from freewalk.analysis.theory.setting import losses_of
+    from freewalk.analysis.theory.premises import losses_of
 
     problem = PROBLEMS[problem]
     losses = losses_of("test", problem)

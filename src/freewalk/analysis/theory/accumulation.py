@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from freewalk.analysis.chain.chain import check
 from freewalk.analysis.theory.perturbation import pieces_of
-from freewalk.analysis.theory.setting import Setting, over_starts
+from freewalk.analysis.theory.premises import Setting, over_starts
 from freewalk.designs.kernel import Kernel
 from freewalk.linear.arrays import Floats
 from freewalk.objectives import Objective

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from freewalk.analysis.chain.chain import check
-from freewalk.analysis.theory.setting import Setting
+from freewalk.analysis.theory.premises import Setting
 from freewalk.designs.kernel import Kernel
 from freewalk.linear.arrays import Floats
 from freewalk.objectives import Objective

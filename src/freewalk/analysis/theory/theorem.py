@@ -13,7 +13,7 @@ from freewalk.analysis.learning.model import first_model
 from freewalk.analysis.theory.accumulation import LONGEST
 from freewalk.analysis.theory.contraction import Contraction, contraction_of
 from freewalk.analysis.theory.perturbation import pieces_of
-from freewalk.analysis.theory.setting import Setting, assumptions_of, over_starts
+from freewalk.analysis.theory.premises import Setting, assumptions_of, over_starts
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear.arrays import Floats

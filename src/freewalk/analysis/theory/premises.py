@@ -1,4 +1,4 @@
-"""The setting of the paper's theory: a problem and a kernel, what is read of them, and the three assumptions."""
+"""The premises of the theory: a problem and a kernel, what is read of them, and the paper's three assumptions."""
 
 from __future__ import annotations
 
