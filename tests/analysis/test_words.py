@@ -9,7 +9,7 @@ import pytest
 import freewalk as fw
 from freewalk.analysis.diagnosis.diagnose import IMPORTANCE, UNIFORM, diagnose
 from freewalk.analysis.diagnosis.findings import Diagnosis
-from freewalk.analysis.diagnosis.words import number
+from freewalk.analysis.diagnosis.words import counted, number
 from freewalk.designs import MHLJ, Metropolis
 from freewalk.graphs import Graph
 
@@ -226,3 +226,9 @@ def test_why_a_set_that_holds_the_walk_is_no_trap() -> None:
     assert found.held.names == ("Pazzi",)
     assert found.held.lost > 15
     assert "times as many as the uniform walk needs; in a trap it is ten times or more" in " ".join(str(found).split())
+
+
+def test_counts_in_words():
+    assert [number(value) for value in (1341.4, 17.88, 2.0, float("inf"))] == ["1,341", "17.9", "2", "—"]
+    counts = [counted(amount, "update") for amount in (1234.5, 0.3, 1.0)]
+    assert counts == ["1,234 updates", "less than one update", "1 update"]

@@ -23,31 +23,14 @@ from freewalk.rules import SGD
 
 @dataclass(frozen=True)
 class Forecast:
-    """What to expect of one design.
-
-    Attributes
-    ----------
-    label
-        Its name.
-    design
-        The design itself; `design.kernel(graph, importance)` is its walk.
-    excess
-        Its excess visits to the nodes that hold the importance walk longest, `Diagnosis.held`.
-    distance
-        The total variation between its stationary distribution and its target; 0 means unbiased.
-    messages_per_update
-        The messages that it sends per update in the long run.
-    race
-        The step, and the updates and messages to the goal; None if not computed. (Of the other attributes, those not
-        computed are NaN.)
-    """
+    """What to expect of one design; numbers that were not computed are NaN."""
 
     label: str
-    design: Design
-    excess: float
-    distance: float
-    messages_per_update: float
-    race: Race | None
+    design: Design  # `design.kernel(graph, importance)` is its walk
+    excess: float  # its excess visits to the nodes that hold the importance walk longest, `Diagnosis.held`
+    distance: float  # the total variation between its stationary distribution and its target; 0 means unbiased
+    messages_per_update: float  # in the long run
+    race: Race | None  # the step, and the updates and messages to the goal; None if not computed
 
     @property
     def rule(self) -> SGD | None:

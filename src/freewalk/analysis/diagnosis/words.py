@@ -99,13 +99,7 @@ def _cells(found: "Diagnosis", one: "Forecast") -> list[str]:
 
 
 def number(value: float) -> str:
-    """A count as people write it.
-
-    Examples
-    --------
-    >>> number(1341.4), number(17.88), number(2.0), number(float("inf"))
-    ('1,341', '17.9', '2', '—')
-    """
+    """A count as people write it, such as 1,341 or 17.9; a dash if it is not finite."""
     if not np.isfinite(value):
         return UNKNOWN
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -179,14 +173,14 @@ def _winners(found: "Diagnosis") -> str:
         return ""
     words = "The uniform walk is the best" if found.best_label == UNIFORM else f"{found.best_label} is the fastest"
     words += (
-        f" of the designs below: {_count(best.updates, 'update')} and {_count(best.messages, 'message')}, with step "
+        f" of the designs below: {counted(best.updates, 'update')} and {counted(best.messages, 'message')}, with step "
         f"{best.step:.3g}."
     )
     if found.cheapest_label == found.best_label:
         return words
     return (
         f"{words} Where messages are scarce, {found.cheapest_label} needs the fewest: "
-        f"{_count(cheapest.messages, 'message')} and {_count(cheapest.updates, 'update')}."
+        f"{counted(cheapest.messages, 'message')} and {counted(cheapest.updates, 'update')}."
     )
 
 
@@ -195,14 +189,8 @@ def mean(values: Floats) -> float:
     return float(values.max() * np.mean(values / values.max()))
 
 
-def _count(amount: float, what: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> _count(1234.5, "update"), _count(0.3, "update"), _count(1.0, "update")
-    ('1,234 updates', 'less than one update', '1 update')
-    """
+def counted(amount: float, what: str) -> str:
+    """A number of things, such as "1,234 updates", "1 update" or "less than one update"."""
     if amount < 0.995:
         return f"less than one {what}"
     return f"{amount:,.0f} {what}{'s' * (round(amount) != 1)}"
@@ -213,10 +201,10 @@ def _entrapment(found: "Diagnosis") -> str:
     if held is None:
         return ""
     words = (
-        f"once at {held.where}, the importance walk spends {_count(held.excess, 'update')} there beyond its long-run "
+        f"once at {held.where}, the importance walk spends {counted(held.excess, 'update')} there beyond its long-run "
         f"share of {100 * held.share:.3g} %, including returns; the uniform walk spends "
-        f"{_count(held.uniform, 'update')} beyond its own share. The importance walk needs "
-        f"{_count(held.memory, 'update')} to forget that it was there"
+        f"{counted(held.uniform, 'update')} beyond its own share. The importance walk needs "
+        f"{counted(held.memory, 'update')} to forget that it was there"
     )
     if not found.entrapped:
         why = f"In a trap it would need at least {n:,} more than the uniform walk, one per node"
@@ -242,10 +230,10 @@ def _verdict(found: "Diagnosis") -> str:
     if not np.isfinite(importance.updates):
         many = goal.most / max(uniform.updates, 1.0)
         return (
-            f"{where}, the importance walk needs more than {many:.2g} times the {_count(uniform.updates, 'update')} of "
-            f"the uniform walk to reach {goal.in_words(goal.reach)}: it is far slower."
+            f"{where}, the importance walk needs more than {many:.2g} times the {counted(uniform.updates, 'update')} "
+            f"of the uniform walk to reach {goal.in_words(goal.reach)}: it is far slower."
         )
-    needs = f"{where}, the importance walk needs {_count(importance.updates, 'update')} to reach"
+    needs = f"{where}, the importance walk needs {counted(importance.updates, 'update')} to reach"
     needs += f" {goal.in_words(goal.reach)}"
     if not np.isfinite(uniform.updates):
         return f"{needs}, which the uniform walk does not reach: it pays."
@@ -256,6 +244,6 @@ def _verdict(found: "Diagnosis") -> str:
     if uniform.excess < 0.9 * goal.settle:
         lower = f" (the largest step of the uniform walk settles lower, at {goal.in_words(uniform.excess)})"
     return (
-        f"{needs} and the uniform walk {_count(uniform.updates, 'update')} (ratio {found.ratio:.2g}), with steps that "
+        f"{needs} and the uniform walk {counted(uniform.updates, 'update')} (ratio {found.ratio:.2g}), with steps that "
         f"settle at {goal.in_words(goal.settle)}{lower}: {verdict}."
     )

@@ -98,11 +98,6 @@ def steady_state(
         As in `exact_curve`; parked tokens must be one per node, with an exchange. If exchanges do not follow every
         update, the result is the limit at the steps with an exchange.
 
-    Returns
-    -------
-    SteadyState
-        Its `bias` and `variance` add up to the error gap.
-
     Raises
     ------
     AnalysisError
@@ -154,10 +149,8 @@ def stability_limit(problem: LeastSquares, kernel: Kernel, rule: SGD | None = No
 
     Parameters
     ----------
-    problem
-        A least-squares problem.
-    kernel
-        A kernel that does not change with time, with at most 5000 nodes.
+    problem, kernel
+        A least-squares problem, and a kernel that does not change with time, with at most 5000 nodes.
     rule
         `fw.SGD` without averaging, whose step is ignored; None means plain weighted SGD.
 

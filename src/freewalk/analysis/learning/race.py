@@ -64,10 +64,8 @@ def race(
 
     Parameters
     ----------
-    problem
-        A least-squares problem.
-    kernel
-        A kernel that does not change with time.
+    problem, kernel
+        A least-squares problem, and a kernel that does not change with time.
     settle
         The desired steady error, loss − optimal loss. A step never exceeds 1 / max w_v L_v, which may settle lower.
     reach

@@ -65,10 +65,8 @@ def small_step_law(problem: LeastSquares, kernel: Kernel, rule: SGD) -> SmallSte
 
     Parameters
     ----------
-    problem
-        A least-squares problem.
-    kernel
-        A kernel that does not change with time, with at most 5000 nodes.
+    problem, kernel
+        A least-squares problem, and a kernel that does not change with time, with at most 5000 nodes.
     rule
         `fw.SGD` with a constant step, without averaging.
 

@@ -105,10 +105,8 @@ def accumulated_error(problem: Objective, kernel: Kernel, length: int, start: st
 
     Parameters
     ----------
-    problem
-        A least-squares or logistic problem.
-    kernel
-        Any kernel that does not change with the step.
+    problem, kernel
+        A least-squares or logistic problem, and any kernel that does not change with the step.
     length
         The largest number of updates.
     start
@@ -158,11 +156,6 @@ def lemma_2(
         As in `accumulated_error`.
     mixing
         The mixing time, if known; None computes it (above 3000 nodes, an upper bound).
-
-    Returns
-    -------
-    AccumulatedError
-        The exact value, the printed and the corrected bound, and the smallest constants for them.
 
     Raises
     ------
