@@ -52,31 +52,6 @@ def search(
 
     Every setting is simulated with every draw of the data. The best few are computed exactly, and the best of those
     wins. It uses other processes, so a script must call it under `if __name__ == "__main__":`.
-
-    Parameters
-    ----------
-    figure
-        "3", "4a", "4b", "5a", "5b" or "6".
-    seeds
-        The number of draws of the data to try: seeds 1, 2, 3, …
-    finalists
-        The number of settings, with different data, to compute exactly.
-    workers
-        The number of processes. Default: one per core.
-    folder
-        Where trials are stored, so that an interrupted search can resume; None: nowhere.
-    tell
-        Called with the progress.
-
-    Returns
-    -------
-    Fit
-        The winner, and how it compares.
-
-    Raises
-    ------
-    SpecError
-        If the paper prints no curves there, or a number is below 1.
     """
     if figure not in FIGURES:
         raise SpecError(f"search: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
@@ -189,25 +164,9 @@ def simulate(
 ) -> list[Tried]:
     """Simulate designs with jumps, and the two without, with every step of a figure, on one draw of the data.
 
-    The switch that figure 6 prints as well is left out: until it switches it is MHLJ, and then the uniform walk.
-
-    Parameters
-    ----------
-    figure
-        Which figure.
-    seed
-        The draw of the data.
-    jumping
-        What stands for MHLJ, by its jump probability; may be empty.
-    start
-        Where the walks start; None: as in the figure's spec.
-    **change
-        What takes the place of values in the spec's table `[problem]`.
-
-    Returns
-    -------
-    list
-        One for each setting, the nearest first.
+    `jumping` is what stands for MHLJ, by its jump probability; `change` takes the place of values in the spec's table
+    [problem]. One is returned for each setting, the nearest first. The switch that figure 6 prints as well is left out:
+    until it switches it is MHLJ, and then the uniform walk.
     """
     space, run, curves = SPACES[figure], spec_of(figure).tables.run, published(figure)
     problem = problem_of(figure, seed, **change)
@@ -235,20 +194,7 @@ def simulate(
 
 
 def distances(figure: str, setting: Fitted) -> dict[str, float]:
-    """The RMS of the exact curves of a setting to the printed ones, in decades.
-
-    Parameters
-    ----------
-    figure
-        Which figure.
-    setting
-        What takes the place of the values in its published spec.
-
-    Returns
-    -------
-    dict
-        By label.
-    """
+    """The RMS of the exact curves of a setting to the printed ones, in decades."""
     problem, graph, run = problem_of(figure, setting.seed), graph_of(figure), spec_of(figure).tables.run
 
     def phase(design: Design, step: float, until: int | None = None) -> Phase:

@@ -237,29 +237,6 @@ def explore(
     """Fit one jump probability to all figures, and vary everything that the specs take for granted, several at a time.
 
     It uses other processes, so a script must call it under `if __name__ == "__main__":`.
-
-    Parameters
-    ----------
-    worlds
-        The number of random worlds to try for each figure.
-    seeds
-        The number of draws of the data: seeds 1, 2, 3, …
-    workers
-        The number of processes. Default: one per core.
-    folder
-        Where scores are stored, so that an interrupted call can resume; None: nowhere.
-    tell
-        Called with the progress.
-
-    Returns
-    -------
-    Sensitivity
-        The scores, and what they say.
-
-    Raises
-    ------
-    SpecError
-        If a number is below 1.
     """
     if worlds < 1 or seeds < 1:
         raise SpecError(f"explore: worlds = {worlds} and seeds = {seeds}, expected at least 1 of each")

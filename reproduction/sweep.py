@@ -44,18 +44,8 @@ def settings_of(variant: Variant) -> tuple[Setting, ...]:
 def varied(figure: str, variant: Variant, setting: Setting) -> Spec:
     """The spec of a figure with the numbers of a setting in it.
 
-    Parameters
-    ----------
-    figure, variant
-        The spec.
-    setting
-        One of `settings_of`. For a fraction, all steps are recomputed: those equal to the uniform walk's stay equal
-        to it, and all others become the step at which importance MH settles at the same error.
-
-    Returns
-    -------
-    Spec
-        Its text is that of the spec it was made from.
+    For a fraction, all steps are computed again: those equal to the uniform walk's stay equal to it, and all others
+    become the step at which importance MH settles at the same error.
     """
     spec = load(spec_path(figure, variant))
     values = tomllib.loads(spec.text)
@@ -95,15 +85,7 @@ Measured = list[tuple[bool | None, float | None]]
 
 
 def measured(figure: str, variant: Variant, setting: Setting) -> Measured:
-    """Run one setting and measure every claim: whether it holds, and by which number.
-
-    Parameters
-    ----------
-    figure, variant
-        The spec and its claims.
-    setting
-        One of `settings_of`.
-    """
+    """Run one setting and measure every claim: whether it holds, and by which number."""
     spec = varied(figure, variant, setting)
     plan = spec.plan()
     if "heavy_probability" in spec.tables.problem and not plan.problem.heavy:
@@ -124,29 +106,6 @@ def sweep(
     """Test the claims of figures in all their settings.
 
     It uses other processes, so a script must call it under `if __name__ == "__main__":`.
-
-    Parameters
-    ----------
-    figures
-        Figures with printed curves. Default: all.
-    variant
-        "stated" or "published". Default: both.
-    workers
-        The number of processes. Default: one per core.
-    folder
-        Where the findings of each draw are stored, so that an interrupted call can resume; None: nowhere.
-    tell
-        Called with the progress.
-
-    Yields
-    ------
-    ClaimSweep
-        One for each figure and variant, as soon as it is complete.
-
-    Raises
-    ------
-    SpecError
-        If there is no such figure, or its variant has no settings.
     """
     chosen = [(figure, one) for figure in figures or FIGURES for one in OF_THE_PAPER if variant in (None, one)]
     for figure, _ in chosen:

@@ -8,7 +8,7 @@ import pytest
 
 from freewalk.analysis import exact_curve, steady_state
 from freewalk.paper import KEYS, STUDIES, Fit, figure_2, remark_1
-from freewalk.paper.files import OF_THE_PAPER, fit_path, spec_path, sweep_path
+from freewalk.paper.files import OF_THE_PAPER, fit_path, key_of, spec_path, sweep_path
 from freewalk.paper.fit import NEAR, SPACES
 from freewalk.paper.published import FIGURES, published
 from freewalk.paper.reproduction import reproduce
@@ -168,6 +168,10 @@ def test_half_of_the_stability_limit_is_what_the_comments_say() -> None:
         (limit,) = re.findall(r"largest at which the uniform walk converges \(([0-9.e-]+)\)", spec.text)
         step = spec.tables.walk[0].rule["step"]  # type: ignore[index]
         assert step == pytest.approx(float(limit) / 2, rel=0.01)
+
+
+def test_people_may_write_the_key_of_a_figure_in_several_ways() -> None:
+    assert [key_of(name, KEYS) for name in ("3", "fig3", "Figure 4A", "remark-1")] == ["3", "3", "4a", "remark-1"]
 
 
 def test_a_study_that_does_not_exist_has_no_spec(tmp_path) -> None:

@@ -43,14 +43,7 @@ class Curve:
         return not self.error[-1] <= self.error[0]
 
     def reached(self, level: float, by: Count = "updates") -> float:
-        """When the curve first reaches `level`, interpolated on a log scale; inf if it never does.
-
-        Examples
-        --------
-        >>> curve = Curve(np.array([0.0, 100.0]), np.array([0.0, 50.0]), np.array([1.0, 0.01]))
-        >>> curve.reached(0.1), curve.reached(0.1, "messages"), curve.reached(0.001)
-        (50.0, 25.0, inf)
-        """
+        """When the curve first reaches `level`, interpolated on a log scale; inf if it never does."""
         where = self.updates if by == "updates" else self.messages
         place = crossings(self.error[None], level)[0]
         return float(np.interp(place, np.arange(where.size), where)) if np.isfinite(place) else float("inf")

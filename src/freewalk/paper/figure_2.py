@@ -17,7 +17,7 @@ from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph, complete, ring
 from freewalk.paper.claims import Finding, judged
 from freewalk.paper.entrapment import hold, in_words, is_trap
-from freewalk.report.figures import INK, STYLE, Where, new_figure, save
+from freewalk.report.figures import INK, STYLE, Where, footnote, new_figure, save
 from freewalk.report.page import Table, Verdict
 from freewalk.specs.catalogue import build
 
@@ -143,7 +143,7 @@ def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
         for axes, label in zip(figure.subplots(1, 2), ("MH importance", "MHLJ"), strict=True):
             _draw(axes, data.probability.sel(design=label).values, data.attrs["importance"])
             axes.set_title(label)
-        figure.supxlabel(footer, fontsize=8.5, color="#666666")
+        footnote(figure, footer)
         save(figure, path)
 
 

@@ -26,19 +26,7 @@ def scaled(evidence: Evidence, label: str) -> Curve:
 
 
 def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
-    """Draw the curves of a study.
-
-    Parameters
-    ----------
-    evidence
-        The evidence to draw.
-    path
-        The image to write.
-    title
-        The title above it.
-    footer
-        The text below it: where the numbers come from.
-    """
+    """Draw the curves of a study; the footer says where the numbers come from."""
     import matplotlib
 
     parts = evidence.parts
@@ -123,17 +111,7 @@ _DOT: dict[str, Any] = {"markersize": 3.8, "markeredgewidth": 0.9, "linestyle": 
 
 
 def draw_sweep(sweep: ClaimSweep, path: Where, title: str) -> None:
-    """Draw the measured value of each claim in each setting, relative to its threshold.
-
-    Parameters
-    ----------
-    sweep
-        What was found.
-    path
-        The image to write.
-    title
-        Above it.
-    """
+    """Draw the measured value of each claim in each setting, relative to its threshold."""
     import matplotlib
 
     fractions = sweep.values("fraction")

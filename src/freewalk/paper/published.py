@@ -36,13 +36,7 @@ CHECKPOINTS = 30
 
 @dataclass(frozen=True, eq=False)
 class PublishedCurve:
-    """One line of a printed plot, read off its vector graphics.
-
-    Attributes
-    ----------
-    updates, mse
-        Its points, from update 0 on.
-    """
+    """One line of a printed plot, read off its vector graphics: its points, from update 0 on."""
 
     updates: Floats
     mse: Floats
@@ -52,59 +46,20 @@ class PublishedCurve:
         return np.geomspace(self.updates[1], self.updates[-1], CHECKPOINTS)
 
     def decades(self, updates: ArrayLike, mse: ArrayLike) -> Floats:
-        """log₁₀ of another curve over this one, at each checkpoint; both are interpolated on a log scale.
-
-        Parameters
-        ----------
-        updates, mse
-            The points of the other curve.
-
-        Returns
-        -------
-        NDArray
-            Positive where the other curve is above; not finite where the other curve is not.
-        """
+        """log₁₀ of another curve over this one, at each checkpoint; both are interpolated on a log scale."""
         where = self.checkpoints()
         with np.errstate(divide="ignore", invalid="ignore"):
             other = np.interp(where, np.asarray(updates, dtype=np.float64), np.log10(np.asarray(mse, dtype=np.float64)))
         return np.asarray(other - np.interp(where, self.updates, np.log10(self.mse)))
 
     def distance(self, updates: ArrayLike, mse: ArrayLike) -> float:
-        """The root mean square of `decades`.
-
-        Examples
-        --------
-        >>> curve = published("3")["MHLJ"]
-        >>> curve.distance(curve.updates, 10 * curve.mse)
-        1.0
-        """
+        """The root mean square of `decades`."""
         return float(np.sqrt(np.mean(self.decades(updates, mse) ** 2)))
 
 
 @cache
 def published(figure: str) -> Mapping[str, PublishedCurve]:
-    """The printed curves of a figure, by the label that specs give to their design.
-
-    Parameters
-    ----------
-    figure
-        "3", "4a", "4b", "5a", "5b" or "6".
-
-    Returns
-    -------
-    Mapping
-        In the order of the file.
-
-    Raises
-    ------
-    SpecError
-        If the paper prints no curves there.
-
-    Examples
-    --------
-    >>> {figure: len(published(figure)) for figure in FIGURES}
-    {'3': 3, '4a': 2, '4b': 2, '5a': 3, '5b': 3, '6': 4}
-    """
+    """The printed curves of a figure, by the label that specs give to their design, in the order of the file."""
     if figure not in FIGURES:
         raise SpecError(f"published: figure = {figure!r}, expected one of {', '.join(FIGURES)}")
     points: dict[str, list[tuple[float, float]]] = {}

@@ -7,7 +7,7 @@ import numpy as np
 from freewalk.analysis.theory import remark_1
 from freewalk.designs import MHLJ, Metropolis
 from freewalk.paper.claims import Finding, judged
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, footnote, new_figure, save
 from freewalk.report.page import Table, Verdict
 from freewalk.specs.catalogue import build
 
@@ -102,5 +102,5 @@ def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
         axes.set_ylabel("messages per update")
         axes.grid(axis="x", visible=False)
         figure.legend(loc="outside upper center", ncols=3, handlelength=1.8)
-        figure.supxlabel(footer, fontsize=8.5, color="#666666")
+        footnote(figure, footer)
         save(figure, path)

@@ -10,7 +10,7 @@ from freewalk.graphs import Graph
 from freewalk.objectives import LeastSquares
 from freewalk.paper.claims import OUTCOMES, ClaimShare, Finding
 from freewalk.paper.files import study_table
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, footnote, new_figure, save
 from freewalk.report.page import Table, Verdict
 from freewalk.run.learn import learn
 from freewalk.specs.catalogue import build
@@ -252,5 +252,5 @@ def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
         panels[1, 0].set_ylabel("squared distance from x*, mean")
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
-        figure.supxlabel(footer, fontsize=8.5, color="#666666")
+        footnote(figure, footer)
         save(figure, path)

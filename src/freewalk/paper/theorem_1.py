@@ -13,7 +13,7 @@ from freewalk.designs.kernel import Kernel
 from freewalk.objectives import LeastSquares
 from freewalk.paper.claims import Finding, judged
 from freewalk.paper.terms import error_after, gap_of, mean_memory, shortest_run, slope, theorem_step
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, new_figure, save
+from freewalk.report.figures import COLOURS, INK, STYLE, Where, footnote, new_figure, save
 from freewalk.report.page import Table, Verdict
 from freewalk.rules import SGD
 from freewalk.specs.catalogue import build
@@ -235,7 +235,7 @@ def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
             axes.set_yscale("log")
             panel(axes, data)
             axes.legend(fontsize=9)
-        figure.supxlabel(footer, fontsize=8.5, color="#666666")
+        footnote(figure, footer)
         save(figure, path)
 
 
@@ -270,38 +270,26 @@ def _draw_gap(axes: "Axes", data: "xarray.Dataset") -> None:
 
 
 def _draw_mixing(axes: "Axes", data: "xarray.Dataset") -> None:
-    times, errors = data.lazy_mixing.values, data.lazy_error.values
-    axes.plot(
-        times,
-        errors,
-        "s-",
-        color=_COLOUR["MH importance"],
-        markersize=4,
-        markerfacecolor="white",
-        label="MH importance, lazy, on the ring",
-    )
-    for label, colour in _COLOUR.items():
-        part = data.sel(design=label)
-        axes.plot(part.graph_mixing, part.graph_error, "o", color=colour, markersize=5, label=f"{label}, graphs")
-        _proportional(axes, part.graph_mixing.values, part.graph_error.values)
-    axes.plot([], [], **_GUIDE, label="∝ mixing time")
+    lazy: dict[str, Any] = {"color": _COLOUR["MH importance"], "markersize": 4, "markerfacecolor": "white"}
+    axes.plot(data.lazy_mixing, data.lazy_error, "s-", **lazy, label="MH importance, lazy, on the ring")
+    _draw_graphs(axes, data, "graph_mixing", "mixing time")
     axes.set_title("Steady error against the mixing time")
     axes.set_xlabel("mixing time (updates)")
-    axes.set_ylabel("E‖x − x*‖²")
 
 
 def _draw_memory(axes: "Axes", data: "xarray.Dataset") -> None:
-    for label, colour in _COLOUR.items():
-        part = data.sel(design=label)
-        axes.plot(part.graph_memory, part.graph_error, "o", color=colour, markersize=5, label=f"{label}, graphs")
-        _proportional(axes, part.graph_memory.values, part.graph_error.values)
-    axes.plot([], [], **_GUIDE, label="∝ mean memory")
+    _draw_graphs(axes, data, "graph_memory", "mean memory")
     axes.set_title("Steady error against the mean memory of all modes")
     axes.set_xlabel("mean integrated autocorrelation time (updates)")
+
+
+def _draw_graphs(axes: "Axes", data: "xarray.Dataset", name: str, words: str) -> None:
+    """The steady error on each graph, with a line through the largest x for proportionality."""
+    for label, colour in _COLOUR.items():
+        part = data.sel(design=label)
+        x, y = part[name].values, part.graph_error.values
+        axes.plot(x, y, "o", color=colour, markersize=5, label=f"{label}, graphs")
+        ends = np.array([x.min(), x.max()])
+        axes.plot(ends, y[x.argmax()] * ends / x.max(), **_GUIDE)
+    axes.plot([], [], **_GUIDE, label=f"∝ {words}")
     axes.set_ylabel("E‖x − x*‖²")
-
-
-def _proportional(axes: "Axes", x: Floats, y: Floats) -> None:
-    """A line y ∝ x through the largest x."""
-    ends = np.array([x.min(), x.max()])
-    axes.plot(ends, y[x.argmax()] * ends / x.max(), **_GUIDE)
