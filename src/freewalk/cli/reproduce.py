@@ -15,7 +15,7 @@ from freewalk.errors import SpecError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from freewalk.paper import Outcome
+    from freewalk.paper import StudyOutcome
 
 _MARKS = {
     "pass": ("pass", "green"),
@@ -98,7 +98,7 @@ def _refuse(command: str, figures: list[str], options: dict[str, object]) -> NoR
     raise SpecError(f"reproduce: --{command} is a command of its own, in a copy of the repository: {words}")
 
 
-def _table(outcome: "Outcome") -> "Table":
+def _table(outcome: "StudyOutcome") -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -22,6 +22,6 @@ from freewalk.paper.claim_sweep import ClaimSweep
 from freewalk.paper.fit import Fit
 from freewalk.paper.reproduction import Reproduction, reproduce
 from freewalk.paper.study import KEYS, STUDIES
-from freewalk.paper.task import Outcome
+from freewalk.paper.task import StudyOutcome
 
-__all__ = ["KEYS", "STUDIES", "ClaimSweep", "Fit", "Outcome", "Reproduction", "reproduce"]
+__all__ = ["KEYS", "STUDIES", "ClaimSweep", "Fit", "Reproduction", "StudyOutcome", "reproduce"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from freewalk.errors import SpecError
 from freewalk.paper.files import VARIANTS, Variant, folder_name, key_of
 from freewalk.paper.study import KEYS, STUDIES
-from freewalk.paper.task import Curves, Numbers, Outcome
+from freewalk.paper.task import Curves, Numbers, StudyOutcome
 from freewalk.report.page import Page, write_page
 from freewalk.runtimes import runtime_named
 from freewalk.specs.own import Tell
@@ -28,7 +28,7 @@ class Reproduction:
         The page that shows them all.
     """
 
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[StudyOutcome]
     page: Path
 
 
@@ -119,7 +119,7 @@ def _task(key: str, variant: Variant, folder: Path, quick: bool, runtime: str | 
     return Curves(study, variant, place, quick, runtime) if study.module is None else Numbers(study, variant, place)
 
 
-def _page(outcomes: Sequence[Outcome], quick: bool) -> Page:
+def _page(outcomes: Sequence[StudyOutcome], quick: bool) -> Page:
     intro = [
         "This page repeats the evaluation of “The Entrapment Problem in Random Walk Decentralized Learning” (Liu, El "
         "Rouayheb, Dwyer). Each claim is shown with the sentence of the paper, our test with its threshold, and a "

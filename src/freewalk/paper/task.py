@@ -41,7 +41,7 @@ class CurveStopped(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """The results of a study.
 
     Attributes
@@ -103,9 +103,9 @@ class StudyTask:
             variant=self.variant,
         )
 
-    def outcome(self, verdicts: Sequence[Verdict], section: Section, **more: Any) -> Outcome:
+    def outcome(self, verdicts: Sequence[Verdict], section: Section, **more: Any) -> StudyOutcome:
         """The results."""
-        return Outcome(self.study.key, self.study.name, self.variant, verdicts, section, self.folder, **more)
+        return StudyOutcome(self.study.key, self.study.name, self.variant, verdicts, section, self.folder, **more)
 
     def write_verdicts(self, verdicts: Sequence[Verdict], sources: dict[str, str], fit: Sequence[Verdict] = ()) -> None:
         """Write the verdicts as JSON."""
@@ -166,7 +166,7 @@ class Curves(StudyTask):
         )
         return records.keep_data(path, self.spec.text, curve[["mse", "messages"]].assign_attrs(label=label))
 
-    def finish(self, tell: Tell) -> Outcome:
+    def finish(self, tell: Tell) -> StudyOutcome:
         """Run the walks if need be, wait for the exact curves, judge, and write figure and verdicts."""
         tell(f"{self.study.name}, {self.variant}")
         record = records.stored(self.record_path, self.spec.text)
@@ -188,7 +188,7 @@ class Curves(StudyTask):
                 one.result()
         return self._shown(evidence, verdicts)
 
-    def _shown(self, evidence: Evidence, verdicts: list[Verdict]) -> Outcome:
+    def _shown(self, evidence: Evidence, verdicts: list[Verdict]) -> StudyOutcome:
         """Draw and describe what was found."""
         sources = self.sources()
         if self._futures:
@@ -298,7 +298,7 @@ class Numbers(StudyTask):
             return found
         return records.keep_data(self.record_path, self.text, self.module.numbers(tomllib.loads(self.text)))
 
-    def finish(self, tell: Tell) -> Outcome:
+    def finish(self, tell: Tell) -> StudyOutcome:
         """Wait for the numbers, judge, and write figure and verdicts."""
         tell(f"{self.study.name}, {self.variant}")
         data = (self._record.result() if self._record else self._numbers()).data
