@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Commands, Quiet, group, stop
+from freewalk.cli.application import Commands, Quiet, group, interruptible
 from freewalk.cli.reproduce import Parameters, plain_table
 from freewalk.errors import SpecError
 from freewalk.paper import KEYS
@@ -90,17 +90,10 @@ def sweep_command(
 @contextmanager
 def _progress(what: str, form: str, folder: Path, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     """A line about the progress; after Ctrl-C, one that says what is kept and how to resume."""
-    with terminal.status_line(what, quiet) as tell:
-
-        def progress(name: str, done: int, total: int) -> None:
-            if tell is not None:
-                tell(form.format(name, done, total))
-
-        try:
-            yield progress
-        except KeyboardInterrupt as interrupt:
-            again = shlex.join(["python", "-m", "reproduction", *sys.argv[1:]])
-            stop(str(interrupt), f"what is complete is in {folder}. Resume with: {again}")
+    again = shlex.join(["python", "-m", "reproduction", *sys.argv[1:]])
+    left = f"what is complete is in {folder}. Resume with: {again}"
+    with terminal.status_line(what, quiet) as tell, interruptible(lambda: left):
+        yield lambda name, done, total: tell(form.format(name, done, total)) if tell is not None else None
 
 
 if __name__ == "__main__":
