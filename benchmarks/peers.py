@@ -235,7 +235,7 @@ def by_itself(folder: Path | None) -> dict[str, float]:
     with TemporaryDirectory(dir=folder) as temporary:
         root = Path(temporary)
         config = made(root, 1, plain=True).config(0)
-        updater = Updater(config.share(), config.rule, 1.0, 2, 1, SMALL, "float64", root)
+        updater = Updater(config.share(), config.rule, 1.0, config.settings(), SMALL, "float64", root)
         point = Position(Generation(0, 0), 1, 0)
         token = Token(point, Payload.of({"x": np.zeros(SMALL)}, root), True, point.generation)
         found = {"update": best(lambda: updater.update(Compute(KEY, token, None)))}

@@ -33,7 +33,7 @@ class Notes:
 
 def service(notes, path):
     node = Node(KERNEL.local(0), Settings(seed=1, steps=100, every=100, nodes=2))
-    updater = Updater(PROBLEM.local(0), fw.SGD(step=0.01), 1.0, 2, 1, 3, "float64", path)
+    updater = Updater(PROBLEM.local(0), fw.SGD(step=0.01), 1.0, node.settings, 3, "float64", path)
     return Service(node, notes, updater, {1: notes})
 
 

@@ -15,7 +15,7 @@ from freewalk.checks import takes
 from freewalk.errors import FreewalkError, PeerError
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.objectives.objective import Share
-from freewalk.peers.protocol.messages import Compute, Computed
+from freewalk.peers.protocol.messages import Compute, Computed, Settings
 from freewalk.peers.protocol.payload import Form, Payload
 from freewalk.rules import Rule
 from freewalk.rules.rule import begun
@@ -124,8 +124,7 @@ class Updater:
     share: Share
     rule: Rule
     weight: float  # 1 / (n · target) of the node
-    nodes: int
-    seed: int
+    settings: Settings
     dim: int
     precision: str
     folder: Path  # where large models are stored
@@ -162,7 +161,7 @@ class Updater:
         visits = 1 + (0 if version is None else version.visits) if rule.counts_visits else 0
         step = token.point.step
         rate = float(rule.rates(np.array([step]))[0]) if self._rate is None else self._rate
-        occasion = Occasion(self.seed, asked.key.walk, step, rate, 0, self.nodes, self.weight, visits)
+        occasion = Occasion(self.settings.seed, asked.key.walk, step, rate, 0, self.settings.nodes, self.weight, visits)
         visit(rule, self._numbers, self.share, vectors, occasion, at_once)
         finite = all(bool(np.isfinite(vector).all()) for vector in vectors.values())
 

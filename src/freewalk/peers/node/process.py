@@ -59,19 +59,10 @@ async def work(config: NodeConfig, durable: bool = True) -> None:
 
     local, run = config.kernel(), config.run
     with Store(config.state, durable) as store:
-        updater = Updater(
-            config.share(),
-            config.rule,
-            local.weight,
-            config.walk.n,
-            run.seed,
-            run.dim,
-            run.precision,
-            store.models,
-            durable,
-        )
+        share, settings, models = config.share(), config.settings(), store.models
+        updater = Updater(share, config.rule, local.weight, settings, run.dim, run.precision, models, durable)
         identity, links = identity_of(config), dict[int, Link]()
-        service = Service(Node(local, config.settings(), store.load()), store, updater, links)
+        service = Service(Node(local, settings, store.load()), store, updater, links)
         for one in config.neighbours:
             links[one.number] = Link(one, identity.channel, identity.metadata, service.tell)
         handlers = Handlers(identity, config.security.operator, service, Gate(config.neighbours, service))

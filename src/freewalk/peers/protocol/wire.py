@@ -220,26 +220,19 @@ def _to_key(key: Key) -> Any:
     return pb.Key(run=key.run, walk=key.walk)
 
 
-def _key_of(message: Any) -> Key:
-    require(message.HasField("key"), "its key is missing")
-    run, walk = message.key.run, message.key.walk
-    require(_RUN.fullmatch(run) is not None and walk <= _LARGEST, "its run or walk cannot be")
-    return Key(run, walk)
+def _from_key(message: Any) -> Key:
+    require(_RUN.fullmatch(message.run) is not None and message.walk <= _LARGEST, "its run or walk cannot be")
+    return Key(message.run, message.walk)
 
 
-def _point_of(message: Any) -> Position:
-    require(message.HasField("point"), "its point is missing")
-    return from_point(message.point)
+def _required(name: str, word: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The reader of a part that must not be missing."""
 
+    def read(message: Any) -> Any:
+        require(message.HasField(name), f"its {word} is missing")
+        return convert(getattr(message, name))
 
-def _floor_of(message: Any) -> Generation:
-    require(message.HasField("floor"), "its generation is missing")
-    return _from_generation(message.floor)
-
-
-def _token_of(message: Any) -> Token:
-    require(message.HasField("token"), "its token is missing")
-    return from_token(message.token, announced)
+    return read
 
 
 def _reason_of(message: Any) -> str:
@@ -276,11 +269,13 @@ class _Field(NamedTuple):
 
 
 _FIELDS = {
-    "key": _Field(_to_key, _key_of),
-    "point": _Field(to_point, _point_of),
-    "floor": _Field(_to_generation, _floor_of),
+    "key": _Field(_to_key, _required("key", "key", _from_key)),
+    "point": _Field(to_point, _required("point", "point", from_point)),
+    "floor": _Field(_to_generation, _required("floor", "generation", _from_generation)),
     "seen": _Field(lambda seen: _maybe(to_point, seen), lambda message: _part(message, "seen", from_point)),
-    "token": _Field(lambda token: to_token(token, _inside), _token_of),
+    "token": _Field(
+        lambda token: to_token(token, _inside), _required("token", "token", lambda token: from_token(token, announced))
+    ),
     "reason": _Field(_printable, _reason_of),
     "ratio": _Field(lambda ratio: ratio + 0.0, _ratio_of),  # no negative zero
     "trail": _Field(_same, _trail_of),
