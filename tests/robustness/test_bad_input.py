@@ -29,8 +29,8 @@ from freewalk.analysis.theory import (
     importance_pays,
     lemma_1,
     lemma_2,
+    premises,
     remark_1,
-    setting,
     smallest_constant,
     theorem_1,
 )
@@ -247,7 +247,7 @@ def test_a_walk_that_never_mixes_is_called_periodic():
 
 def test_a_mixing_time_that_is_not_known_is_not_called_periodic(monkeypatch):
     endless = MixingTime(math.inf, exact=False, at_least=10)
-    monkeypatch.setattr(setting, "mixing_time_of", lambda *_: endless)
+    monkeypatch.setattr(premises, "mixing_time_of", lambda *_: endless)
     found = theorem_1(PROBLEM, KERNEL, 10, step=0.001)
     assert not found.applies
     (reason,) = (reason for reason in found.reasons if reason.startswith("mixing:"))
