@@ -126,8 +126,14 @@ class Record:
         import xarray
 
         _check.instance("Record", "data", self.data, xarray.Dataset, "an xarray.Dataset")
-        _check_provenance(self.provenance)
         _check.instance("Record", "graph", self.graph, (Graph, type(None)), "a graph, or None")
+        # What reports or a resumed run could not use is rejected; the rest of the provenance is only displayed.
+        story = _check.instance("Record", "provenance", self.provenance, dict, "a dict")
+        _check.whole("Record", "interruptions", story.get("interruptions", 0))
+        _check.instance("Record", "interrupted_by", story.get("interrupted_by", ""), str, "the name of a signal")
+        parts = _check.instance("Record", "parts", story.get("parts", {}), dict, "a dict of dicts")
+        for part in parts.values():
+            _check.instance("Record", "parts", part, dict, "a dict of dicts")
 
     def __repr__(self) -> str:
         """One line: what was run, how far, and how many walks diverged, if any."""
@@ -324,16 +330,6 @@ def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
         if isinstance(array.base, np.ndarray):  # numpy reads a flat array and reshapes it
             read_only(array.base)
     return found
-
-
-def _check_provenance(story: Any) -> None:
-    """Reject provenance that reports or a resumed run could not use; the rest is only displayed."""
-    _check.instance("Record", "provenance", story, dict, "a dict")
-    _check.whole("Record", "interruptions", story.get("interruptions", 0))
-    _check.instance("Record", "interrupted_by", story.get("interrupted_by", ""), str, "the name of a signal")
-    parts = _check.instance("Record", "parts", story.get("parts", {}), dict, "a dict of dicts")
-    for part in parts.values():
-        _check.instance("Record", "parts", part, dict, "a dict of dicts")
 
 
 def _check_attributes(attrs: Any, sizes: Mapping[str, int]) -> None:
