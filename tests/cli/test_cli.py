@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import call
 
 import freewalk as fw
-from freewalk import cli, designs, graphs, objectives, rules, runtimes, schedules
+from freewalk import designs, graphs, objectives, rules, runtimes, schedules
 from freewalk.cli import terminal
 
 SPEC = """
@@ -42,16 +42,10 @@ rule = { kind = "SGD", step = 1e-3 }
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path) -> Path:
     """A folder of one's own with a spec in it, and the place where commands are given."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(terminal, "INTERVAL", 1e6)  # no lines about progress, however slow this machine is
-    (tmp_path / "small.toml").write_text(SPEC)
-    return tmp_path
-
-
-def call(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
+    (here / "small.toml").write_text(SPEC)
+    return here
 
 
 def test_run_then_plot(here: Path) -> None:

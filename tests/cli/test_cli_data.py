@@ -1,13 +1,7 @@
 """`freewalk data`, and collections of topologies in `freewalk list`."""
 
 import pytest
-from typer.testing import CliRunner
-
-from freewalk import cli
-
-
-def call(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
+from commands import call
 
 
 def test_a_data_set_is_described() -> None:

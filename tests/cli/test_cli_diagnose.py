@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from freewalk import cli, designs
 from freewalk.analysis.diagnosis.diagnose import DESIGNS, diagnose
 from freewalk.analysis.diagnosis.findings import Diagnosis
-from freewalk.cli import terminal
 
 SPEC = """
 name = "small"
@@ -90,13 +89,11 @@ KEYS = {"graph", "nodes", "start", "importance", "entrapped", "slower", "ratio",
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path) -> Path:
     """A folder of one's own with specs in it, and the place where commands are given."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(terminal, "INTERVAL", 1e6)  # no lines about progress, however slow this machine is
-    (tmp_path / "small.toml").write_text(SPEC)
-    (tmp_path / "free.toml").write_text(FREE)
-    return tmp_path
+    (here / "small.toml").write_text(SPEC)
+    (here / "free.toml").write_text(FREE)
+    return here
 
 
 def call(*arguments: str):

@@ -5,17 +5,12 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
+from commands import call
 
-from freewalk import cli
 from freewalk.objectives import LeastSquares
 from freewalk.specs.catalogue import families, on_data
 
 FREEWALK = [sys.executable, "-c", "import sys; sys.argv[0] = 'freewalk'; from freewalk.cli import main; main()"]
-
-
-def call(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 def test_a_kind_is_explained_parameter_by_parameter() -> None:

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from commands import call
 
 import freewalk as fw
 from freewalk import cli
-from freewalk.cli import terminal
 from freewalk.paper import KEYS
 from freewalk.paper.files import VARIANTS
 from freewalk.specs import Spec
@@ -39,13 +38,6 @@ rule = { kind = "SGD", step = 1e-3 }
 """
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(terminal, "INTERVAL", 1e6)  # no lines about progress, however slow this machine is
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the cheap figures leave if nothing comes between."""
@@ -53,10 +45,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = call(*CHEAP, "--out", str(folder))
     assert result.exit_code == 0, result.output
     return folder
-
-
-def call(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -54,12 +54,6 @@ ENDS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)
 BOTH = pytest.mark.parametrize("number", list(ENDS), ids=lambda number: number.name)
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def sent(number: signal.Signals, when: Path, *arguments: str) -> tuple[int, str]:
     """Give a command, send it a signal as soon as a file is there; its exit code and what it said at last."""
     process = subprocess.Popen(

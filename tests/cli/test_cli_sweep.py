@@ -9,11 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import call
 from small_sweeps import BASE, SWEEP, slow
-from typer.testing import CliRunner, Result
 
 import freewalk as fw
-from freewalk.cli import app
 from freewalk.specs import parse
 from freewalk.sweeps.resume import Results
 
@@ -21,14 +20,9 @@ FREEWALK = [sys.executable, "-c", "from freewalk.cli import main; main()"]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.toml").write_text(BASE + SWEEP)
-    return tmp_path
-
-
-def call(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+def here(here: Path) -> Path:
+    (here / "small.toml").write_text(BASE + SWEEP)
+    return here
 
 
 def test_a_sweep_is_computed_shown_and_continued(here: Path) -> None:

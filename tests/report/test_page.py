@@ -15,7 +15,7 @@ from freewalk.errors import RecordError
 from freewalk.paper import STUDIES
 from freewalk.paper.task import Curves
 from freewalk.report import Chart, Page, Section, Series, Verdict, Walks, section_of, write_page
-from freewalk.report.layout import layout
+from freewalk.report.layout import layout, middle
 from freewalk.report.page import Table
 from freewalk.report.page.payload import MOST_NODES, MOST_POINTS, MOST_STEPS, OVERLAY, thin
 from freewalk.report.page.places import MOST_EDGES, place, views
@@ -391,6 +391,17 @@ def test_a_claim_shows_whose_sentence_it_tests_in_how_many_settings_and_why(tmp_
     content = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<q class="said">&lt;fast&gt;</q>' in content
     assert content.count('class="said"') == content.count('class="why"') == 1
+
+
+def test_no_line_breaks_inside_a_number_or_short_brackets(tmp_path: Path) -> None:
+    verdict = Verdict("a claim", "pass", "0.159 × (1,436 against 9,018) <b>")
+    page = write_page(Page("A page", [Section("Part", verdicts=[verdict])]), tmp_path / "page.html")
+    first, second = (f'<span class="unbroken">{words}</span>' for words in ("0.159 ×", "(1,436 against 9,018)"))
+    assert f"{first} {second} &lt;b&gt;" in page.read_text(encoding="utf-8")
+
+
+def test_the_middle_of_nodes_that_lie_across_the_first() -> None:
+    assert [middle(np.arange(10), nodes) for nodes in ([9, 0, 1], [4, 5], [])] == [0, 4, 0]
 
 
 def test_several_sections_are_linked_and_counted(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import xarray
 
 from freewalk import report
 from freewalk.errors import RecordError
-from freewalk.report.sweeps import tabulated, view_of
+from freewalk.report.sweeps import spread_out, tabulated, view_of
 
 
 def sweep(*, walks: int = 4, missing: bool = False, words: bool = False) -> xarray.Dataset:
@@ -110,3 +110,7 @@ def test_what_cannot_be_shown(tmp_path: Path, data: xarray.Dataset, options: dic
         with pytest.raises(RecordError, match=message):
             draw(data, tmp_path / "a.png", **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_far_apart_need_a_log_axis() -> None:
+    assert [spread_out(numbers) for numbers in ([1e-4, 1e-3, 1e-2], [1, 2, 3], [0, 1, 100])] == [True, False, False]

@@ -1,4 +1,9 @@
-"""The command line, one file per command or family of commands."""
+"""The command line, one file per command or family of commands.
+
+`application.py` has what commands share: options, examples in help texts, one place where errors, warnings, Ctrl-C and
+SIGTERM become a line and an exit status. `terminal.py` shows progress. A command imports what it needs inside its
+function, so that `freewalk --help` answers at once. Results go to stdout, everything else to stderr.
+"""
 
 from importlib import import_module
 

@@ -1,4 +1,17 @@
-"""Tables, figures and pages, made from records, sweeps, evaluations, diagnoses and partitions alone."""
+"""Tables, figures and pages, made from records, sweeps, evaluations, diagnoses and partitions alone.
+
+- `measures.py` reads a record: its checked measurements by design, the measure that is shown, the axes to show it
+  against, means and bands. `nodes.py` reads its nodes: names, heavy ones, distances from those. Nothing else opens one.
+- `summary.py`: one row per design, which the table, the page and the sentences above it share.
+- `figures.py`: how every figure is opened, styled and saved (without global state of matplotlib), and learning curves.
+  `visits.py`, `evaluations.py`, `partitions.py`, `sweeps.py` and `diagnosis.py` draw the rest.
+- `layout.py` places the nodes of a graph; `graph_map.py` draws them for a diagnosis, `page/` for a page.
+- `page/` makes one HTML file, with its scripts beside it.
+
+A design keeps its colour and dashes everywhere (`line_of`). A walk that diverged is never dropped: it counts as
+infinitely bad, and the legend says how many there are. A file is complete or absent. Libraries for drawing are
+imported where they are used, so that `import freewalk` stays light.
+"""
 
 from typing import Any
 

@@ -103,7 +103,9 @@ def _body(page: Page) -> str:
     if judged:
         parts.append(_overview(page.sections, anchors))
     folded = len(page.sections) > 1
-    parts += [_section(number, one, anchors[number], _alone(page), folded) for number, one in enumerate(page.sections)]
+    # The heading of a single section may only repeat that of the page.
+    alone = not folded and page.sections[0].title == page.title
+    parts += [_section(number, one, anchors[number], alone, folded) for number, one in enumerate(page.sections)]
     return "\n".join(part for part in parts if part)
 
 
@@ -114,11 +116,6 @@ def _navigation(page: Page) -> str:
     pairs = zip(page.sections, _anchors(page.sections), strict=True)
     links = "".join(f'<li><a href="#{anchor}">{escape(one.short or one.title)}</a></li>' for one, anchor in pairs)
     return f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
-
-
-def _alone(page: Page) -> bool:
-    """Whether the heading of the section would only repeat that of the page."""
-    return len(page.sections) == 1 and page.sections[0].title == page.title
 
 
 def _anchors(sections: Sequence[Section]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from freewalk.graphs import Graph
 from freewalk.report.figures import COLOURS
@@ -25,6 +25,7 @@ MOST_STEPS = 4000
 #: Of a larger graph, only the most relevant nodes are shown.
 MOST_NODES = 5000
 _DIGITS = 5
+_SOME = "those on a shown path, the most visited and some others are shown."
 _LONGEST = 60  # characters of a node's name
 # The same designs as in figures.DASHES are dashed.
 _DASHES = ("", "", "", "7 5", "", "2 3", "9 3 2 3")
@@ -146,6 +147,8 @@ def _walks(walks: Walks, colours: Colours, hiding: Collection[str]) -> dict[str,
     where = np.full(importance.size, -1)
     where[nodes] = np.arange(nodes.size)
     places = views(walks.graph, list(walks.heavy), importance)
+    shares = {label: _shares(visits) for label, visits in walks.visits.items()}
+    heavy = np.unique(np.asarray(walks.heavy, dtype=np.int64))
     first, *others = (_view(one, nodes, where, importance.size) for one in places)
     true = [number for number, one in enumerate(places) if one.true and nodes.size == importance.size]
     return {
@@ -162,8 +165,8 @@ def _walks(walks: Walks, colours: Colours, hiding: Collection[str]) -> dict[str,
             {
                 "label": label,
                 **_paint(colours[label], label in hiding),
-                "visits": _pack(_shares(walks.visits.get(label), importance.size)[nodes], "f4"),
-                "heavyShare": _heavy_share(walks, label),
+                "visits": _pack(shares.get(label, np.zeros(importance.size))[nodes], "f4"),
+                "heavyShare": float(f"{shares[label][heavy].sum():.4g}") if heavy.size and label in shares else None,
                 "path": _pack_indices(where[paths[label]], nodes.size) if label in paths else None,
             }
             for label in dict.fromkeys([*walks.visits, *walks.paths])
@@ -187,7 +190,7 @@ def _view(places: Places, nodes: Integers, where: Integers, n: int) -> dict[str,
         "height": 1 if places.circle else _height(spots),
         "circle": places.circle,
         "edges": _pack_indices(pairs.ravel(), nodes.size),
-        "words": _words(places.words, n),
+        "words": places.words if n <= MOST_NODES else f"{places.words} Of {n:,} nodes, {_SOME}".strip(),
     }
 
 
@@ -198,34 +201,19 @@ def _names(graph: Graph | None, nodes: Integers, n: int) -> list[str] | list[int
     return None if nodes.size == n else [int(node) for node in nodes]
 
 
-def _words(words: str, n: int) -> str:
-    if n <= MOST_NODES:
-        return words
-    return f"{words} Of {n:,} nodes, those on a shown path, the most visited and some others are shown.".strip()
-
-
 def _shown(walks: Walks, n: int, paths: dict[str, Integers]) -> Integers:
     """All nodes; of a large graph the heavy ones, those on a path, the most visited, and others at even intervals."""
     if n <= MOST_NODES:
         return np.arange(n)
-    total = np.sum([_shares(one, n) for one in walks.visits.values()], axis=0)
+    total = np.sum([_shares(one) for one in walks.visits.values()], axis=0)
     most = np.argsort(-total, kind="stable")[: MOST_NODES // 2]
     between = np.linspace(0, n - 1, MOST_NODES // 2).astype(np.int64)
     return np.unique(np.concatenate([most, between, np.asarray(walks.heavy, dtype=np.int64), *paths.values()]))
 
 
-def _shares(visits: Any, n: int) -> Floats:
-    if visits is None:
-        return np.zeros(n)
+def _shares(visits: ArrayLike) -> Floats:
     counts = np.asarray(visits, dtype=np.float64)
     return counts / max(float(counts.sum()), 1e-300)
-
-
-def _heavy_share(walks: Walks, label: str) -> float | None:
-    if not walks.heavy or label not in walks.visits:
-        return None
-    shares = _shares(walks.visits[label], np.asarray(walks.importance).size)
-    return float(f"{shares[np.unique(walks.heavy)].sum():.4g}")
 
 
 def _height(spots: Floats) -> float:
