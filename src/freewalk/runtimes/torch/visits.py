@@ -15,7 +15,7 @@ from freewalk.rules import Rule
 from freewalk.rules.rule import Visit
 from freewalk.runtimes.halves import Path
 from freewalk.runtimes.step.arrays import Stretch
-from freewalk.runtimes.visit import batches_code
+from freewalk.runtimes.visit import batches_code, numbers_of
 from freewalk.torch.gradients import Batched, Full, Looped
 from freewalk.torch.optimizer import Optimizer, Stepper
 
@@ -75,8 +75,7 @@ class Alone:
         self.weights = np.asarray(kernel.weights if rule.weighted else np.ones(kernel.graph.n))
         steps = np.arange(passage.start, max(passage.until, passage.start + 1))
         self.rates: list[float] = rule.rates(steps).tolist()
-        names: Any = type(rule.numbers)
-        self.numbers = names(*(float(np.dtype(job.precision).type(value)) for value in rule.numbers))
+        self.numbers = numbers_of(rule, job.precision)
         #: The number of samples drawn for an update; 0: all samples are used.
         self.batch = 1 if rule.sampled else min(objective.batch or 0, int(objective.sizes.max()))
         self.stepper = Stepper(rule, looped.worker.parameters) if isinstance(rule, Optimizer) else None
