@@ -256,11 +256,11 @@ class Checks:
         An array of dtype `keep` that `is_fixed` is not copied.
         """
         kept = keep is not None and is_fixed(values, keep)
-        alone = f"a whole number {_span(low, high)}" if shape is None else ""
+        alone = (low, high) if shape is None else None
         array = values if kept else self._array(who, name, values, "whole numbers", remedy, alone)
         if array.size and array.dtype.kind not in "iu":
             if alone and array.ndim == 0:
-                raise self.fail(who, name, values, alone, remedy)
+                raise self.fail(who, name, values, f"a whole number {_span(low, high)}", remedy)
             raise self._error(who, f"{name} is an array of {array.dtype}, expected whole numbers", remedy)
         self._shaped(who, name, array, shape, remedy)
         if array.size and not (low <= int(array.min()) and int(array.max()) <= high):
@@ -276,8 +276,10 @@ class Checks:
             here = f"expected less than the {in_bytes(memory())} of memory here"
             raise self._error(who, f"{what} would take {in_bytes(size)}, {here}", remedy)
 
-    def _array(self, who: str, name: str, values: Any, of: str, remedy: str, alone: str = "") -> NDArray[Any]:
-        """Values as an array of numbers of any kind; `alone` describes the expected value if it is not an array."""
+    def _array(
+        self, who: str, name: str, values: Any, of: str, remedy: str, alone: tuple[int, int] | None = None
+    ) -> NDArray[Any]:
+        """Values as an array of numbers of any kind; a single whole number may be one between those in `alone`."""
         if np.ma.is_masked(values):
             raise self._error(who, f"{name} has masked entries, expected {of} without gaps; drop them", remedy)
         if hasattr(values, "toarray"):
@@ -292,7 +294,7 @@ class Checks:
             words = f"{name} cannot be read as an array of {of} ({why})"
             raise self._error(who, words, remedy or "give a numpy array") from None
         if array.dtype.kind not in "biuf":
-            expected = alone if alone and array.ndim == 0 else f"an array of {of}"
+            expected = f"a whole number {_span(*alone)}" if alone and array.ndim == 0 else f"an array of {of}"
             raise self.fail(who, name, values, expected, remedy)
         self.room(who, name, 8.0 * array.size)  # of the copy; a view may have more numbers than fit into memory
         return array

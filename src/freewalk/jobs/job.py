@@ -177,7 +177,9 @@ class State:
             sent = self.summed(self.messages) + self.exchanged
             self.surplus += sent * (job.message_bytes(job.rule_at(self.step)) - job.message_bytes(rule))
         vectors, n, kind = begun(rule, self.models), job.kernel.graph.n, self.models.dtype
-        self.carried = np.array([vectors[name] for name in rule.carries], dtype=kind).reshape(-1, *self.models.shape)
+        self.carried = np.empty((len(rule.carries), *self.models.shape), dtype=kind)
+        for index, name in enumerate(rule.carries):
+            self.carried[index] = vectors[name]
         keepers, share = (self.walks, self.tokens) if rule.shared else (self.rows, 1)
         self.stored = np.zeros((keepers, n if rule.stores else 0, len(rule.stores), self.dim), dtype=kind)
         for index, name in enumerate(rule.stores):

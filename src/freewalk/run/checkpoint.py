@@ -108,9 +108,10 @@ class Continuation:
         import xarray
 
         job, state, graph = self.job, self.state, self.job.kernel.graph
+        variables: dict[str, Any] = {}
         for name, values in self.measures.items():  # one at a time: two copies of all of them may not fit in memory
             self.measures[name] = [side_by_side(values)]
-        variables: dict[str, Any] = {name: (("walk", "step"), values[0]) for name, values in self.measures.items()}
+            variables[name] = (("walk", "step"), self.measures[name][0])
         variables |= self._at_nodes()
         attrs: dict[str, Any] = {"partial": int(not self.over), "label": label_of(job.phases, job.tokens)}
         if job.objective is not None:
