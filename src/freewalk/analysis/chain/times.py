@@ -1,7 +1,4 @@
-"""How long a walk takes: to reach a node, to leave one, to escape from a set of nodes.
-
-The times after which it forgets its start are in `spectrum` and `mixing`.
-"""
+"""How long a walk takes: to reach a node, to leave one, to escape from a set of nodes."""
 
 from __future__ import annotations
 
