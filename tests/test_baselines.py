@@ -20,11 +20,6 @@ def graph(request):
     return GRAPHS[request.param]
 
 
-@pytest.fixture(params=["cpu", "reference"])
-def runtime(request):
-    return request.param
-
-
 QUICK = pytest.mark.quick("star-reference", *(f"{graph}-cpu" for graph in GRAPHS))
 
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray
-from typer.testing import CliRunner
+from commands import call
 
 import freewalk as fw
-from freewalk import cli
 from freewalk.baselines import Method
 from freewalk.comparison import Budget
 from freewalk.comparison.result import short, short_range, spans
@@ -304,10 +303,6 @@ rule = { kind = "SGD", step = 1 }
 [[walk]]
 method = { kind = "gradient_tracking", step = 1 }
 """
-
-
-def call(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 def test_a_spec_is_compared(tmp_path, monkeypatch) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import call
 from test_node_config import same
-from typer.testing import CliRunner
 
 import freewalk as fw
-from freewalk.cli import app
 from freewalk.errors import FreewalkError, FreewalkWarning, PeerError
 from freewalk.graphs import from_edges
 from freewalk.peers.network import certificates
@@ -39,10 +38,6 @@ def spec(*parts: str) -> Path:
     file = Path("my.toml")
     file.write_text("".join(parts) or GRAPH + PROBLEM + RUN + WALK)
     return file
-
-
-def call(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
 
 
 def test_nodes_know_what_the_simulation_knows(here: Path) -> None:

@@ -9,7 +9,6 @@ from written_out import KERNEL, PROBLEM
 
 import freewalk as fw
 from freewalk.rules import SAG, AdaGrad, Momentum
-from freewalk.run import loop
 
 SMALL = 0.003  # a step that suits all of them
 RULES = {name: rule for name, rule in EXAMPLES.items() if "Walkman" not in name}
@@ -34,10 +33,7 @@ QUICK = pytest.mark.quick(*(name for name in NAMES if "cpu on float32" not in na
 RUN = {"steps": 120, "walks": 3, "every": 7, "seed": 5, "paths": [2, 0]}
 
 
-@pytest.fixture(autouse=True)
-def _short_chunks(monkeypatch):
-    """So that a run is interrupted soon after the step that is meant, however fast or busy the machine is."""
-    monkeypatch.setattr(loop, "_CHUNK_STEPS", 16)
+pytestmark = pytest.mark.usefixtures("short_chunks")
 
 
 def interrupted(step, steps):

@@ -21,11 +21,6 @@ RULE = fw.SGD(0.01)
 OFTEN = 1e-9  # seconds: after every chunk
 
 
-@pytest.fixture(params=["cpu", "reference"])
-def runtime(request):
-    return request.param
-
-
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
     """A checkpoint after every chunk, and short chunks."""

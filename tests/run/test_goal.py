@@ -19,11 +19,6 @@ RUN = {"steps": 500, "walks": 3, "every": 7, "seed": 5, "paths": 1}
 RULE = fw.SGD(0.001)
 
 
-@pytest.fixture(params=["cpu", "reference"])
-def runtime(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
 def whole():
     return {name: fw.learn(PROBLEM, KERNEL, RULE, **RUN, runtime=name) for name in ("cpu", "reference")}

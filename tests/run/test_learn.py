@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from catalogue import Centres, Lazy
 from scipy.stats import chi2
 
 import freewalk as fw
@@ -21,11 +22,6 @@ LEARNED = BY_STEP | {
 }
 WALKED = {name: LEARNED[name] for name in ("messages", "probes", "visits", "at")}
 PRECISIONS = ("float64", "float32")
-
-
-@pytest.fixture(params=["cpu", "reference"])
-def runtime(request):
-    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -513,44 +509,11 @@ def test_progress_does_not_change_the_result(problem, kernel, runtime):
     assert quiet.data.identical(told.data)
 
 
-@dataclass(frozen=True)
-class Lazy(fw.Design):
-    """Stay with probability `stay`, otherwise take a simple step."""
-
-    stay: float = 0.5
-
-    def moves(self, graph, importance):
-        return [fw.Move(self.stay, hops=0), fw.Move(1 - self.stay, hops=1)]
-
-    def target(self, graph, importance):
-        return graph.degrees
-
-
 def test_a_design_of_six_lines_runs(graph, problem, runtime):
     record = fw.learn(problem, Lazy(0.75).kernel(graph), fw.SGD(0.01), steps=400, walks=2, seed=1, runtime=runtime)
     assert record.label == "Lazy(stay=0.75)"
     # 800 moves leave with probability .25; the binomial law is within 5 standard deviations but for 6e-7.
     assert abs(float(record.data.messages.isel(step=-1).sum()) - 200) < 5 * np.sqrt(800 * 0.25 * 0.75)
-
-
-class Centres(fw.Objective):
-    """f_v(x) = ½‖x − c_v‖²: a gradient, but no slope."""
-
-    def __init__(self, centres):
-        self.centres = np.asarray(centres, dtype=float)
-
-    n = property(lambda self: len(self.centres))
-    dim = property(lambda self: self.centres.shape[1])
-    smoothness = property(lambda self: np.ones(self.n))
-
-    def loss(self, x):
-        return float(0.5 * np.mean(np.sum((x - self.centres) ** 2, axis=1)))
-
-    def gradient(self, node, x, sample=None):
-        return np.asarray(x - self.centres[node])
-
-    def optimum(self):
-        return self.centres.mean(axis=0)
 
 
 def test_an_objective_with_a_gradient_only_runs_on_the_reference():

@@ -10,17 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from catalogue import Centres
 
 import freewalk as fw
 from freewalk.errors import RecordError
-from freewalk.run import checkpoint, loop
+from freewalk.run import checkpoint
 from freewalk.schedules import Schedule
 from freewalk.storage.archive import pack
-
-
-@pytest.fixture(params=["cpu", "reference"])
-def runtime(request):
-    return request.param
 
 
 @pytest.fixture(autouse=True)
@@ -30,10 +26,7 @@ def _handlers_are_restored():
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-@pytest.fixture(autouse=True)
-def _short_chunks(monkeypatch):
-    """So that a run is interrupted soon after the step that is meant, however fast or busy the machine is."""
-    monkeypatch.setattr(loop, "_CHUNK_STEPS", 16)
+pytestmark = pytest.mark.usefixtures("short_chunks")
 
 
 GRAPH = fw.graphs.ring(30)
@@ -477,26 +470,6 @@ def test_a_class_of_the_users_own_is_named_when_a_file_needs_it(name, runtime, t
     with pytest.raises(RecordError, match=rf"your own class '{name}'; pass it: fw.resume\(record, types=\[{name}\]\)"):
         fw.resume(loaded)
     assert same(fw.resume(loaded, types=[kind]), whole)
-
-
-class Centres(fw.Objective):
-    """f_v(x) = ½‖x − c_v‖², in a class that is not a dataclass."""
-
-    def __init__(self, centres):
-        self.centres = np.asarray(centres, dtype=float)
-
-    n = property(lambda self: len(self.centres))
-    dim = property(lambda self: self.centres.shape[1])
-    smoothness = property(lambda self: np.ones(self.n))
-
-    def loss(self, x):
-        return float(0.5 * np.mean(np.sum((x - self.centres) ** 2, axis=1)))
-
-    def gradient(self, node, x, sample=None):
-        return np.asarray(x - self.centres[node])
-
-    def optimum(self):
-        return self.centres.mean(axis=0)
 
 
 def test_an_objective_that_cannot_be_saved_costs_the_wish_to_go_on_and_nothing_else(tmp_path):

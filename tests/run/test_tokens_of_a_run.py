@@ -13,7 +13,6 @@ from freewalk.designs import MHLJ, SimpleWalk, Stay
 from freewalk.errors import RecordError
 from freewalk.exchanges import Average, Gossip, Meet
 from freewalk.rules import GradientTracking
-from freewalk.run import loop
 
 GRAPH = fw.graphs.ring(12)
 PROBLEM = fw.objectives.LeastSquares.synthetic(GRAPH.n, dim=3, heavy=2, heavy_variance=4.0, seed=1)
@@ -58,10 +57,7 @@ CASES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _short_chunks(monkeypatch):
-    """So that a run is interrupted soon after the step that is meant, however fast or busy the machine is."""
-    monkeypatch.setattr(loop, "_CHUNK_STEPS", 16)
+pytestmark = pytest.mark.usefixtures("short_chunks")
 
 
 def interrupted(step, steps):
