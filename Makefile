@@ -17,15 +17,16 @@ demo: .venv/ready
 PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 FREEWALK_TEST_TORCH=$(TORCH) $(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
 
 test: lint
-	@$(PYTEST) -m "not long"
+	@$(PYTEST) -m "not long and not soak"
 
 # What takes longer: every rule with every objective, the paper reproduced, the kernels of a card in a simulator, edits of
 # every function. CI runs it too.
 test-long: $(READY)
 	@$(PYTEST) -m long
 
-# Real peers for hours: a million schedules of the protocol, and storms over networks of processes.
+# What takes an hour: kills at every single write, a million schedules of the protocol, and storms over networks of processes.
 soak: $(READY)
+	@$(PYTEST) -m soak
 	@$(BIN)/python tests/robustness/schedules.py 1000000
 	@$(BIN)/python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200 --seed 1
 	@$(BIN)/python tests/robustness/storm.py --nodes 30 --steps 5000 --kills 200 --seed 2 --tokens 3 --sag

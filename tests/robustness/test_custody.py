@@ -31,9 +31,9 @@ def test_random_schedules_of_larger_worlds():
     assert failed > 0  # a disk that has forgotten what a rule kept there is found out
 
 
-@pytest.mark.long
-def test_a_hundred_thousand_schedules():
-    assert follow(100_000) >= 100_000
+@pytest.mark.long  # a million: python tests/robustness/schedules.py 1000000
+def test_twenty_thousand_schedules():
+    assert follow(20_000) >= 20_000
 
 
 # Mistakes that somebody could make: each is found.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,7 @@ def check_kills(folder: Path, spec: str, after: str, delays: list[float], *more:
     return kills
 
 
+SOAK = partial(pytest.param, marks=pytest.mark.soak)
 CASES = {"cpu": (COMPILED,), "reference, own code": (OWN, "--allow-code")}
 
 
@@ -154,9 +156,8 @@ def test_killed_while_a_walk_is_under_way(tmp_path: Path, case: str) -> None:
     assert check_kills(tmp_path, spec, "parts/0?.npz", [0.05, 0.02], *more) == 2
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.long), *(SOAK(seed) for seed in range(1, 6))])
 def test_killed_at_random_moments(tmp_path: Path, case: str, seed: int) -> None:
     draws = random.Random(seed)
     spec, *more = CASES[case]
@@ -254,8 +255,8 @@ SMALL = SPEC.replace("PROBLEM", 'kind = "LeastSquares"\ndim = 2').replace(
         ("new", 40),
         pytest.param("new", 9, marks=pytest.mark.long),
         pytest.param("forced", 13, marks=pytest.mark.long),
-        pytest.param("new", 1, marks=pytest.mark.long),
-        pytest.param("forced", 1, marks=pytest.mark.long),
+        SOAK("new", 1),
+        SOAK("forced", 1),
     ],
 )
 def test_dying_before_every_single_write(tmp_path: Path, how: str, stride: int) -> None:
