@@ -1,4 +1,4 @@
-"""What every test run needs to know: whether what needs PyTorch is tested, and which cases of a test are quick."""
+"""What every test run needs to know: whether what needs PyTorch is tested, which cases are quick, shared fixtures."""
 
 import os
 from collections import defaultdict
@@ -47,3 +47,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def unknown_cases(pytestconfig: pytest.Config) -> list[str]:
     """What marks `quick` name that is no case of their test, of all tests that were collected."""
     return pytestconfig.stash[_UNKNOWN]
+
+
+@pytest.fixture(params=["cpu", "reference"])
+def runtime(request: pytest.FixtureRequest) -> str:
+    """The compiled runtime, and the one that defines what is right."""
+    return str(request.param)
+
+
+@pytest.fixture
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a run is interrupted soon after the step that is meant, however fast or busy the machine is."""
+    monkeypatch.setattr("freewalk.run.loop._CHUNK_STEPS", 16)
