@@ -162,4 +162,7 @@ def test_ignored_signals_stay_ignored(here: Path) -> None:
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=100)
-    assert (process.returncode, said) == (0, "")
+    # Between two walks an ignored signal stays ignored; a walk under way takes it as a request to stop.
+    stopped = "interrupted; what was done is in runs/long. Resume with: freewalk resume runs/long\n"
+    assert (process.returncode, said) in ((0, ""), (130, stopped))
+    assert fw.load("runs/long/record.npz").partial == (process.returncode == 130)
