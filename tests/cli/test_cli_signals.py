@@ -158,11 +158,10 @@ def test_ignored_signals_stay_ignored(here: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not (here / "runs/long/spec.toml").exists() and process.poll() is None:
+    # While it draws: a walk under way would take it as a request to stop (tests/storage/test_signals.py says why).
+    while not (here / "runs/long/table.txt").exists() and process.poll() is None:
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=100)
-    # Between two walks an ignored signal stays ignored; a walk under way takes it as a request to stop.
-    stopped = "interrupted; what was done is in runs/long. Resume with: freewalk resume runs/long\n"
-    assert (process.returncode, said) in ((0, ""), (130, stopped))
-    assert fw.load("runs/long/record.npz").partial == (process.returncode == 130)
+    assert (process.returncode, said) == (0, "")
+    assert not fw.load("runs/long/record.npz").partial
