@@ -1,7 +1,9 @@
 """What every test run needs to know: whether what needs PyTorch is tested, which cases are quick, shared fixtures."""
 
 import os
+import signal
 from collections import defaultdict
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -59,3 +61,18 @@ def runtime(request: pytest.FixtureRequest) -> str:
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a run is interrupted soon after the step that is meant, however fast or busy the machine is."""
     monkeypatch.setattr("freewalk.run.loop._CHUNK_STEPS", 16)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of one's own, where commands are given; a file of tests puts its specs there."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def handlers_are_restored() -> Iterator[None]:
+    """What handles Ctrl-C and SIGTERM after a test is what did before it."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

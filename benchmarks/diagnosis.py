@@ -134,8 +134,8 @@ def raced(graph, problem, start, equal):
     kernels = {power: fw.designs.Metropolis(power).kernel(graph, problem.smoothness) for power in (0.0, 1.0)}
     settle, reach = levels(problem)
     if equal:
-        recursions = [(Recursion("truth", problem, kernel, fw.SGD(1.0)), kernel) for kernel in kernels.values()]
-        settle = min(settle, *(largest_settling(one, fw.analysis.stationary(kernel)) for one, kernel in recursions))
+        recursions = [Recursion("truth", problem, kernel, fw.SGD(1.0)) for kernel in kernels.values()]
+        settle = min(settle, *map(largest_settling, recursions))
         reach = 2 * settle
     start = int(problem.smoothness.argmax()) if start == "heaviest" else start
     uniform = race(problem, kernels[0.0], settle=settle, reach=reach, start=start).updates

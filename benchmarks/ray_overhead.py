@@ -83,9 +83,8 @@ def main() -> None:
     kernel = fw.designs.Metropolis().kernel(graph)
     engine = fw.runtimes.Ray(cpus=1, tasks=cores()).engine(fw.runtimes.Job(problem, _phases(kernel), 0))
     from freewalk.runtimes.ray.shipment import pack
-    from freewalk.runtimes.ray.worker import Kit
 
-    job = pack(Kit(engine.job, engine.inner.engine(engine.job))).bytes / 2**20
+    job = pack((engine.job, engine.inner.engine(engine.job))).bytes / 2**20
     models = np.zeros((4 * cores(), problem.dim))
     state = fw.runtimes.State.begin(engine.job, np.arange(len(models), dtype=np.int32), models)
     engine.advance(state, 100, np.array([100]))

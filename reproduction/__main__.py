@@ -14,8 +14,8 @@ from freewalk.cli.application import Commands, Quiet, group, interruptible
 from freewalk.cli.reproduce import Parameters, plain_table
 from freewalk.errors import SpecError
 from freewalk.paper import KEYS
+from freewalk.paper.evidence import FIGURES
 from freewalk.paper.files import key_of, sweep_name
-from freewalk.paper.published import FIGURES
 from reproduction import search, sensitivity, sweep
 
 POINTS = "points"  # subfolder for what a search or a sweep has computed

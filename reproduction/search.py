@@ -15,9 +15,9 @@ from freewalk.errors import SpecError
 from freewalk.graphs import Graph
 from freewalk.jobs.phase import Phase
 from freewalk.objectives import LeastSquares
+from freewalk.paper.evidence import FIGURES, published
 from freewalk.paper.files import spec_path
 from freewalk.paper.fit import OTHERS, SPACES, WALKS, Fit, Fitted
-from freewalk.paper.published import FIGURES, published
 from freewalk.rules import SGD
 from freewalk.run.learn import learn
 from freewalk.run.loop import Progress

@@ -17,14 +17,13 @@ from freewalk.designs.kernel import Kernel
 from freewalk.errors import SpecError
 from freewalk.objectives import LeastSquares
 from freewalk.paper.claim_sweep import ClaimRow, ClaimSweep, Setting
-from freewalk.paper.evidence import Evidence
+from freewalk.paper.evidence import FIGURES, Evidence
 from freewalk.paper.files import OF_THE_PAPER, Variant, spec_path
 from freewalk.paper.fit import OTHERS
-from freewalk.paper.published import FIGURES
 from freewalk.paper.study import STUDIES
 from freewalk.run.loop import Progress
+from freewalk.specs.keys import read_tables
 from freewalk.specs.spec import Spec, load
-from freewalk.specs.tables import read_tables
 from reproduction.calls import calling
 
 FRACTIONS, SEEDS, STARTS = (0.5, 0.75, 0.9), tuple(range(1, 11)), ("uniform", "heaviest")

@@ -3,7 +3,7 @@
 import ast
 import inspect
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import freewalk as fw
@@ -85,3 +85,8 @@ def test_there_are_few_layers():
     project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text())
     (contract,) = project["tool"]["importlinter"]["contracts"]
     assert len(contract["layers"]) <= MOST_LAYERS
+
+
+def test_a_file_of_tests_has_a_name_of_its_own():
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))  # pytest imports them by name
+    assert [name for name, count in names.items() if count > 1] == []

@@ -31,15 +31,15 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def _tables() -> Iterator[str]:
-    from freewalk.specs import tables
+    from freewalk.specs import keys
 
     names = {
-        "The top level": tables.Tables,
-        "[run]": tables.Run,
-        "[[walk]]": tables.Walk,
-        "[[walk.phase]]": tables.PhaseTable,
-        "[compare]": tables.Compare,
-        "[compare.budget]": tables.BudgetTable,
+        "The top level": keys.Tables,
+        "[run]": keys.Run,
+        "[[walk]]": keys.Walk,
+        "[[walk.phase]]": keys.PhaseTable,
+        "[compare]": keys.Compare,
+        "[compare.budget]": keys.BudgetTable,
     }
     for name, table in names.items():
         yield f"### {_escaped(name)}\n"
@@ -63,7 +63,7 @@ def _families() -> Iterator[str]:
 
 
 def _parameters(kind: Any) -> Iterator[str]:
-    from freewalk.specs.signatures import in_words
+    from freewalk.specs.keys import in_words
 
     for name, parameter in kind.signature.parameters.items():
         about = [in_words(parameter.annotation)]

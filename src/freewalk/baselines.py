@@ -9,7 +9,7 @@ from freewalk.designs import Centralized, Design, Metropolis, Stay
 from freewalk.errors import FreewalkError
 from freewalk.exchanges import Average, Gossip, Meet
 from freewalk.rules import SGD, CombineFirst, GradientTracking
-from freewalk.run.method import Method as Method
+from freewalk.run.learn import Method as Method
 from freewalk.schedules import Schedule
 
 __all__ = ["centralized_sgd", "decentralized_sgd", "fedavg", "gradient_tracking", "minibatch_sgd", "multi_walk_sgd"]

@@ -26,6 +26,7 @@ from freewalk.errors import FreewalkError
 Thing = TypeVar("Thing")
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Shape = Sequence[int | None] | None  # None allows any size
 
 LARGEST = 2**63 - 1  # the largest whole number
 LAST_SEED = 2**64 - 1
@@ -50,12 +51,23 @@ def show(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
+def guess(given: Any, names: Iterable[str]) -> str:
+    """The end of a message: the name that was probably meant; empty if none is similar."""
+    lowered = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(str(given)[:100].lower(), lowered, n=1)
+    return f"did you mean {lowered[close[0]]!r}?" if close else ""
+
+
 def suggestion(given: Any, names: Iterable[str], otherwise: str) -> str:
     """The end of a message: the name that was probably meant, or all possible names."""
     known = list(names)
-    lowered = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(str(given)[:100].lower(), lowered, n=1)
-    return f"did you mean {lowered[close[0]]!r}?" if close else f"{otherwise} {', '.join(known)}"
+    return guess(given, known) or f"{otherwise} {', '.join(known)}"
+
+
+def set_fields(owner: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass to their checked values."""
+    for name, value in values.items():
+        object.__setattr__(owner, name, value)
 
 
 def takes(function: Any, name: str) -> bool:
@@ -116,10 +128,10 @@ class Checks:
             raise self.fail(who, name, value, expected or f"a {'finite ' * finite}number{lower}{upper}", remedy)
         return number
 
-    def probability(self, who: str, name: str, value: Any, *, positive: bool = False, remedy: str = "") -> float:
+    def probability(self, who: str, name: str, value: Any, *, positive: bool = False) -> float:
         """A number from 0 to 1, or above 0."""
         expected = "a probability above 0 and up to 1" if positive else "a probability from 0 to 1"
-        return self.real(who, name, value, 0.0, 1.0, above=0.0 if positive else None, expected=expected, remedy=remedy)
+        return self.real(who, name, value, 0.0, 1.0, above=0.0 if positive else None, expected=expected)
 
     def seed(self, who: str, value: Any) -> int:
         """A seed: a 64-bit whole number."""
@@ -136,8 +148,7 @@ class Checks:
         if not isinstance(value, str) or value not in choices:
             known = [repr(one) for one in choices]
             words = " or ".join([", ".join(known[:-1]), known[-1]] if len(known) > 1 else known)
-            guess = suggestion(value, choices, "") if isinstance(value, str) else ""
-            raise self.fail(who, name, value, words, guess if guess.startswith("did") else "")
+            raise self.fail(who, name, value, words, guess(value, choices) if isinstance(value, str) else "")
         return value
 
     def text(self, who: str, name: str, value: Any, remedy: str = "") -> str:
@@ -201,7 +212,7 @@ class Checks:
         who: str,
         name: str,
         values: Any,
-        shape: Sequence[int | None] | None = None,
+        shape: Shape = None,
         *,
         positive: bool = False,
         low: float = -math.inf,
@@ -219,11 +230,9 @@ class Checks:
         self._shaped(who, name, array, shape, remedy)
         with np.errstate(over="ignore"):
             result: Floats = array if kept else np.array(array, dtype=np.float64, order="C")
-        words = "a finite number" if finite else "a number"
-        words += " > 0" if positive else f" >= {low:g}" if low > -math.inf else ""
 
         def fits(part: Any) -> Any:
-            fine = np.isfinite(part) if finite else np.full(part.shape, True)
+            fine = np.isfinite(part) if finite else True
             if positive:
                 return fine & (part > 0)
             return fine & (part >= low) if low > -math.inf else fine
@@ -236,7 +245,9 @@ class Checks:
             place = np.unravel_index(int(np.argmin(fine)), fine.shape)
             where = "" if not place else f"[{', '.join(map(str, place))}]"
             more = f" (and {int((~fine).sum()) - 1} more)" if (~fine).sum() > 1 else ""
-            raise self._error(who, f"{name}{where} = {float(result[place])!r}{more}, expected {words}", remedy)
+            words = " > 0" if positive else f" >= {low:g}" if low > -math.inf else ""
+            words = f"expected a {'finite ' * finite}number{words}"
+            raise self._error(who, f"{name}{where} = {float(result[place])!r}{more}, {words}", remedy)
         return result
 
     def integers(
@@ -244,7 +255,7 @@ class Checks:
         who: str,
         name: str,
         values: Any,
-        shape: Sequence[int | None] | None = (None,),
+        shape: Shape = (None,),
         *,
         low: int = -(2**63),
         high: int = LARGEST,
@@ -299,9 +310,7 @@ class Checks:
         self.room(who, name, 8.0 * array.size)  # of the copy; a view may have more numbers than fit into memory
         return array
 
-    def _shaped(
-        self, who: str, name: str, array: NDArray[Any], shape: Sequence[int | None] | None, remedy: str
-    ) -> None:
+    def _shaped(self, who: str, name: str, array: NDArray[Any], shape: Shape, remedy: str) -> None:
         if shape is None:
             return
         pairs = zip(shape, array.shape, strict=False)

@@ -26,10 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
 
-MOVE = np.uint64(0)
-SAMPLE = np.uint64(1)
-START = np.uint64(2)
-MORE = np.uint64(3)
+MOVE, SAMPLE, START, MORE = (np.uint64(stream) for stream in range(4))
 GRAPH, INITIAL, EXCHANGE, BATCH, SEED, SWEEP = (np.uint64(use) for use in range(6))  # uses of MORE
 
 LOW = np.uint64(0xFFFFFFFF)
@@ -138,11 +135,7 @@ def ends(probabilities: ArrayLike) -> NDArray[np.uint64]:
     return np.cumsum(widths(probabilities), axis=-1, dtype=np.uint64)
 
 
-def check_seed(seed: int) -> np.uint64:
-    """A seed as the key of the draws, or an error that explains what a seed is."""
-    return np.uint64(Checks(FreewalkError).seed("draws", seed))
-
-
 def generator(seed: int, purpose: int = 0) -> np.random.Generator:
     """A numpy generator for graphs and data sets, where no runtime replays single draws; one for each purpose."""
-    return np.random.Generator(np.random.Philox(key=np.array([check_seed(seed), purpose], dtype=np.uint64)))
+    key = Checks(FreewalkError).seed("draws", seed), purpose
+    return np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64)))

@@ -25,14 +25,16 @@ class Schedule(ABC):
         """The value at each of the given steps."""
 
 
-def _require_positive(owner: object) -> None:
-    """Check all fields of a built-in schedule."""
-    for name, value in vars(owner).items():
-        _check.real(type(owner).__name__, name, value, above=0.0)
+class _Positive(Schedule):
+    """A schedule whose fields are all positive numbers."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            _check.real(type(self).__name__, name, value, above=0.0)
 
 
 @dataclass(frozen=True)
-class Constant(Schedule):
+class Constant(_Positive):
     """A constant value.
 
     Parameters
@@ -48,16 +50,13 @@ class Constant(Schedule):
 
     value: float
 
-    def __post_init__(self) -> None:
-        _require_positive(self)
-
     def __call__(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The value at each of the given steps."""
         return np.full(np.shape(steps), float(self.value))
 
 
 @dataclass(frozen=True)
-class Inverse(Schedule):
+class Inverse(_Positive):
     """Inverse decay: initial / (1 + step / scale)^power, half of `initial` at step = scale if power is 1.
 
     Parameters
@@ -79,16 +78,13 @@ class Inverse(Schedule):
     scale: float
     power: float = 1.0
 
-    def __post_init__(self) -> None:
-        _require_positive(self)
-
     def __call__(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The value at each of the given steps."""
         return np.asarray(self.initial / (1.0 + np.asarray(steps) / self.scale) ** self.power, dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class Exponential(Schedule):
+class Exponential(_Positive):
     """Exponential decay: initial · 2^(−step / half_life).
 
     Parameters
@@ -106,9 +102,6 @@ class Exponential(Schedule):
 
     initial: float
     half_life: float
-
-    def __post_init__(self) -> None:
-        _require_positive(self)
 
     def __call__(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The value at each of the given steps."""

@@ -1,4 +1,4 @@
-"""What takes the place of the plain functions of `runtimes/step/step.py` computes the same."""
+"""What takes the place of the plain functions of `runtimes/step/` computes the same."""
 
 import re
 import tempfile
@@ -13,7 +13,8 @@ from freewalk.compiled.compiler import compile_functions, module_source
 from freewalk.errors import FreewalkError
 from freewalk.runtimes.cpu.runtime import learning_code
 from freewalk.runtimes.cuda import kernels
-from freewalk.runtimes.step import inputs, step
+from freewalk.runtimes.step import inputs, update
+from freewalk.runtimes.step.moves_and_messages import choose
 
 
 def apply_all(features, models, out):
@@ -24,7 +25,7 @@ def apply_all(features, models, out):
         out[row, 2] = choose(out[row, 0] > 0.0, out[row, 0], out[row, 1])
 
 
-predict, read, choose = step.predict, step.read, step.choose
+predict, read = update.predict, update.read
 NATIVE = {"apply_all": apply_all, "predict": native.predict, "read": native.read, "choose": native.choose}
 
 
@@ -112,7 +113,7 @@ def own_slope(prediction, target):
 
 
 def test_loops_of_a_user_are_left_as_they_are():
-    functions = {"learn_from_one": step.learn_from_one, "slope": own_slope}
+    functions = {"learn_from_one": update.learn_from_one, "slope": own_slope}
     text = module_source(functions, "learn_from_one", (), unroll={"dim": 2})
     assert text.count("range(dim)") == 1
     assert "models[walk, 1]" in text

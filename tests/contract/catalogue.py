@@ -19,7 +19,7 @@ from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase
 from freewalk.objectives import LeastSquares, Logistic
 from freewalk.runtimes import CPU, CUDA, Job, Ray, Reference, State, Torch
-from freewalk.runtimes.base import side_by_side
+from freewalk.runtimes.engine import MARKS, joined
 from freewalk.schedules import Exponential, Inverse
 
 # Graphs: regular and periodic, as irregular as can be, and random.
@@ -417,7 +417,7 @@ def advance(engine, state, stops, marks):
         inside = np.array([mark for mark in marks if state.step < mark <= stop], dtype=np.int64)
         parts.append(engine.advance(state, stop, inside))
     engine.settle(state)
-    return side_by_side([part for part in parts if part])
+    return joined(parts, MARKS)
 
 
 COUNTS = ("nodes", "paths", "messages", "probes", "visits")

@@ -109,12 +109,10 @@ def test_learning_in_phases(problem):
 @pytest.mark.parametrize("slab", [17, 100, 333])
 def test_learning_in_slabs_of_any_size(monkeypatch, slab):
     """Learning follows the walk slab by slab; marks at the edges and inside of slabs measure the same to the bit."""
-    from freewalk.runtimes import halves
-
     job = job_of(PROBLEMS["LeastSquares"], kernel_for("LeastSquares"), RULES["SGD"])
     engines = [runtime.engine(job) for runtime in COMPILED]
     expected = learned(engines[0], 40, 60, marks=list(range(1, 61)))
-    monkeypatch.setattr(halves, "_STRETCH", slab)
+    monkeypatch.setattr("freewalk.runtimes.engine._STRETCH", slab)
     for engine in engines:
         assert_identical(learned(engine, 40, 60, marks=list(range(1, 61))), expected)
 

@@ -124,13 +124,11 @@ def test_no_split_changes_a_walk(design):
 @pytest.mark.parametrize("widest", [16, 48])
 def test_walking_in_slabs_of_any_size(monkeypatch, widest):
     """The compiled runtime walks in slabs of walks × steps; their size is nobody's business."""
-    from freewalk.runtimes import halves
-
     job = job_of(None, kernel_of("MHLJ, corrected", "random"))
     engines = [runtime.engine(job) for runtime in COMPILED]
     expected = walked(engines[0], 100, 150)
-    monkeypatch.setattr(halves, "_STRETCH", 333)
-    monkeypatch.setattr(halves, "_WIDEST", widest)
+    monkeypatch.setattr("freewalk.runtimes.engine._STRETCH", 333)
+    monkeypatch.setattr("freewalk.runtimes.engine._WIDEST", widest)
     for engine in engines:
         assert_same(walked(engine, 100, 150), expected)
 

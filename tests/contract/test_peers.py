@@ -11,8 +11,8 @@ from world import World
 
 from freewalk.errors import FreewalkError
 from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Settings
-from freewalk.peers.protocol.node import Node
 from freewalk.peers.protocol.token import Generation, Key, Position
 from freewalk.runtimes import Reference
 

@@ -43,12 +43,11 @@ rule = { kind = "SGD", step = 1e-2 }
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "flats.csv").write_text(FLATS)
-    (tmp_path / "roads.csv").write_text("from,to\nOslo,Rome\nRome,Bonn\nBonn,Oslo\n")
-    (tmp_path / "my.toml").write_text(SPEC)
-    return tmp_path
+def here(here: Path) -> Path:
+    (here / "flats.csv").write_text(FLATS)
+    (here / "roads.csv").write_text("from,to\nOslo,Rome\nRome,Bonn\nBonn,Oslo\n")
+    (here / "my.toml").write_text(SPEC)
+    return here
 
 
 def test_a_csv_gives_features_targets_and_nodes(here: Path) -> None:

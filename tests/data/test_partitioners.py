@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import freewalk as fw
 from freewalk import data
 from freewalk.data import IID, Dataset, Dirichlet, FeatureShift, Partition, Quantity, Shards
-from freewalk.data.shares import apportion
+from freewalk.data.dataset import apportion
 from freewalk.errors import ProblemError
 
 ALPHAS = st.sampled_from([1e-6, 0.01, 0.1, 1.0, 100.0, 1e6])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import freewalk as fw
-from freewalk.runtimes import CPU, halves
+from freewalk.runtimes import CPU, engine
 
 GRAPH = fw.graphs.watts_strogatz(12, 4, 0.3, seed=1)
 
@@ -52,8 +52,8 @@ RUN = {"steps": 45, "walks": 17, "seed": 3}
 def test_a_measure_of_ones_own_is_the_same_on_every_runtime(rule, every, monkeypatch):
     truth = fw.learn(PROBLEM, KERNEL, RULES[rule], runtime="reference", every=every, **RUN).data
     assert np.unique(truth.accuracy).size > 2
-    for slab in (halves._STRETCH, 100, 17):
-        monkeypatch.setattr(halves, "_STRETCH", slab)
+    for slab in (engine._STRETCH, 100, 17):
+        monkeypatch.setattr(engine, "_STRETCH", slab)
         for threads in (1, 2):
             data = fw.learn(PROBLEM, KERNEL, RULES[rule], runtime=CPU(threads=threads), every=every, **RUN).data
             assert np.array_equal(data.accuracy, truth.accuracy), (slab, threads)

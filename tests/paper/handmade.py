@@ -9,8 +9,7 @@ import xarray
 
 from freewalk.paper import reproduction, task
 from freewalk.paper.claims import Claim, alike, ends, sooner
-from freewalk.paper.evidence import Evidence
-from freewalk.paper.published import PublishedCurve
+from freewalk.paper.evidence import Evidence, PublishedCurve
 from freewalk.paper.study import Study
 from freewalk.run.record import Record
 

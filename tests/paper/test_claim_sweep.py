@@ -6,8 +6,8 @@ import pytest
 
 from freewalk.paper import STUDIES
 from freewalk.paper.claim_sweep import ClaimRow, ClaimSweep
+from freewalk.paper.evidence import FIGURES
 from freewalk.paper.files import sweep_path
-from freewalk.paper.published import FIGURES
 
 ROWS = (
     ClaimRow("one", 1.0, ("fraction", "start"), (True, False, None, True), (0.5, 2.0, None, 0.25)),

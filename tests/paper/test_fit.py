@@ -9,10 +9,9 @@ import pytest
 from handmade import evidence
 
 from freewalk.paper import STUDIES
-from freewalk.paper.evidence import Curve, Evidence
+from freewalk.paper.evidence import FIGURES, Curve, Evidence, published
 from freewalk.paper.files import spec_path
 from freewalk.paper.fit import NEAR, nearness
-from freewalk.paper.published import FIGURES, published
 from freewalk.specs import load
 
 UPDATES = [0.0, 100.0, 1000.0]

@@ -16,9 +16,9 @@ from freewalk import analysis
 from freewalk.analysis import theory
 from freewalk.designs import MHLJ, ClosedFormMHLJ, Decaying, Metropolis
 from freewalk.objectives import LeastSquares, Logistic
+from freewalk.paper.evidence import published
 from freewalk.paper.files import fit_path, spec_path
 from freewalk.paper.fit import Fit
-from freewalk.paper.published import published
 from freewalk.specs.spec import load
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 from handmade import SPEC
 
 import freewalk as fw
-from freewalk.paper import records
+from freewalk.paper import files
 from freewalk.run.record import Record
 from freewalk.specs import parse
 
@@ -21,7 +21,7 @@ def record() -> Record:
 
 def keep(path: Path, spec: str, record: Record) -> Record:
     """Write what is kept of a record."""
-    kept = records.timeless(record, spec)
+    kept = files.timeless(record, spec)
     kept.save(path)
     return kept
 
@@ -61,7 +61,7 @@ def test_a_second_run_gives_the_same_bytes(tmp_path: Path, record: Record) -> No
 def test_what_is_returned_is_what_a_reader_sees(tmp_path: Path, record: Record) -> None:
     path = tmp_path / "record.npz"
     kept = keep(path, SPEC, record)
-    read = records.stored(path, SPEC)
+    read = files.stored(path, SPEC)
     assert read is not None
     assert read.provenance == kept.provenance
     assert read.provenance["spec"] == SPEC
@@ -73,31 +73,31 @@ def test_what_is_returned_is_what_a_reader_sees(tmp_path: Path, record: Record) 
 def test_numbers_that_no_walk_made_are_kept_too(tmp_path: Path, record: Record) -> None:
     path = tmp_path / "exact" / "00.npz"
     data = record.data[["mse"]].mean("walk")
-    records.keep_data(path, SPEC, data)
-    found = records.stored(path, SPEC)
+    files.kept(path, SPEC, lambda: data)
+    found = files.stored(path, SPEC)
     assert found is not None
     np.testing.assert_array_equal(found.data.mse, data.mse)
 
 
 def test_a_file_is_used_again_for_the_same_spec_alone(tmp_path: Path, record: Record) -> None:
     path = tmp_path / "record.npz"
-    assert records.stored(path, SPEC) is None
+    assert files.stored(path, SPEC) is None
     keep(path, SPEC, record)
-    assert records.stored(path, SPEC) is not None
-    assert records.stored(path, SPEC + "\n") is None
-    assert records.stored(path, SPEC.replace("1e-2", "2e-2")) is None
-    assert records.stored(tmp_path, SPEC) is None
+    assert files.stored(path, SPEC) is not None
+    assert files.stored(path, SPEC + "\n") is None
+    assert files.stored(path, SPEC.replace("1e-2", "2e-2")) is None
+    assert files.stored(tmp_path, SPEC) is None
 
 
 def test_what_other_versions_made_is_made_anew(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "record.npz"
     keep(path, SPEC, record)
-    monkeypatch.setattr(records, "versions", lambda: {**fw.run.record.versions(), "numpy": "0.1"})
-    assert records.stored(path, SPEC) is None
+    monkeypatch.setattr(files, "versions", lambda: {**fw.run.record.versions(), "numpy": "0.1"})
+    assert files.stored(path, SPEC) is None
     keep(path, SPEC, record)
-    assert records.stored(path, SPEC) is not None
+    assert files.stored(path, SPEC) is not None
     monkeypatch.undo()
-    assert records.stored(path, SPEC) is None
+    assert files.stored(path, SPEC) is None
 
 
 def test_half_a_record_is_not_used(tmp_path: Path, record: Record) -> None:
@@ -105,7 +105,7 @@ def test_half_a_record_is_not_used(tmp_path: Path, record: Record) -> None:
     partial = record.data.assign_attrs(partial=1)
     keep(path, SPEC, Record(partial, record.provenance))
     assert Record.load(path).partial
-    assert records.stored(path, SPEC) is None
+    assert files.stored(path, SPEC) is None
 
 
 @pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda _: b"", lambda _: b"something else"])
@@ -113,20 +113,20 @@ def test_a_broken_file_is_made_anew(tmp_path: Path, record: Record, damage) -> N
     path = tmp_path / "record.npz"
     keep(path, SPEC, record)
     path.write_bytes(damage(path.read_bytes()))
-    assert records.stored(path, SPEC) is None
+    assert files.stored(path, SPEC) is None
 
 
 def test_a_record_without_a_story_is_not_used(tmp_path: Path, record: Record) -> None:
     path = Record(record.data).save(tmp_path / "record.npz")
-    assert records.stored(path, SPEC) is None
+    assert files.stored(path, SPEC) is None
     record.save(path)  # as `freewalk run` writes it: its versions are those of its parts
-    assert records.stored(path, record.provenance["spec"]) is None
+    assert files.stored(path, record.provenance["spec"]) is None
 
 
 def test_the_digest_is_the_beginning_of_the_sha_256(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"abc")
-    assert records.digest(path) == "ba7816bf8f01" == sha256(b"abc").hexdigest()[:12]
+    assert files.digest(path) == "ba7816bf8f01" == sha256(b"abc").hexdigest()[:12]
 
 
 def test_keeping_leaves_the_record_as_it_was(tmp_path: Path, record: Record) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from freewalk.errors import SpecError
-from freewalk.paper.published import CHECKPOINTS, FIGURES, published
+from freewalk.paper.evidence import CHECKPOINTS, FIGURES, published
 
 LENGTHS = {"3": 15_000, "4a": 5_000, "4b": 5_000, "5a": 8_000, "5b": 8_000, "6": 20_000}
 FLOORS = {"3": 5.7e-6}  # the others have 1.6e-3

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import freewalk as fw
 from freewalk import cli
 from freewalk.paper import KEYS, STUDIES
+from freewalk.paper.evidence import FIGURES
 from freewalk.paper.files import fit_path
-from freewalk.paper.published import FIGURES
 from freewalk.paper.study import COMPUTED
 from freewalk.run.record import read
 from freewalk.specs import Spec
@@ -179,7 +179,7 @@ def test_each_graph_with_heavy_nodes_has_a_verdict_on_entrapment(
 def test_fits_are_judged_apart_and_are_near(whole: Whole, key: str, variant: str) -> None:
     fit = said(whole, key, variant).get("fit", [])
     fitted = key in FIGURES and variant == "published"
-    assert len(fit) == (len(fw.paper.published.published(key)) + 1 if fitted else 0)
+    assert len(fit) == (len(fw.paper.evidence.published(key)) + 1 if fitted else 0)
     assert all("decades" in one["measured"] for one in fit)
     assert {one["outcome"] for one in fit} <= {"pass"}
 

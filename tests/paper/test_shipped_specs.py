@@ -8,9 +8,9 @@ import pytest
 
 from freewalk.analysis import exact_curve, steady_state
 from freewalk.paper import KEYS, STUDIES, Fit, figure_2, remark_1
+from freewalk.paper.evidence import FIGURES, published
 from freewalk.paper.files import OF_THE_PAPER, fit_path, key_of, spec_path, sweep_path
 from freewalk.paper.fit import NEAR, SPACES
-from freewalk.paper.published import FIGURES, published
 from freewalk.paper.reproduction import reproduce
 from freewalk.paper.study import COMPUTED
 from freewalk.specs import load, parse

@@ -14,9 +14,9 @@ from matplotlib.image import imread
 import freewalk as fw
 from freewalk.analysis import exact_curve
 from freewalk.errors import SpecError
-from freewalk.paper import figures, records, reproduce, task
+from freewalk.paper import figures, files, reproduce, task
 from freewalk.paper.claim_sweep import ClaimRow, ClaimSweep
-from freewalk.paper.published import published
+from freewalk.paper.evidence import published
 from freewalk.paper.study import Study
 from freewalk.report.page import Chart, Series
 from freewalk.rules import SGD
@@ -204,7 +204,7 @@ def test_the_figure_names_what_it_is_drawn_from(tiny: Path, monkeypatch: pytest.
     (outcome,) = reproduce(["4a"], "stated", tiny / "out", quick=True).outcomes
     (footer,) = footers
     for name in ("spec.toml", "record.npz"):
-        assert records.digest(outcome.folder / name) in footer
+        assert files.digest(outcome.folder / name) in footer
 
 
 def test_more_charts_are_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

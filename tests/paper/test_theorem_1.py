@@ -10,7 +10,7 @@ import xarray
 import freewalk as fw
 from freewalk.analysis import exact_curve, mixing_time, steady_state, theory
 from freewalk.analysis.theory import assumptions
-from freewalk.paper import KEYS, STUDIES, terms, theorem_1
+from freewalk.paper import KEYS, STUDIES, theorem_1
 from freewalk.paper.files import spec_path
 from freewalk.specs.catalogue import build
 
@@ -86,7 +86,7 @@ def test_laziness_doubles_the_mixing_time_and_mean_memory_is_that_of_the_eigenva
     assert tiny.lazy_mixing.values[1] == pytest.approx(2 * tiny.lazy_mixing.values[0], abs=2)
     assert float(tiny.lazy_error[0]) == pytest.approx(steady_state(problem, kernel, fw.SGD(1e-3)).distance)
     values = np.sort(np.linalg.eigvals(kernel.matrix().toarray()).real)[:-1]
-    assert terms.mean_memory(kernel) == pytest.approx(np.mean((1 + values) / (1 - values)))
+    assert theorem_1.mean_memory(kernel) == pytest.approx(np.mean((1 + values) / (1 - values)))
 
 
 def test_errors_over_graphs_are_means_over_placements(

@@ -6,8 +6,8 @@ from world import World
 
 import freewalk as fw
 from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Settings
-from freewalk.peers.protocol.node import Node
 from freewalk.peers.protocol.token import Generation, Key, Position
 
 KEY = Key("run", 0)

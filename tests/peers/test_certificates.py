@@ -16,16 +16,16 @@ from freewalk.errors import MissingExtra, PeerError
 from freewalk.peers.network import certificates
 from freewalk.peers.network.certificates import Authority, describe, problems
 from freewalk.peers.network.config import AUTHORITY, CERTIFICATE, KEY
-from freewalk.peers.network.names import listening
+from freewalk.peers.network.init import listening
 
 OWN = Authority.new("freewalk test")
 
 
 def written(folder: Path, authority: Authority = OWN, name: str = "node-0001", **options) -> tuple[Path, Path, Path]:
     issued = authority.issue(name, **options)
-    certificates.write_open(folder / CERTIFICATE, issued.certificate)
-    certificates.write_secret(folder / KEY, issued.key)
-    certificates.write_open(folder / AUTHORITY, authority.certificate)
+    certificates.write(folder / CERTIFICATE, issued.certificate)
+    certificates.write(folder / KEY, issued.key, secret=True)
+    certificates.write(folder / AUTHORITY, authority.certificate)
     return folder / CERTIFICATE, folder / KEY, folder / AUTHORITY
 
 
@@ -82,10 +82,10 @@ def test_whatever_is_wrong_is_named_with_what_to_do(tmp_path: Path) -> None:
     assert all("set the clock right" in one for one in early)
     files[1].chmod(0o640)
     only("mode 0640", f"chmod 600 {files[1]}")
-    certificates.write_secret(files[1], OWN.issue("node-0001").key)
+    certificates.write(files[1], OWN.issue("node-0001").key, secret=True)
     only("does not belong to", "copy both")
     files = written(tmp_path)
-    certificates.write_open(files[2], Authority.new("freewalk test").certificate)  # of the same name
+    certificates.write(files[2], Authority.new("freewalk test").certificate)  # of the same name
     only("with a key other than", "the same network")
     files[0].write_text("nothing")
     only("is not a certificate")
@@ -101,7 +101,7 @@ def test_an_operator_is_no_authority(tmp_path: Path) -> None:
     issued = OWN.issue("operator")
     false = Authority(issued.certificate, issued.key)
     certificate, key, _ = written(tmp_path, false, "node-0001")
-    certificates.write_open(tmp_path / AUTHORITY, OWN.certificate)
+    certificates.write(tmp_path / AUTHORITY, OWN.certificate)
     (found,) = problems(certificate, key, tmp_path / AUTHORITY, "node-0001")
     assert "signed by 'operator'" in found
 

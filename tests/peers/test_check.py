@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from freewalk.cli import app
 from freewalk.peers.network.config import NodeConfig
-from freewalk.peers.network.names import listening
+from freewalk.peers.network.init import listening
 from freewalk.peers.node import check
 from freewalk.peers.node.check import reach
 

@@ -15,8 +15,7 @@ import freewalk as fw
 from freewalk.errors import FreewalkError, FreewalkWarning, PeerError
 from freewalk.graphs import from_edges
 from freewalk.peers.network import certificates
-from freewalk.peers.network.init import Network, init
-from freewalk.peers.network.names import free_addresses, listening, names_of
+from freewalk.peers.network.init import Network, free_addresses, init, listening, names_of
 from freewalk.specs import load
 
 GRAPH = '[graph]\nkind = "ring"\nn = 6\n'
@@ -28,10 +27,9 @@ WALK = f'[[walk]]\nlabel = "jumps"\n{MHLJ}{SGD}tokens = 2\n'
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    return tmp_path
+    return here
 
 
 def spec(*parts: str) -> Path:

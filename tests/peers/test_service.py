@@ -8,8 +8,8 @@ import freewalk as fw
 from freewalk.peers.node.data import Updater
 from freewalk.peers.node.service import Service
 from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Settings
-from freewalk.peers.protocol.node import Node
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Generation, Key, Position, Token
 

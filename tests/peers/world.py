@@ -8,9 +8,8 @@ and with them the messages that had to wait for them.
 from collections import Counter
 
 from freewalk.peers.protocol import messages as say
-from freewalk.peers.protocol.moves import Mover
-from freewalk.peers.protocol.node import Node
-from freewalk.peers.protocol.token import Key, Token
+from freewalk.peers.protocol.custody import Node
+from freewalk.peers.protocol.token import Key, Mover, Token
 
 RUN = "run"
 

@@ -19,7 +19,6 @@ from freewalk.analysis.diagnosis import diagnose as diagnosis
 from freewalk.analysis.diagnosis.diagnose import IMPORTANCE, UNIFORM, Diagnosis, Forecast, diagnose
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
-from freewalk.report import diagnosis as pictures
 from freewalk.report import diagnosis_figure, graph_map, layout
 
 HEAVY = 60.0
@@ -128,7 +127,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Diagnosi
 
     def draw(found: Diagnosis) -> Figure:
         figures: list[Figure] = []
-        monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
+        monkeypatch.setattr("freewalk.report.figures.save", lambda figure, path: figures.append(figure))
         diagnosis_figure(found, tmp_path / "not written.png")
         return figures[0]
 

@@ -5,20 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from runs import learned
 
 import freewalk as fw
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
 from freewalk.report import curves, escape, occupancy
 from freewalk.report.figures import new_figure, save
-
-
-def learned(design: fw.Design, step: float = 0.01, **options: int) -> fw.Record:
-    graph = fw.graphs.ring(20)
-    problem = fw.objectives.LeastSquares.synthetic(20, dim=2, heavy=2, seed=1)
-    kernel = design.kernel(graph, problem.smoothness)
-    settings = {"steps": 1000, "walks": 5, "every": 50, "start": 0, "paths": 2} | options
-    return fw.learn(problem, kernel, fw.SGD(step=step), **settings)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
+from runs import learned
 
 import freewalk as fw
 from freewalk.errors import RecordError
@@ -24,14 +25,6 @@ from freewalk.report.summary import summary_of
 
 HOSTILE = "</script><script>alert('x')</script> & \"quoted\" <!-- \u2028 @@data@@"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-
-
-def learned(design: fw.Design, step: float = 0.01, graph: fw.Graph | None = None, **options: int) -> fw.Record:
-    graph = graph or fw.graphs.ring(20)
-    problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=2, heavy=2, seed=1)
-    kernel = design.kernel(graph, problem.smoothness)
-    settings = {"steps": 1000, "walks": 5, "every": 50, "start": 0, "paths": 2, "seed": 3} | options
-    return fw.learn(problem, kernel, fw.SGD(step=step), **settings)
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,9 @@ from reproduction.sensitivity import STORED, Sensitivity
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(terminal, "INTERVAL", 1e6)  # no lines about progress, however slow this machine is
-    return tmp_path
+    return here
 
 
 def call(*arguments: str):

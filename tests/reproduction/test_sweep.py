@@ -6,9 +6,9 @@ from freewalk.analysis import steady_state
 from freewalk.errors import SpecError
 from freewalk.paper import STUDIES
 from freewalk.paper.claim_sweep import ClaimSweep
+from freewalk.paper.evidence import FIGURES
 from freewalk.paper.files import OF_THE_PAPER, spec_path, sweep_path
 from freewalk.paper.fit import OTHERS
-from freewalk.paper.published import FIGURES
 from freewalk.specs import load
 from reproduction import sweep as sweeping
 from reproduction.sweep import FRACTIONS, SEEDS, STARTS, measured, settings_of, sweep, varied

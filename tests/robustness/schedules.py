@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from world import Violation, World
 
 import freewalk as fw
+from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Settings
-from freewalk.peers.protocol.node import Node
 
 
 @dataclass(frozen=True)

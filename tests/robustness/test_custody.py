@@ -6,8 +6,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from schedules import LARGER, PAIR, Faults, every, follow, happen, search, some
 from world import Violation, World
 
+from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Settings
-from freewalk.peers.protocol.node import Node
 
 SMALLEST = [Faults(crash=1), Faults(deadline=1), Faults(die=1), Faults(drop=1, twice=1)]
 

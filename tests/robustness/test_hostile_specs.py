@@ -76,12 +76,6 @@ def refused(text: str, folder: Path) -> str:
     return str(result.stderr)
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.parametrize("place", PLACES)
 def test_junk_in_place_of_a_value(here: Path, place: str) -> None:
     assert place in GOOD

@@ -184,7 +184,7 @@ def test_a_disk_that_is_full_is_told_once_and_stops_nothing(tmp_path, monkeypatc
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("freewalk.run.record.write_arrays", full)
+    monkeypatch.setattr("freewalk.storage.archive.write_arrays", full)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         record = fw.learn(PROBLEM, KERNEL, RULE, **RUN, checkpoint=tmp_path / "it", checkpoint_every=OFTEN)

@@ -18,16 +18,7 @@ from freewalk.run import checkpoint
 from freewalk.schedules import Schedule
 from freewalk.storage.archive import pack
 
-
-@pytest.fixture(autouse=True)
-def _handlers_are_restored():
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    yield
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-
-
-pytestmark = pytest.mark.usefixtures("short_chunks")
-
+pytestmark = pytest.mark.usefixtures("short_chunks", "handlers_are_restored")
 
 GRAPH = fw.graphs.ring(30)
 PROBLEM = fw.objectives.LeastSquares.synthetic(30, 3, heavy=2, samples=[1, 2] * 15, ridge=0.01, seed=2)

@@ -7,7 +7,7 @@ import freewalk as fw
 from freewalk import rng
 from freewalk.designs import MHLJ, Centralized, ClosedFormMHLJ, FromMatrix, Metropolis, SimpleWalk
 from freewalk.designs.local import choose, outcome
-from freewalk.runtimes.step import step
+from freewalk.runtimes.step import moves_and_messages
 from freewalk.runtimes.step.arrays import HOPS, LAW, RATIO, ROWS, ROWS_A_HOP, DrawKey, MoveWords
 from freewalk.runtimes.step.inputs import flattened
 
@@ -131,7 +131,7 @@ def test_a_word_at_the_edge_of_an_interval_decides_alike_everywhere(probabilitie
     """The scalar functions that are compiled, and those of `reference`: no draw ever hits an edge by chance."""
     ends = rng.ends(probabilities)
     for draw in edges_of(ends):
-        assert step.search(ends[None], 0, 0, ends.size, draw) == outcome(ends, draw)
+        assert moves_and_messages.search(ends[None], 0, 0, ends.size, draw) == outcome(ends, draw)
         exact = [k for k in range(ends.size) if (int(ends[k - 1]) if k else 0) <= int(draw) < int(ends[k])]
         assert outcome(ends, draw) == (exact[0] if exact else ends.size - 1)
 
@@ -142,5 +142,7 @@ def test_a_word_at_the_edge_between_two_moves_chooses_alike_everywhere():
     network, ends = flattened(kernel), rng.ends(kernel.probabilities(0))
     words = np.uint64(1), np.uint64(2), np.uint64(3)
     for decision in edges_of(ends[0]):
-        _, sent, _ = step.far_move(network, ends, 0, DrawKey(*words), np.uint32(0), MoveWords(decision, *words))
+        _, sent, _ = moves_and_messages.far_move(
+            network, ends, 0, DrawKey(*words), np.uint32(0), MoveWords(decision, *words)
+        )
         assert sent == kernel.moves[choose(ends[0], decision)[0]].hops

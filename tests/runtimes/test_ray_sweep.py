@@ -48,13 +48,12 @@ class Shifted(fw.objectives.LeastSquares):
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine_on_ray.py").write_text(MINE)
+def here(here: Path) -> Path:
+    (here / "mine_on_ray.py").write_text(MINE)
     rows = [f"{node},{1 + node},{2 - node},{node / 2}" for node in range(6)]
-    (tmp_path / "samples.csv").write_text("\n".join(["v,a,b,y", *rows]) + "\n")
-    (tmp_path / "ray.toml").write_text(SPEC.replace("STEPS", "40"))
-    return tmp_path
+    (here / "samples.csv").write_text("\n".join(["v,a,b,y", *rows]) + "\n")
+    (here / "ray.toml").write_text(SPEC.replace("STEPS", "40"))
+    return here
 
 
 def contents(folder: Path) -> dict[str, bytes]:

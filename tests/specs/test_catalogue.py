@@ -9,7 +9,7 @@ from freewalk.data import Dataset, Partitioner, partitioners, shipped
 from freewalk.errors import SpecError
 from freewalk.specs import datasets, models, optimizers
 from freewalk.specs.catalogue import build, check, families
-from freewalk.specs.signatures import Signature, parameters_of
+from freewalk.specs.keys import Signature, parameters_of
 
 MODULES = {
     "graph": [graphs],

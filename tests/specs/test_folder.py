@@ -341,7 +341,7 @@ def test_a_spec_that_cannot_run_makes_no_folder_and_clears_none(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("error", [fw.FreewalkError("cpu: cannot run this"), ZeroDivisionError("cannot run this")])
-@pytest.mark.parametrize("function", ["freewalk.run.learn.learn", "freewalk.run.record.write_arrays"])
+@pytest.mark.parametrize("function", ["freewalk.run.learn.learn", "freewalk.storage.archive.write_arrays"])
 def test_a_run_that_fails_at_once_leaves_no_trace(
     tmp_path: Path, spec: Spec, monkeypatch: pytest.MonkeyPatch, error: Exception, function: str
 ) -> None:

@@ -9,16 +9,11 @@ import threading
 import pytest
 
 import freewalk as fw
-from freewalk.storage.signals import held
+from freewalk.storage.files import held
+
+pytestmark = pytest.mark.usefixtures("handlers_are_restored")
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
-
-
-@pytest.fixture(autouse=True)
-def _handlers_are_restored():
-    before = [signal.getsignal(number) for number in SIGNALS]
-    yield
-    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -22,10 +22,9 @@ from freewalk.sweeps.points import sweep_of
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.toml").write_text(BASE + SWEEP)
-    return tmp_path
+def here(here: Path) -> Path:
+    (here / "small.toml").write_text(BASE + SWEEP)
+    return here
 
 
 def test_one_labelled_dimension_per_key_and_every_point_as_its_spec_runs(here: Path) -> None:

@@ -84,3 +84,16 @@ def identical(one, other):
     assert set(one.data) == set(other.data)
     for name in one.data:
         np.testing.assert_array_equal(one.data[name], other.data[name], err_msg=name)
+
+
+class Items:
+    """A dataset that gives its samples one by one."""
+
+    def __init__(self, inputs, targets, form=lambda values: values):
+        self.inputs, self.targets, self.form = inputs, targets, form
+
+    def __len__(self):
+        return len(self.targets)
+
+    def __getitem__(self, place):
+        return self.form(self.inputs[place]), self.targets[place]

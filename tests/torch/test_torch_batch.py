@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from nets import BATCH, GRAPH, LOOP, classes, normed, objective_of, perceptron, uniform
+from nets import BATCH, GRAPH, LOOP, Items, classes, normed, objective_of, perceptron, uniform
 from torch import nn
 from torch.fx import GraphModule
 
@@ -125,17 +125,6 @@ def test_a_batch_is_taken_where_it_is_worth_it():
     assert many.provenance["learned"] == "4 rows in one batch"
 
 
-class Items:
-    def __init__(self, pair):
-        self.pair = pair
-
-    def __len__(self):
-        return len(self.pair[1])
-
-    def __getitem__(self, place):
-        return self.pair[0][place], self.pair[1][place]
-
-
 class Branching(nn.Module):
     """Looks at a number before it goes on."""
 
@@ -162,7 +151,10 @@ MEAN = "its loss at a node is not the mean of the losses of single samples"
 WHY = {
     "batch norm": (lambda: objective_of(normed(16), UNEVEN), "its buffers change while it learns, as those of"),
     "dropout": (lambda: objective_of(dropout(), UNEVEN), "it draws random numbers while it learns, as dropout does"),
-    "items": (lambda: objective_of(perceptron(16), list(map(Items, UNEVEN))), "a dataset gives its samples one by one"),
+    "items": (
+        lambda: objective_of(perceptron(16), [Items(*pair) for pair in UNEVEN]),
+        "a dataset gives its samples one by one",
+    ),
     "weighted classes": (lambda: objective_of(perceptron(16), UNEVEN, WEIGHTED), MEAN),
     "sum": (lambda: objective_of(perceptron(16), UNEVEN, nn.CrossEntropyLoss(reduction="sum")), MEAN),
     "mixing": (lambda: objective_of(perceptron(16), UNEVEN, mixing), MEAN),

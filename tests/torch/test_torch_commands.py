@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 import safetensors
 import torch
+from commands import call
 from safetensors.torch import load_file
-from typer.testing import CliRunner
 
 import freewalk as fw
-from freewalk import cli
 from freewalk.cli import terminal
 from freewalk.torch import TorchObjective, models
 
@@ -45,10 +44,6 @@ label = "Adam"
 design = { kind = "MHLJ", jump = 0.2, stop = 0.5, hops = 3 }
 rule = { kind = "Optimizer", factory = "Adam", options = { lr = 1e-2 } }
 """
-
-
-def call(*arguments: str):
-    return CliRunner().invoke(cli.app, list(arguments))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from freewalk.exchanges import Average, Gossip, Meet
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SAG, SGD, AdaGrad, CombineFirst, GradientTracking, Momentum, VisitWeighted, Walkman
 from freewalk.run import loop
-from freewalk.runtimes import halves
+from freewalk.runtimes import engine
 from freewalk.runtimes.torch import learner, visits
 from freewalk.schedules import Inverse
 from freewalk.torch import TorchObjective
@@ -178,7 +178,7 @@ def test_nothing_depends_on_how_a_run_is_cut(runtime, monkeypatch):
     for place, name, size in (
         (loop, "_CHUNK_STEPS", 1),
         (learner, "_DRAWN", 50),
-        (halves, "_STRETCH", 13),
+        (engine, "_STRETCH", 13),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, size)

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from nets import BATCH, GRAPH, LOOP, classes, half_square, linear, normed, objective_of, perceptron, uniform
+from nets import BATCH, GRAPH, LOOP, Items, classes, half_square, linear, normed, objective_of, perceptron, uniform
 from torch import nn
 from torch.utils.data import Subset, TensorDataset
 
@@ -262,19 +262,6 @@ def test_a_spectral_norm():
 
 
 # Data.
-
-
-class Items:
-    """A dataset that gives its samples one by one."""
-
-    def __init__(self, inputs, targets, form=lambda values: values):
-        self.inputs, self.targets, self.form = inputs, targets, form
-
-    def __len__(self):
-        return len(self.targets)
-
-    def __getitem__(self, place):
-        return self.form(self.inputs[place]), self.targets[place]
 
 
 FORMS = {

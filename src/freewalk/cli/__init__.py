@@ -13,7 +13,4 @@ from freewalk.cli.application import app
 for _name in ("run", "sweep", "compare", "network", "report", "evaluate", "diagnose", "reproduce", "list", "data"):
     import_module(f"freewalk.cli.{_name}")
 
-
-def main() -> None:
-    """The entry point of the command `freewalk`."""
-    app()
+main = app  # the entry point of the command `freewalk`

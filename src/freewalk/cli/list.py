@@ -148,7 +148,7 @@ def _explain(console: "Console", family: str, kind: "Kind") -> None:
 def _parameters(console: "Console", kind: "Kind") -> None:
     from rich.text import Text
 
-    from freewalk.specs.signatures import in_words
+    from freewalk.specs.keys import in_words
 
     for name, parameter in kind.signature.parameters.items():
         words = [in_words(parameter.annotation)]

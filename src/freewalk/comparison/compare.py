@@ -17,8 +17,8 @@ from freewalk.jobs import arguments
 from freewalk.jobs.prepare import PRECISIONS, blamed_on, place, prepare
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import measured
+from freewalk.run.learn import Method
 from freewalk.run.loop import Progress
-from freewalk.run.method import Method
 from freewalk.run.record import Record, concat
 from freewalk.runtimes import Runtime, runtime_named
 

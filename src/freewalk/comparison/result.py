@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.comparison.steps import EXACT, GIVEN, SEARCH, Budget
 from freewalk.errors import RecordError
+from freewalk.linear.arrays import Floats
 from freewalk.report.measures import HUGE, crossings
 from freewalk.report.summary import plain_text
 from freewalk.run.record import Record
@@ -24,8 +24,6 @@ from freewalk.storage.files import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
-
-Floats = NDArray[np.float64]
 
 #: What is counted until the goal.
 AXES = ("updates", "messages", "bytes", "rounds")

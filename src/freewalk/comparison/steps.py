@@ -106,8 +106,9 @@ def exact_step(contestant: Contestant) -> float | None:
 
 
 class _Pilot(NamedTuple):
-    """The result of a step: when it reached the goal, and the mean of the last measurements."""
+    """A step by its position on the grid: when it reached the goal, and the mean of the last measurements."""
 
+    place: float
     rounds: float
     last: float
 
@@ -129,7 +130,7 @@ class _Search:
     exact: float | None = None
     runs: int = 0
     updates: int = 0
-    best: tuple[float, _Pilot] | None = None  # a position on the grid, and its result
+    best: _Pilot | None = None
     lowest: dict[float, float] = field(default_factory=dict)  # by position: the last measurement
 
     def choice(self) -> Choice:
@@ -142,14 +143,12 @@ class _Search:
             self._refine()
         except _OverBudget:
             pass
-        spent = self.runs, self.updates
-        if self.exact is not None and (self.best is None or self.best[0] == self._place(self.exact)):
-            rounds = np.inf if self.best is None else self.best[1].rounds
+        best, spent = self.best, (self.runs, self.updates)
+        rounds = np.inf if best is None else best.rounds
+        if self.exact is not None and (best is None or best.place == self._place(self.exact)):
             return Choice(self.exact, EXACT, rounds, *spent)
-        if self.best is not None:
-            return Choice(self._step(self.best[0]), SEARCH, self.best[1].rounds, *spent)
         nearest = min(self.lowest, key=lambda place: (self.lowest[place], place), default=float(_WINDOW))
-        return Choice(self._step(nearest), SEARCH, np.inf, *spent)
+        return Choice(self._step(nearest if best is None else best.place), SEARCH, rounds, *spent)
 
     @cached_property
     def _first(self) -> float:
@@ -175,7 +174,7 @@ class _Search:
             found: dict[float, float] = {}
             while window:
                 place = window.pop(0)
-                pilot = self._pilot(place, rounds if self.best is None else int(np.ceil(self.best[1].rounds)))
+                pilot = self._pilot(place, rounds if self.best is None else int(np.ceil(self.best.rounds)))
                 if np.isfinite(pilot.last):
                     found[place] = pilot.last
                 elif smaller < _SMALLEST:
@@ -192,11 +191,11 @@ class _Search:
 
     def _refine(self) -> None:
         """Try larger steps if the largest was the best, then those between the best and its neighbours."""
-        while self.best is not None and self._is_largest(self.best[0]) and self._betters(self.best[0] - 1):
+        while self.best is not None and self._is_largest(self.best.place) and self._betters(self.best.place - 1):
             pass
         for apart in (0.5, 0.25):
             middle = self.best
-            for place in () if middle is None else (middle[0] - apart, middle[0] + apart):
+            for place in () if middle is None else (middle.place - apart, middle.place + apart):
                 self._betters(place)
 
     def _is_largest(self, place: float) -> bool:
@@ -205,7 +204,7 @@ class _Search:
     def _betters(self, place: float) -> bool:
         before = self.best
         if before is not None:
-            self._pilot(place, int(np.ceil(before[1].rounds)))
+            self._pilot(place, int(np.ceil(before.rounds)))
         return self.best is not before
 
     def _pilot(self, place: float, rounds: int) -> _Pilot:
@@ -223,9 +222,9 @@ class _Search:
             record = one.run(self._step(place), length, walks, (track.seed + _OTHER_SEED) % 2**64)
         mean = one.mean_of(record)
         reached = one.rounds_to_goal(record) if one.stays(record) else np.inf
-        pilot = _Pilot(reached, np.inf if has_diverged(record) else float(tail_of(mean).mean()))
-        if np.isfinite(reached) and (self.best is None or reached < self.best[1].rounds):
-            self.best = place, pilot
+        pilot = _Pilot(place, reached, np.inf if has_diverged(record) else float(tail_of(mean).mean()))
+        if np.isfinite(reached) and (self.best is None or reached < self.best.rounds):
+            self.best = pilot
         return pilot
 
 

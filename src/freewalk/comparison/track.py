@@ -8,23 +8,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph
+from freewalk.linear.arrays import Floats
 from freewalk.objectives import Objective
 from freewalk.report.measures import crossings
-from freewalk.run.learn import learn
-from freewalk.run.method import Method
+from freewalk.run.learn import Method, learn
 from freewalk.run.record import Record
 from freewalk.schedules import Schedule
 
-Floats = NDArray[np.float64]
 #: The number of checkpoints of a run: a goal reached in its last three quarters is known to 1 % or better.
 CHECKPOINTS = 400
-_RELAPSES = (
-    0.05  # the fraction of the checkpoints after the goal that may be above it: a curve that lingers there has more
-)
+# The fraction of the checkpoints after the goal that may be above it: a curve that lingers there has more.
+_RELAPSES = 0.05
 
 
 class Interrupted(Exception):

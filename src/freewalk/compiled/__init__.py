@@ -3,7 +3,7 @@
 - `compiler.py` gathers the sources of all functions that an entry point reaches, with their constants, into one module
   named by the hash of its text, and decorates them for a target: a processor, a GPU, or numba's simulator of one. The
   caller may replace globals by name: this is how an objective's `slope` and a rule's `update` get into the step of
-  `runtimes/step/step.py`. The text is executed and never read from a file, so editing any function that takes part
+  `runtimes/step/update.py`. The text is executed and never read from a file, so editing any function that takes part
   compiles anew. What cannot be written out, such as a lambda, is refused with a reason.
 - `native.py` helps numba on processors: a compiler with the vectorizer that numba leaves out, and four intrinsics that
   replace plain functions of the step and compute the same.

@@ -1,6 +1,6 @@
 """Help numba generate fast code for processors: a compiler with one additional pass, and four intrinsics.
 
-Each intrinsic replaces a plain function in `runtimes/step/step.py` that defines what it computes.
+Each intrinsic replaces a plain function in `runtimes/step/` that defines what it computes.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Vectorizing(Compiler):  # type: ignore[misc]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def choose(context: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """`yes` if the condition holds, else `no`; replaces `step.choose`.
+    """`yes` if the condition holds, else `no`; replaces `choose`.
 
     Whether a walk accepts a move is unpredictable, and a mispredicted branch discards work already begun for the other
     walks. Compilers generate a branch anyway, unless told otherwise.
@@ -49,7 +49,7 @@ def choose(context: Any, condition: Any, yes: Any, no: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def read(context: Any, features: Any, sample: Any, j: Any) -> Any:
-    """features[sample, j]; replaces `step.read`.
+    """features[sample, j]; replaces `read`.
 
     Told that features never change, the compiler may read several before it writes the model: several coordinates in
     one instruction.
@@ -67,7 +67,7 @@ def read(context: Any, features: Any, sample: Any, j: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def predict(context: Any, features: Any, sample: Any, models: Any, walk: Any, dim: Any) -> Any:
-    """aᵀx; replaces `step.predict`.
+    """aᵀx; replaces `predict`.
 
     The order of the sum depends only on the number of coordinates: blocks of four vectors of 32 bytes, then single
     vectors, half a vector, and the rest one by one. The vectors are added and folded in half until one number remains.
@@ -85,7 +85,7 @@ def predict(context: Any, features: Any, sample: Any, models: Any, walk: Any, di
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fetch(context: Any, array: Any, row: Any) -> Any:
-    """Prefetch a row of a matrix, or an element of a vector, into the cache; replaces `step.fetch`.
+    """Prefetch a row of a matrix, or an element of a vector, into the cache; replaces `fetch`.
 
     Only two cache lines of it: the processor prefetches the following ones itself.
     """

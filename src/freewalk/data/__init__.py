@@ -1,10 +1,10 @@
 """Data sets, and how their samples are distributed over the nodes of a graph.
 
-- `dataset.py`: `Dataset`, features and targets with their source; it can be split, standardized and cut by node.
+- `dataset.py`: `Dataset`, features and targets with their source; it can be split, standardized and cut by node;
+  `apportion` divides whole samples in fractional shares.
 - `shipped.py`: the data sets of scikit-learn, one function each, with source and licence.
 - `partitioners.py`: `Partitioner` and its kinds, which give every sample to one node; `Pool` is what they distribute.
 - `partition.py`: `Partition`, the result: the node of each sample, and how much the nodes differ.
-- `shares.py`: whole samples divided in fractional shares.
 - `files.py`: `read_samples`, samples with their nodes from CSV, Parquet or .npz, as the specs of a run name them.
 
 Everything is drawn by `freewalk.rng.generator`, whose purposes must never change: the same seed gives the same split

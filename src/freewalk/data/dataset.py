@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.blocks import read_only
-from freewalk.checks import Checks
-from freewalk.data.shares import apportion
+from freewalk.checks import Checks, Floats, Ints, set_fields
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
 
@@ -72,9 +71,7 @@ class Dataset:
         shape = None if self.shape is None else _shape(name, self.shape, features)
         for field in ("source", "licence"):
             check.instance(name, field, getattr(self, field), str, "a string")
-        arrays = ("features", read_only(features)), ("targets", read_only(targets))
-        for key, value in (*arrays, ("classes", classes), ("shape", shape)):
-            object.__setattr__(self, key, value)
+        set_fields(self, features=read_only(features), targets=read_only(targets), classes=classes, shape=shape)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -130,8 +127,7 @@ class Dataset:
                 f"so that there is something to train on{' in every class' if self.classes is not None else ''}"
             )
         wanted = apportion(count, sizes.astype(np.float64), most)
-        random = generator(seed, _SPLIT)
-        order = random.permutation(len(self))
+        order = generator(seed, _SPLIT).permutation(len(self))
         tested = np.zeros(len(self), dtype=np.bool_)
         for label, number in enumerate(wanted):
             tested[order[labels[order] == label][:number]] = True
@@ -211,5 +207,34 @@ def _scaled(values: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[n
     deviations = base.std(axis=0)
     # Because of rounding, the deviation of a constant column may not be exactly 0.
     constant = deviations <= 1e-12 * np.abs(base).max(axis=0)
-    scaled: NDArray[np.float64] = (values - base.mean(axis=0)) / np.where(constant, 1.0, deviations)
-    return scaled
+    return np.asarray((values - base.mean(axis=0)) / np.where(constant, 1.0, deviations))
+
+
+def apportion(total: int, shares: Floats, most: Ints | None = None, least: int = 0) -> Ints:
+    """Divide a whole number in proportion to shares, by largest remainders; ties go to the first.
+
+    A part has at least `least` before the rest is divided and at most `most`, which must hold the total; if all shares
+    are 0, the parts are equal.
+    """
+    room = np.full(len(shares), total) if most is None else most
+    parts = np.minimum(least, room).astype(np.int64)
+    while parts.sum() < total:
+        free = parts < room
+        weights = np.where(free, shares, 0.0)
+        if weights.sum() <= 0:
+            weights = free.astype(np.float64)
+        rest = total - parts.sum()
+        wanted = rest * weights / weights.sum()
+        whole = np.minimum(np.floor(wanted).astype(np.int64), room - parts)
+        parts = parts + whole
+        spare = int(total - parts.sum())
+        # A full part leaves its remainder to the others, in the next round.
+        order = np.argsort(-(wanted - np.floor(wanted)), kind="stable")
+        order = order[(parts[order] < room[order]) & free[order]]
+        parts[order[:spare]] += 1
+    return parts
+
+
+def even_sizes(total: int, parts: int) -> Ints:
+    """Divide a whole number into parts that differ by at most one, the larger ones first."""
+    return total // parts + (np.arange(parts) < total % parts).astype(np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.blocks import read_only
+from freewalk.checks import set_fields
 from freewalk.data.dataset import check, checked_targets, class_names
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
@@ -63,9 +64,7 @@ class Partition:
             raise ProblemError("Partition: nodes is empty, expected the node of at least one sample")
         targets = checked_targets("Partition", self.targets, classes, len(nodes))
         check.text("Partition", "made_by", self.made_by)
-        arrays = ("nodes", read_only(nodes)), ("targets", read_only(targets))
-        for key, value in (*arrays, ("n", n), ("classes", classes)):
-            object.__setattr__(self, key, value)
+        set_fields(self, nodes=read_only(nodes), n=n, targets=read_only(targets), classes=classes)
 
     @property
     def groups(self) -> tuple[str, ...]:

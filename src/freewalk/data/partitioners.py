@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.data.dataset import Dataset, check
+from freewalk.data.dataset import Dataset, apportion, check, even_sizes
 from freewalk.data.partition import MOST_NODES, Partition
-from freewalk.data.shares import apportion, even_sizes
 from freewalk.errors import ProblemError
 from freewalk.rng import generator
 
@@ -137,7 +136,20 @@ class IID(Partitioner):
 
 
 @dataclass(frozen=True)
-class Quantity(Partitioner):
+class _Skewed(Partitioner):
+    """What partitioners that draw from a Dirichlet distribution have in common."""
+
+    alpha: float
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        who = type(self).__name__
+        check.real(who, "alpha", self.alpha, _LEAST, _MOST, remedy="IID() is the limit of large values")
+        check.whole(who, "least", self.least, 1)
+
+
+@dataclass(frozen=True)
+class Quantity(_Skewed):
     """Give nodes very different numbers of samples, in proportion to a draw from a Dirichlet distribution.
 
     The samples of a node are random, so only the quantities are skewed.
@@ -156,12 +168,6 @@ class Quantity(Partitioner):
     (True, 100)
     """
 
-    alpha: float
-    least: int = 1
-
-    def __post_init__(self) -> None:
-        _check_skew("Quantity", self.alpha, self.least)
-
     def assign(self, samples: Pool, n: int, random: np.random.Generator) -> NDArray[np.int64]:
         """Return the node of each sample."""
         sizes = apportion(len(samples), random.dirichlet(np.full(n, self.alpha)), least=self.least)
@@ -169,7 +175,7 @@ class Quantity(Partitioner):
 
 
 @dataclass(frozen=True)
-class Dirichlet(Partitioner):
+class Dirichlet(_Skewed):
     """Divide each class over the nodes in proportion to a draw from a Dirichlet distribution (label skew).
 
     Both the class mixture and the number of samples differ between nodes. A node left with fewer than `least` samples
@@ -195,12 +201,6 @@ class Dirichlet(Partitioner):
     Hsu, Qi, Brown, *Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification*;
     Yurochkin et al., *Bayesian Nonparametric Federated Learning of Neural Networks*.
     """
-
-    alpha: float
-    least: int = 1
-
-    def __post_init__(self) -> None:
-        _check_skew("Dirichlet", self.alpha, self.least)
 
     def assign(self, samples: Pool, n: int, random: np.random.Generator) -> NDArray[np.int64]:
         """Return the node of each sample."""
@@ -308,12 +308,6 @@ def _dealt(order: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int
     return nodes
 
 
-def _check_skew(who: str, alpha: float, least: int) -> None:
-    """Check the parameter of a Dirichlet distribution, and the minimum number of samples per node."""
-    check.real(who, "alpha", alpha, _LEAST, _MOST, remedy="IID() is the limit of large values")
-    check.whole(who, "least", least, 1)
-
-
 def _fill(counts: NDArray[np.int64], least: int) -> None:
     """Move samples to nodes that have fewer than `least`, one at a time; there are enough of them."""
     sizes = counts.sum(axis=1)
@@ -348,5 +342,4 @@ def _along(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     found = eigh(products, subset_by_index=[last, last])[1][:, 0]
     direction = centred.T @ found if wide else found
     sign = np.sign(direction[np.argmax(np.abs(direction))]) or 1.0
-    along: NDArray[np.float64] = centred @ (sign * direction)
-    return along
+    return np.asarray(centred @ (sign * direction))

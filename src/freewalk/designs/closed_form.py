@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from freewalk.designs.design import Design, Floats, by_degree, check_power, power_law
+from freewalk.designs.design import Floats, by_degree
 from freewalk.designs.kernel import Move
-from freewalk.designs.mhlj import check_jumps, truncated_geometric
+from freewalk.designs.mhlj import LevyJumps, truncated_geometric
 from freewalk.graphs import Graph
 
 
 @dataclass(frozen=True)
-class ClosedFormMHLJ(Design):
+class ClosedFormMHLJ(LevyJumps):
     """MHLJ whose jumps choose uniformly among *paths*: P_Lévy = Σ_i w_i diag(A^i 1)⁻¹ A^i.
 
     The paper prints this matrix next to an algorithm that hops uniformly; the two agree if the neighbours of every node
@@ -33,20 +33,6 @@ class ClosedFormMHLJ(Design):
     >>> ClosedFormMHLJ(1.0, 0.5, 1).kernel(graph, graph.degrees).matrix().toarray()[1]
     array([1., 0., 0., 0.])
     """
-
-    jump: float
-    stop: float
-    hops: int
-    power: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_jumps("ClosedFormMHLJ", self.jump, self.stop, self.hops)
-        check_power("ClosedFormMHLJ", self.power)
-
-    @property
-    def biased(self) -> bool:
-        """As in `MHLJ`."""
-        return self.jump > 0
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """The Metropolis hop of MHLJ, then jumps with one matrix per hop."""
@@ -69,7 +55,3 @@ class ClosedFormMHLJ(Design):
             for i, weight in enumerate(lengths, start=1)
         ]
         return [metropolis, *jumps]
-
-    def target(self, graph: Graph, importance: Floats | None) -> Floats:
-        """importance^power."""
-        return power_law("ClosedFormMHLJ", importance, self.power, graph.n)

@@ -6,16 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freewalk.blocks import LARGE, blocks, constant, read_only
 from freewalk.checks import Checks
+from freewalk.checks import Floats as Floats
 from freewalk.designs.kernel import Kernel, Move, check_graph, per_node
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
 from freewalk.schedules import Schedule
-
-Floats = NDArray[np.float64]
 
 check = Checks(KernelError)
 

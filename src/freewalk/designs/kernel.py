@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
 from freewalk.blocks import blocks, constant, is_constant, read_only
-from freewalk.checks import Checks
+from freewalk.checks import Checks, Floats, set_fields
 from freewalk.designs.local import LocalKernel, LocalMove, faded
 from freewalk.errors import KernelError
 from freewalk.graphs import Graph
@@ -26,8 +26,6 @@ from freewalk.storage.mapped import adopted
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
 
 _check = Checks(KernelError)
 _DENSE_LIMIT = 5000
@@ -85,7 +83,7 @@ class Move:
             values = getattr(self, name)
             if values is not None:
                 numbers = _check.floats("Move", name, adopted(values), (None,), finite=False, keep=True)
-                object.__setattr__(self, name, read_only(numbers))
+                set_fields(self, **{name: read_only(numbers)})
         if self.rows is not None:
             matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
@@ -93,7 +91,7 @@ class Move:
                     f"Move: got {len(matrices)} matrices for {self.hops} hops; expected one, or one per hop (a list is "
                     "read as one matrix per hop: convert a single matrix to an array)"
                 )
-            object.__setattr__(self, "rows", tuple(canonical_rows(matrix) for matrix in matrices))
+            set_fields(self, rows=tuple(map(canonical_rows, matrices)))
 
     def __repr__(self) -> str:
         """Describe the move, without its arrays."""
@@ -146,7 +144,6 @@ class Kernel:
         _check.text("Kernel", "label", self.label)
         check_graph(self.label, self.graph)
         _check.instance(self.label, "moves", self.moves, (list, tuple), "a list of fw.Move(...)")
-        object.__setattr__(self, "moves", tuple(self.moves))
         for move in self.moves:
             self._check_move(move)
         _check.instance(self.label, "fade", self.fade, (Schedule, NoneType), "a schedule, or None")
@@ -165,7 +162,7 @@ class Kernel:
                 f"{self.label}: target ranges from {target.min():g} to {target.max():g}, expected numbers whose shares "
                 "of their sum are at least 2.3e-308: the weights of the gradients are 1 / (n · share)"
             )
-        object.__setattr__(self, "target", read_only(law))
+        set_fields(self, moves=tuple(self.moves), target=read_only(law))
 
     def _check_move(self, move: Move) -> None:
         _check.instance(self.label, "a move", move, Move, "fw.Move(...)")
@@ -304,20 +301,13 @@ def check_graph(owner: str, graph: Graph) -> None:
 
 
 def per_node(
-    owner: str,
-    name: str,
-    values: ArrayLike,
-    graph: Graph,
-    *,
-    zero: bool = False,
-    remedy: str = "",
-    keep: bool = False,
+    owner: str, name: str, values: ArrayLike, graph: Graph, *, zero: bool = False, remedy: str = "", keep: bool = False
 ) -> Floats:
     """Values as a new array with one positive number per node, or an error that names the node; some may be `zero`.
 
     With `keep`, a read-only array is not copied.
     """
-    numbers = _check.floats(owner, name, values, None, finite=False, keep=keep)
+    numbers = _check.floats(owner, name, values, finite=False, keep=keep)
     if numbers.shape != (graph.n,):
         raise KernelError(f"{owner}: {name} has shape {numbers.shape}, expected ({graph.n},): one number per node")
 

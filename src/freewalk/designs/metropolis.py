@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from freewalk.checks import set_fields
 from freewalk.designs.design import Design, Floats, by_degree, check_importance, check_power, power_law
 from freewalk.designs.kernel import Move, canonical_rows, check_stochastic
 from freewalk.graphs import Graph
@@ -52,9 +53,7 @@ class Metropolis(Design):
 
     # Written out because the parameter `target` and the method `target` of every design share a name.
     def __init__(self, power: float = 0.0, target: ArrayLike | None = None, proposal: Any = None) -> None:
-        object.__setattr__(self, "power", check_power("Metropolis", power))
-        object.__setattr__(self, "law", target)
-        object.__setattr__(self, "proposal", proposal)
+        set_fields(self, power=check_power("Metropolis", power), law=target, proposal=proposal)
 
     def __repr__(self) -> str:
         """The design as it is written, without its arrays."""

@@ -12,7 +12,33 @@ from freewalk.graphs import Graph
 
 
 @dataclass(frozen=True)
-class MHLJ(Design):
+class LevyJumps(Design):
+    """What all designs with Lévy jumps have in common; `MHLJ` explains the parameters."""
+
+    jump: float
+    stop: float
+    hops: int
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        who = type(self).__name__
+        check.probability(who, "jump", self.jump)
+        check.probability(who, "stop", self.stop, positive=True)
+        check.whole(who, "hops", self.hops, 1, MOST_HOPS, remedy="jump=0 makes no jumps")
+        check_power(who, self.power)
+
+    @property
+    def biased(self) -> bool:
+        """True for uncorrected jumps, which take the walk away from its target by design."""
+        return self.jump > 0
+
+    def target(self, graph: Graph, importance: Floats | None) -> Floats:
+        """importance^power."""
+        return power_law(type(self).__name__, importance, self.power, graph.n)
+
+
+@dataclass(frozen=True)
+class MHLJ(LevyJumps):
     """Metropolis steps for the target mixed with Lévy jumps, which ignore it.
 
     With probability `jump`, the walk makes d uniform hops, where d follows the geometric distribution with parameter
@@ -43,21 +69,16 @@ class MHLJ(Design):
     (Move(0.9, hops=1, ratio=…), Move(0.0571429, hops=1), Move(0.0285714, hops=2), Move(0.0142857, hops=3))
     """
 
-    jump: float
-    stop: float
-    hops: int
-    power: float = 1.0
     corrected: bool = False
 
     def __post_init__(self) -> None:
-        check_jumps("MHLJ", self.jump, self.stop, self.hops)
-        check_power("MHLJ", self.power)
+        super().__post_init__()
         check.flag("MHLJ", "corrected", self.corrected)
 
     @property
     def biased(self) -> bool:
-        """True for uncorrected jumps, which take the walk away from its target by design."""
-        return self.jump > 0 and not self.corrected
+        """Whether there are jumps that are not corrected."""
+        return super().biased and not self.corrected
 
     def moves(self, graph: Graph, importance: Floats | None) -> list[Move]:
         """The Metropolis hop, then the jumps of 1, 2, …, `hops` hops."""
@@ -66,17 +87,6 @@ class MHLJ(Design):
         accept = ratio if self.corrected else None
         jumps = [Move(self.jump * w, hops=i, ratio=accept) for i, w in enumerate(lengths, start=1)]
         return [Move(1.0 - self.jump, hops=1, ratio=ratio), *jumps]
-
-    def target(self, graph: Graph, importance: Floats | None) -> Floats:
-        """importance^power."""
-        return power_law("MHLJ", importance, self.power, graph.n)
-
-
-def check_jumps(owner: str, jump: float, stop: float, hops: int) -> None:
-    """Raise unless these are valid jump parameters."""
-    check.probability(owner, "jump", jump)
-    check.probability(owner, "stop", stop, positive=True)
-    check.whole(owner, "hops", hops, 1, MOST_HOPS, remedy="jump=0 makes no jumps")
 
 
 def truncated_geometric(stop: float, longest: int) -> Floats:

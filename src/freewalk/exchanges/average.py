@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.exchanges.exchange import Exchange, Gathering, check, checked
+from freewalk.exchanges.exchange import Exchange, Gathering, check, check_options
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -39,7 +39,7 @@ class Average(Exchange):
     means: ClassVar[str] = "all"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        checked(self)
+        check_options(self)
         check.flag("Average", "down", self.down)
 
     def __repr__(self) -> str:

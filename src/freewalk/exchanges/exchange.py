@@ -130,10 +130,9 @@ def sent_by(exchange: Exchange, gathering: Gathering, weights: csr_array | None)
     return int(check.integers(who, "sent()", exchange.sent(gathering, weights), gathering.nodes.shape, low=0).sum())
 
 
-def checked(exchange: Exchange) -> Exchange:
-    """Return the exchange after checking its options."""
+def check_options(exchange: Exchange) -> None:
+    """Check the options that exchanges have in common."""
     who = type(exchange).__name__
     check.whole(who, "every", exchange.every, 1)
     check.flag(who, "constant", exchange.constant)
     check.choice(who, "means", exchange.means, ("", "all", "node"))
-    return exchange

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import set_fields
 from freewalk.designs.kernel import Kernel, canonical_rows, check_stochastic
 from freewalk.errors import FreewalkError
-from freewalk.exchanges.exchange import ROUNDING, Exchange, Gathering, check, checked
+from freewalk.exchanges.exchange import ROUNDING, Exchange, Gathering, check, check_options
 from freewalk.graphs import Graph
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class Gossip(Exchange):
 
     def __post_init__(self) -> None:
         if self.matrix is not None:
-            object.__setattr__(self, "matrix", canonical_rows(self.matrix, "Gossip", "matrix"))
-        checked(self)
+            set_fields(self, matrix=canonical_rows(self.matrix, "Gossip", "matrix"))
+        check_options(self)
 
     def __repr__(self) -> str:
         """The exchange, without its matrix."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.exchanges.exchange import Exchange, Gathering, checked
+from freewalk.exchanges.exchange import Exchange, Gathering, check_options
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -34,7 +34,7 @@ class Meet(Exchange):
     means: ClassVar[str] = "node"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        checked(self)
+        check_options(self)
 
     def weights(self, gathering: Gathering) -> csr_array:
         """Equal shares for all tokens at the same node."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.blocks import read_only
-from freewalk.checks import LARGEST, show
+from freewalk.checks import LARGEST, Floats, Ints, show
 from freewalk.errors import GraphError
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.structure import MOST_NODES, Names, check, check_count, check_size
@@ -18,14 +18,8 @@ from freewalk.graphs.structure import MOST_NODES, Names, check, check_count, che
 _WHO = "from_edges"
 _PAIRS = "give pairs of whole numbers or of strings, such as [(0, 1), (1, 2)]"
 # Usual names of the two columns that hold the ends of an edge, in files and tables.
-_HEADS = (
-    ("source", "target"),
-    ("src", "dst"),
-    ("from", "to"),
-    ("u", "v"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-)
+_HEADS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("node_1", "node_2"))
+Ends = NDArray[np.integer]
 
 
 def from_edges(
@@ -80,7 +74,7 @@ def from_edges(
     return from_pairs(pairs[:, 0], pairs[:, 1], count, _WHO, node_names)
 
 
-def _pairs(edges: Any) -> NDArray[np.int64] | list[Any]:
+def _pairs(edges: Any) -> Ints | list[Any]:
     """Return pairs of whole numbers as an array, and pairs that include strings as a list."""
     if hasattr(edges, "iloc") and hasattr(edges, "columns"):  # a pandas table
         heads = list(map(str, edges.columns))
@@ -100,9 +94,7 @@ def _pairs(edges: Any) -> NDArray[np.int64] | list[Any]:
     return check.integers(_WHO, "edges", numbers, (None, 2), remedy=_PAIRS)
 
 
-def _numbered(
-    pairs: NDArray[np.int64] | list[Any], wanted: list[Any] | None
-) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _numbered(pairs: Ints | list[Any], wanted: list[Any] | None) -> tuple[tuple[str, ...], Ints]:
     """Return the names of all nodes, and the pairs with each name replaced by its number."""
     rows = pairs if isinstance(pairs, list) else pairs.tolist()
     for place, row in enumerate(rows):
@@ -133,7 +125,7 @@ def _word(edge: int | None, label: Any) -> str:
     return str(label)
 
 
-def _count(pairs: NDArray[np.int64], n: int | None, names: Names) -> int:
+def _count(pairs: Ints, n: int | None, names: Names) -> int:
     """Return the number of nodes, after checking that the pairs refer to existing nodes."""
     given = None if n is None else check.whole(_WHO, "n", n, 0, MOST_NODES)
     if names is not None and given not in (None, len(names)):
@@ -158,12 +150,7 @@ def _count(pairs: NDArray[np.int64], n: int | None, names: Names) -> int:
 
 
 def from_pairs(
-    first: NDArray[np.integer],
-    second: NDArray[np.integer],
-    n: int,
-    name: str,
-    node_names: Names = None,
-    positions: NDArray[np.float64] | None = None,
+    first: Ends, second: Ends, n: int, name: str, node_names: Names = None, positions: Floats | None = None
 ) -> Graph:
     """Build the graph of n nodes with an edge between first[e] and second[e] for each e, from 0 to n - 1.
 
@@ -182,14 +169,14 @@ def from_pairs(
     return Graph(read_only(matrix.indptr.astype(np.int64)), read_only(matrix.indices), name, node_names, positions)
 
 
-def first_seen(words: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:
+def first_seen(words: Iterable[str]) -> tuple[list[str], Ints]:
     """List the distinct words in order of first appearance, and the position of each word in that list."""
     places: dict[str, int] = {}
     ends = np.fromiter((places.setdefault(word, len(places)) for word in words), dtype=np.int64)
     return list(places), ends
 
 
-def by_size(names: list[str], ends: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def by_size(names: list[str], ends: Ints) -> tuple[tuple[str, ...], Ints]:
     """Sort names from `first_seen` numerically if all are whole numbers; otherwise leave the order unchanged."""
     if not all(map(is_whole, names)):
         return tuple(names), ends

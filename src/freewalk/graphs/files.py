@@ -112,7 +112,8 @@ def _edges(file: Path, stream: TextIO) -> Iterator[tuple[str, str]]:
     head = next(lines, None)
     if head is None:
         return
-    separator = _separator(head[1])
+    unquoted = re.sub('"[^"]*"', "", head[1])
+    separator = next(separator for separator in _SEPARATORS if separator in unquoted)
     first, second = end_columns(_split(head[1], separator)) or (0, 1)
     last = max(first, second)
     for number, content in chain([head], lines):
@@ -138,11 +139,6 @@ def _lines(file: Path, stream: TextIO) -> Iterator[tuple[int, str]]:
             content = re.split(r"\s\{", content, maxsplit=1)[0]
         if content and not content.isspace():
             yield number, content
-
-
-def _separator(content: str) -> str:
-    unquoted = re.sub('"[^"]*"', "", content)
-    return next(separator for separator in _SEPARATORS if separator in unquoted)
 
 
 def _split(content: str, separator: str) -> list[str]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freewalk.checks import show, suggestion
+from freewalk.blocks import read_only
+from freewalk.checks import guess, set_fields, show
 from freewalk.errors import GraphError
 from freewalk.graphs import mapped
 from freewalk.graphs.structure import MOST_NODES, check, check_bounds, check_count, check_structure, pattern
@@ -84,20 +85,15 @@ class Graph:
             check_bounds(name, indptr, indices)
         else:
             check_structure(name, indptr, indices, names)
-        object.__setattr__(self, "node_names", names)
-        arrays: dict[str, NDArray[Any]] = {"indptr": indptr, "indices": indices}
+        set_fields(self, indptr=read_only(indptr), indices=read_only(indices), node_names=names)
         if self.positions is not None:
-            arrays["positions"] = check.floats(name, "positions", self.positions, (n, 2))
-        for field, array in arrays.items():
-            array.flags.writeable = False
-            object.__setattr__(self, field, array)
+            set_fields(self, positions=read_only(check.floats(name, "positions", self.positions, (n, 2))))
 
     @classmethod
     def _as_saved(cls, *parts: Any) -> Graph:
         """A graph from the arrays of an existing graph, which need no check."""
         graph = object.__new__(cls)
-        for field, value in zip(fields(cls), parts, strict=True):
-            object.__setattr__(graph, field.name, value)
+        set_fields(graph, **{field.name: value for field, value in zip(fields(cls), parts, strict=True)})
         return graph
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -151,9 +147,8 @@ class Graph:
             text = ""
         number = self._numbers.get(text)
         if number is None:
-            close = suggestion(text, self.node_names[:1000], "")
-            guess = close if close.startswith("did") else f"such as {self.node_names[0]!r}"
-            raise GraphError(f"{self.name}: there is no node {show(name)}, expected one of its {self.n} names, {guess}")
+            close = guess(text, self.node_names[:1000]) or f"such as {self.node_names[0]!r}"
+            raise GraphError(f"{self.name}: there is no node {show(name)}, expected one of its {self.n} names, {close}")
         return number
 
     def _number(self, node: int) -> int:
@@ -177,9 +172,7 @@ class Graph:
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
         """The number of neighbours of each node."""
-        degrees = np.diff(self.indptr)
-        degrees.flags.writeable = False
-        return degrees
+        return read_only(np.diff(self.indptr))
 
     def neighbours(self, node: int) -> NDArray[np.int32]:
         """Return the neighbours of a node in ascending order, as a read-only view."""

@@ -1,7 +1,6 @@
 """Memory-mapped graph files: compressed sparse rows, names and positions."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +43,10 @@ def opened(path: str | os.PathLike[str], *, verify: bool = True) -> tuple[Any, .
     arrays, title = table.arrays, table.attributes.get("name")
     shapes = {name: array.shape for name, array in arrays.items()}
     n = shapes.get("indptr", (0,))[0] - 1
-    fits = {"indptr", "indices"} <= arrays.keys() <= _TYPES.keys()
-    fits = fits and all(array.dtype == np.dtype(_TYPES[name]) for name, array in arrays.items())
-    ranks = {"positions": 2}
-    if not fits or any(len(shape) != ranks.get(name, 1) for name, shape in shapes.items()) or n > MOST_NODES:
+    fits = {"indptr", "indices"} <= arrays.keys() <= _TYPES.keys() and all(
+        array.dtype == _TYPES[name] and array.ndim == 1 + (name == "positions") for name, array in arrays.items()
+    )
+    if not fits or n > MOST_NODES:
         raise GraphError(f"{table.path}: holds {', '.join(arrays)}, expected the arrays of a graph; save it again")
     check_count(table.path, n)
     if verify:
@@ -61,7 +60,7 @@ def opened(path: str | os.PathLike[str], *, verify: bool = True) -> tuple[Any, .
     return arrays["indptr"], arrays["indices"], title, names, arrays.get("positions")
 
 
-def _within(path: str, n: int, entries: int) -> Callable[[str, int, NDArray[Any]], None]:
+def _within(path: str, n: int, entries: int) -> mapped.Look:
     """Look at the arrays block by block and reject positions outside them, which compiled code does not check."""
     last = 0
 

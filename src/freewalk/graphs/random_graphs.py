@@ -5,15 +5,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from freewalk.checks import Ints
 from freewalk.graphs.edges import from_pairs
 from freewalk.graphs.graph import Graph
 from freewalk.graphs.structure import MOST_NODES, check, check_size
 from freewalk.rng import MORE, generator, pick, word_pair
 
 # Separates these draws from all others with the same seed; must never change.
-_SKIPS = 101
-_JOINS = 102
-_REWIRES = 103
+_SKIPS, _JOINS, _REWIRES = 101, 102, 103
 _MOST_REDRAWS = 1e8  # half a minute
 _MAIN_PERCENT = 99
 _MOST_EDGES = 2**31 - 1  # of a preferential graph: an edge end is picked with 32-bit arithmetic
@@ -66,7 +65,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
     return from_pairs(first, second, n, name)
 
 
-def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> NDArray[np.int64]:
+def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> Ints:
     """Choose each of 0..total-1 with probability p; return the chosen numbers in ascending order."""
     found = [np.empty(0, dtype=np.int64)]
     last = -1
@@ -86,7 +85,7 @@ def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> NDArray[
     return np.concatenate(found)
 
 
-def pair_of(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def pair_of(number: Ints) -> tuple[Ints, Ints]:
     """Return the pair u < v < 2^31 with a given number, when (0, 1), (0, 2), (1, 2), (0, 3), … are numbered from 0."""
     larger = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
     # The float is accurate to a fraction of 1, so its integer part may be off by one in either direction.
@@ -95,9 +94,7 @@ def pair_of(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return number - larger * (larger - 1) // 2, larger
 
 
-def join_strays(
-    first: NDArray[np.int64], second: NDArray[np.int64], n: int, random: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def join_strays(first: Ints, second: Ints, n: int, random: np.random.Generator) -> tuple[Ints, Ints, int]:
     """Join each stray component to the main one by one edge, between a uniform node of each.
 
     Nothing is joined if the largest component has less than 99 % of the nodes: then the graph does not just have a few
@@ -173,7 +170,7 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 0) -> Graph:
     return from_pairs(near, far, n, f"watts_strogatz({n}, {k}, {p}, seed={seed})")
 
 
-def _rewired(n: int, reach: int, p: float, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rewired(n: int, reach: int, p: float, random: np.random.Generator) -> tuple[Ints, Ints]:
     """List the ends of all edges; edge (j - 1) · n + v started as v to v + j."""
     near = np.tile(np.arange(n, dtype=np.int64), reach)
     far = (near + np.repeat(np.arange(1, reach + 1), n)) % n

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.blocks import ascends, blocks, constant
-from freewalk.checks import Checks, show
+from freewalk.checks import Checks, Floats, Ints, show
 from freewalk.errors import GraphError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def check_size(owner: str, n: int, edges: float, edge_bytes: int = _EDGE_BYTES) 
 
 
 def pattern(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], ones: NDArray[np.float64] | None = None
+    indptr: Ints, indices: NDArray[np.int32], ones: Floats | None = None
 ) -> "csr_array[np.float64, tuple[int, int]]":
     """Return the arrays as a scipy matrix of ones that shares `indices`."""
     from scipy.sparse import csr_array
@@ -47,7 +47,7 @@ def pattern(
     return csr_array((entries, ends, starts), shape=(len(indptr) - 1, len(indptr) - 1))
 
 
-def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names = None) -> None:
+def check_structure(owner: str, indptr: Ints, indices: NDArray[np.int32], names: Names = None) -> None:
     """Raise a GraphError unless the arrays form a connected graph in the canonical form of `Graph`."""
     check_bounds(owner, indptr, indices)
     _check_rows(owner, indptr, indices, names)
@@ -60,7 +60,7 @@ def check_structure(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.i
     check_connected(owner, indptr, indices, names)
 
 
-def check_bounds(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+def check_bounds(owner: str, indptr: Ints, indices: NDArray[np.int32]) -> None:
     """Raise a GraphError unless all rows and edges lie within the arrays, which compiled code relies on."""
     if indptr[0] != 0 or indptr[-1] != len(indices) or not ascends(indptr):
         raise GraphError(
@@ -73,7 +73,7 @@ def check_bounds(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int3
         raise GraphError(f"{owner}: indices[{place}] = {indices[place]}, expected nodes from 0 to {n - 1}")
 
 
-def _edge_blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+def _edge_blocks(indptr: Ints) -> Iterator[tuple[slice, Ints]]:
     """Yield the positions in `indices` of some ten thousand edges at a time, and the start node of each."""
     for edges in blocks(int(indptr[-1]), _EDGE_NUMBERS):
         first = int(np.searchsorted(indptr, edges.start, side="right")) - 1
@@ -93,7 +93,7 @@ def _called(node: int, names: Names) -> str:
     return str(node) if names is None else show(names[node])
 
 
-def _check_rows(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names) -> None:
+def _check_rows(owner: str, indptr: Ints, indices: NDArray[np.int32], names: Names) -> None:
     before = -1, -1  # the last edge of the previous block
     for edges, rows in _edge_blocks(indptr):
         ends = indices[edges]
@@ -132,9 +132,7 @@ def one_way(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[int, int] | No
     return None
 
 
-def _has_reverse(
-    indptr: NDArray[Any], indices: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[Any]
-) -> NDArray[np.bool_]:
+def _has_reverse(indptr: NDArray[Any], indices: NDArray[Any], starts: Ints, ends: NDArray[Any]) -> NDArray[np.bool_]:
     """Per edge: whether its start is among the neighbours of its end, by a binary search in all rows at once."""
     low, stop = indptr[ends].astype(np.int64), indptr[ends + np.int64(1)].astype(np.int64)
     length = stop - low
@@ -147,7 +145,7 @@ def _has_reverse(
     return np.asarray((low < stop) & (indices[np.minimum(low, len(indices) - 1)] == starts))
 
 
-def check_connected(owner: str, indptr: NDArray[np.int64], indices: NDArray[np.int32], names: Names = None) -> None:
+def check_connected(owner: str, indptr: Ints, indices: NDArray[np.int32], names: Names = None) -> None:
     """Raise a GraphError that counts the components, unless there is only one."""
     from scipy.sparse.csgraph import breadth_first_order, connected_components
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from freewalk.checks import show, suggestion
+from freewalk.checks import guess, show
 from freewalk.errors import GraphError, MissingExtra
 from freewalk.graphs.edges import from_pairs
 from freewalk.graphs.graph import Graph
@@ -149,10 +149,8 @@ def _hint(asked: str, known: list[str]) -> str:
     same = [name for name in known if name.rpartition("/")[2].lower() == last][:3]
     if same:
         return f"did you mean {' or '.join(map(repr, same))}?"
-    close = suggestion(asked, known, "")
-    if close.startswith("did"):
-        return close
-    return f"topologies() lists all {len(known)}, topologies('topozoo') those of a collection: {', '.join(COLLECTIONS)}"
+    listed = f"topologies() lists all {len(known)}, topologies('topozoo') those of a collection"
+    return guess(asked, known) or f"{listed}: {', '.join(COLLECTIONS)}"
 
 
 def _different(names: list[Any]) -> tuple[str, ...]:

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
-from freewalk.checks import Checks, show, suggestion
+from freewalk.checks import Checks, guess, show, suggestion
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError, FreewalkError, KernelError, ProblemError, TargetWarning
 from freewalk.exchanges import Exchange
-from freewalk.exchanges.exchange import checked as checked_exchange
-from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
+from freewalk.exchanges.exchange import check_options, gathering_of, sent_by, weights_of
 from freewalk.graphs import Graph
 from freewalk.jobs.phase import Phase
 from freewalk.linear.stationary import stationary_law
@@ -106,7 +105,7 @@ def phases(
             found = check.instance(who, name, phase.exchange, Exchange, "an exchange such as fw.exchanges.Meet()")
             if objective is None:
                 raise FreewalkError(f"{who}: {name} = {found!r}, but nothing is learned; an exchange mixes models")
-            checked_exchange(found)
+            check_options(found)
     if objective is None:
         return tuple(listed)
     n = listed[0].kernel.graph.n
@@ -349,9 +348,9 @@ def start(
     each = f"a list with one for each of the {walks} walks, " if walks > 1 else ""
     each += f"rows of {count} of them, one for each token, " if count > 1 else ""
     expected = f"a node, {each}'uniform' or 'heaviest'"
-    guess = suggestion(value, ("uniform", "heaviest"), "") if isinstance(value, str) else ""
-    if guess.startswith("did") and graph.node_names is None:
-        raise check.fail("run", "start", value, expected, guess)
+    close = guess(value, ("uniform", "heaviest")) if isinstance(value, str) else ""
+    if close and graph.node_names is None:
+        raise check.fail("run", "start", value, expected, close)
     nodes = nodes_of("run", "start", value, graph, expected)
     nodes = nodes[None] if walks == 1 and count > 1 and nodes.shape == (count,) else nodes
     if nodes.shape not in ((), (walks,), (walks, count)):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.blocks import add_counts, copy_of_counts, no_counts
-from freewalk.checks import Checks
+from freewalk.checks import Checks, Ints
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import RecordError
 from freewalk.jobs import arguments
@@ -25,6 +25,7 @@ _check = Checks(RecordError)
 _VISITS_BY_WALK = 4_000_000  # with more counts than this, visits are summed over the walks
 
 Measures = dict[str, NDArray[Any]]
+Vectors = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ class Job:
         """The rule whose vectors a state holds."""
         return phase_at(self.phases, max(state.entered, 0)).phase.rule
 
-    def passage(self, start: int, until: int, marks: NDArray[np.int64]) -> Passage:
+    def passage(self, start: int, until: int, marks: Ints) -> Passage:
         """The steps from `start` to `until` or to the end of their phase; empty if until = start."""
         phase, end, began = phase_at(self.phases, start if until > start else max(start - 1, 0))
         until = until if end is None else max(min(until, end), start)
@@ -110,17 +111,17 @@ class State:
 
     step: int
     nodes: NDArray[np.int32]
-    models: NDArray[np.floating[Any]]  # rows × dim
-    carried: NDArray[np.floating[Any]]  # vectors × rows × dim
-    messages: NDArray[np.int64]
-    probes: NDArray[np.int64]
-    visits: NDArray[np.int64]  # rows × nodes, or 1 × nodes if summed over rows
-    path_of: NDArray[np.int64]  # for each row, the index of its path in `paths`, or -1
+    models: Vectors  # rows × dim
+    carried: Vectors  # vectors × rows × dim
+    messages: Ints
+    probes: Ints
+    visits: Ints  # rows × nodes, or 1 × nodes if summed over rows
+    path_of: Ints  # for each row, the index of its path in `paths`, or -1
     paths: NDArray[np.int32]
-    stored: NDArray[np.floating[Any]] = None  # type: ignore[assignment]  # rows (walks, if shared) × nodes × vectors × dim
-    seen: NDArray[np.int64] = None  # type: ignore[assignment]  # rows × nodes, where the rule counts visits
-    surplus: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: bytes to add, since earlier rules sent other messages
-    exchanged: NDArray[np.int64] = None  # type: ignore[assignment]  # by walk: messages sent in exchanges
+    stored: Vectors = None  # type: ignore[assignment]  # rows (walks, if shared) × nodes × vectors × dim
+    seen: Ints = None  # type: ignore[assignment]  # rows × nodes, where the rule counts visits
+    surplus: Ints = None  # type: ignore[assignment]  # by walk: bytes to add, since earlier rules sent other messages
+    exchanged: Ints = None  # type: ignore[assignment]  # by walk: messages sent in exchanges
     entered: int = -1  # the step at which the vectors of the rule were initialized
     first: int = 0  # the number of the first row
     tokens: int = 1  # rows of each walk
@@ -137,12 +138,7 @@ class State:
 
     @classmethod
     def begin(
-        cls,
-        job: Job,
-        nodes: NDArray[np.int32],
-        models: NDArray[np.floating[Any]],
-        steps: int = 0,
-        path_of: NDArray[np.int64] | None = None,
+        cls, job: Job, nodes: NDArray[np.int32], models: Vectors, steps: int = 0, path_of: Ints | None = None
     ) -> State:
         """The initial state of a job: initial nodes and models; `path_of` says which rows keep a path."""
         rows, n = nodes.size, job.kernel.graph.n
@@ -212,11 +208,11 @@ class State:
         """Whether visits are summed over all rows."""
         return bool(self.visits.shape[0] != self.rows)
 
-    def reported(self, rule: Rule | None) -> NDArray[np.floating[Any]]:
+    def reported(self, rule: Rule | None) -> Vectors:
         """The models to report, or what their rule reports instead, by row."""
         return self.models if rule is None or rule.reports == "x" else self.carried[rule.carries.index(rule.reports)]
 
-    def bytes_sent(self, job: Job, messages: NDArray[np.int64], probes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def bytes_sent(self, job: Job, messages: Ints, probes: Ints) -> Ints:
         """The total bytes of these messages and probes of each walk (walks × marks)."""
         size = job.message_bytes(job.rule_of(self))
         sent = np.asarray(messages * size)  # keeps the memory order of the messages

@@ -53,8 +53,7 @@ class Current(NamedTuple):
 
 def phase_at(phases: Sequence[Phase], step: int) -> Current:
     """The phase to which a step belongs."""
-    began = 0
-    start = 0
+    began = start = 0
     for index, phase in enumerate(phases):
         if index and not _same(phase.rule, phases[index - 1].rule):
             began = start

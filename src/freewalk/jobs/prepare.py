@@ -60,12 +60,11 @@ def prepare(
         if phase.rule is not None:
             owner, remedy = type(phase.rule).__name__, "give one number for each of the steps"
             _check.floats(owner, "rates()", phase.rule.rates(grid), grid.shape, low=0.0, remedy=remedy)
-    if isinstance(tokens, str) and tokens != "nodes":
-        raise _check.fail("run", "tokens", tokens, 'a whole number >= 1, or "nodes": one on each node')
-    n = phases[0].kernel.graph.n
-    count = (
-        n if isinstance(tokens, str) else _check.whole("run", "tokens", tokens, 1, remedy='"nodes" is one on each node')
-    )
+    if isinstance(tokens, str):
+        if tokens != "nodes":
+            raise _check.fail("run", "tokens", tokens, 'a whole number >= 1, or "nodes": one on each node')
+        tokens = phases[0].kernel.graph.n
+    count = _check.whole("run", "tokens", tokens, 1, remedy='"nodes" is one on each node')
     if precision is None:
         precision = "float64" if objective is None else objective.precision
     _check.choice(who, "precision", precision, PRECISIONS)

@@ -20,11 +20,18 @@ _lock, _solves = Lock(), 0
 _limit: Any = None
 
 
+def operator_of(n: int, function: Vectors) -> Any:
+    """A function of vectors as the solvers of scipy take it."""
+    from scipy.sparse.linalg import LinearOperator
+
+    return LinearOperator((n, n), matvec=lambda x: function(np.ravel(x)), dtype=np.float64)
+
+
 def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
     """GMRES, for x with apply(x) nearest to `right`; the result may be inaccurate or not finite: check it."""
-    from scipy.sparse.linalg import LinearOperator, gmres
+    from scipy.sparse.linalg import gmres
 
-    operator = LinearOperator((right.size, right.size), matvec=apply, dtype=np.float64)
+    operator = operator_of(right.size, apply)
     with _one_thread():
         result, _ = gmres(
             operator, right, rtol=accuracy, restart=_BASIS, maxiter=rounds, callback=_ask, callback_type="pr_norm"
@@ -34,11 +41,9 @@ def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Flo
 
 def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
     """BiCGSTAB, for x with apply(x) near `right`, given an approximate inverse; check the result."""
-    from scipy.sparse.linalg import LinearOperator, bicgstab
+    from scipy.sparse.linalg import bicgstab
 
-    shape = (right.size, right.size)
-    operator = LinearOperator(shape, matvec=apply, dtype=np.float64)
-    nearly = LinearOperator(shape, matvec=inverse, dtype=np.float64)
+    operator, nearly = operator_of(right.size, apply), operator_of(right.size, inverse)
     # scipy treats an inner product below 5e-32 as a breakdown, whatever the length of the right side.
     scale = float(np.linalg.norm(right)) or 1.0
     with _one_thread():

@@ -6,7 +6,7 @@ and subclasses `Predictor`. Any other loss subclasses `Objective` and runs on th
 - `objective.py`: the base class `Objective`, and `Share`, all that one node needs of it (`objective.local(node)`).
 - `predictor.py`: `Predictor`, the losses of a linear prediction. A subclass gives two scalar functions, which compiled
   runtimes compile from their source, and a bound on the curvature.
-- `least_squares.py` and `logistic.py`: its two subclasses. `newton.py` finds the optimum of the second.
+- `least_squares.py` and `logistic.py`: its two subclasses.
 - `samples.py`: features, targets and the nodes that own them, as they are checked on input.
 - `synthetic.py`: the data that `synthetic` draws, each option with a generator of its own, so that changing one keeps
   the others. Its numbers must never change.

@@ -73,9 +73,9 @@ def opened(path: str | os.PathLike[str], *, verify: bool = True) -> tuple[str, d
     """Map a problem file: the name of its class, and its fields."""
     file = mapped.opened(check.path("read", "path", path), _KIND, verify=verify, check=check)
     arrays, said = file.arrays, file.attributes
-    fits = _TYPES.keys() - {"nodes"} <= arrays.keys() <= _TYPES.keys()
-    fits = fits and all(array.dtype == np.dtype(_TYPES[name]) for name, array in arrays.items())
-    fits = fits and all(array.ndim == 1 + (name == "features") for name, array in arrays.items())
+    fits = arrays.keys() | {"nodes"} == _TYPES.keys() and all(
+        array.dtype == _TYPES[name] and array.ndim == 1 + (name == "features") for name, array in arrays.items()
+    )
     if not fits or len(arrays["features"]) != len(arrays["targets"]):
         raise ProblemError(f"{file.path}: its arrays are not those of a problem; save it again")
     kind, names = check.text("read", "the class in the file", said.get("class")), arrays["names"].tobytes().decode()
@@ -102,13 +102,13 @@ def writing(
     heavy: tuple[int, ...],
     weight_by: str = "node",
     relays: tuple[int, ...] = (),
-    names: tuple[str, ...] | None = None,
+    node_names: tuple[str, ...] | None = None,
 ) -> Iterator[dict[str, mapped.Sink]]:
     """Write a problem block by block: `append` to the features, the targets and, if given, the nodes."""
     arrays: dict[str, NDArray[Any]] = {
         "heavy": np.array(heavy, dtype=np.int64),
         "relays": np.array(relays, dtype=np.int64),
-        "names": np.frombuffer("\0".join(names or ()).encode(), dtype=np.uint8),
+        "names": np.frombuffer("\0".join(node_names or ()).encode(), dtype=np.uint8),
     }
     extents = {"features": shape, "targets": shape[:1]} | ({"nodes": shape[:1]} if nodes else {})
     extents |= {name: array.shape for name, array in arrays.items()}
@@ -123,17 +123,8 @@ def writing(
 def write(problem: Predictor, path: str | os.PathLike[str]) -> Path:
     """Write a problem to a file atomically, block by block."""
     samples = {"features": problem.features, "targets": problem.targets, "nodes": problem.nodes}
-    with writing(
-        path,
-        type(problem),
-        problem.features.shape,
-        nodes=problem.nodes is not None,
-        ridge=problem.ridge,
-        heavy=problem.heavy,
-        weight_by=problem.weight_by,
-        relays=problem.relays,
-        names=problem.node_names,
-    ) as sinks:
+    others = {name: getattr(problem, name) for name in ("ridge", "heavy", "weight_by", "relays", "node_names")}
+    with writing(path, type(problem), problem.features.shape, nodes=problem.nodes is not None, **others) as sinks:
         for name, values in samples.items():
             if values is not None:
                 sinks[name].append(values)

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk import rng
-from freewalk.blocks import read_only
+from freewalk.blocks import blocks, read_only
+from freewalk.checks import Floats
 from freewalk.objectives import files
 from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check, table
 from freewalk.objectives.synthetic import NOISE, Draw, Shifted, Unlabelled
 
 _ROWS, _BLOCK = 2**16, 2**14
-Floats = NDArray[np.float64]
 
 
 @final
@@ -104,8 +104,7 @@ class LeastSquares(Predictor):
         if dim > self.targets.size or np.isnan(optimum).any():
             return super().expansion(optimum)
         curvature, pull, least = np.zeros((dim, dim)), np.zeros(dim), 0.0
-        for first in range(0, self.targets.size, _BLOCK):  # in blocks: there may be no memory for a second copy
-            rows = slice(first, first + _BLOCK)
+        for rows in blocks(self.targets.size, numbers=_BLOCK):  # there may be no memory for a second copy
             features, weights = self.features[rows], self.sample_weights[rows, None]
             errors = features @ optimum - self.targets[rows]
             curvature += features.T @ (weights * features)
@@ -154,8 +153,7 @@ class LeastSquares(Predictor):
         # Reduced to triangular form first, because lstsq treats values that are small relative to its number of rows as
         # zero. Block by block, because there may be no memory for a second copy.
         triangle = np.hstack([np.sqrt(self.ridge) * np.eye(self.dim), np.zeros((self.dim, 1))])
-        for first in range(0, len(self.targets), _ROWS):
-            block = slice(first, first + _ROWS)
+        for block in blocks(len(self.targets), numbers=_ROWS):
             samples = np.column_stack([self.features[block], self.targets[block]])
             rows = np.vstack([np.sqrt(self.sample_weights[block])[:, None] * samples, triangle])
             triangle = np.asarray(np.linalg.qr(rows, mode="r"))

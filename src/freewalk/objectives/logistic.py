@@ -8,16 +8,23 @@ from functools import cached_property
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freewalk import rng
 from freewalk.blocks import read_only
+from freewalk.checks import Floats
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
-from freewalk.objectives.newton import minimise
 from freewalk.objectives.predictor import Predictor
 from freewalk.objectives.samples import check
 from freewalk.objectives.synthetic import LABELS, NOISE, Draw, Shifted
+
+_ITERATIONS = 500  # of Newton's method
+# The curvature starts between 1/4 and 1 in every direction. Once it has lost fourteen digits, predictions have grown
+# beyond 30: towards a minimum at infinity, or one that float64 cannot represent.
+_FLAT = 1e-14
+# A change of the predictions so small that the next one, about its square, is below rounding.
+_SETTLED = 1e-8
 
 
 @final
@@ -89,11 +96,11 @@ class Logistic(Predictor):
 
     # `value` and `slope` of all samples at once: the optimum needs many of them.
 
-    def _values(self, predictions: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _values(self, predictions: Floats, targets: Floats) -> Floats:
         linear = np.where(predictions >= 0.0, 1.0 - targets, -targets) * predictions
         return np.asarray(np.log1p(np.exp(-np.abs(predictions))) + linear)
 
-    def _slopes(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _slopes(self, predictions: Floats) -> Floats:
         small = np.exp(-np.abs(predictions))
         above = (1.0 - self.targets) - self.targets * small
         below = (1.0 - self.targets) * small - self.targets
@@ -110,7 +117,7 @@ class Logistic(Predictor):
         right = (self.features @ self._model(x) > 0) == (self.targets > 0)
         return {**self.measure(x), "accuracy": float(right.mean())}
 
-    def optimum(self) -> NDArray[np.float64]:
+    def optimum(self) -> Floats:
         """Return the minimiser of the loss, up to rounding; if there are several, the one with the smallest norm.
 
         It is read-only, and computed only once. There is none, a ProblemError, without ridge if a plane separates the
@@ -119,27 +126,51 @@ class Logistic(Predictor):
         return self._optimum
 
     @cached_property
-    def _optimum(self) -> NDArray[np.float64]:
-        def bends(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-            # For either label, |slope| is the probability p of the other one, and value'' = p(1 − p).
-            return np.asarray(np.abs(slopes) * (1.0 - np.abs(slopes)))
-
+    def _optimum(self) -> Floats:
         size = 8.0 * self.dim * (3 * len(self.targets) + 6 * self.dim)
         check.room("Logistic", f"the optimum of {self.dim} features", size, "use fewer features")
-        model = minimise(
-            self.features,
-            self.sample_weights,
-            self.ridge,
-            values=lambda predictions: self._values(predictions, self.targets),
-            slopes=self._slopes,
-            bends=bends,
-        )
+        model = self._minimiser()
         if model is None:
             raise ProblemError(
                 f"Logistic: the loss has no finite optimum with ridge = {self.ridge:g}, because a plane (almost) "
                 "separates the labels; add ridge, for example ridge=1e-3"
             )
         return read_only(model)
+
+    def _minimiser(self) -> Floats | None:
+        """Newton's method: the minimiser with the smallest norm; None if there is none at a finite distance.
+
+        The loss is convex with |value'''| ≤ value'', so a move that changes no prediction by more than β lowers it at
+        least up to the fraction log(1 + β)/β of the move; a larger fraction is used if a trial shows that it helps.
+
+        The method works in coordinates in which the data are white: a direction in which the curvature has almost
+        vanished is then one along which no sample restrains the model, whatever the scale of the features.
+        """
+        weights, basis = self.sample_weights, _whitening(self.features, self.sample_weights, self.ridge)
+        rows = self.features @ basis
+        penalty = self.ridge * basis.T @ basis
+
+        def loss(point: Floats) -> float:
+            return float(weights @ self._values(rows @ point, self.targets) + 0.5 * point @ penalty @ point)
+
+        model = np.zeros(rows.shape[1])
+        for _ in range(_ITERATIONS if len(model) else 0):
+            slopes = self._slopes(rows @ model)
+            # For either label, |slope| is the probability p of the other one, and value'' = p(1 − p).
+            bends = np.abs(slopes) * (1.0 - np.abs(slopes))
+            gradient = rows.T @ (weights * slopes) + penalty @ model
+            curvatures, axes = np.linalg.eigh(rows.T @ ((weights * bends)[:, None] * rows) + penalty)
+            if curvatures[0] < _FLAT:
+                return None
+            step = -axes @ ((axes.T @ gradient) / curvatures)
+            change = float(np.abs(rows @ step).max())
+            if change < _SETTLED:
+                return np.asarray(basis @ (model + step))
+            share, safe, before = 1.0, math.log1p(change) / change, loss(model)
+            while share > safe and loss(model + share * step) > before + 0.25 * share * float(gradient @ step):
+                share = max(share / 2, safe)
+            model = model + share * step
+        return None if len(model) else np.zeros(self.dim)
 
     @classmethod
     def synthetic(
@@ -196,3 +227,11 @@ class Logistic(Predictor):
         labels = data.scores + rng.generator(seed, LABELS).logistic(size=len(data.scores)) > 0
         flipped = rng.generator(seed, NOISE).random(len(labels)) < probability
         return cls(data.features, (labels ^ flipped).astype(np.float64), data.nodes, ridge, draw.heavy)
+
+
+def _whitening(features: Floats, weights: Floats, ridge: float) -> Floats:
+    """Return T, with as many columns as the rank of the data, such that Tᵀ(Σ_s weights_s a_s a_sᵀ + ridge I)T = I."""
+    rows = np.vstack([np.sqrt(weights)[:, None] * features, np.sqrt(ridge) * np.eye(features.shape[1])])
+    _, scales, directions = np.linalg.svd(np.linalg.qr(rows, mode="r"))
+    kept = scales > scales[0] * np.finfo(np.float64).eps * len(scales)
+    return np.asarray(directions[kept].T / scales[kept])

@@ -6,7 +6,7 @@ import math
 import os
 import reprlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.blocks import LARGE, ascends, blocks, constant, read_only
+from freewalk.checks import Floats, set_fields
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
 from freewalk.objectives import files
@@ -23,7 +24,6 @@ from freewalk.objectives.objective import Objective, Share
 from freewalk.objectives.samples import Nodes, by_node, check, largest_eigenvalues, table
 from freewalk.storage.mapped import is_mapped
 
-Floats = NDArray[np.float64]
 WeightBy = Literal["node", "sample"]
 _KEPT = ("features", "targets", "nodes", "ridge", "heavy", "weight_by", "relays", "node_names", "_optimum")
 
@@ -147,13 +147,8 @@ class Predictor(Objective):
             features = features if features.flags.c_contiguous else np.ascontiguousarray(features)
             features, targets, nodes = read_only(features), read_only(targets), read_only(nodes)
         heavy = known.members("heavy", self.heavy)
-        fields = {"features": features, "targets": targets, "nodes": nodes, "ridge": ridge, "heavy": heavy}
-        self._begin(fields | {"relays": relays, "node_names": known.names})
-
-    def _begin(self, fields: Mapping[str, Any]) -> None:
-        """Set fields to values that are known to fit together."""
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, features=features, targets=targets, nodes=nodes, ridge=ridge, heavy=heavy)
+        set_fields(self, relays=relays, node_names=known.names)
 
     @classmethod
     def _of_fields(cls, fields: dict[str, Any], *, checked: bool) -> Self:
@@ -161,7 +156,7 @@ class Predictor(Objective):
         if checked:
             return cls(graph=fields.pop("node_names"), **fields)
         problem = object.__new__(cls)
-        problem._begin(fields)
+        set_fields(problem, **fields)
         return problem
 
     def __getstate__(self) -> dict[str, Any]:

@@ -6,16 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.blocks import blocks
-from freewalk.checks import LARGEST, Checks, suggestion
+from freewalk.checks import LARGEST, Checks, Floats, Ints, guess
 from freewalk.errors import ProblemError
 from freewalk.graphs import Graph
 from freewalk.storage.mapped import adopted
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 check = Checks(ProblemError)
 
@@ -82,8 +78,7 @@ class Nodes:
         found = [places.get(str(one), places.get(_whole(one), -1)) for one in given]
         if -1 in found:
             place = found.index(-1)
-            close = suggestion(given[place], self.names[:1000], "")
-            remedy = close if close.startswith("did") else f"such as {self.names[0]!r}"
+            remedy = guess(given[place], self.names[:1000]) or f"such as {self.names[0]!r}"
             raise check.fail(self.who, f"{name}[{place}]", given[place], f"one of {self.n} names of nodes", remedy)
         return np.array(found, dtype=np.int64)
 
@@ -185,9 +180,7 @@ def by_node(values: Floats, offsets: Ints) -> Floats:
     return result
 
 
-def largest_eigenvalues(
-    features: NDArray[np.float64], offsets: NDArray[np.int64] | None, block: int = _BLOCK
-) -> NDArray[np.float64]:
+def largest_eigenvalues(features: Floats, offsets: Ints | None, block: int = _BLOCK) -> Floats:
     """Compute λ_max(A_vᵀA_v / m_v) for every node v, 0 without samples; None for offsets means one sample per node.
 
     The nodes are grouped by their number of samples m, and each group is solved at once, in blocks, from the smaller of

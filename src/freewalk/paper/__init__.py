@@ -7,11 +7,11 @@ the sentences of the paper that they quote.
 
 - `study`: a study and its claims, from these files. `claims`, `entrapment` and `bias` have the kinds of claims.
 - `figure_2`, `section_4`, `remark_1`, `theorem_1`: studies without learning curves, which compute numbers, judge, list
-  and draw them. `terms` has the exact errors for the last.
+  and draw them.
 - `evidence` is what claims are tested on: exact curves or, where there are none, the mean over the walks; and the
-  printed curves of `published`.
-- `reproduction` runs everything: a `task` for each study and variant reuses the `records` in its folder, runs what is
-  missing, judges it, draws its `figures` and describes it for the page.
+  printed curves.
+- `reproduction` runs everything: a `task` for each study and variant reuses the records in its folder (`files`), runs
+  what is missing, judges it, draws its `figures` and describes it for the page.
 - `fit` and `claim_sweep` read what took long to find and is stored beside the specs: the fitted values, and the
   settings in which each claim holds. The folder `reproduction` at the top of the repository finds them again.
 

@@ -1,6 +1,6 @@
 """Bias: where a design settles, how much of that comes from its distribution, and Theorem 1's trade-off in p_J."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,42 +56,42 @@ def mostly_bias(label: str, **notes: Any) -> Claim:
 def fewer_returns(**notes: Any) -> Claim:
     """A claim that more jumps mean fewer excess visits."""
     text = "as p_J rises, the excess visits to the heavy nodes fall"
-    return Claim(text, _monotonic(_excess_visits, -1, "{:,.0f}", "; "), **notes)
+    return _trend(text, _excess_visits, -1, "{:,.0f}", "; ", **notes)
 
 
 def growing_bias(**notes: Any) -> Claim:
     """A claim that more jumps mean more bias."""
-    text = "as p_J rises, the bias of the stationary distribution grows"
-    return Claim(text, _monotonic(_pulls, 1, "{:.3g}"), **notes)
+    return _trend("as p_J rises, the bias of the stationary distribution grows", _pulls, 1, "{:.3g}", **notes)
 
 
 def growing_gap(**notes: Any) -> Claim:
     """A claim that more jumps mean a larger gap."""
-    text = "as p_J rises, the whole error gap grows"
-    return Claim(text, _monotonic(lambda evidence: [one.excess for one in _limits(evidence)], 1, "{:.3g}"), **notes)
+    return _trend("as p_J rises, the whole error gap grows", _excesses, 1, "{:.3g}", **notes)
 
 
 def faster_mixing(**notes: Any) -> Claim:
     """A claim that more jumps mean faster mixing."""
-
-    def times(evidence: Evidence) -> list[float]:
-        return [float(mixing_time(evidence.plan.walks[label][0].kernel)) for label in evidence.plan.walks]
-
     text = "on this graph (not on every one) the mixing time falls as p_J rises"
-    return Claim(text, _monotonic(times, -1, "{:,.0f}", unit=" updates"), **notes)
+    return _trend(text, _mixing_times, -1, "{:,.0f}", ", ", " updates", **notes)
 
 
-def _monotonic(
-    values_of: Callable[[Evidence], Sequence[float]], sign: int, form: str, between: str = ", ", unit: str = ""
-) -> Callable[[Evidence], Finding]:
-    """Whether a quantity rises (sign 1) or falls (-1) from each walk to the next."""
+def _trend(
+    text: str,
+    values_of: Callable[[Evidence], list[float]],
+    sign: int,
+    form: str,
+    between: str = ", ",
+    after: str = "",
+    **notes: Any,
+) -> Claim:
+    """A claim that a quantity rises (sign 1) or falls (-1) from each walk to the next."""
 
     def measure(evidence: Evidence) -> Finding:
         values = values_of(evidence)
-        number = between.join(form.format(value) for value in values) + unit
+        number = between.join(form.format(value) for value in values) + after
         return Finding(bool((sign * np.diff(values) > 0).all()), number)
 
-    return measure
+    return Claim(text, measure, **notes)
 
 
 def _excess_visits(evidence: Evidence) -> list[float]:
@@ -103,15 +103,19 @@ def _pulls(evidence: Evidence) -> list[float]:
     return [pull(evidence, label) for label in evidence.plan.walks]
 
 
-def _limits(evidence: Evidence) -> list[SteadyState]:
-    return [limit(evidence, label) for label in evidence.plan.walks]
+def _excesses(evidence: Evidence) -> list[float]:
+    return [limit(evidence, label).excess for label in evidence.plan.walks]
+
+
+def _mixing_times(evidence: Evidence) -> list[float]:
+    return [float(mixing_time(evidence.plan.walks[label][0].kernel)) for label in evidence.plan.walks]
 
 
 def trade_off(evidence: Evidence) -> list[Chart]:
     """The charts of Theorem 1: what jumps cost, and what they gain."""
     phases = [phases[0] for phases in evidence.plan.walks.values()]
     along = {"jump probability": [float(sum(m.probability for m in one.kernel.moves[1:])) for one in phases]}
-    found = _limits(evidence)
+    found = [limit(evidence, label) for label in evidence.plan.walks]
     # A log axis cannot show the bias of an exact distribution.
     biases = [value if value > 1e-12 else float("nan") for value in _pulls(evidence)]
     curves = {

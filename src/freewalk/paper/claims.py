@@ -5,7 +5,7 @@ in `studies` name that function as its kind. Each takes `quote` and `why`, as `C
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 MOST = 0.9
 
 OUTCOMES: dict[bool | None, Outcome] = {True: "pass", False: "fail", None: "not testable"}
-_WORDS = {True: "holds", False: "fails", None: ""}
 
 
 @dataclass(frozen=True)
@@ -118,21 +117,29 @@ class Claim:
 
     def judge(self, evidence: Evidence, share: ClaimShare | None = None) -> Verdict:
         """The verdict: by the share of settings in which the claim holds if it is known, or else by the run shown."""
-        found = self.measure(evidence)
-        outcome = OUTCOMES[found.holds] if share is None else share.outcome
-        why = self.why.get(evidence.variant, "") if outcome in ("fail", "depends") else ""
-        number = found.number
-        if share is not None:
-            number = f"{_WORDS[found.holds]}: {number}" if found.holds is not None else found.reason
-        return Verdict(
-            self.text,
-            outcome,
-            number,
-            why if outcome != "not testable" or share is not None else found.reason,
-            self.printed(evidence),
-            quote=self.quote,
-            share="" if share is None else share.words(self.unit),
-        )
+        why, printed = self.why.get(evidence.variant, ""), self.printed(evidence)
+        return verdict(self.text, self.measure(evidence), share, self.unit, self.quote, why, printed)
+
+
+def verdict(
+    text: str,
+    found: Finding,
+    share: ClaimShare | None = None,
+    unit: str = "×",
+    quote: str = "",
+    why: str = "",
+    printed: str = "",
+) -> Verdict:
+    """The verdict on a claim, by the share of settings in which it holds if that is known, else by what was found."""
+    if share is None:
+        outcome, number = OUTCOMES[found.holds], found.number
+    else:
+        outcome, number = share.outcome, found.reason
+        if found.holds is not None:
+            number = f"{'holds' if found.holds else 'fails'}: {found.number}"
+    comments: dict[Outcome, str] = {"fail": why, "depends": why, "not testable": found.reason if share is None else ""}
+    words = "" if share is None else share.words(unit).strip()
+    return Verdict(text, outcome, number, comments.get(outcome, ""), printed, quote, words)
 
 
 def judged(
@@ -143,8 +150,7 @@ def judged(
     for claim in study_table(key)["claim"]:
         text, measure, quote, why = (claim.pop(name, "") for name in ("text", "measure", "quote", "why"))
         found = measures[measure](data, **claim)
-        why = "" if found.holds else why.format(**words)
-        verdicts.append(Verdict(text.format(**words), OUTCOMES[found.holds], found.number, why, quote=quote))
+        verdicts.append(verdict(text.format(**words), found, quote=quote, why=why.format(**words)))
     return verdicts
 
 
@@ -162,9 +168,8 @@ def sooner(label: str, than: str, level: float, factor: float = 1.0, by: Count =
     def judge(one: Curve, other: Curve, optimum: float) -> Finding:
         return _begun(one, other, level, optimum) or _ratio(one, other, level * optimum, factor, by)
 
-    # The paper prints no messages.
-    measure, printed = _both(label, than, judge, printed=by == "updates")
-    return Claim(words, measure, factor, printed=printed, **notes)
+    claim = _compared(words, label, than, judge, factor, **notes)
+    return claim if by == "updates" else replace(claim, printed=lambda _: "")  # the paper prints no messages
 
 
 def alike(label: str, other: str, level: float, within: float, **notes: Any) -> Claim:
@@ -181,8 +186,7 @@ def alike(label: str, other: str, level: float, within: float, **notes: Any) -> 
         return Finding(1 / within <= ratio <= within, number, value=max(ratio, 1 / ratio))
 
     text = f"{label} and {other} reach {level:g} × the optimum within {within:g} × of each other's updates"
-    measure, printed = _both(label, other, judge)
-    return Claim(text, measure, within, printed=printed, **notes)
+    return _compared(text, label, other, judge, within, **notes)
 
 
 def slower(label: str, than: str, level: float, **notes: Any) -> Claim:
@@ -196,8 +200,7 @@ def slower(label: str, than: str, level: float, **notes: Any) -> Claim:
         return Finding(reverse.holds, shown.number, reverse.reason, shown.value)
 
     text = f"{label} needs at least as many updates as {than}, to {level:g} × the optimum"
-    measure, printed = _both(label, than, judge)
-    return Claim(text, measure, printed=printed, **notes)
+    return _compared(text, label, than, judge, **notes)
 
 
 def ends(label: str, other: str, least: float = 0.0, most: float = np.inf, **notes: Any) -> Claim:
@@ -211,8 +214,7 @@ def ends(label: str, other: str, least: float = 0.0, most: float = np.inf, **not
         number = f"{share:.4g} × ({one.error[-1]:.4g} against {two.error[-1]:.4g})"
         return Finding(least <= share <= most, number, value=max(share, 1 / share) if both else share)
 
-    measure, printed = _both(label, other, judge)
-    return Claim(text, measure, most if np.isfinite(most) else least, printed=printed, **notes)
+    return _compared(text, label, other, judge, most if np.isfinite(most) else least, **notes)
 
 
 def closed(label: str, gap: str, floor: str, most: float = 1.05, **notes: Any) -> Claim:
@@ -279,10 +281,15 @@ def foreseen(level: float, **notes: Any) -> Claim:
     return Claim(text, measure, **notes)
 
 
-def _both(
-    label: str, other: str, judge: Callable[[Curve, Curve, float], Finding], printed: bool = True
-) -> tuple[Callable[[Evidence], Finding], Callable[[Evidence], str]]:
-    """The comparison of two designs in our curves and in the printed ones."""
+def _compared(
+    text: str,
+    label: str,
+    other: str,
+    judge: Callable[[Curve, Curve, float], Finding],
+    threshold: float = 1.0,
+    **notes: Any,
+) -> Claim:
+    """A claim that compares two designs, in our curves and in the printed ones."""
 
     def measure(evidence: Evidence) -> Finding:
         one, two = evidence.curve(label), evidence.curve(other)
@@ -292,11 +299,11 @@ def _both(
         return judge(one, two, evidence.optimum)
 
     def read_off(evidence: Evidence) -> str:
-        if not printed or not {label, other} <= set(evidence.published):
+        if not {label, other} <= set(evidence.published):
             return ""
         return judge(evidence.printed(label), evidence.printed(other), evidence.printed_floor).number
 
-    return measure, read_off
+    return Claim(text, measure, threshold, printed=read_off, **notes)
 
 
 def _begun(one: Curve, other: Curve, level: float, optimum: float) -> Finding | None:

@@ -17,7 +17,8 @@ from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph, complete, ring
 from freewalk.paper.claims import Finding, judged
 from freewalk.paper.entrapment import hold, in_words, is_trap
-from freewalk.report.figures import INK, STYLE, Where, footnote, new_figure, save
+from freewalk.paper.files import study_table
+from freewalk.report.figures import INK, Where, drawing
 from freewalk.report.page import Table, Verdict
 from freewalk.specs.catalogue import build
 
@@ -106,45 +107,20 @@ def table(spec: dict[str, Any], _: "xarray.Dataset") -> Table:
     """What the three chains are like."""
     rows = []
     for label, kernel in kernels(spec).items():
-        law, mixing = stationary(kernel), mixing_time(kernel)
-        rows.append(
-            [
-                label,
-                f"{law[0]:.4f}",
-                f"{sojourn_times(kernel)[0]:.3g}",
-                f"{excess_visits(kernel, [0]):.3g}",
-                f"{float(mixing):.0f}",
-                f"{kemeny_constant(kernel):.4f}",
-                f"{hitting_times(kernel).max():.4g}",
-            ]
-        )
-    head = [
-        "design",
-        "time at node 1",
-        "stay at node 1",
-        "excess visits to node 1",
-        "mixing time",
-        "Kemeny constant",
-        "largest hitting time",
-    ]
-    caption = (
-        "Stays, mixing and hitting times are in updates; all numbers are exact. Excess visits are the updates beyond "
-        "its share that a walk makes at node 1 once it is there."
-    )
-    return Table(head, rows, caption)
+        at_node_1 = [f"{stationary(kernel)[0]:.4f}", f"{sojourn_times(kernel)[0]:.3g}"]
+        times = [f"{float(mixing_time(kernel)):.0f}", f"{kemeny_constant(kernel):.4f}"]
+        excess, longest = f"{excess_visits(kernel, [0]):.3g}", f"{hitting_times(kernel).max():.4g}"
+        rows.append([label, *at_node_1, excess, *times, longest])
+    made = study_table("2")["table"]
+    return Table(made["head"], rows, made["caption"])
 
 
 def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
     """Draw the chains of importance MH and MHLJ, with the probabilities at node 1 and around it."""
-    import matplotlib
-
-    with matplotlib.rc_context({**STYLE, "axes.grid": False}):
-        figure = new_figure(9.6, 4.5)
+    with drawing(path, 9.6, 4.5, {"axes.grid": False}, footer) as figure:
         for axes, label in zip(figure.subplots(1, 2), ("MH importance", "MHLJ"), strict=True):
             _draw(axes, data.probability.sel(design=label).values, data.attrs["importance"])
             axes.set_title(label)
-        footnote(figure, footer)
-        save(figure, path)
 
 
 def _draw(axes: "Axes", chain: Any, importance: Any) -> None:
@@ -162,10 +138,8 @@ def _draw(axes: "Axes", chain: Any, importance: Any) -> None:
             side = np.array([start[1] - end[1], end[0] - start[0]])
             middle = (start + end) / 2 - 0.16 * side / np.linalg.norm(side)
             back = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
-            words = f"{chain[i, j]:.3g}"
-            axes.text(
-                middle[0], middle[1], words, fontsize=8.5, ha="center", va="center", color=INK, bbox=back, zorder=3
-            )
+            small: dict[str, Any] = {"fontsize": 8.5, "color": INK, "bbox": back, "zorder": 3}
+            axes.text(middle[0], middle[1], f"{chain[i, j]:.3g}", ha="center", va="center", **small)
     for i, place in enumerate(places):
         heavy = importance[i] > min(importance)
         axes.plot(*place, "o", markersize=25, color="#D55E00" if heavy else "#009E73", zorder=3)
@@ -173,7 +147,5 @@ def _draw(axes: "Axes", chain: Any, importance: Any) -> None:
         outward = "center" if abs(place[0]) < 0.7 else ("left" if place[0] > 0 else "right")
         away = 1.33 if outward == "center" else 1.2
         axes.text(away * place[0], away * place[1], f"stays {chain[i, i]:.3g}", ha=outward, va="center", fontsize=9)
-    axes.set_xlim(-1.95, 1.95)
-    axes.set_ylim(-1.45, 1.55)
-    axes.set_aspect("equal")
+    axes.set(xlim=(-1.95, 1.95), ylim=(-1.45, 1.55), aspect="equal")
     axes.set_axis_off()

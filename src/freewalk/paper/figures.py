@@ -8,13 +8,17 @@ import numpy as np
 
 from freewalk.paper.claim_sweep import ClaimSweep
 from freewalk.paper.evidence import Curve, Evidence
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, axis_of_counts, footnote, new_figure, save
+from freewalk.report.figures import COLOURS, INK, Where, axis_of_counts, drawing, line_of, shade
 from freewalk.report.measures import UPDATES, USUAL, along, is_spread, mean_and_band, values_of
 from freewalk.report.page import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_EXACT: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (5, 3))}
+_PRINTED: dict[str, Any] = {"marker": "o", "markersize": 4, "linestyle": "none", "markerfacecolor": "white"}
+_OPTIMUM: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (1, 2))}
 
 
 def scaled(evidence: Evidence, label: str) -> Curve:
@@ -27,16 +31,13 @@ def scaled(evidence: Evidence, label: str) -> Curve:
 
 def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
     """Draw the curves of a study; the footer says where the numbers come from."""
-    import matplotlib
-
     parts = evidence.parts
     log = is_spread(parts, evidence.measure, USUAL)
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(9.6, 5.2)
+    with drawing(path, 9.6, 5.2, footer=footer) as figure:
         panels = dict(zip(USUAL, figure.subplots(1, 2, sharey=True), strict=True))
         lowest, highest = evidence.optimum, evidence.optimum
         for number, (label, part) in enumerate(parts.items()):
-            colour = COLOURS[number % len(COLOURS)]
+            colour = line_of(number)["color"]
             mean, low, high = mean_and_band(values_of(part, evidence.measure.name))
             lowest, highest = min(lowest, np.nanmin(mean)), max(highest, mean[0])
             exact = evidence.curve(label)
@@ -45,46 +46,37 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
                 lowest, highest = min(lowest, printed.error.min()), max(highest, printed.error.max())
             for by, axes in panels.items():
                 where = along(part, by)
-                axes.fill_between(where, low, high, color=colour, alpha=0.13, linewidth=0)
+                shade(axes, where, low, high, number)
                 axes.plot(where, mean, color=colour, linewidth=1.9, label=label, zorder=3)
                 if evidence.exact is not None:
-                    axes.plot(
-                        getattr(exact, by), exact.error, color=INK, linewidth=0.8, linestyle=(0, (5, 3)), zorder=4
-                    )
+                    axes.plot(getattr(exact, by), exact.error, zorder=4, **_EXACT)
                 if printed is not None:
                     some = np.unique(np.geomspace(1, len(printed.error), 26).astype(int)) - 1
-                    dots: dict[str, Any] = {"marker": "o", "markersize": 4, "linestyle": "none", "zorder": 5}
-                    dots |= {"markerfacecolor": "white", "markeredgecolor": colour}
-                    axes.plot(getattr(printed, by)[some], printed.error[some], **dots)
+                    where, error = getattr(printed, by)[some], printed.error[some]
+                    axes.plot(where, error, markeredgecolor=colour, zorder=5, **_PRINTED)
         margin = min(1.4, (highest / lowest) ** 0.08)
         for heading, axes in panels.items():
             axes.set_yscale("log")
             if highest < 10 * lowest:  # within a decade: plain numbers
                 axes.yaxis.set_minor_formatter(_plain)
                 axes.yaxis.set_major_formatter(_plain)
-            axes.set_ylim(lowest / margin, highest * margin)
-            axes.set_xlabel(heading)
+            axes.set(ylim=(lowest / margin, highest * margin), xlabel=heading)
             axis_of_counts(axes, log)
-            axes.axhline(evidence.optimum, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=2)
+            axes.axhline(evidence.optimum, zorder=2, **_OPTIMUM)
         panels[UPDATES].set_ylabel(evidence.measure.label)
         _legend(figure, panels[UPDATES], evidence, title)
-        footnote(figure, footer)
-        save(figure, path)
 
 
 _MARKED = 30  # up to this many points, each point of a curve has a dot
 
 
-def _plain(value: float, _: int) -> str:
+def _plain(value: float, _: float) -> str:
     return f"{value:g}"
 
 
 def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
     """Draw charts other than learning curves, side by side."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(4.8 * len(charts), 4.2)
+    with drawing(path, 4.8 * len(charts), 4.2, footer=footer) as figure:
         for axes, chart in zip(np.atleast_1d(figure.subplots(1, len(charts))), charts, strict=True):
             for number, series in enumerate(chart.series):
                 (name, where), *_ = series.x.items()
@@ -95,12 +87,9 @@ def draw_charts(charts: Sequence[Chart], path: Where, footer: str) -> None:
                 axis_of_counts(axes, chart.x_log)
             elif chart.x_log:
                 axes.set_xscale("log")
-            axes.set_yscale("log" if chart.y_log else "linear")
-            axes.set_ylabel(chart.y_label)
+            axes.set(yscale="log" if chart.y_log else "linear", ylabel=chart.y_label)
             axes.set_title(chart.title, fontsize=10.5)
             axes.legend()
-        footnote(figure, footer)
-        save(figure, path)
 
 
 _FARTHEST = 30.0  # points farther from the threshold are drawn at the edge
@@ -112,11 +101,8 @@ _DOT: dict[str, Any] = {"markersize": 3.8, "markeredgewidth": 0.9, "linestyle": 
 
 def draw_sweep(sweep: ClaimSweep, path: Where, title: str) -> None:
     """Draw the measured value of each claim in each setting, relative to its threshold."""
-    import matplotlib
-
     fractions = sweep.values("fraction")
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(9.6, 1.6 + 0.75 * len(sweep.rows))
+    with drawing(path, 9.6, 1.6 + 0.75 * len(sweep.rows)) as figure:
         axes = figure.subplots()
         points: dict[tuple[str, str, str], list[tuple[float, float]]] = {}  # one plot for each shape and colour
         for place, row in enumerate(sweep.rows):
@@ -138,14 +124,12 @@ def draw_sweep(sweep: ClaimSweep, path: Where, title: str) -> None:
             for row in sweep.rows
         ]
         axes.set_yticks(range(len(sweep.rows)), names, fontsize=8.5)
-        axes.set_ylim(len(sweep.rows) - 0.5, -0.5)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set(ylim=(len(sweep.rows) - 0.5, -0.5), xscale="log")
+        axes.xaxis.set_major_formatter(_plain)
         axes.set_xlim(1 / _FARTHEST / 1.15, _FARTHEST * 1.15)
         axes.set_xlabel(f"measured / threshold (beyond a factor of {_FARTHEST:g}: at the edge)")
         axes.grid(axis="y", visible=False)
         _legend_of_settings(figure, sweep, title)
-        save(figure, path)
 
 
 def _legend_of_settings(figure: "Figure", sweep: ClaimSweep, title: str) -> None:
@@ -169,15 +153,11 @@ def _legend(figure: "Figure", axes: "Axes", evidence: Evidence, title: str) -> N
     from matplotlib.lines import Line2D
 
     lines, names = axes.get_legend_handles_labels()
-    lines = list(lines)
-    if evidence.exact is not None:
-        lines.append(Line2D([], [], color=INK, linewidth=0.8, linestyle=(0, (5, 3))))
-        names.append("exact")
+    others = {"exact": _EXACT} if evidence.exact is not None else {}
     if evidence.published:
-        dots: dict[str, Any] = {"marker": "o", "markersize": 4, "linestyle": "none", "markerfacecolor": "white"}
-        lines.append(Line2D([], [], markeredgecolor="#555555", **dots))
-        names.append("printed" if evidence.variant == "published" else "printed, scaled to our optimum")
-    lines.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=(0, (1, 2))))
-    names.append("optimum")
+        name = "printed" if evidence.variant == "published" else "printed, scaled to our optimum"
+        others[name] = {"markeredgecolor": "#555555", **_PRINTED}
+    others["optimum"] = _OPTIMUM
+    lines = [*lines, *(Line2D([], [], **look) for look in others.values())]
     options: dict[str, Any] = {"title": title, "title_fontsize": 12, "ncols": 4, "handlelength": 2.2}
-    figure.legend(lines, names, loc="outside upper center", **options)
+    figure.legend(lines, [*names, *others], loc="outside upper center", **options)

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from freewalk.paper.claims import OUTCOMES
-from freewalk.paper.evidence import Evidence
-from freewalk.paper.published import LABELS
+from freewalk.paper.evidence import LABELS, Evidence
 from freewalk.report.page import Table, Verdict
 from freewalk.storage import files
 

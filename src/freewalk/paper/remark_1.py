@@ -7,7 +7,8 @@ import numpy as np
 from freewalk.analysis.theory import remark_1
 from freewalk.designs import MHLJ, Metropolis
 from freewalk.paper.claims import Finding, judged
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, footnote, new_figure, save
+from freewalk.paper.files import study_table
+from freewalk.report.figures import COLOURS, INK, Where, drawing
 from freewalk.report.page import Table, Verdict
 from freewalk.specs.catalogue import build
 
@@ -60,29 +61,17 @@ def _increase(data: "xarray.Dataset", than: str) -> Finding:
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
     """Messages per update."""
     designs = [str(name) for name in data.design.values]
-    rows = [
-        [
-            str(name),
-            *(
-                f"{float(part.min()):.2f} to {float(part.max()):.2f}"
-                for part in (data.messages.sel(graph=name, design=label) for label in data.design.values)
-            ),
-        ]
-        for name in data.graph.values
-    ]
-    caption = (
-        f"Models sent per update in the long run; exact. The range is that of {data.sizes['draw']} "
-        "draws of the data, without those that have no heavy node. MHLJ with (p_J, p_d, r) as stated."
-    )
+    rows = []
+    for name in data.graph.values:
+        parts = (data.messages.sel(graph=name, design=label) for label in designs)
+        rows.append([str(name), *(f"{float(part.min()):.2f} to {float(part.max()):.2f}" for part in parts)])
+    caption = study_table("remark-1")["table"]["caption"].format(draws=data.sizes["draw"])
     return Table(["graph", *designs], rows, caption)
 
 
 def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
     """Bars by graph and design, with the range over the draws, and the paper's count and bound."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(8.4, 4.3)
+    with drawing(path, 8.4, 4.3, footer=footer) as figure:
         axes = figure.subplots()
         places = np.arange(data.sizes["graph"])
         for number, label in enumerate(data.design.values):
@@ -91,16 +80,10 @@ def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
             where, ends = places + 0.27 * (number - 1), np.maximum([middle - low, high - middle], 0)
             axes.bar(where, middle, 0.25, color=COLOURS[number], label=str(label))
             axes.errorbar(where, middle, ends, fmt="none", ecolor=INK, elinewidth=1.0, capsize=3)
-        for value, dashes, words in (
-            (data.attrs["counted"], (1, 1.5), "count"),
-            (data.attrs["bound"], (4, 3), "bound"),
-        ):
-            axes.axhline(
-                value, color=INK, linewidth=1.0, linestyle=(0, dashes), label=f"Remark 1's {words}, {value:.4g}"
-            )
+        for name, dashes, words in (("counted", (1, 1.5), "count"), ("bound", (4, 3), "bound")):
+            label = f"Remark 1's {words}, {data.attrs[name]:.4g}"
+            axes.axhline(data.attrs[name], color=INK, linewidth=1.0, linestyle=(0, dashes), label=label)
         axes.set_xticks(places, [str(name) for name in data.graph.values])
         axes.set_ylabel("messages per update")
         axes.grid(axis="x", visible=False)
         figure.legend(loc="outside upper center", ncols=3, handlelength=1.8)
-        footnote(figure, footer)
-        save(figure, path)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freewalk.errors import SpecError
-from freewalk.paper.files import VARIANTS, Variant, folder_name, key_of
+from freewalk.paper.files import VARIANTS, Variant, folder_name, key_of, shared
 from freewalk.paper.study import KEYS, STUDIES
 from freewalk.paper.task import Curves, Numbers, StudyOutcome
 from freewalk.report.page import Page, write_page
@@ -77,10 +77,13 @@ def reproduce(
     KeyboardInterrupt
         After Ctrl-C; complete results are kept.
     """
-    keys = _chosen(figures)
+    keys = list(dict.fromkeys(key_of(name, KEYS) for name in figures)) or list(KEYS)
     if runtime is not None:
         runtime_named(runtime)
-    tasks = [_task(key, one, folder, quick, runtime) for key in keys for one in _variants(key, variant)]
+    if variant is not None and variant not in VARIANTS:
+        raise SpecError(f"reproduce: variant = {variant!r}, expected one of {', '.join(VARIANTS)}")
+    chosen = [(key, one) for key in keys for one in STUDIES[key].variants if variant in (None, one)]
+    tasks = [_task(key, one, folder, quick, runtime) for key, one in chosen]
     if not tasks:
         raise SpecError(f"reproduce: {', '.join(keys)} has no variant {variant!r}; leave it out to run all")
     import numba  # noqa: F401  # imported by one thread, before several import it at once
@@ -98,16 +101,6 @@ def reproduce(
     return Reproduction(outcomes, page)
 
 
-def _chosen(figures: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(key_of(name, KEYS) for name in figures)) or list(KEYS)
-
-
-def _variants(key: str, variant: Variant | None) -> list[Variant]:
-    if variant is not None and variant not in VARIANTS:
-        raise SpecError(f"reproduce: variant = {variant!r}, expected one of {', '.join(VARIANTS)}")
-    return [one for one in STUDIES[key].variants if variant in (None, one)]
-
-
 def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
     """The name of the page; a page of some figures does not replace that of all."""
     parts = [*(() if list(keys) == list(KEYS) else keys), *(() if variant is None else (variant,))]
@@ -120,18 +113,6 @@ def _task(key: str, variant: Variant, folder: Path, quick: bool, runtime: str | 
 
 
 def _page(outcomes: Sequence[StudyOutcome], quick: bool) -> Page:
-    intro = [
-        "This page repeats the evaluation of “The Entrapment Problem in Random Walk Decentralized Learning” (Liu, El "
-        "Rouayheb, Dwyer). Each claim is shown with the sentence of the paper, our test with its threshold, and a "
-        "verdict.",
-        "“stated” uses the parameters that the paper states and varies those that it leaves open. A claim passes if it "
-        "holds in at least nine tenths of the settings in which it can be tested, fails if it fails in as many, and "
-        "otherwise depends on the setting. The charts show one setting. “published” uses parameters and data fitted to "
-        "the paper's printed curves; the quality of the fit is reported separately, and the claims are judged on fresh "
-        "draws of the data. “own” are additional experiments that are not in the paper.",
-    ]
-    if quick:
-        intro.append(
-            "This is the quick version, without exact curves: all curves carry the sampling noise of their walks."
-        )
-    return Page("The entrapment problem, reproduced", [one.section for one in outcomes], intro)
+    words = shared()["page"]
+    intro = [*words["intro"], *([words["quick"]] if quick else [])]
+    return Page(words["title"], [one.section for one in outcomes], intro)

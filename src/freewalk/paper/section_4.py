@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from freewalk.graphs import Graph
 from freewalk.objectives import LeastSquares
-from freewalk.paper.claims import OUTCOMES, ClaimShare, Finding
+from freewalk.paper.claims import ClaimShare, Finding, verdict
 from freewalk.paper.files import study_table
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, footnote, new_figure, save
+from freewalk.report.figures import COLOURS, INK, Where, drawing
 from freewalk.report.page import Table, Verdict
+from freewalk.report.summary import in_digits
 from freewalk.run.learn import learn
 from freewalk.specs.catalogue import build
 
@@ -109,21 +110,16 @@ def judge(data: "xarray.Dataset") -> list[Verdict]:
     return [_verdict(data, **claim) for claim in study_table("section-4")["claim"]]
 
 
-def _verdict(
-    data: "xarray.Dataset", text: str, setting: int, measure: str, quote: str = "", why: str = "", unit: str = "×"
-) -> Verdict:
+def _verdict(data: "xarray.Dataset", text: str, setting: int, measure: str, **notes: str) -> Verdict:
     """The verdict on a claim about one setting."""
     part = data.isel(setting=setting)
     here, *others = (_MEASURES[measure](part.isel(draw=draw)) for draw in range(data.sizes["draw"]))
+    share = None
+    if others:
+        holds, values = sum(bool(one.holds) for one in others), [one.value for one in others]
+        share = ClaimShare(holds, len(others), len(others), min(values), max(values), "other draws")
     text = f"{part.setting.item()}: {text.format(look=format(data.attrs['look'], ','))}"
-    if not others:
-        return Verdict(text, OUTCOMES[here.holds], here.number, "" if here.holds else why, quote=quote)
-    values = [one.value for one in others]
-    holds = sum(bool(one.holds) for one in others)
-    share = ClaimShare(holds, len(others), len(others), min(values), max(values), "other draws")
-    number = f"{'holds' if here.holds else 'fails'}: {here.number}"
-    comment = "" if share.outcome == "pass" else why
-    return Verdict(text, share.outcome, number, comment, quote=quote, share=share.words(unit).strip())
+    return verdict(text, here, share, **notes)
 
 
 def _at(part: "xarray.Dataset", name: str, design: str) -> float:
@@ -193,64 +189,35 @@ _MEASURES: dict[str, Callable[["xarray.Dataset"], Finding]] = {
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
     """The numbers at the checkpoint of the claims."""
-    look = data.attrs["look"]
-    names = ("visits", "own", "own_mean", "distance", "correlation")
     rows = []
     for setting in data.setting.values:
         part = data.sel(setting=setting).isel(draw=0)
+        best = float(part.own_at_optimum)
         for design in data.design.values:
-            values = {name: _at(part, name, design) for name in names}
-            rows.append(
-                [
-                    f"{setting}, {design}",
-                    f"{values['visits']:,.0f}" if values["visits"] >= 100 else f"{values['visits']:.3g}",
-                    f"{values['own']:.2g}",
-                    f"{values['own_mean']:.2g}",
-                    f"{float(part.own_at_optimum):.2g}",
-                    f"{values['distance']:.2g}",
-                    f"{values['correlation']:.2f}",
-                ]
-            )
-    head = [
-        "setting, design",
-        "updates at the node",
-        "from its optimum, median",
-        "mean",
-        "the same for x*",
-        "from x*, mean",
-        "correlation",
-    ]
-    caption = (
-        f"After {look:,} updates from the heaviest node; distances are squared. Correlation: of the updates at the "
-        "node with the distance from x*, by rank, over the walks."
-    )
-    return Table(head, rows, caption)
+            visits, related = _at(part, "visits", design), _at(part, "correlation", design)
+            own, own_mean, distance = (_at(part, name, design) for name in ("own", "own_mean", "distance"))
+            distances = [f"{value:.2g}" for value in (own, own_mean, best, distance)]
+            rows.append([f"{setting}, {design}", in_digits(visits), *distances, f"{related:.2f}"])
+    made = study_table("section-4")["table"]
+    return Table(made["head"], rows, made["caption"].format(look=data.attrs["look"]))
 
 
 def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
     """By setting, the distance from the node's own optimum and that from x*, as the walks go."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(10.8, 6.6)
+    with drawing(path, 10.8, 6.6, footer=footer) as figure:
         panels = figure.subplots(2, data.sizes["setting"], sharex=True, sharey="row")
         for column, setting in enumerate(data.setting.values):
             part = data.sel(setting=setting).isel(draw=0)
             for axes, name in zip(panels[:, column], ("own", "distance"), strict=True):
-                axes.set_xscale("log")
-                axes.set_yscale("log")
+                axes.set(xscale="log", yscale="log")
                 for colour, design in zip(COLOURS, data.design.values, strict=False):
                     curve = part[name].sel(design=design)
                     axes.plot(data.updates, curve, "o-", color=colour, markersize=3.5, label=str(design))
-            dashes = (0, (4, 3))
-            panels[0, column].axhline(
-                float(part.own_at_optimum), color=INK, linewidth=1.0, linestyle=dashes, label="x*"
-            )
+            dashed: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (4, 3))}
+            panels[0, column].axhline(float(part.own_at_optimum), label="x*", **dashed)
             panels[0, column].set_title(str(setting))
             panels[1, column].set_xlabel("updates")
         panels[0, 0].set_ylabel("squared distance from\nthe node's own optimum, median")
         panels[1, 0].set_ylabel("squared distance from x*, mean")
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
-        footnote(figure, footer)
-        save(figure, path)

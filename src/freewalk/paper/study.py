@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Study:
     claims: Sequence[Claim]
     variants: Sequence[Variant] = ("stated", "published")
     charts: Callable[[Evidence], Sequence[Chart]] = field(default=lambda _: ())
-    module: ModuleType | None = None
+    module: Any = None
     named: str = ""
 
     @property

@@ -14,12 +14,11 @@ import numpy as np
 
 from freewalk.analysis import exact_curve
 from freewalk.objectives import LeastSquares
-from freewalk.paper import figures, records
+from freewalk.paper import figures, files
 from freewalk.paper.claim_sweep import ClaimSweep
-from freewalk.paper.evidence import Evidence
+from freewalk.paper.evidence import FIGURES, Evidence, published
 from freewalk.paper.files import Variant, fit_path, spec_path, sweep_path
 from freewalk.paper.fit import Fit, nearness
-from freewalk.paper.published import FIGURES, published
 from freewalk.paper.study import Study
 from freewalk.report.page import Chart, Section, Table, Verdict, Walks, section_of
 from freewalk.report.page.payload import MOST_STEPS
@@ -28,12 +27,10 @@ from freewalk.run.learn import walk
 from freewalk.run.record import Record
 from freewalk.specs.own import Tell
 from freewalk.specs.spec import Plan, Spec, load
-from freewalk.storage import files
+from freewalk.storage.files import write
 
 if TYPE_CHECKING:
     import xarray
-
-#: Called with the current work.
 
 
 class CurveStopped(Exception):
@@ -81,7 +78,7 @@ class StudyTask:
     @property
     def record_path(self) -> Path:
         """Where the record is stored."""
-        return self.folder / records.RECORD
+        return self.folder / files.RECORD
 
     def title(self) -> str:
         """The title above its figure."""
@@ -89,31 +86,26 @@ class StudyTask:
 
     def sources(self) -> dict[str, str]:
         """The first characters of the hashes of what is behind its figure."""
-        return {"spec": records.digest(self.folder / records.SPEC), "record": records.digest(self.record_path)}
+        return {"spec": files.digest(self.folder / files.SPEC), "record": files.digest(self.record_path)}
 
-    def described(self, section: Section, sources: dict[str, str]) -> Section:
-        """A section of the page with the names and the sources of the study."""
-        digests = {f"SHA-256 of the {name}": value for name, value in sources.items()}
-        return replace(
-            section,
-            details={**digests, **section.details},
-            anchor=f"{self.study.key}-{self.variant}",
-            short=f"{self.study.name}, {self.variant}",
-            group=f"{self.study.name}: {self.study.title}",
-            variant=self.variant,
-        )
-
-    def outcome(self, verdicts: Sequence[Verdict], section: Section, **more: Any) -> StudyOutcome:
-        """The results."""
-        return StudyOutcome(self.study.key, self.study.name, self.variant, verdicts, section, self.folder, **more)
-
-    def write_verdicts(self, verdicts: Sequence[Verdict], sources: dict[str, str], fit: Sequence[Verdict] = ()) -> None:
-        """Write the verdicts as JSON."""
-        values: dict[str, Any] = {**sources, "verdicts": [asdict(verdict) for verdict in verdicts]}
+    def outcome(
+        self, section: Section, sources: dict[str, str], fit: Sequence[Verdict] = (), tables: Sequence[Table] = ()
+    ) -> StudyOutcome:
+        """Write the verdicts as JSON; the results, whose section has the names and the sources of the study."""
+        values: dict[str, Any] = {**sources, "verdicts": [asdict(verdict) for verdict in section.verdicts]}
         if fit:
             values["fit"] = [asdict(verdict) for verdict in fit]
-        text = json.dumps(values, indent=2, ensure_ascii=False)
-        files.write(self.folder / records.VERDICTS, f"{text}\n")
+        write(self.folder / files.VERDICTS, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+        key, name, digests = self.study.key, self.study.name, {f"SHA-256 of the {one}": sources[one] for one in sources}
+        shown = replace(
+            section,
+            details={**digests, **section.details},
+            anchor=f"{key}-{self.variant}",
+            short=f"{name}, {self.variant}",
+            group=f"{name}: {self.study.title}",
+            variant=self.variant,
+        )
+        return StudyOutcome(key, name, self.variant, section.verdicts, shown, self.folder, fit, tables)
 
 
 @dataclass
@@ -137,7 +129,7 @@ class Curves(StudyTask):
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
         """Compute the missing exact curves in other threads; each is stored as soon as it is finished."""
-        files.write(self.folder / records.SPEC, self.spec.text)
+        write(self.folder / files.SPEC, self.spec.text)
         problem = self.plan.problem
         if not self.quick and isinstance(problem, LeastSquares):
             self._futures = [
@@ -145,38 +137,30 @@ class Curves(StudyTask):
             ]
 
     def _exact(self, problem: LeastSquares, number: int, label: str, stop: threading.Event) -> Record:
-        path = self.folder / records.EXACT / f"{number:02d}.npz"
-        found = records.stored(path, self.spec.text)
-        if found is not None:
-            return found
-
         def look(*_: int) -> None:
             if stop.is_set():
                 raise CurveStopped
 
-        look()
-        options = self.plan.options
-        curve = exact_curve(
-            problem,
-            self.plan.walks[label],
-            steps=options["steps"],
-            every=options["every"],
-            start="uniform" if options["start"] is None else options["start"],
-            progress=look,
-        )
-        return records.keep_data(path, self.spec.text, curve[["mse", "messages"]].assign_attrs(label=label))
+        def curve() -> "xarray.Dataset":
+            look()
+            steps, every, start = (self.plan.options[name] for name in ("steps", "every", "start"))
+            first = "uniform" if start is None else start
+            found = exact_curve(problem, self.plan.walks[label], steps=steps, every=every, start=first, progress=look)
+            return found[["mse", "messages"]].assign_attrs(label=label)
+
+        return files.kept(self.folder / files.EXACT / f"{number:02d}.npz", self.spec.text, curve)
 
     def finish(self, tell: Tell) -> StudyOutcome:
         """Run the walks if need be, wait for the exact curves, judge, and write figure and verdicts."""
         tell(f"{self.study.name}, {self.variant}")
-        record = records.stored(self.record_path, self.spec.text)
+        record = files.stored(self.record_path, self.spec.text)
         with ThreadPoolExecutor(1) as writer:  # a record is written while its claims are judged
             writing: list[Future[Path]] = []
             if record is None:
                 made = self.spec.run(plan=self.plan)
                 if made.partial:
                     raise KeyboardInterrupt
-                record = records.timeless(made, self.spec.text)
+                record = files.timeless(made, self.spec.text)
                 writing.append(writer.submit(record.save, self.record_path))
                 # Ctrl-C at the last moment of a run leaves it complete.
                 if any(part["interruptions"] for part in made.provenance["parts"].values()):
@@ -192,24 +176,25 @@ class Curves(StudyTask):
         """Draw and describe what was found."""
         sources = self.sources()
         if self._futures:
-            sources["exact curves"] = records.digest(*sorted((self.folder / records.EXACT).glob("*.npz")))
+            sources["exact curves"] = files.digest(*sorted((self.folder / files.EXACT).glob("*.npz")))
         footer = _named(sources)
-        figures.draw(evidence, self.folder / records.FIGURE, self.title(), f"{_BAND}   {footer}")
+        figures.draw(evidence, self.folder / files.FIGURE, self.title(), f"{_BAND}   {footer}")
         charts = self.study.charts(evidence)
         if charts:
-            figures.draw_charts(charts, self.folder / records.CHARTS, footer)
+            figures.draw_charts(charts, self.folder / files.CHARTS, footer)
         fit = nearness(evidence) if self.variant == "published" else []
-        self.write_verdicts(verdicts, sources, fit)
-        section = self.described(self._section(evidence, verdicts, charts), sources)
-        tables = [*_fitted(fit), *(self._sweep.tables() if self._sweep else ()), *self._search()]
+        section = self._section(evidence, verdicts, charts)
+        tables = [*_fitted(fit), *(self._sweep.tables() if self._sweep else ())]
+        if self.variant == "published" and fit_path(self.study.key).is_file():
+            tables += Fit.load(fit_path(self.study.key)).tables()
         section = replace(section, tables=[*section.tables, *tables], images=self._images())
-        return self.outcome(verdicts, section, fit=fit, tables=tables)
+        return self.outcome(section, sources, fit, tables)
 
     def _images(self) -> dict[str, bytes]:
         if self._sweep is None or self.quick:
             return {}
         words = {"stated": "The claims in other settings", "published": "The claims on fresh draws of the data"}
-        path, caption = self.folder / records.SWEEP, words[self.variant]
+        path, caption = self.folder / files.SWEEP, words[self.variant]
         figures.draw_sweep(self._sweep, path, f"{self.study.name}: {caption[0].lower()}{caption[1:]}")
         return {caption: path.read_bytes()}
 
@@ -258,12 +243,6 @@ class Curves(StudyTask):
         )
         return replace(walks, paths=paths, note=note)
 
-    def _search(self) -> list[Table]:
-        """The results of the search for the fitted values."""
-        if self.variant != "published" or not fit_path(self.study.key).is_file():
-            return []
-        return Fit.load(fit_path(self.study.key)).tables()
-
     @cached_property
     def _sweep(self) -> ClaimSweep | None:
         """The stored results of the claims in other settings, if any."""
@@ -277,11 +256,6 @@ class Numbers(StudyTask):
 
     _record: "Future[Record] | None" = None
 
-    @property
-    def module(self) -> Any:
-        """The module of the study."""
-        return self.study.module
-
     @cached_property
     def text(self) -> str:
         """The spec."""
@@ -289,32 +263,27 @@ class Numbers(StudyTask):
 
     def begin(self, pool: Executor, stop: threading.Event) -> None:
         """Create the folder, and compute missing numbers in another thread."""
-        files.write(self.folder / records.SPEC, self.text)
+        write(self.folder / files.SPEC, self.text)
         self._record = pool.submit(self._numbers)
 
     def _numbers(self) -> Record:
-        found = records.stored(self.record_path, self.text)
-        if found is not None:
-            return found
-        return records.keep_data(self.record_path, self.text, self.module.numbers(tomllib.loads(self.text)))
+        return files.kept(self.record_path, self.text, lambda: self.study.module.numbers(tomllib.loads(self.text)))
 
     def finish(self, tell: Tell) -> StudyOutcome:
         """Wait for the numbers, judge, and write figure and verdicts."""
         tell(f"{self.study.name}, {self.variant}")
         data = (self._record.result() if self._record else self._numbers()).data
         sources = self.sources()
-        verdicts = self.module.judge(data)
-        image = self.folder / records.FIGURE
-        self.module.draw(data, image, _named(sources))
-        self.write_verdicts(verdicts, sources)
+        image = self.folder / files.FIGURE
+        self.study.module.draw(data, image, _named(sources))
         section = Section(
             title=self.title(),
             text=self.study.text,
-            verdicts=verdicts,
+            verdicts=self.study.module.judge(data),
             images={self.study.title: image.read_bytes()},
-            tables=[self.module.table(tomllib.loads(self.text), data)],
+            tables=[self.study.module.table(tomllib.loads(self.text), data)],
         )
-        return self.outcome(verdicts, self.described(section, sources))
+        return self.outcome(section, sources)
 
 
 _BAND = "line: mean over the walks   band: from the 10 % to the 90 % quantile"

@@ -1,19 +1,23 @@
 """Theorem 1, term by term: whether exact errors fall as 1/T, settle at p_J² and grow with the mixing time."""
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from freewalk.analysis import mixing_time, steady_state
+from freewalk.analysis import kemeny_constant, mixing_time, stationary, steady_state
+from freewalk.analysis.learning.model import first_state
+from freewalk.analysis.learning.recursion import Recursion
 from freewalk.analysis.theory import assumptions
 from freewalk.designs import MHLJ, FromMatrix, Metropolis
 from freewalk.designs.kernel import Kernel
+from freewalk.linear.arrays import Floats
 from freewalk.objectives import LeastSquares
 from freewalk.paper.claims import Finding, judged
-from freewalk.paper.terms import error_after, gap_of, mean_memory, shortest_run, slope, theorem_step
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, footnote, new_figure, save
+from freewalk.paper.files import study_table
+from freewalk.report.figures import COLOURS, INK, Where, drawing
 from freewalk.report.page import Table, Verdict
 from freewalk.rules import SGD
 from freewalk.specs.catalogue import build
@@ -22,10 +26,58 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
-
 _DESIGNS = {"MH importance": Metropolis(1), "MH uniform": Metropolis(0)}
 _LAST = 7  # values of T over which the rate is measured: six doublings
+
+
+def shortest_run(problem: LeastSquares, mixing: float) -> float:
+    """The number of updates above which the theorem admits a step, τ σ_*² L̄ / (‖x⁰ − x*‖² μ²), from the zero model."""
+    known, optimum = assumptions(problem), problem.optimum()
+    noise = mixing * known.gradient_bound * known.mean_smoothness
+    return float(noise / (optimum @ optimum * known.convexity**2))
+
+
+def theorem_step(problem: LeastSquares, mixing: float, updates: float) -> float:
+    """The step of Theorem 1 for a run of T updates, min{1/L̄, ln(T / shortest run) / (Tμ)}; NaN for shorter runs."""
+    known, shortest = assumptions(problem), shortest_run(problem, mixing)
+    if updates <= shortest:
+        return np.nan
+    return float(min(1.0 / known.mean_smoothness, np.log(updates / shortest) / (updates * known.convexity)))
+
+
+def error_after(problem: LeastSquares, kernel: Kernel, step: float, doublings: int) -> float:
+    """E‖x_T − x*‖² for T = 2^doublings, from the zero model at a uniformly random node, exactly.
+
+    One update maps the moments of the error linearly. Squaring the matrix of that map takes `doublings` products where
+    `exact_curve` would take T steps.
+    """
+    recursion = Recursion("theorem-1-rate", problem, kernel, SGD(step))
+    start = first_state(np.full(problem.n, 1.0 / problem.n), -recursion.quadratic.optimum)
+    shape, size = start.shape, start.size
+    matrix = np.column_stack([recursion.step(one.reshape(shape), step).ravel() for one in np.eye(size)])
+    for _ in range(doublings):
+        matrix = matrix @ matrix
+    totals = (matrix @ start.ravel()).reshape(shape).sum(axis=0)
+    return float(recursion.quadratic.measures(totals[None], 0.0)["distance"][0])
+
+
+def gap_of(problem: LeastSquares, kernel: Kernel) -> float:
+    """‖x_ν − x*‖² with x_ν = argmin Σ ν_v w_v f_v, ν the stationary distribution: what remains as T → ∞ and γ → 0."""
+    shares = stationary(kernel) * kernel.weights
+    hessian = problem.features.T @ (shares[:, None] * problem.features)
+    hessian += shares.sum() * problem.ridge * np.eye(problem.dim)
+    away = np.linalg.solve(hessian, problem.features.T @ (shares * problem.targets)) - problem.optimum()
+    return float(away @ away)
+
+
+def mean_memory(kernel: Kernel) -> float:
+    """The integrated autocorrelation time (1 + λ)/(1 − λ), averaged over all eigenvalues λ of the chain but 1."""
+    return 2.0 * kemeny_constant(kernel) / (kernel.graph.n - 1) - 1.0
+
+
+def slope(x: ArrayLike, y: ArrayLike) -> float:
+    """The exponent of the power law that fits best: the slope of ln y against ln x."""
+    return float(np.polyfit(np.log(np.asarray(x)), np.log(np.asarray(y)), 1)[0])
 
 
 def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
@@ -42,15 +94,9 @@ def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
     doublings, jumps = spec["rate"]["doublings"], spec["rate"]["jumps"]
     times = np.array([float(mixing_time(jumping(one))) for one in jumps])
     steps = np.array([[theorem_step(problem, time, 2.0**k) for k in doublings] for time in times])
-    errors = np.array(
-        [
-            [
-                error_after(problem, jumping(one), step, k) if step > 0 else np.nan
-                for step, k in zip(row, doublings, strict=True)
-            ]
-            for one, row in zip(jumps, steps, strict=True)
-        ]
-    )
+    errors = np.full(steps.shape, np.nan)
+    for row, column in np.argwhere(steps > 0):
+        errors[row, column] = error_after(problem, jumping(jumps[row]), steps[row, column], doublings[column])
     known = assumptions(problem)
     return xarray.Dataset(
         {
@@ -90,13 +136,9 @@ def _lazy(problem: LeastSquares, kernel: Kernel, table: dict[str, Any]) -> dict[
     chains = [
         FromMatrix(hold * rest + (1.0 - hold) * matrix, kernel.target).kernel(kernel.graph) for hold in table["holding"]
     ]
-    return {
-        "lazy_mixing": ("holding", np.array([float(mixing_time(one)) for one in chains])),
-        "lazy_error": (
-            "holding",
-            np.array([steady_state(problem, one, SGD(table["step"])).distance for one in chains]),
-        ),
-    }
+    times = [float(mixing_time(one)) for one in chains]
+    errors = [steady_state(problem, one, SGD(table["step"])).distance for one in chains]
+    return {"lazy_mixing": ("holding", np.array(times)), "lazy_error": ("holding", np.array(errors))}
 
 
 def _over_graphs(problem: LeastSquares, table: dict[str, Any]) -> dict[str, Any]:
@@ -114,9 +156,7 @@ def _over_graphs(problem: LeastSquares, table: dict[str, Any]) -> dict[str, Any]
             alone = kernels[:1] if design.power == 0 else kernels  # the uniform walk does not look at the data
             found[0, row, place] = np.mean([mixing_time(one) for one in alone])
             found[1, row, place] = np.mean([mean_memory(one) for one in alone])
-            limits = [
-                steady_state(one, kernel, SGD(table["step"])) for one, kernel in zip(placed, kernels, strict=True)
-            ]
+            limits = map(steady_state, placed, kernels, repeat(SGD(table["step"])))
             found[2, row, place] = np.mean([limit.distance for limit in limits])
     names = ("graph_mixing", "graph_memory", "graph_error")
     return {name: (("design", "graph"), values) for name, values in zip(names, found, strict=True)}
@@ -214,29 +254,18 @@ def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
     updates = float(data.updates[-1])
     printed = data.attrs["factor"] * float(data.mixing.sel(jump=0.0)) / updates
     ratio = printed / float(data.error.sel(jump=0.0)[-1])
-    caption = (
-        "Mixing times and memory in updates; the error is E‖x − x*‖² in the steady state. Mean memory is the "
-        "integrated autocorrelation time averaged over all modes. On the ring without jumps, after "
-        f"2^{np.log2(updates):.0f} updates, the theorem's first term without its constant and logarithm is "
-        f"{ratio:,.0f} × the exact error."
-    )
+    caption = study_table("theorem-1-rate")["table"]["caption"].format(doublings=np.log2(updates), ratio=ratio)
     return Table(["graph", *head], rows, caption)
 
 
 def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:
     """Four panels: the error by T, the gap by p_J, and the steady error by mixing time and by mean memory."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = new_figure(10.4, 8.2)
+    with drawing(path, 10.4, 8.2, footer=footer) as figure:
         panels = figure.subplots(2, 2)
         for axes, panel in zip(panels.flat, (_draw_rate, _draw_gap, _draw_mixing, _draw_memory), strict=True):
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+            axes.set(xscale="log", yscale="log")
             panel(axes, data)
             axes.legend(fontsize=9)
-        footnote(figure, footer)
-        save(figure, path)
 
 
 _COLOUR = {"MH uniform": COLOURS[0], "MH importance": COLOURS[1]}
@@ -253,9 +282,7 @@ def _draw_rate(axes: "Axes", data: "xarray.Dataset") -> None:
     guide = logs / updates[-_LAST:]
     axes.plot(updates[-_LAST:], 0.4 * last * guide / guide[-1], **_GUIDE, label="∝ ln(T / $T_0$) / T")
     axes.axhline(np.nan, color=INK, linewidth=0.9, linestyle=(0, (1, 1.5)), label="‖$x_ν$ − x*‖²")
-    axes.set_title("The error at T, with the theorem's step")
-    axes.set_xlabel("updates T")
-    axes.set_ylabel("E‖$x_T$ − x*‖²")
+    axes.set(title="The error at T, with the theorem's step", xlabel="updates T", ylabel="E‖$x_T$ − x*‖²")
 
 
 def _draw_gap(axes: "Axes", data: "xarray.Dataset") -> None:
@@ -264,17 +291,15 @@ def _draw_gap(axes: "Axes", data: "xarray.Dataset") -> None:
     shown = gap[0] * (jumps / jumps[0]) ** 2
     axes.plot(jumps[shown < 2 * gap.max()], shown[shown < 2 * gap.max()], **_GUIDE, label="∝ $p_J^2$")
     axes.axvline(0.1, color="#aaaaaa", linewidth=0.9, label="the paper's $p_J$")
-    axes.set_title("The gap that jumps leave")
-    axes.set_xlabel("jump probability $p_J$")
-    axes.set_ylabel("squared distance to x*")
+    labels = {"xlabel": "jump probability $p_J$", "ylabel": "squared distance to x*"}
+    axes.set(title="The gap that jumps leave", **labels)
 
 
 def _draw_mixing(axes: "Axes", data: "xarray.Dataset") -> None:
     lazy: dict[str, Any] = {"color": _COLOUR["MH importance"], "markersize": 4, "markerfacecolor": "white"}
     axes.plot(data.lazy_mixing, data.lazy_error, "s-", **lazy, label="MH importance, lazy, on the ring")
     _draw_graphs(axes, data, "graph_mixing", "mixing time")
-    axes.set_title("Steady error against the mixing time")
-    axes.set_xlabel("mixing time (updates)")
+    axes.set(title="Steady error against the mixing time", xlabel="mixing time (updates)")
 
 
 def _draw_memory(axes: "Axes", data: "xarray.Dataset") -> None:

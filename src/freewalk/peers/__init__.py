@@ -6,7 +6,7 @@ its nodes up on one machine. `operator` launches runs, watches them, and collect
 
 Two ideas hold it together. Where a token goes depends only on draws, which every node can repeat, so a run of peers
 visits the nodes of a simulation and ends with its model (`runtimes/visit.py` makes the updates of both). And a token
-is never lost: `protocol/node.py` says why, docs/explanation/custody.md explains it at length, and
+is never lost: `protocol/custody.py` says why, docs/explanation/custody.md explains it at length, and
 tests/robustness/schedules.py tries schedules of failures on the very class that runs between machines.
 
 No node reads anything about nodes further away than its neighbours: `kernel.local(node)` and `objective.local(node)`

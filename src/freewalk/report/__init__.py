@@ -1,7 +1,7 @@
 """Tables, figures and pages, made from records, sweeps, evaluations, diagnoses and partitions alone.
 
 - `measures.py` reads a record: its checked measurements by design, the measure that is shown, the axes to show it
-  against, means and bands. `nodes.py` reads its nodes: names, heavy ones, distances from those. Nothing else opens one.
+  against, means and bands, its nodes and their names. Nothing else opens one.
 - `summary.py`: one row per design, which the table, the page and the sentences above it share.
 - `figures.py`: how every figure is opened, styled and saved (without global state of matplotlib), and learning curves.
   `visits.py`, `evaluations.py`, `partitions.py`, `sweeps.py` and `diagnosis.py` draw the rest.

@@ -9,11 +9,10 @@ import numpy as np
 from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.diagnosis.findings import Diagnosis
 from freewalk.analysis.diagnosis.words import BIASED, IMPORTANCE, ON_TARGET, UNIFORM, number, outcome, times
-from freewalk.checks import Checks
-from freewalk.errors import RecordError
 from freewalk.linear.arrays import Flags, Floats
-from freewalk.report.figures import COLOURS, INK, STYLE, Where, check_format, footnote, new_figure, save
+from freewalk.report.figures import COLOURS, DOTTED, INK, Where, check_format, drawing, footnote
 from freewalk.report.graph_map import draw_map, scale_of_stays, shown_traps
+from freewalk.report.measures import check
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,12 +47,9 @@ def diagnosis_figure(found: Diagnosis, path: Where) -> Path:
     RecordError
         If the suffix is not a known image format.
     """
-    import matplotlib
-
-    Checks(RecordError).instance("diagnosis_figure", "found", found, Diagnosis, "what fw.diagnose returned")
+    check.instance("diagnosis_figure", "found", found, Diagnosis, "what fw.diagnose returned")
     target = check_format(path)
-    with matplotlib.rc_context({**STYLE, "figure.constrained_layout.w_pad": 0.09}):
-        figure = new_figure(11.6, 6.8)
+    with drawing(target, 11.6, 6.8, {"figure.constrained_layout.w_pad": 0.09}) as figure:
         figure.suptitle(_headline(found), fontsize=12, parse_math=False)
         # Subfigures, so that a colour bar on the left takes no space on the right.
         left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=[1.12, 1.0])[0]
@@ -72,7 +68,7 @@ def diagnosis_figure(found: Diagnosis, path: Where) -> Path:
             words += "   paler rings: other traps"
         footnote(figure, words)
         draw_map(figure, picture, found)
-        return save(figure, target)
+    return target
 
 
 def _headline(found: Diagnosis) -> str:
@@ -101,25 +97,14 @@ def _draw_laws(axes: "Axes", found: Diagnosis) -> None:
         axes.scatter(target, law, alpha=0.75, label=f"{label}: {off}", zorder=3, **style)
         seen += [target, law]
     low, high = float(np.min(seen)) / 1.6, float(np.max(seen)) * 1.6
-    axes.plot([low, high], [low, high], color=INK, linewidth=1.0, linestyle=(0, (2, 2)), zorder=2)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(low, high)
-    axes.set_ylim(low, high)
+    axes.plot([low, high], [low, high], zorder=2, **DOTTED)
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
     for axis in (axes.xaxis, axes.yaxis):
         _ticks(axis, (low, high), "{:.3g} %", 100.0)
-    axes.set_xlabel("target probability of a node")
-    axes.set_ylabel("stationary probability")
+    axes.set(xlabel="target probability of a node", ylabel="stationary probability")
+    spaces: dict[str, Any] = {"handletextpad": 0.2, "borderaxespad": 0.1, "borderpad": 0.1, "labelspacing": 0.25}
     # Above the panel: inside it, any corner may hold points.
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(-0.01, 1.0),
-        fontsize=9,
-        handletextpad=0.2,
-        borderaxespad=0.1,
-        borderpad=0.1,
-        labelspacing=0.25,
-    )
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), fontsize=9, **spaces)
     axes.set_title("Does the walk sample its target?", loc="left", pad=5.0 + 6.6 * len(seen))
 
 
@@ -182,21 +167,11 @@ def _bars(
         axes.barh(row, end - origin, left=origin, height=0.62, color=colour, zorder=3)
         if endless[row]:
             axes.plot([end], [row], marker=">", markersize=11, color=colour, zorder=4, clip_on=False)
-        before = end < origin
-        axes.annotate(
-            text,
-            (end, row),
-            xytext=((-4 if before else 10 if endless[row] else 4), 0),
-            textcoords="offset points",
-            ha="right" if before else "left",
-            va="center",
-            fontsize=9,
-            color=GREY if text == BIASED else INK,
-            zorder=5,
-        )
+        side, away = ("right", -4) if end < origin else ("left", 10 if endless[row] else 4)
+        look: dict[str, Any] = {"fontsize": 9, "color": GREY if text == BIASED else INK, "zorder": 5}
+        axes.annotate(text, (end, row), (away, 0), textcoords="offset points", ha=side, va="center", **look)
     axes.axvline(origin, color=INK, linewidth=1.0, zorder=4)
-    axes.set_xscale("log")
-    axes.set_xlim(left, right)
+    axes.set(xscale="log", xlim=(left, right))
     _ticks(axes.xaxis, (left, right), "{:,.4g}")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(values.size - 0.5, -0.5)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from freewalk.errors import RecordError
-from freewalk.report.figures import Where, check, check_format, drawing, footnote, legend, line_of, shade
-from freewalk.report.measures import BANDS, QUANTILES, Floats, half_width
+from freewalk.linear.arrays import Floats
+from freewalk.report.figures import Where, check_format, drawing, footnote, legend, line_of, shade
+from freewalk.report.measures import BANDS, QUANTILES, check, half_width
 from freewalk.report.summary import table_of, with_interval
 
 if TYPE_CHECKING:
@@ -106,10 +107,8 @@ def _finish(axes: "Axes", positive: bool) -> None:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         else:
             axes.set_ylim(0.0 if low < high / 2 else low, high)
-    axes.set_xlim(0, 100)
+    axes.set(xlim=(0, 100), xlabel="nodes, from the lowest loss to the highest", ylabel="loss at a node")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
-    axes.set_xlabel("nodes, from the lowest loss to the highest")
-    axes.set_ylabel("loss at a node")
 
 
 def _quantile(losses: Floats, level: float) -> Floats:

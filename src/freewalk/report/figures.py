@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.checks import Checks, show
+from freewalk.checks import show
 from freewalk.errors import RecordError
+from freewalk.linear.arrays import Floats
 from freewalk.report import measures
-from freewalk.report.measures import BANDS, USUAL, Band, Floats, Parts
+from freewalk.report.measures import BANDS, USUAL, Band, Parts, check
 from freewalk.run.record import Record
 from freewalk.storage.files import replacing
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 Where = str | os.PathLike[str]
 Scale = Literal["auto", "linear", "log"]
 Curves = tuple[Floats, Floats, Floats]  # the mean, and the ends of its band
-check = Checks(RecordError)
 
 # Okabe and Ito's colours, which can be told apart with any kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -136,8 +136,7 @@ def curves_figure(
                     shade(panel, where, low, high, number)
                 panel.plot(where, mean, label=name, linewidth=1.9, zorder=3, **line_of(number))
         for panel, heading in zip(panels, against.values(), strict=True):
-            panel.set_yscale("log" if log else "linear")
-            panel.set_ylim(*limits)
+            panel.set(yscale="log" if log else "linear", ylim=limits)
             if log:
                 plain_within_a_decade(panel.yaxis, *limits)
             panel.set_xlabel(heading, parse_math=False)
@@ -213,12 +212,16 @@ def plain_within_a_decade(axis: "Axis", low: float, high: float) -> bool:
 
 
 @contextmanager
-def drawing(path: Where, width: float, height: float, style: dict[Any, Any] | None = None) -> "Iterator[Figure]":
-    """A new figure of this size in inches, written to a file in the end."""
+def drawing(
+    path: Where, width: float, height: float, style: dict[Any, Any] | None = None, footer: str = ""
+) -> "Iterator[Figure]":
+    """A new figure of this size in inches, with small print below it if given, written to a file in the end."""
     import matplotlib
 
     with matplotlib.rc_context(STYLE | (style or {})):
         figure = new_figure(width, height)
+        if footer:
+            footnote(figure, footer)
         yield figure
         save(figure, path)
 
@@ -286,9 +289,8 @@ def check_format(path: Where) -> Path:
 
     target, known = check.path("figure", "path", path), Figure().canvas.get_supported_filetypes()
     if target.suffix.lower().removeprefix(".") not in known:
-        raise RecordError(
-            f"{show(str(target))}: cannot draw this kind of file, expected one of .{', .'.join(sorted(known))}"
-        )
+        formats = f".{', .'.join(sorted(known))}"
+        raise RecordError(f"{show(str(target))}: cannot draw this kind of file, expected one of {formats}")
     return target
 
 

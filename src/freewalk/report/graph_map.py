@@ -9,7 +9,7 @@ from freewalk.analysis.traps.sets import count_of, name_nodes
 from freewalk.linear.arrays import Flags, Floats, Ints
 from freewalk.report.figures import COLOURS, INK
 from freewalk.report.layout import GraphLayout, along, layout, middle
-from freewalk.report.nodes import short
+from freewalk.report.measures import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

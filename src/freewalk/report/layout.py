@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.graphs import Graph
+from freewalk.linear.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Shape = Literal["ring", "path", "grid", "star", "other"]
 
 #: More nodes than this are drawn as a blur. Rings, paths and grids are regular and stay readable for longer.
@@ -27,9 +26,9 @@ _ROUNDS = 60  # in which forces move nodes
 class GraphLayout:
     """Nodes and their positions."""
 
-    nodes: Integers  # the numbers of those that are shown
+    nodes: Ints  # the numbers of those that are shown
     positions: Floats  # one row each, from −1 to 1
-    pairs: Integers  # the edges between them, as rows of two indices into `nodes`
+    pairs: Ints  # the edges between them, as rows of two indices into `nodes`
     kind: Shape  # of the part that is shown
     whole: bool  # whether that is the whole graph
 
@@ -73,7 +72,7 @@ def kind_of(graph: Graph) -> Shape:
     return "other" if min(_sides(graph)) < 2 else "grid"
 
 
-def along(graph: Graph, first: int) -> Integers:
+def along(graph: Graph, first: int) -> Ints:
     """The nodes of a ring in order from `first`, or those of a path from one of its ends."""
     ends = np.flatnonzero(graph.degrees <= 1)
     order, before = [int(ends[0]) if ends.size else first], -1
@@ -84,7 +83,7 @@ def along(graph: Graph, first: int) -> Integers:
     return np.array(order)
 
 
-def middle(order: Integers, focus: Iterable[int]) -> int:
+def middle(order: Ints, focus: Iterable[int]) -> int:
     """The middle of some nodes on a ring, as a position in the order; they may lie across its first node."""
     where = np.flatnonzero(np.isin(order, list(focus)))
     if not where.size:
@@ -94,7 +93,7 @@ def middle(order: Integers, focus: Iterable[int]) -> int:
     return int(where[0] + np.floor(offsets.mean())) % order.size
 
 
-def nearest(graph: Graph, focus: list[int], importance: Floats, most: int = NEARBY) -> Integers:
+def nearest(graph: Graph, focus: list[int], importance: Floats, most: int = NEARBY) -> Ints:
     """Up to `most` nodes nearest to the focus; among the farthest, the most important."""
     seen = np.zeros(graph.n, dtype=bool)
     front = found = np.array(focus[:most], dtype=np.int64)
@@ -200,14 +199,14 @@ def _sides(graph: Graph) -> tuple[int, int]:
     return (rows, columns) if fits else (0, 0)
 
 
-def edges_of(graph: Graph) -> Integers:
+def edges_of(graph: Graph) -> Ints:
     """The edges of a graph, as rows of two nodes."""
     rows = np.repeat(np.arange(graph.n), graph.degrees)
     once = rows < graph.indices
     return np.column_stack([rows[once], graph.indices[once]]).astype(np.int64)
 
 
-def _part(graph: Graph, nodes: Integers) -> Graph:
+def _part(graph: Graph, nodes: Ints) -> Graph:
     """The subgraph of some nodes, renumbered."""
     adjacency = graph.adjacency()[nodes][:, nodes].tocsr()
     adjacency.sort_indices()

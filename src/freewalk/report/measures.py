@@ -1,4 +1,4 @@
-"""What reports read from a record: its checked measurements by design, their measures, axes and statistics."""
+"""What reports read from a record: its checked measurements by design, measures, axes, statistics, and its nodes."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
+from freewalk.graphs import Graph
+from freewalk.linear.arrays import Floats
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     import xarray
 
-Floats = NDArray[np.float64]
 Parts = Mapping[str, "xarray.Dataset"]
 Band = Literal["quantiles", "confidence", "none"]
 
@@ -30,9 +30,11 @@ BANDS: dict[str, str] = {"quantiles": "10–90 % of the walks", "confidence": "9
 
 _MOST = 1e30  # the largest count or smoothness, so that sums stay finite
 HUGE = 1e300  # instead of infinity, whose product with a weight of 0 is not a number
+_NAMED = 4  # nodes that a caption names; others are counted
+_LONGEST = 30  # letters of a name in a caption
 _APART = 8  # if one curve is this many times as fast, a linear axis shows only the slower one
 _CORNER = 1 / 20  # a curve within this part of a linear axis cannot be read
-_check = Checks(RecordError)
+check = Checks(RecordError)
 # The variables read from every record, and the dimensions they may have besides the design.
 _DIMS: dict[str, list[set[str]]] = {
     "messages": [{"walk", "step"}],
@@ -63,15 +65,15 @@ def measure_of(data: "xarray.Dataset", name: str | None = None) -> Measure:
         chosen = data.attrs.get("primary", next((old for old in ("mse", "loss") if old in data), None))
     if chosen is None or not known:
         raise RecordError("report: the record has no loss, expected a record made by fw.learn (fw.walk does not learn)")
-    _check.choice("report", "the primary measure of the record" if name is None else "measure", chosen, known)
+    check.choice("report", "the primary measure of the record" if name is None else "measure", chosen, known)
     attrs, best = data[chosen].attrs, data.attrs.get(f"optimal_{chosen}")
-    label = _check.text("report", f"long_name of {chosen}", attrs.get("long_name", chosen))
-    better = _check.choice("report", f"better of {chosen}", attrs.get("better", "lower"), ("lower", "higher"))
+    label = check.text("report", f"long_name of {chosen}", attrs.get("long_name", chosen))
+    better = check.choice("report", f"better of {chosen}", attrs.get("better", "lower"), ("lower", "higher"))
     return Measure(
         name=chosen,
         label=label.split(",")[0],
         rises=better == "higher",
-        optimum=None if best is None else _check.real("report", f"optimal_{chosen}", best),
+        optimum=None if best is None else check.real("report", f"optimal_{chosen}", best),
     )
 
 
@@ -88,15 +90,15 @@ def axes_of(parts: Parts, measure: Measure, wanted: Sequence[str] | None = None)
         others = [name for name in known[2:] if name != measure.name and _counts_up(parts, name)]
         others += [ROUNDS] if rounds_differ(parts) else []
         return {name: _label(first, name) for name in (*USUAL, *others)}
-    names = _check.items("report", "axes", wanted, "a list of names, such as ['updates', 'messages']")
+    names = check.items("report", "axes", wanted, "a list of names, such as ['updates', 'messages']")
     if not names:
-        raise _check.fail("report", "axes", wanted, f"at least one of {', '.join(known)}")
+        raise check.fail("report", "axes", wanted, f"at least one of {', '.join(known)}")
     found = {}
     for name in names:
         if isinstance(name, str) and name in measured and name not in known:
             remedy = "to draw it, pass it as measure"
-            raise _check.fail("report", "axis", name, f"something that never decreases: {' or '.join(known)}", remedy)
-        axis = _check.choice("report", "axis", ROUNDS if isinstance(name, str) and name == "step" else name, known)
+            raise check.fail("report", "axis", name, f"something that never decreases: {' or '.join(known)}", remedy)
+        axis = check.choice("report", "axis", ROUNDS if isinstance(name, str) and name == "step" else name, known)
         found[axis] = _label(first, axis)
     return found
 
@@ -135,7 +137,7 @@ def _counts_up(parts: Parts, name: str) -> bool:
 
 def _label(part: "xarray.Dataset", axis: str) -> str:
     unit = axis if axis in (UPDATES, ROUNDS) else part[axis].attrs.get("units", axis)
-    return axis if unit == axis else f"{axis} ({_check.text('report', f'units of {axis}', unit)})"
+    return axis if unit == axis else f"{axis} ({check.text('report', f'units of {axis}', unit)})"
 
 
 def along(part: "xarray.Dataset", axis: str) -> Floats:
@@ -147,7 +149,7 @@ def along(part: "xarray.Dataset", axis: str) -> Floats:
 
 def by_design(record: Record) -> "dict[str, xarray.Dataset]":
     """The measurements of each design, without the NaN that pad an interrupted one or one with fewer walks."""
-    _check.instance("report", "record", record, Record, "a Record; fw.load reads one from a file")
+    check.instance("report", "record", record, Record, "a Record; fw.load reads one from a file")
     data = record.data
     if not {"walk", "step"} <= set(data.dims) or not {"messages", "step"} <= set(data.variables):
         raise RecordError("report: the record has no walks, expected a record made by fw.learn or a spec")
@@ -157,9 +159,9 @@ def by_design(record: Record) -> "dict[str, xarray.Dataset]":
             words = " and ".join(sorted(dims[0])) or "design"
             raise RecordError(f"report: {name} in the record is {found}, expected numbers by {words}")
     if "design" not in data.dims:
-        return {_check.text("report", "label", record.label): _checked(data)}
+        return {check.text("report", "label", record.label): _checked(data)}
     parts = {
-        _check.text("report", "design", str(label)): _own_walks(data.sel(design=label)) for label in data.design.values
+        check.text("report", "design", str(label)): _own_walks(data.sel(design=label)) for label in data.design.values
     }
     if not parts or len(parts) != data.sizes["design"]:
         raise RecordError("report: the record has no designs, or two with the same name, expected distinct names")
@@ -174,7 +176,7 @@ def _own_walks(part: "xarray.Dataset") -> "xarray.Dataset":
     """A design without the walks that `fw.concat` added as padding."""
     if "walks" not in part:
         return part
-    count = _check.whole("report", "walks in the record", part.walks.values.item(), 1, part.sizes["walk"])
+    count = check.whole("report", "walks in the record", part.walks.values.item(), 1, part.sizes["walk"])
     return part.isel(walk=slice(count))
 
 
@@ -225,7 +227,7 @@ def half_width(values: Floats) -> Floats:
 
 def check_band(who: str, band: Band) -> None:
     """Check the kind of a band."""
-    _check.choice(who, "band", band, get_args(Band))
+    check.choice(who, "band", band, get_args(Band))
 
 
 def mean_and_band(
@@ -306,3 +308,66 @@ def crossings(curves: Floats, level: float, *, between: bool = True) -> Floats:
         part = np.where(np.isfinite(part) & (before < HUGE), part, 1.0)
         found = np.where(place == 0, 0.0, place - 1 + part)
     return np.where(below.any(axis=1), found, np.inf)
+
+
+def graph_of(record: Record, graph: Graph | None = None) -> Graph | None:
+    """The given graph, else that of the record, which must fit its nodes; None for old records."""
+    found, n = graph if graph is not None else record.graph, _size(record)
+    if found is not None and found.n != n:
+        raise RecordError(f"report: the graph has {found.n} nodes, expected {n}; pass the graph of the recorded run")
+    return found
+
+
+def _size(record: Record) -> int:
+    """The number of nodes."""
+    if "visits" not in record.data or "node" not in record.data.sizes:
+        raise RecordError("report: the record has no visits, expected a record made by fw.learn or a spec")
+    return record.data.sizes["node"]
+
+
+def heavy_of(record: Record) -> list[int]:
+    """The nodes that the record calls heavy."""
+    heavy, n = record.data.attrs.get("heavy", ()), _size(record)
+    try:
+        found = [int(node) for node in heavy]
+    except (TypeError, ValueError):
+        found = [-1]
+    if not all(0 <= node < n for node in found):
+        raise RecordError(f"report: the attribute 'heavy' of the record does not hold nodes from 0 to {n - 1}")
+    return found
+
+
+def in_words(graph: Graph | None, nodes: Iterable[int]) -> str:
+    """Nodes by name, or by number if they have none; of many nodes, the first few."""
+    some = list(nodes)
+    names = [str(node) if graph is None else short(graph.node_name(node)) for node in some[:_NAMED]]
+    if len(some) > _NAMED:
+        names.append(f"{len(some) - _NAMED:,} more")
+    return joined(names)
+
+
+def joined(words: Sequence[str]) -> str:
+    """Words as a sentence lists them: with commas, and "and" before the last."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def short(name: str, most: int = _LONGEST) -> str:
+    """A name, cut if it is too long."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def visits_of(part: "xarray.Dataset") -> Floats:
+    """How often each node was visited, by all walks of a design."""
+    counts = part.visits.astype(np.float64)  # before they are added: sums of integers would overflow
+    return np.asarray(counts.sum([name for name in counts.dims if name != "node"]).values)
+
+
+def paths_of(part: "xarray.Dataset") -> Floats:
+    """The nodes on the kept paths of a design, one row per path; NaN after the end of an interrupted path.
+
+    There may be none: in a record of several designs, one that kept fewer paths is padded with NaN.
+    """
+    nodes = np.asarray(part.path.transpose("kept", "time").values, dtype=np.float64)
+    if not (np.isnan(nodes) | ((nodes >= 0) & (nodes < part.sizes["node"]) & (nodes == np.floor(nodes)))).all():
+        raise RecordError(f"report: a path in the record leaves the nodes from 0 to {part.sizes['node'] - 1}")
+    return nodes[~np.isnan(nodes).all(axis=1)]

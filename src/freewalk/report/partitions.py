@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from freewalk.data import Partition
-from freewalk.report.figures import COLOURS, INK, Where, check, check_format, drawing, footnote
-from freewalk.report.nodes import short
+from freewalk.report.figures import COLOURS, INK, Where, check_format, drawing
+from freewalk.report.measures import check, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,9 @@ def partition_figure(partition: Partition, path: Where) -> Path:
     nodes, classes = found.counts.shape
     width = float(np.clip(2.4 + 0.32 * nodes, 5.6, 9.6))
     height = float(np.clip(0.3 * classes, 1.5, 4.8))
-    with drawing(target, width, height + 1.9, {"figure.constrained_layout.h_pad": 0.02}) as figure:
+    likely = f"heterogeneity {found.heterogeneity:.2f} (by chance {found.heterogeneity_by_chance:.2f})"
+    style, footer = {"figure.constrained_layout.h_pad": 0.02}, f"{found.made_by}; {likely}"
+    with drawing(target, width, height + 1.9, style, footer) as figure:
         sizes, grid = figure.subplots(2, 1, sharex=True, height_ratios=[0.9, height])
         _draw_sizes(sizes, found)
         if max(nodes, classes) <= _MOST_DOTS:
@@ -45,8 +47,6 @@ def partition_figure(partition: Partition, path: Where) -> Path:
         else:
             _draw_cells(figure, grid, found)
         _label(grid, found)
-        likely = f"heterogeneity {found.heterogeneity:.2f} (by chance {found.heterogeneity_by_chance:.2f})"
-        footnote(figure, f"{found.made_by}; {likely}")
     return target
 
 
@@ -57,8 +57,7 @@ def _draw_sizes(axes: "Axes", found: Partition) -> None:
         axes.bar(np.arange(found.n), found.sizes, width=0.62, color="#9aa7b1", zorder=3)
     else:
         axes.stairs(found.sizes, np.arange(found.n + 1) - 0.5, fill=True, color="#9aa7b1", zorder=3)
-    axes.set_ylim(0, 1.05 * found.sizes.max())
-    axes.set_ylabel("samples")
+    axes.set(ylim=(0, 1.05 * found.sizes.max()), ylabel="samples")
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=[1, 2, 5, 10]))
     axes.tick_params(axis="x", length=0, labelbottom=False)
     axes.grid(False, axis="x")
@@ -112,8 +111,7 @@ def _label(axes: "Axes", found: Partition) -> None:
     axes.set_yticks(range(0, len(names), every), names[::every])
     for entry in axes.get_yticklabels():
         entry.set_parse_math(False)  # a dollar sign in a name is a dollar sign
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlim(-0.7, found.n - 0.3)
+    axes.set(xlim=(-0.7, found.n - 0.3), ylim=(len(names) - 0.4, -0.6))
     if found.n <= 20:
         axes.set_xticks(range(found.n))
     else:

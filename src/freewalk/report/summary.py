@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from freewalk.checks import Checks
-from freewalk.errors import RecordError
+from freewalk.linear.arrays import Floats
 from freewalk.report import measures
-from freewalk.report.measures import UPDATES, Floats, Measure, Parts
-from freewalk.report.nodes import graph_of, heavy_of, in_words, visits_of
+from freewalk.report.measures import UPDATES, Measure, Parts, check, graph_of, heavy_of, in_words, visits_of
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
 #: The goal, as a fraction of the initial gap: the first of these that at least half of the designs reach, or the last.
 GOALS = (0.01, 0.1, 0.5)
-
-_check = Checks(RecordError)
 
 
 @dataclass(frozen=True)
@@ -148,7 +144,7 @@ def summarize(
 def _goal(parts: Parts, measure: Measure, goal: float | None) -> GapGoal | None:
     """The goal; None if the optimum is not known or already reached at the start, or if higher is better."""
     if goal is not None:
-        goal = _check.real("table", "goal", goal, above=0.0, high=1.0, remedy="0.01 is 1 % of the initial gap")
+        goal = check.real("table", "goal", goal, above=0.0, high=1.0, remedy="0.01 is 1 % of the initial gap")
     means = [_mean(part, measure) for part in parts.values()]
     best, starts = measure.optimum, [float(curve[0]) for curve in means if curve.size and np.isfinite(curve[0])]
     if measure.rises or best is None or not starts or not max(starts) - best > 1e-12 * abs(best):
@@ -256,6 +252,6 @@ def plain_text(shown: "Table", width: int) -> str:
     from rich.console import Console
 
     written = StringIO()
-    width = _check.whole("text", "width", width, 20, 1000)
+    width = check.whole("text", "width", width, 20, 1000)
     Console(file=written, width=width, color_system=None, force_terminal=False).print(shown)
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"

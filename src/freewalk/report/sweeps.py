@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
+from freewalk.linear.arrays import Floats
 from freewalk.report import figures
-from freewalk.report.figures import DOTTED, INK, Where, check
-from freewalk.report.measures import Floats, Measure, half_width, is_log
+from freewalk.report.figures import DOTTED, INK, Where
+from freewalk.report.measures import Measure, check, half_width, is_log
 
 if TYPE_CHECKING:
     import xarray
@@ -241,7 +242,7 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
     target, view = figures.check_format(path), view_of(data, measure, x)
     log = view.is_log(view.final.values)
     panels = list(view.panels(view.x))
-    with _drawing(target, len(panels), _COLUMNS) as (figure, grid, columns):
+    with _drawing(target, len(panels), _COLUMNS, view.measure.label, view.footnote) as (figure, grid):
         if log:  # before anything is drawn
             grid[0].set_yscale("log")
         for frame, panel in zip(grid, panels, strict=False):
@@ -259,10 +260,7 @@ def sweep_lines(data: "xarray.Dataset", path: Where, *, measure: str | None = No
             if view.measure.optimum is not None and (view.measure.optimum > 0 or not log):
                 frame.axhline(view.measure.optimum, label="optimum", zorder=2, **DOTTED)
             _vertical(frame, log)
-        for frame in grid[::columns]:
-            frame.set_ylabel(view.measure.label, parse_math=False)
         figures.legend(figure, grid[0])
-        _footnote(figure, view.footnote, len(panels))
 
 
 def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = None, x: str | None = None) -> None:
@@ -276,7 +274,8 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
     log = view.is_log(view.curves.values)
     panels = list(product(view.panels(view.x), view.designs))
     colours = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, view.final.sizes[view.x]))
-    with _drawing(target, len(panels), len(view.designs)) as (figure, grid, columns):
+    words = f"colour: {view.x}; line: mean over the walks{view.draws}"
+    with _drawing(target, len(panels), len(view.designs), view.measure.label, words) as (figure, grid):
         if log:
             grid[0].set_yscale("log")
         for frame, (panel, design) in zip(grid, panels, strict=False):
@@ -291,10 +290,7 @@ def sweep_curves(data: "xarray.Dataset", path: Where, *, measure: str | None = N
             frame.set_xlabel("updates")
             figures.axis_of_counts(frame)
             _vertical(frame, log)
-        for frame in grid[::columns]:
-            frame.set_ylabel(view.measure.label, parse_math=False)
         figures.legend(figure, grid[0])
-        _footnote(figure, f"colour: {view.x}; line: mean over the walks{view.draws}", len(panels))
 
 
 def sweep_map(
@@ -328,7 +324,8 @@ def sweep_map(
     ends = (float(finite.min()), float(finite.max())) if finite.size else (0.1, 1.0)
     norm = LogNorm(*ends) if log and ends[0] < ends[1] else Normalize(*ends)
     shades = matplotlib.colormaps["viridis" if view.measure.rises else "viridis_r"].with_extremes(bad="white")
-    with _drawing(target, len(panels), len(view.designs), {"axes.grid": False}) as (figure, grid, columns):
+    words = view.footnote.partition(";")[0] + "; white: no such point, or diverged (∞)"
+    with _drawing(target, len(panels), len(view.designs), y, words, {"axes.grid": False}) as (figure, grid):
         for frame, (panel, design) in zip(grid, panels, strict=False):
             cells = view.final.isel(panel.place).sel(design=design).transpose(y, view.x).values
             shown = np.where(np.isfinite(cells), cells, np.nan)
@@ -339,33 +336,28 @@ def sweep_map(
                 axis.set_ticks(some, [view.labels(key)[number] for number in some])
             frame.set_xlabel(view.x, parse_math=False)
             _title(frame, panel, design)
-        for frame in grid[::columns]:
-            frame.set_ylabel(y, parse_math=False)
         bar = figure.colorbar(image, ax=list(grid), shrink=0.9)
         bar.set_label(view.measure.label)
         if log:
             figures.plain_within_a_decade(bar.ax.yaxis, *ends)
-        words = view.footnote.partition(";")[0] + "; white: no such point, or diverged (∞)"
-        _footnote(figure, words, len(panels))
 
 
 @contextmanager
 def _drawing(
-    path: Where, panels: int, columns: int, style: dict[Any, Any] | None = None
-) -> "Iterator[tuple[Figure, NDArray[Any], int]]":
-    """A figure, frames for as many panels as fit, and the number of columns."""
+    path: Where, panels: int, columns: int, y_label: str, words: str, style: dict[Any, Any] | None = None
+) -> "Iterator[tuple[Figure, NDArray[Any]]]":
+    """A figure, and labelled frames for as many panels as fit; its small print says how many did not."""
     count = min(panels, _MOST_PANELS)
     columns = min(columns, count, _COLUMNS)
-    with figures.drawing(path, max(3.4 * columns, 5.2), 1.3 + 2.7 * -(-count // columns), style) as figure:
-        yield figure, figures.frames(figure, count, columns), columns
-
-
-def _footnote(figure: "Figure", words: str, panels: int) -> None:
-    """Small print, which says how many panels did not fit."""
-    if panels > _MOST_PANELS:
-        words += f"; {panels - _MOST_PANELS} more panels are not drawn"
+    if panels > count:
+        words += f"; {panels - count} more panels are not drawn"
+    width, height = max(3.4 * columns, 5.2), 1.3 + 2.7 * -(-count // columns)
     # A letter of this size is about 0.065 inches wide.
-    figures.footnote(figure, textwrap.fill(words, int(figure.get_figwidth() / 0.065)))
+    with figures.drawing(path, width, height, style, textwrap.fill(words, int(width / 0.065))) as figure:
+        grid = figures.frames(figure, count, columns)
+        for frame in grid[::columns]:
+            frame.set_ylabel(y_label, parse_math=False)
+        yield figure, grid
 
 
 def _title(frame: "Axes", panel: Panel, design: str = "") -> None:

@@ -2,24 +2,24 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.errors import RecordError
+from freewalk.graphs import Graph
+from freewalk.linear.arrays import Ints
 from freewalk.report import figures
-from freewalk.report.figures import DOTTED, Where, check
-from freewalk.report.measures import by_design
-from freewalk.report.nodes import Surroundings, graph_of, heavy_of, in_words, paths_of, surroundings, visits_of
+from freewalk.report.figures import DOTTED, Where
+from freewalk.report.layout import along, kind_of
+from freewalk.report.measures import Parts, by_design, check, graph_of, heavy_of, in_words, paths_of, visits_of
 from freewalk.run.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Integers = NDArray[np.int64]
 
 _FEW = 12  # heights
 
@@ -73,12 +73,62 @@ def escape(record: Record, path: Where, *, designs: Sequence[str] | None = None,
     return target
 
 
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """The positions of nodes relative to the nodes of interest."""
+
+    focus: tuple[int, ...]  # the nodes of interest
+    words: str  # the origin: "heavy node", "nearest heavy node", "heaviest node" or "most visited node"
+    #: By node. On a ring or a path: its position along the graph, counted from the heaviest node. On other graphs: the
+    #: number of hops from the nearest node of the focus.
+    places: Ints
+    line: bool  # whether the graph is a ring or a path; an unknown graph is taken for a ring
+    closed: bool  # whether the last position is beside the first
+
+
+def surroundings(record: Record, parts: Parts) -> Surroundings:
+    """Find the nodes of interest in a record, and the positions of the others.
+
+    The nodes of interest are those marked as heavy in the record, else the one with the largest smoothness, else the
+    most visited one.
+    """
+    graph, n, heavy = graph_of(record), record.data.sizes["node"], heavy_of(record)
+    first = next(iter(parts.values()))
+    if "smoothness" in first:
+        centre, words = int(np.asarray(first.smoothness.values, dtype=np.float64).argmax()), "heaviest node"
+    else:
+        centre = int(np.sum([visits_of(part) for part in parts.values()], axis=0).argmax())
+        words = "most visited node"
+    kind = "ring" if graph is None else kind_of(graph)
+    if graph is not None and kind not in ("ring", "path"):
+        if heavy:
+            words = "heavy node" if len(heavy) == 1 else "nearest heavy node"
+        focus = tuple(heavy) or (centre,)
+        return Surroundings(focus, words, graph.distances(focus), False, False)
+    where = np.empty(n, dtype=np.int64)
+    where[_in_order(graph, n, kind)] = np.arange(n)
+    places = where - where[centre]
+    if kind == "ring":
+        places = (places + n // 2) % n - n // 2
+    return Surroundings((centre,), words, places, True, kind == "ring")
+
+
+def _in_order(graph: Graph | None, n: int, kind: str) -> Ints:
+    """The nodes of a ring or a path, in order."""
+    if graph is None:
+        return np.arange(n)
+    gaps = np.abs(np.repeat(np.arange(n), graph.degrees) - graph.indices)
+    if ((gaps == 1) | (gaps == n - 1)).all() and (kind == "ring" or (gaps == 1).all()):
+        return np.arange(n)  # numbered in order: no need to walk along a million nodes
+    return along(graph, 0)
+
+
 def _is_flat(around: Surroundings) -> bool:
     """Whether no node is many hops away."""
     return not around.line and int(around.places.max()) < _FEW
 
 
-def _draw_paths(axes: "Axes", nodes: Integers, around: Surroundings, heavy: list[int], colour: str) -> None:
+def _draw_paths(axes: "Axes", nodes: Ints, around: Surroundings, heavy: list[int], colour: str) -> None:
     """Every kept path of a design, in front of the positions of the heavy nodes."""
     places = around.places[nodes].astype(np.float64)
     if around.closed:
@@ -102,12 +152,10 @@ def _height(axes: "Axes", around: Surroundings) -> None:
 
     if around.line:
         reach = max(abs(limit) for limit in axes.get_ylim())
-        axes.set_ylim(-reach, reach)
-        axes.set_ylabel(f"node, counted from the {around.words}")
-        return
-    axes.set_ylim(bottom=-0.3)
-    axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.set_ylabel(f"hops from the {around.words}")
+        axes.set(ylim=(-reach, reach), ylabel=f"node, counted from the {around.words}")
+    else:
+        axes.set(ylim=(-0.3, None), ylabel=f"hops from the {around.words}")
+        axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
 def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
@@ -147,13 +195,11 @@ def occupancy(record: Record, path: Where, *, around: int = 12) -> Path:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
         if near.line:
             axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
-            axes.set_xlabel(f"node, counted from the {near.words}")
-            axes.set_ylabel("share of visits")
+            axes.set(xlabel=f"node, counted from the {near.words}", ylabel="share of visits")
             _explain(figure, record, near)
         else:
             axes.set_xticks(shown[:: -(-shown.size // 13)])
-            axes.set_xlabel(f"hops from the {near.words}")
-            axes.set_ylabel("share of visits per node")
+            axes.set(xlabel=f"hops from the {near.words}", ylabel="share of visits per node")
             counts = ", ".join(f"{count:,}" for count in nodes_at[shown])
             _explain(figure, record, near, f"nodes at 0, 1, … hops: {counts}")
         figures.legend(figure, axes)

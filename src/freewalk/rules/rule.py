@@ -162,11 +162,6 @@ class Rule(ABC):
         return self
 
 
-def message_bytes(rule: Rule | None, dim: int, precision: str = "float64") -> int:
-    """The bytes of one message: a model of `dim` numbers and the vectors that its rule carries."""
-    return (0 if rule is None else 1 + len(rule.carries)) * dim * np.dtype(precision).itemsize
-
-
 def check_runs_on(rules: Iterable[Rule | None], runtime: str) -> None:
     """Reject a rule that only another runtime supports."""
     for rule in rules:

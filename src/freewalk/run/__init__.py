@@ -1,7 +1,7 @@
 """A run: what `fw.learn`, `fw.walk` and `fw.resume` do once a job is prepared.
 
-- `learn.py`: `learn` and `walk` prepare a job and its first state; `method.py`: a `Method`, all that `learn` takes
-  except the problem and the length of the run. It is here, not in jobs, because it can run itself.
+- `learn.py`: `learn` and `walk` prepare a job and its first state. A `Method` is all that `learn` takes except the
+  problem and the length of the run. It is here, not in jobs, because it can run itself.
 - `loop.py`: the loop advances a state chunk by chunk, tells progress, keeps checkpoints and stops at Ctrl-C or SIGTERM.
   A chunk takes a fraction of a second, whatever the engine. If code of the user fails, the error carries a record.
 - `checkpoint.py`: a `Continuation` is what a checkpoint contains: job, state, measurements, clock. It makes the data

@@ -16,7 +16,7 @@ from freewalk.run.checkpoint import Continuation
 from freewalk.run.record import Record, with_suffix
 from freewalk.runtimes import Engine
 from freewalk.storage import files
-from freewalk.storage.signals import Stop, held
+from freewalk.storage.files import Stop, held
 
 #: Called with what is done and what there is to do in all, after a label if there are several parts. A parameter
 #: named `measures` asks for the latest measurements, averaged over the walks, by name.

@@ -21,19 +21,8 @@ from freewalk.blocks import read_only
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
-from freewalk.storage.archive import (
-    AbsentFile,
-    ArrayReader,
-    Packed,
-    arrays_in,
-    pack,
-    plain,
-    reading_arrays,
-    unpack,
-    write_arrays,
-)
-from freewalk.storage.files import replacing
-from freewalk.storage.signals import held
+from freewalk.storage import archive
+from freewalk.storage.files import held, replacing
 
 if TYPE_CHECKING:
     import xarray
@@ -186,7 +175,7 @@ class Record:
         with held() as stop:
             try:
                 with replacing(target) as temporary:
-                    write_arrays(temporary, content)
+                    archive.write_arrays(temporary, content)
             finally:
                 stop.act()
         return target
@@ -194,7 +183,7 @@ class Record:
     def as_bytes(self) -> bytes:
         """The content that `save` writes, as bytes, to send or store elsewhere."""
         written = BytesIO()
-        write_arrays(written, self._content("as_bytes"))
+        archive.write_arrays(written, self._content("as_bytes"))
         return written.getvalue()
 
     def _content(self, who: str) -> dict[str, NDArray[Any]]:
@@ -213,25 +202,25 @@ class Record:
         arrays = {f"data/{name}": np.asarray(variable.values) for name, variable in data.variables.items()}
         header: dict[str, Any] = {
             "format": _FORMAT,
-            "attrs": plain(data.attrs),
+            "attrs": archive.plain(data.attrs),
             "dims": {str(name): [str(dim) for dim in variable.dims] for name, variable in data.variables.items()},
             "coords": [str(name) for name in data.coords],
-            "variables": {str(name): plain(variable.attrs) for name, variable in data.variables.items()},
-            "provenance": plain(self.provenance),
+            "variables": {str(name): archive.plain(variable.attrs) for name, variable in data.variables.items()},
+            "provenance": archive.plain(self.provenance),
         }
-        loaded = self.continuation if isinstance(self.continuation, Packed) else None
+        loaded = self.continuation if isinstance(self.continuation, archive.Packed) else None
         graph = self.graph if self.graph is not None or loaded is None else loaded.given.get("graph")
         if graph is not None:
             try:
-                packed = graph if isinstance(graph, Packed) else pack(graph)
+                packed = graph if isinstance(graph, archive.Packed) else archive.pack(graph)
                 header["graph"] = packed.tree
                 arrays |= {f"graph/{name}": array for name, array in packed.arrays.items()}
-            except AbsentFile as error:  # the file has changed since it was mapped
+            except archive.AbsentFile as error:  # the file has changed since it was mapped
                 header["provenance"]["graph_not_found"] = str(error)
         if self.continuation is not None:
             try:
-                outside = {} if loaded is not None else self.continuation.outside()
-                packed = loaded or pack(self.continuation, outside | ({} if graph is None else {"graph": graph}))
+                given = {} if graph is None else {"graph": graph}
+                packed = loaded or archive.pack(self.continuation, self.continuation.outside() | given)
                 if packed.given.get("graph", graph) != graph:
                     raise RecordError("record: its graph was replaced; keep the graph that was walked")
                 header["continuation"] = packed.tree
@@ -263,7 +252,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     """Read a file written by `Record.save`, even if its numbers do not come from a walk."""
     source = with_suffix("load", path)
     try:
-        with reading_arrays(source) as file:
+        with archive.reading_arrays(source) as file:
             return _assembled(file, source)
     except FileNotFoundError as error:
         raise RecordError(f"{source}: there is no such file") from error
@@ -280,7 +269,7 @@ class _OtherFormat(RecordError):
     """A record in the format of another version."""
 
 
-def _assembled(file: ArrayReader, source: Path) -> Record:
+def _assembled(file: archive.ArrayReader, source: Path) -> Record:
     import xarray
 
     if (file.look("header")[1] or (0,))[0] > _LONGEST_HEADER:
@@ -291,7 +280,7 @@ def _assembled(file: ArrayReader, source: Path) -> Record:
     dims, coords, attrs = header["dims"], header["coords"], header["attrs"]
     named = [f"data/{name}" for name in dims]
     for part in ("graph", "continuation"):
-        named += sorted({f"{part}/{name}" for name in arrays_in(header.get(part))})
+        named += sorted({f"{part}/{name}" for name in archive.arrays_in(header.get(part))})
     types = {name: file.look(name) for name in named}
     sizes: dict[str, int] = {}
     for name, along in dims.items():
@@ -310,16 +299,16 @@ def _assembled(file: ArrayReader, source: Path) -> Record:
     data = xarray.Dataset(variables, attrs=attrs).set_coords(coords)
     graph, continuation = None, None
     if "graph" in header:
-        packed = Packed(header["graph"], _under("graph/", arrays))
+        packed = archive.Packed(header["graph"], _under("graph/", arrays))
         try:
-            graph = unpack(packed, {"Graph": Graph})
-        except AbsentFile as error:  # the measurements are here; only resuming needs the graph
+            graph = archive.unpack(packed, {"Graph": Graph})
+        except archive.AbsentFile as error:  # the measurements are here; only resuming needs the graph
             header["provenance"]["graph_not_found"] = str(error)
         if graph is not None and (not isinstance(graph, Graph) or sizes.get("node", graph.n) != graph.n):
             raise RecordError("its graph does not fit its data")
     if "continuation" in header:
         given = {"graph": graph or packed} if "graph" in header else {}
-        continuation = Packed(header["continuation"], _under("continuation/", arrays), given)
+        continuation = archive.Packed(header["continuation"], _under("continuation/", arrays), given)
     return Record(data if "variables" in header else described(data), header["provenance"], continuation, graph)
 
 

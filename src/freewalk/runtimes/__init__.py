@@ -1,20 +1,21 @@
 """Where walks run: one folder per runtime; all of them visit the same nodes, bit for bit.
 
-A `Runtime` prepares a job; the `Engine` that it makes advances states (`base.py`). The path never depends on the model,
-so engines have two halves (`halves.py`): a walker writes the path, messages, probes and visits, and a learner follows
-it. Any walker can be combined with any learner; only on a GPU one compiled function does both.
+A `Runtime` prepares a job; the `Engine` that it makes advances states (`engine.py`). The path never depends on the
+model, so engines have two halves: a walker writes the path, messages, probes and visits, and a learner follows it. Any
+walker can be combined with any learner; only on a GPU one compiled function does both.
 
 - `reference.py` is plain Python: read it first, for it defines what is right. `visit.py` is one update at one node,
   which peers use too, and draws minibatches. `mixer.py` is everything about exchanges between tokens.
-- `step/` is one step of one walk, written once for all compiled runtimes: `step.py`, the scalar functions (`near_move`
-  and `far_move` count messages and probes, `learn_visit` updates, `measure` measures); `arrays.py`, the groups of
-  arrays that they receive; `inputs.py`, which makes these from a kernel, an objective and a rule.
+- `step/` is one step of one walk, written once for all compiled runtimes as scalar functions: `moves_and_messages.py`
+  (`near_move` and `far_move` move, and count messages and probes) and `update.py` (`learn_visit` updates, `measure`
+  measures). `arrays.py` has the groups of arrays that they receive; `inputs.py` makes these from a kernel, an objective
+  and a rule.
 - `cpu/`: `loops.py` takes 16 walks in turns, so that one computes while another waits for memory; `runtime.py` has the
   halves, and compiles them.
 - `cuda/`: `kernels.py` is the code of the GPU, `launch.py` chooses threads, registers and shared memory, `runtime.py`
   keeps the walks on the card.
 - `torch/`: the walker of `cpu/` with a learner in PyTorch: `learner.py` for a passage, `visits.py` for a step.
-- `ray/`: the same engines on a cluster. `runtime.py` divides a state, `worker.py` advances a part of it, `shipment.py`
+- `ray/`: the same engines on a cluster. `runtime.py` divides a state and advances its parts on workers, `shipment.py`
   packs a job with its arrays and the user's code, `cluster.py` joins or starts a cluster.
 
 The draws are those of `freewalk/rng.py`, a public contract: which word decides what never changes.
@@ -28,10 +29,10 @@ from freewalk.jobs.job import Job as Job
 from freewalk.jobs.job import State as State
 from freewalk.jobs.phase import Phase
 from freewalk.objectives import Objective
-from freewalk.runtimes.base import Engine as Engine
-from freewalk.runtimes.base import Runtime as Runtime
 from freewalk.runtimes.cpu.runtime import CPU
 from freewalk.runtimes.cuda.runtime import CUDA
+from freewalk.runtimes.engine import Engine as Engine
+from freewalk.runtimes.engine import Runtime as Runtime
 from freewalk.runtimes.ray.runtime import Ray
 from freewalk.runtimes.reference import Reference
 from freewalk.runtimes.torch.runtime import Torch

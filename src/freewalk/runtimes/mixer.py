@@ -59,7 +59,7 @@ class Mixer:
     """
 
     def __init__(self, job: Job, state: State, passage: Passage, exchange: Exchange, kept: Kept) -> None:
-        self.exchange, kernel, first = exchange, passage.phase.kernel, state.nodes[: state.tokens]
+        kernel, first = passage.phase.kernel, state.nodes[: state.tokens]
         alike = kernel.is_parked and bool((state.nodes.reshape(-1, state.tokens) == first).all())
         self.compiled = bool(exchange.means) or (exchange.constant and alike)
         self.mixing, sent = inputs.no_mixing(job.precision), 0

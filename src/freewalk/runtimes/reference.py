@@ -13,15 +13,12 @@ from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel, Move
 from freewalk.designs.local import choose, outcome
 from freewalk.errors import FreewalkError
-from freewalk.exchanges import Exchange
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share, measured
 from freewalk.rules.rule import check_runs_on
-from freewalk.runtimes.base import Runtime
-from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, StepwiseLearning, Walker, counts_at
-from freewalk.runtimes.mixer import exchange_by
+from freewalk.runtimes.engine import Course, HalvesEngine, Learner, Path, Runtime, StoppingLearning, Walker, counts_at
 from freewalk.runtimes.step.arrays import Stretch
 from freewalk.runtimes.visit import Occasion, by_coordinate, numbers_of, visit
 
@@ -174,35 +171,33 @@ class ReferenceLearner(Learner):
         return ReferenceLearning(self.job, self.objective, state, passage)
 
 
-class ReferenceLearning(StepwiseLearning):
+class ReferenceLearning(StoppingLearning):
     """Learning along a passage."""
 
     def __init__(self, job: Job, objective: Objective, state: State, passage: Passage) -> None:
         super().__init__(job, state, passage)
         self.objective, self.numbers = objective, numbers_of(self.rule, job.precision)
+        self.measures = self.unmeasured()
 
-    def measure(self, stretch: Stretch, mark: int) -> None:
+    def measure(self, here: Stretch) -> None:
         """Measure the mean model of each walk."""
         models, tokens = self.state.reported(self.rule).astype(np.float64, copy=False), self.state.tokens
         with np.errstate(all="ignore"):
-            for walk in range(stretch.first // tokens, stretch.last // tokens):
+            for walk in range(here.first // tokens, here.last // tokens):
                 own = models[walk * tokens : (walk + 1) * tokens]
                 model = own.mean(axis=0)
                 values = measured(self.objective, model)
                 for name in self.objective.measures:
-                    self.measures[name][walk, mark] = values[name]
-                self.measures["distance"][walk, mark] = np.sum((model - self.job.optimum) ** 2)
+                    self.measures[name][walk, here.mark] = values[name]
+                self.measures["distance"][walk, here.mark] = np.sum((model - self.job.optimum) ** 2)
                 if tokens > 1:
-                    self.measures["consensus"][walk, mark] = np.mean(np.sum((own - model) ** 2, axis=1))
+                    self.measures["consensus"][walk, here.mark] = np.mean(np.sum((own - model) ** 2, axis=1))
 
-    def exchange(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
-        """Mix the tokens of each walk."""
-        exchange_by(exchange, self.job, self.state, stretch, step, nodes)
-
-    def visit(self, stretch: Stretch, nodes: Path, now: int) -> None:
-        """Learn at the node of each row."""
-        for row in range(stretch.first, stretch.last):
-            self._visit(row, int(nodes[row - stretch.first]), now)
+    def learn(self, stretch: Stretch, path: Path) -> None:
+        """Learn step by step, at the node of each row."""
+        for now in range(stretch.start, stretch.stop):
+            for row in range(stretch.first, stretch.last):
+                self._visit(row, int(path[now - stretch.start, row - stretch.first]), now)
 
     def _visit(self, row: int, node: int, now: int) -> None:
         """The local steps of one visit."""

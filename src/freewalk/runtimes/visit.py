@@ -5,8 +5,6 @@ They are drawn without replacement by Floyd's algorithm: for j = m − b, …, m
 that was already taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple

@@ -2,8 +2,8 @@
 
 Where a key of a spec is checked:
 
-- its name and form in `tables.py`, which holds the tables of a spec as pydantic models;
-- the parameters of a kind (`kind = "MHLJ"`) in `signatures.py`, against the annotations of what they describe;
+- its name and form in `keys.py`: the tables of a spec are pydantic models, and the parameters of a kind
+  (`kind = "MHLJ"`) are checked against the annotations of what they describe;
 - its value by the object itself, which `catalogue.py` creates; the place in the file is put in front of the message;
 - how all of it fits together in `plan.py`, as `learn` would: a plan has a job and the methods of each walk.
 

@@ -3,22 +3,21 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from freewalk import objectives
 from freewalk.checks import show, suggestion
 from freewalk.data import Dataset
 from freewalk.data.files import read_samples
 from freewalk.errors import FreewalkError, MissingExtra, SpecError
 from freewalk.graphs import Graph
-from freewalk.objectives import LeastSquares, Predictor
-from freewalk.objectives import read as read_problem
 from freewalk.specs import datasets, models, optimizers
+from freewalk.specs.keys import Signature, explanations, parameters_of
 from freewalk.specs.own import MADE, Importer, blame, is_own
-from freewalk.specs.signatures import Signature, explanations, parameters_of
 from freewalk.storage.mapped import is_ours
 
 # They take arguments that a text cannot hold, or are not graphs.
@@ -52,7 +51,7 @@ class Kind:
 @cache
 def families() -> dict[str, dict[str, Kind]]:
     """All listed kinds by family ("graph", "problem", "design", "rule", "exchange", "method", …) and name."""
-    from freewalk import baselines, designs, exchanges, graphs, objectives, rules, runtimes, schedules
+    from freewalk import baselines, designs, exchanges, graphs, rules, runtimes, schedules
     from freewalk.data import partitioners, shipped
 
     # Kinds that need PyTorch are described in modules of this package, so that listing them does not import it.
@@ -87,7 +86,7 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
         parameters = models.own_parameters(parameters)
     explained = explanations(make)
     if any(words.startswith("As for `LeastSquares.synthetic`") for words in explained.values()):
-        others = explanations(LeastSquares.synthetic)
+        others = explanations(objectives.LeastSquares.synthetic)
         explained |= {key: others[key] for key, words in explained.items() if words.startswith("As for")}
     return Kind(
         name,
@@ -131,7 +130,7 @@ def _saved(listed: type, file: Path, columns: list[str], values: dict[str, Any],
     """The problem in a file that `save` wrote, on this graph; options in the spec take precedence."""
     if columns:
         raise SpecError(f"{file}: is a saved problem, which has no columns; leave out {', '.join(columns)}")
-    found = read_problem(file, types=[listed] if issubclass(listed, Predictor) else [])
+    found = objectives.read(file, types=[listed] if issubclass(listed, objectives.Predictor) else [])
     if type(found) is not listed:
         raise SpecError(f"{file}: holds a {type(found).__name__}, expected {listed.__name__}")
     if not values and found.n == graph.n and found.node_names in (None, graph.node_names):
@@ -142,9 +141,10 @@ def _saved(listed: type, file: Path, columns: list[str], values: dict[str, Any],
 
 def on_dataset(name: str, listed: type, own: bool = False) -> Kind:
     """An objective as a kind that takes its samples from a data set, and their nodes from a partition."""
-    make = datasets.linear(name, listed)
-    given = ("graph", "origin")
-    parameters = {key: value for key, value in parameters_of(make).items() if key not in given}
+    make, given = datasets.linear(name, listed), ("graph", "origin")
+    own_parameters = {key: value for key, value in parameters_of(listed).items() if key not in datasets.DETERMINED}
+    taken = parameters_of(make) | own_parameters
+    parameters = {key: value for key, value in taken.items() if key not in given}
     words = {**explanations(listed), **explanations(make)}
     return Kind(name, make, Signature(name, parameters), "", words, given, True, own)
 
@@ -156,25 +156,14 @@ def check(family: str, table: Mapping[str, Any], where: str) -> None:
     """
     name = table.get("kind")
     if ":" not in str(name) or not is_own(family, name, where):
-        kind = _find(family, table, where, None)
-        kind.signature.read(_values(table), where, lambda *nested: check(*nested))
+        _find(family, table, where, None).signature.read(_values(table), where, check)
 
 
-def build(
-    family: str,
-    table: Mapping[str, Any],
-    where: str,
-    importer: Importer | None = None,
-    **given: Any,
-) -> Any:
+def build(family: str, table: Mapping[str, Any], where: str, importer: Importer | None = None, **given: Any) -> Any:
     """Create the object that a table describes."""
-
-    def nested(inner: str, part: Mapping[str, Any], place: str) -> Any:
-        return build(inner, part, place, importer)
-
     kind = _find(family, table, where, importer)
     kind.demand()
-    values = kind.signature.read(_values(table), where, nested)
+    values = kind.signature.read(_values(table), where, partial(build, importer=importer))
     folder = Path() if importer is None else importer.folder
     if family == "graph" and kind.name == "read":
         values["path"] = folder / values["path"]
@@ -226,14 +215,7 @@ def _find(family: str, table: Mapping[str, Any], where: str, importer: Importer 
         name = {known.lower(): known for known in kinds}.get(name.lower(), name)
     if not isinstance(name, str) or name not in kinds:
         raise SpecError(f"{where} has no kind {show(name)}; {suggestion(name, kinds, 'there are')}")
-    return kinds[name] if wrap is None else wrap(name, _listed(name))
-
-
-def _listed(objective: str) -> type:
-    from freewalk import objectives
-
-    found: type = getattr(objectives, objective)
-    return found
+    return kinds[name] if wrap is None else wrap(name, getattr(objectives, name))
 
 
 def _values(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,12 +13,14 @@ from freewalk.data import IID, Dataset, Partitioner
 from freewalk.errors import SpecError
 from freewalk.graphs import Graph
 from freewalk.objectives import LeastSquares, Logistic, Objective
+from freewalk.specs.keys import parameters_of
 from freewalk.specs.models import Model
-from freewalk.specs.signatures import parameters_of
 
 __all__ = ["torch"]
 
 check = Checks(SpecError)
+#: The parameters of a linear objective that the data set and the partition determine.
+DETERMINED = ("features", "targets", "nodes", "graph", "heavy", "relays")
 _IID = IID()
 
 
@@ -140,7 +141,7 @@ def _pair(data: Dataset) -> tuple[Any, Any]:
 
 
 def linear(name: str, listed: type) -> Callable[..., Any]:
-    """A function that creates a linear objective from a data set; it takes the parameters of both."""
+    """A function that creates a linear objective from a data set, and passes other parameters on to it."""
     own = parameters_of(listed)
 
     def make(
@@ -182,15 +183,7 @@ def linear(name: str, listed: type) -> Callable[..., Any]:
         given = {"features": flat.features, "targets": flat.targets, "nodes": made.nodes, "graph": graph}
         return listed(**{key: value for key, value in given.items() if key in own}, **others)
 
-    more = {key: value for key, value in own.items() if key in ("ridge", "weight_by") or key not in _LINEAR}
-    signature = inspect.signature(make, eval_str=True)
-    mine = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in [*mine, *more.values()]]
-    make.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
     return make
-
-
-_LINEAR = ("features", "targets", "nodes", "graph", "heavy", "relays")  # set by the data set and the partition
 
 
 def _fits(name: str, listed: type, data: Dataset) -> None:

@@ -49,7 +49,7 @@ def export_model(
     measures = evaluate(model, objective)
     texts |= {str(key): repr(float(values.values[0])) for key, values in measures.data_vars.items()}
     if torch:
-        from freewalk.torch.files import save_state
+        from freewalk.torch.models import save_state
 
         return save_state(objective.state_dict(model), target, texts)  # type: ignore[attr-defined]
     return _write_vector(target, model, texts)

@@ -18,8 +18,7 @@ from freewalk.run.record import Record
 from freewalk.specs.own import Tell
 from freewalk.specs.plan import Plan, Posed, digest
 from freewalk.specs.spec import INPUTS, SPEC, Spec, load, provenance_of
-from freewalk.storage.files import replacing, write
-from freewalk.storage.signals import held
+from freewalk.storage.files import held, replacing, write
 
 RECORD, CURVES, TABLE, PARTS, NEW = "record.npz", "curves.png", "table.txt", "parts", "new"
 _FILES = (TABLE, CURVES, INPUTS, RECORD, SPEC)  # in the order in which a new run replaces an old one
@@ -151,8 +150,7 @@ class RunFolder:
 
         if not record.partial:
             shutil.rmtree(self.work / PARTS, ignore_errors=True)  # all parts are in the record
-        with replacing(self.work / TABLE) as file:
-            file.write_text(summary.text(record), encoding="utf-8")
+        write(self.work / TABLE, summary.text(record))
         curves(record, self.work / CURVES)
         if not record.partial and self.work != self.path:
             new = self.work

@@ -94,9 +94,7 @@ class Importer:
         return members[attribute]
 
     def _import(self, module: str, where: str) -> ModuleType:
-        parts = module.split(".")
-        beside = self.folder.joinpath(*parts)
-        here = next((file for file in (beside.with_suffix(".py"), beside / "__init__.py") if file.is_file()), None)
+        here = module_in(self.folder, module)
         loaded = sys.modules.get(module)
         if loaded is not None:
             origin = getattr(loaded, "__file__", None)
@@ -106,9 +104,10 @@ class Importer:
                     f"{where}: {here} is not imported, since another module is named {module} ({other}); rename it"
                 )
             return loaded
-        known = importlib.util.find_spec(parts[0])  # does not import the package of a module
+        known = importlib.util.find_spec(module.partition(".")[0])  # does not import the package of a module
         place = here or (known and (known.origin or "a package without a file"))
         if place is None:
+            beside = self.folder.joinpath(*module.split("."))
             raise SpecError(
                 f"{where}: there is no module {module!r}, expected {beside}.py or a module that Python can import"
             )
@@ -125,6 +124,12 @@ class Importer:
             sys.path.remove(folder)
             if folder not in sys.path:
                 sys.path.append(folder)  # last in the path, for imports that its functions make later
+
+
+def module_in(folder: Path, module: str) -> Path | None:
+    """The file of a module or package in a folder, if it is there."""
+    place = folder.joinpath(*module.split("."))
+    return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
 
 
 def blame(error: BaseException) -> str:

@@ -1,24 +1,25 @@
 """The contents of a spec, created and checked, ready to run."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from freewalk.checks import Checks
-from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError, SpecError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.jobs.phase import Phase, label_of
 from freewalk.jobs.prepare import MOST_STEPS, PRECISIONS, Start, blamed_on, is_foreign, kernel_of, place, prepare
 from freewalk.objectives import Objective
-from freewalk.run.method import Method
+from freewalk.run.learn import Method
 from freewalk.runtimes import Job, runtime_for
 from freewalk.specs import catalogue
 from freewalk.specs.datasets import Origin
+from freewalk.specs.keys import Tables, Walk, place_of
 from freewalk.specs.own import Importer, blame
-from freewalk.specs.tables import Tables, Walk, place_of
 
 _check = Checks(FreewalkError)
 
@@ -95,15 +96,12 @@ def parts_of(tables: Tables, source: str) -> list[tuple[str, list[Part]]]:
     for number, walk in enumerate(tables.walk):
         where = f"{source}: {place_of(['walk', number], values)}"
         _check_parts(walk, where)
-        if walk.phase:
-            places = [place_of(["walk", number, "phase", index], values) for index in range(len(walk.phase))]
-            parts = [
-                Part(f"{source}: {words}", phase.until, _given(phase, "design", "rule", "exchange"))
-                for words, phase in zip(places, walk.phase, strict=True)
-            ]
-        else:
-            parts = [Part(where, None, _given(walk, "design", "rule", "exchange", "method"))]
-        listed.append((where, parts))
+        parts = []
+        for index, phase in enumerate(walk.phase):
+            words = f"{source}: {place_of(['walk', number, 'phase', index], values)}"
+            parts.append(Part(words, phase.until, _given(phase, "design", "rule", "exchange")))
+        alone = Part(where, None, _given(walk, "design", "rule", "exchange", "method"))
+        listed.append((where, parts or [alone]))
     return listed
 
 
@@ -164,8 +162,10 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
     with blamed_on(f"{source}: [run]", SpecError):
         starts = _starts(plan)
     for name, where in places.items():
-        with blamed_on(where, SpecError):
-            _check_exchanges(plan.jobs[name], starts[name])
+        job = plan.jobs[name]
+        own = next((phase.exchange for phase in job.phases if is_foreign(phase.exchange)), None)
+        with blamed_on(where, SpecError), _blamed_on_user(own, "fails on these tokens"):
+            arguments.exchanges(job.phases, job.tokens, starts[name].nodes)
     return replace(plan, classes=tuple(importer.classes.values()))
 
 
@@ -192,11 +192,11 @@ def _methods(walk: Walk, parts: list[Part], importer: Importer) -> list[Method]:
 def _add(plan: Plan, walk: Walk, parts: list[Part], methods: list[Method], graph: Graph) -> str:
     """Add a walk to the plan; returns its label."""
     label = walk.label or (methods[0].label if walk.method is not None else None)
-    kernels = [_kernel(method, graph, plan.problem, label if len(methods) == 1 else None) for method in methods]
-    phases = [
-        Phase(part.until, kernel, method.rule, method.exchange)
-        for part, kernel, method in zip(parts, kernels, methods, strict=True)
-    ]
+    phases = []
+    for part, method in zip(parts, methods, strict=True):
+        with _blamed_on_user(method.design, "fails on this graph"):
+            kernel = kernel_of(method.design, graph, plan.problem, label if len(methods) == 1 else None)
+        phases.append(Phase(part.until, kernel, method.rule, method.exchange))
     options = {name: plan.options[name] for name in ("steps", "seed", "precision")}
     job = prepare("learn", plan.problem, phases, tokens=methods[0].tokens, **options)
     name = label or label_of(phases, job.tokens)
@@ -206,16 +206,17 @@ def _add(plan: Plan, walk: Walk, parts: list[Part], methods: list[Method], graph
     return name
 
 
-def _kernel(method: Method, graph: Graph, problem: Objective, label: str | None) -> Kernel:
-    """The kernel of a method on a graph; a user's design may raise any error."""
+@contextmanager
+def _blamed_on_user(made: Any, words: str) -> Iterator[None]:
+    """Report the errors of an object of the user, whose code may raise any error."""
     try:
-        return kernel_of(method.design, graph, problem, label)
+        yield
     except FreewalkError:
         raise
     except Exception as error:
-        if not is_foreign(method.design):
+        if not is_foreign(made):
             raise
-        raise SpecError(f"{type(method.design).__name__} fails on this graph ({blame(error)})") from error
+        raise SpecError(f"{type(made).__name__} {words} ({blame(error)})") from error
 
 
 def _starts(plan: Plan) -> dict[str, Start]:
@@ -227,19 +228,6 @@ def _starts(plan: Plan) -> dict[str, Start]:
     for job in plan.jobs.values():
         arguments.goal(plan.options["goal"], plan.problem, job.tokens, "run")
     return {label: plan.start(label) for label in plan.jobs}
-
-
-def _check_exchanges(job: Job, start: Start) -> None:
-    """Try the exchanges of a walk; a user's exchange may raise any error."""
-    try:
-        arguments.exchanges(job.phases, job.tokens, start.nodes)
-    except FreewalkError:
-        raise
-    except Exception as error:
-        own = [phase.exchange for phase in job.phases if is_foreign(phase.exchange)]
-        if not own:
-            raise
-        raise SpecError(f"{type(own[0]).__name__} fails on these tokens ({blame(error)})") from error
 
 
 def files_of(tables: Tables) -> list[str]:

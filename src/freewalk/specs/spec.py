@@ -13,9 +13,9 @@ from freewalk.errors import SpecError
 from freewalk.run.loop import MEASURES, Progress
 from freewalk.run.record import Record, concat
 from freewalk.specs import catalogue, own
+from freewalk.specs.keys import Tables, names_in, read_tables
 from freewalk.specs.plan import Plan as Plan
 from freewalk.specs.plan import Posed, files_of, make_plan, make_problem, parts_of
-from freewalk.specs.tables import Tables, names_in, read_tables
 
 #: Called with the number of a walk and its record: with partial records during the walk, then with the complete one.
 Keep = Callable[[int, Record], None]

@@ -1,11 +1,18 @@
-"""Atomic file writes: each file is written to a temporary one, which then replaces it."""
+"""Work that is done completely or not at all: a file replaces another once it is written, and signals are held back."""
+
+from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from freewalk.checks import Checks
 from freewalk.errors import RecordError
@@ -15,6 +22,7 @@ try:
 except ImportError:  # on Windows, where temporary files of killed processes remain
     fcntl = None  # type: ignore[assignment]
 
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _check = Checks(RecordError)
 
 
@@ -102,3 +110,54 @@ def _clean(target: Path) -> None:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+@dataclass
+class Stop:
+    """The signal that was received, if any."""
+
+    signal: signal.Signals | None = None
+
+    def __bool__(self) -> bool:
+        return self.signal is not None
+
+    @property
+    def name(self) -> str:
+        """Its name, or an empty string."""
+        return "" if self.signal is None else self.signal.name
+
+    def act(self) -> None:
+        """Do now what the signal would have done: raise KeyboardInterrupt, or end the process."""
+        if self.signal is not None:
+            signal.raise_signal(self.signal)
+
+
+@contextmanager
+def held() -> Iterator[Stop]:
+    """Note the first Ctrl-C or SIGTERM instead of acting on it; a second one takes effect immediately.
+
+    A SIGTERM that the process ignores stays ignored. Outside the main thread nothing is held, since signals never
+    arrive there.
+    """
+    stop = Stop()
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.getsignal(number) for number in _STOPPING}
+        if before[signal.SIGTERM] is signal.SIG_IGN:  # on purpose; SIGINT is ignored in any background job of a script
+            del before[signal.SIGTERM]
+        before = {number: handler for number, handler in before.items() if handler is not None}  # not set by Python
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        stop.signal = signal.Signals(number)
+        restore()
+
+    try:
+        for number in before:
+            signal.signal(number, note)
+        yield stop
+    finally:
+        restore()

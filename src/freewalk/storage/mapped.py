@@ -39,6 +39,8 @@ _BLOCK = 2**22  # bytes read or written at a time
 _KINDS = "biuf"
 _AGAIN = "copy or save it again"
 _check = Checks(FreewalkError)
+#: Called with the name of an array, the index of the first number of a block, and the numbers of the block.
+Look = Callable[[str, int, NDArray[Any]], None]
 
 
 @dataclass(frozen=True)
@@ -229,12 +231,7 @@ def is_ours(path: str | os.PathLike[str]) -> bool:
 
 
 def opened(
-    path: str | os.PathLike[str],
-    kind: str,
-    *,
-    verify: bool = True,
-    check: Checks = _check,
-    inspect: Callable[[str, int, NDArray[Any]], None] | None = None,
+    path: str | os.PathLike[str], kind: str, *, verify: bool = True, check: Checks = _check, inspect: Look | None = None
 ) -> Opened:
     """Map the arrays of a file of this kind made by `writing`; errors are those of `check`.
 

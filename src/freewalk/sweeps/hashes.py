@@ -14,6 +14,7 @@ from typing import Any
 from freewalk.compiled.compiler import parsed
 from freewalk.errors import SpecError
 from freewalk.run.record import versions
+from freewalk.specs.own import module_in
 from freewalk.specs.plan import digest
 from freewalk.specs.spec import Spec
 
@@ -78,7 +79,7 @@ class Inputs:
         waiting = [name]
         while waiting:
             module = waiting.pop()
-            file = self._beside(module)
+            file = module_in(self.folder.resolve(), module)
             if file is not None and module not in found:
                 waiting += _imports(file, module)
             elif file is None and module == name:
@@ -86,10 +87,6 @@ class Inputs:
             if file is not None:
                 found[module] = self.file(file)
         return found
-
-    def _beside(self, module: str) -> Path | None:
-        place = self.folder.resolve().joinpath(*module.split("."))
-        return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
 
 
 def _installed(module: str) -> Path | None:

@@ -17,10 +17,10 @@ from freewalk.checks import Checks, show, suggestion
 from freewalk.errors import FreewalkError, SpecError
 from freewalk.run.record import timeless
 from freewalk.runtimes import CPU, runtime_for
+from freewalk.specs.keys import read_tables
 from freewalk.specs.own import Tell, blame
 from freewalk.specs.plan import Plan
 from freewalk.specs.spec import Spec, load, parse
-from freewalk.specs.tables import read_tables
 from freewalk.sweeps.axes import Axis, read_axes
 from freewalk.sweeps.crews import Look, Work
 from freewalk.sweeps.hashes import Inputs, key_of

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from freewalk.errors import FreewalkError, FreewalkWarning, RecordError
 from freewalk.run.loop import Progress
-from freewalk.storage.files import replacing
-from freewalk.storage.signals import Stop, held
+from freewalk.storage.files import Stop, held, replacing
 from freewalk.sweeps.crews import Crew, Look, Lost, Stopped, Work
 
 try:

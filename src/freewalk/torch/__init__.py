@@ -8,8 +8,8 @@ describes the same parts without it, and a test compares the two.
 - `samples.py` holds the data of all nodes. `gradients.py` computes gradients, row by row or in one batch, which is used
   only if a trial gives the same up to rounding. `evaluation.py` measures losses and metrics.
 - `importance.py` estimates how important nodes are; it is expensive, so only on request.
-- `optimizer.py`: a torch optimizer as a rule, whose vectors are its state. `models.py`: small modules. `files.py`:
-  models in files.
+- `optimizer.py`: a torch optimizer as a rule, whose vectors are its state. `models.py`: small modules,
+  and models in files.
 
 A module is code, and no record holds code: a record keeps a fingerprint, and to resume you pass the objective again.
 """
@@ -23,8 +23,8 @@ except ImportError:
 
 from freewalk.torch import models
 from freewalk.torch.evaluation import accuracy
-from freewalk.torch.files import load_state, save_state
 from freewalk.torch.importance import Importance
+from freewalk.torch.models import load_state, save_state
 from freewalk.torch.objective import TorchObjective
 from freewalk.torch.optimizer import Optimizer
 

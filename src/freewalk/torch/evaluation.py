@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -104,33 +104,27 @@ class Evaluation:
         shares = np.repeat(objective.node_weights, sizes) / counts / objective.n
         self.shares = torch.as_tensor(shares, dtype=dtype, device=device)
 
-    @contextmanager
-    def released(self) -> Iterator[Evaluation]:
-        """For a single use: the model is released afterwards."""
-        try:
-            yield self
-        finally:
-            self.worker.release()
-
     def of_row(self, row: torch.Tensor) -> dict[str, float]:
         """All measures of one model."""
-        objective, loss = self.objective, self.objective.loss_function
         with torch.no_grad():
-            self.worker.point(objective.layout.views(row))
-            outputs, targets = self._outputs(self.samples, self.numbers)
-            found = {"loss": float(self._losses(outputs, targets).mean())}
+            outputs, targets = self._outputs_of(row)
+            loss = float(self._losses(outputs, targets).mean())
             if self.test is not None:
-                outputs, targets = self._outputs(self.test, objective.test_numbers)
-                found["test_loss"] = float(loss(outputs, targets))
-            well = math.isfinite(found["loss"])
-            return found | {n: _value(metric, outputs, targets, well) for n, metric in objective.metrics.items()}
+                outputs, targets = _outputs(self.worker.call, self.test, self.objective.test_numbers)
+            return self._measures(loss, outputs, targets)
+
+    def _measures(self, loss: float, outputs: Any, targets: Any) -> dict[str, float]:
+        """All measures of one model: its loss, and those of its outputs on the test set or, without one, the nodes."""
+        objective, found = self.objective, {"loss": loss}
+        if self.test is not None:
+            found["test_loss"] = float(objective.loss_function(outputs, targets))
+        well = math.isfinite(loss)
+        return found | {name: _value(metric, outputs, targets, well) for name, metric in objective.metrics.items()}
 
     def losses(self, row: torch.Tensor) -> NDArray[np.float64]:
         """The loss of one model at each node, on the measured samples; 0 at a relay."""
         with torch.no_grad():
-            self.worker.point(self.objective.layout.views(row))
-            outputs, targets = self._outputs(self.samples, self.numbers)
-            return self._losses(outputs, targets)
+            return self._losses(*self._outputs_of(row))
 
     def _losses(self, outputs: Any, targets: Any) -> NDArray[np.float64]:
         loss, found = self.objective.loss_function, np.zeros(self.objective.n)
@@ -139,20 +133,18 @@ class Evaluation:
                 found[node] = float(loss(*each(itemgetter(slice(first, last)), (outputs, targets))))
         return found * self.objective.node_weights
 
-    def _outputs(self, samples: Any, numbers: torch.Tensor) -> tuple[Any, Any]:
-        parts = []
-        for some in numbers.split(_AT_ONCE):
-            inputs, targets = samples.fetch(some)
-            parts.append((self.worker.call(inputs), targets))
-        return each(lambda *tensors: torch.cat(tensors), *parts)  # type: ignore[no-any-return]
+    def _outputs_of(self, row: torch.Tensor) -> tuple[Any, Any]:
+        """The outputs of one model, and the targets, for the measured samples of the nodes."""
+        self.worker.point(self.objective.layout.views(row))
+        return _outputs(self.worker.call, self.samples, self.numbers)
 
     def of_rows(self, rows: torch.Tensor, batch: Batched | None) -> dict[str, NDArray[np.float64]]:
         """All measures of many models, by name."""
         if batch is None or self.samples.tensors is None or (self.test is not None and self.test.tensors is None):
             found = [self.of_row(row) for row in rows]
-            return {name: np.array([one[name] for one in found]) for name in self.objective.measures}
-        parts = [self._of_some(some, batch) for some in rows.split(_ROWS)]
-        return {name: np.concatenate([part[name] for part in parts]) for name in self.objective.measures}
+        else:
+            found = [one for some in rows.split(_ROWS) for one in self._of_some(some, batch)]
+        return {name: np.array([one[name] for one in found]) for name in self.objective.measures}
 
     def why_not(self, row: torch.Tensor, batch: Batched) -> str | None:
         """Why the losses of all nodes cannot be computed in one batch; None if they can.
@@ -160,10 +152,9 @@ class Evaluation:
         Gradients are tried only at a few nodes, which may all be alike, for example of one class.
         """
         try:
-            found = self._of_some(row[None], batch)["loss"][0]
+            found = self._of_some(row[None], batch)[0]["loss"]
             with torch.no_grad():
-                self.worker.point(self.objective.layout.views(row))
-                outputs, targets = self._outputs(self.samples, self.numbers)
+                outputs, targets = self._outputs_of(row)
                 expected, singles = self._losses(outputs, targets), batch.losses(outputs, targets) * self.shares
                 by_node = np.array([float(some.sum()) for some in singles.split(np.diff(self.ends).tolist())])
         except Exception as error:
@@ -172,7 +163,8 @@ class Evaluation:
         apart = np.abs(by_node * self.objective.n - expected).max(), abs(found - expected.mean())
         return None if all(one <= scale for one in apart) else NO_MEAN
 
-    def _of_some(self, rows: torch.Tensor, batch: Batched) -> dict[str, NDArray[np.float64]]:
+    def _of_some(self, rows: torch.Tensor, batch: Batched) -> list[dict[str, float]]:
+        """All measures of some models, in one batch."""
         objective = self.objective
         views = objective.layout.views(rows)
 
@@ -180,25 +172,24 @@ class Evaluation:
             named = dict(zip(objective.layout.names, parts, strict=True))
             return torch.func.functional_call(self.worker.module, named, (inputs,))
 
-        def outputs_of(samples: Any, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            parts = []
-            for some in numbers.split(_AT_ONCE):
-                inputs, targets = samples.fetch(some)
-                parts.append((torch.func.vmap(call, in_dims=(0, None))(views, inputs), targets))
-            return torch.cat([one for one, _ in parts], dim=1), torch.cat([one for _, one in parts])
-
+        call_all = partial(torch.func.vmap(call, in_dims=(0, None)), views)
         with torch.no_grad():
-            outputs, targets = outputs_of(self.samples, self.numbers)
-            losses = torch.func.vmap(batch.losses, in_dims=(0, None))(outputs, targets)
-            found = {"loss": (losses * self.shares).sum(dim=1).double().cpu().numpy()}
+            outputs, targets = _outputs(call_all, self.samples, self.numbers, axis=1)
+            by_sample = torch.func.vmap(batch.losses, in_dims=(0, None))(outputs, targets) * self.shares
+            losses = by_sample.sum(dim=1).double().tolist()
             if self.test is not None:
-                outputs, targets = outputs_of(self.test, objective.test_numbers)
-                found["test_loss"] = np.array([float(objective.loss_function(one, targets)) for one in outputs])
-            well = np.isfinite(found["loss"]).tolist()
-            for name, metric in objective.metrics.items():
-                values = [_value(metric, one, targets, good) for one, good in zip(outputs, well, strict=True)]
-                found[name] = np.array(values)
-        return found
+                outputs, targets = _outputs(call_all, self.test, objective.test_numbers, axis=1)
+            return [self._measures(loss, one, targets) for loss, one in zip(losses, outputs, strict=True)]
+
+
+def _outputs(call: Callable[[Any], Any], samples: Any, numbers: torch.Tensor, axis: int = 0) -> tuple[Any, Any]:
+    """The outputs for some samples, which are along this axis of them, and the targets."""
+    outputs, targets = [], []
+    for some in numbers.split(_AT_ONCE):
+        inputs, wanted = samples.fetch(some)
+        outputs.append(call(inputs))
+        targets.append(wanted)
+    return each(lambda *parts: torch.cat(parts, dim=axis), *outputs), each(lambda *parts: torch.cat(parts), *targets)
 
 
 def _value(metric: Metric, outputs: Any, targets: Any, well: bool) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,20 +90,15 @@ class Batched:
         inputs, targets = (part[numbers] for part in self.tensors)
         count = len(self.layout.parameters)
         views = [view.detach() for view in self.layout.views(rows)]
-        parameters, buffers = [view.requires_grad_() for view in views[:count]], views[count:]
-        losses = torch.func.vmap(self._loss)(parameters, buffers, inputs, targets, weights)
+        parameters = [view.requires_grad_() for view in views[:count]]
+        losses = torch.func.vmap(self._loss)(views, inputs, targets, weights)
         gradients = torch.autograd.grad(losses.sum(), parameters, allow_unused=True, materialize_grads=True)
         return torch.cat([gradient.reshape(len(rows), -1) for gradient in gradients], dim=1)
 
     def _loss(
-        self,
-        parameters: list[torch.Tensor],
-        buffers: list[torch.Tensor],
-        inputs: torch.Tensor,
-        targets: torch.Tensor,
-        weights: torch.Tensor,
+        self, views: list[torch.Tensor], inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        named = dict(zip(self.layout.names, [*parameters, *buffers], strict=True))
+        named = dict(zip(self.layout.names, views, strict=True))
         outputs = torch.func.functional_call(self.module, named, (inputs,))
         return (self.losses(outputs, targets) * weights).sum()
 
@@ -158,14 +153,10 @@ def _captured(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -
     return call
 
 
-@contextmanager
-def in_full_precision(device: torch.device) -> Iterator[None]:
+def in_full_precision(device: torch.device) -> AbstractContextManager[None]:
     """Disable the reduced precision (TF32) that convolutions use on some GPUs, for comparisons."""
-    if device.type != "cuda":
-        yield
-        return
-    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        yield
+    on_card = device.type == "cuda"
+    return torch.backends.cudnn.flags(enabled=True, allow_tf32=False) if on_card else nullcontext()
 
 
 def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
@@ -274,40 +265,37 @@ def is_random(objective: TorchObjective, row: torch.Tensor) -> bool:
 
 def _gradient(looped: Looped, row: torch.Tensor, node: int, size: int) -> None:
     objective = looped.objective
-    try:
+    with _tried(objective, f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},"):
         looped.gradient(objective.views(row), int(objective.offsets[node]) + torch.arange(size), 1.0, 0)
-    except Exception as error:
-        what = f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},"
-        raise _misfit(objective, what, error) from error
 
 
 def _measure(objective: TorchObjective, model: NDArray[np.floating[Any]]) -> None:
-    try:
+    with _tried(objective, "the loss"):
         losses = objective.losses(model)
-    except Exception as error:
-        raise _misfit(objective, "the loss", error) from error
     if not np.isfinite(losses).all():
         bad = int(np.argmin(np.isfinite(losses)))
         raise ProblemError(
             f"TorchObjective: the loss of the first model at node {bad} is {losses[bad]}, expected a finite number; "
             "check its data, or scale them"
         )
-    try:
+    with _tried(objective, "a measure"):
         objective.measure(model)
+
+
+@contextmanager
+def _tried(objective: TorchObjective, what: str) -> Iterator[None]:
+    """If a module fails on its data, an error with what was computed and the shape of a sample."""
+    try:
+        yield
     except Exception as error:
-        raise _misfit(objective, "a measure", error) from error
-
-
-def _misfit(objective: TorchObjective, what: str, error: Exception) -> ProblemError:
-    """The error if a module fails on its data: what was computed, and the shape of a sample."""
-    said = " ".join(str(error).split())[:200]
-    parts = [part for part in objective.one_sample() if isinstance(part, torch.Tensor)]
-    shapes = [f"{str(part.dtype).removeprefix('torch.')} {tuple(part.shape[1:])}" for part in parts]
-    seen = f" (one sample is {' → '.join(shapes)})" if shapes else ""
-    return ProblemError(
-        f"TorchObjective: {what} of {type(objective.module).__name__} cannot be computed: {type(error).__name__}: "
-        f"{said}{seen}; expected a module and a loss that fit the datasets"
-    )
+        said = " ".join(str(error).split())[:200]
+        parts = [part for part in objective.one_sample() if isinstance(part, torch.Tensor)]
+        shapes = [f"{str(part.dtype).removeprefix('torch.')} {tuple(part.shape[1:])}" for part in parts]
+        seen = f" (one sample is {' → '.join(shapes)})" if shapes else ""
+        raise ProblemError(
+            f"TorchObjective: {what} of {type(objective.module).__name__} cannot be computed: {type(error).__name__}: "
+            f"{said}{seen}; expected a module and a loss that fit the datasets"
+        ) from error
 
 
 def _extremes(sizes: NDArray[np.int64]) -> tuple[int, int]:

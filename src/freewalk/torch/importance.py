@@ -65,7 +65,7 @@ def estimate(
             for node in owning:
                 try:
                     if kind == "gradient":
-                        values[node], spent = _gradient_norm(looped, row, int(node)), 1
+                        values[node], spent = _norm(_slopes(looped, row, int(node), again=False)), 1
                     else:
                         values[node], spent = _curvature(looped, row, int(node), tolerance, most)
                 except Exception as error:
@@ -87,26 +87,19 @@ def estimate(
     return Importance(kind, read_only(values), cost)
 
 
-def _loss_at(looped: Looped, row: torch.Tensor, node: int) -> torch.Tensor:
-    """f_v as a tensor that can be differentiated with respect to the worker's parameters."""
-    objective = looped.objective
+def _slopes(looped: Looped, row: torch.Tensor, node: int, *, again: bool) -> tuple[torch.Tensor, ...]:
+    """∇f_v by parameter; `again`: so that it can be differentiated again."""
+    objective, parameters = looped.objective, looped.worker.parameters
     looped.worker.point(objective.layout.views(row))
     inputs, targets = looped.samples.fetch(objective.numbers(node))
-    loss = objective.loss_function(looped.worker.call(inputs), targets)
-    return float(objective.node_weights[node]) * loss
-
-
-def _gradient_norm(looped: Looped, row: torch.Tensor, node: int) -> float:
-    loss = _loss_at(looped, row, node)
-    parts = torch.autograd.grad(loss, looped.worker.parameters, allow_unused=True, materialize_grads=True)
-    return _norm(parts)
+    loss = float(objective.node_weights[node]) * objective.loss_function(looped.worker.call(inputs), targets)
+    found = torch.autograd.grad(loss, parameters, create_graph=again, allow_unused=True, materialize_grads=True)
+    return tuple(found)
 
 
 def _curvature(looped: Looped, row: torch.Tensor, node: int, tolerance: float, most: int) -> tuple[float, int]:
     """The largest absolute eigenvalue of the Hessian at a node, and the number of gradients it took."""
-    parameters = looped.worker.parameters
-    loss = _loss_at(looped, row, node)
-    slopes = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True, materialize_grads=True)
+    parameters, slopes = looped.worker.parameters, _slopes(looped, row, node, again=True)
     if not any(slope.requires_grad for slope in slopes):  # a loss that is linear in all of them
         return 0.0, 1
     draws = torch.Generator().manual_seed(_SEED)

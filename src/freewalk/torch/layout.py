@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,12 @@ class Layout:
     @cached_property
     def ends(self) -> list[int]:
         """The end of each of them in a row."""
-        return [int(end) for end in np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in self.shapes])]
+        return list(accumulate(map(math.prod, self.shapes)))
+
+    @cached_property
+    def places(self) -> list[tuple[str, int, int, tuple[int, ...]]]:
+        """The name, start, end and shape of each of them."""
+        return list(zip(self.names, [0, *self.ends[:-1]], self.ends, self.shapes, strict=True))
 
     @property
     def trained(self) -> int:
@@ -82,13 +88,13 @@ class Layout:
 
     def views(self, rows: torch.Tensor, count: int | None = None) -> list[torch.Tensor]:
         """Views of the first `count` tensors (default: all) of a row, or of each of several rows."""
-        places = zip(pairwise([0, *self.ends[:count]]), self.shapes, strict=False)
-        return [rows[..., start:end].view((*rows.shape[:-1], *shape)) for (start, end), shape in places]
+        places = self.places[:count]
+        return [rows[..., start:end].view((*rows.shape[:-1], *shape)) for _, start, end, shape in places]
 
     def flat(self, tensors: Mapping[str, Any], dtype: str) -> NDArray[np.floating[Any]]:
         """One row from tensors or arrays by name."""
         row = np.empty(self.size, dtype=dtype)
-        for name, start, end, shape in zip(self.names, [0, *self.ends[:-1]], self.ends, self.shapes, strict=True):
+        for name, start, end, shape in self.places:
             part = tensors[name]
             values = part.detach().cpu() if isinstance(part, torch.Tensor) else torch.as_tensor(np.asarray(part))
             if tuple(values.shape) != shape:
@@ -106,7 +112,7 @@ class Layout:
     def named(self, row: NDArray[np.floating[Any]]) -> dict[str, NDArray[Any]]:
         """The arrays of a row, by name; those of floats are views."""
         parts = {}
-        for name, start, end, shape in zip(self.names, [0, *self.ends[:-1]], self.ends, self.shapes, strict=True):
+        for name, start, end, shape in self.places:
             values = row[start:end].reshape(shape)
             parts[name] = np.rint(values).astype(np.int64) if name in self.whole else values
         return parts
@@ -142,10 +148,8 @@ class Worker:
                 path, _, key = name.rpartition(".")
                 self._buffers[places[id(part)]].append((self.module.get_submodule(path), key))
         self._whole = {
-            place: torch.empty(shape, dtype=dict(module.named_buffers())[name].dtype, device=device)
-            for place, (name, shape) in enumerate(
-                zip(layout.buffers, layout.shapes[len(layout.parameters) :], strict=True)
-            )
+            layout.buffers.index(name): torch.empty(part.shape, dtype=part.dtype, device=device)
+            for name, part in module.named_buffers()
             if name in layout.whole
         }
         self._pointed: list[torch.Tensor] = []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +23,10 @@ from freewalk.objectives import Objective
 from freewalk.objectives.objective import Share
 from freewalk.objectives.samples import Nodes
 from freewalk.torch.evaluation import Evaluation, Loss, Metric, checked_loss, checked_metrics, chosen, name_of
-from freewalk.torch.files import save_state
 from freewalk.torch.gradients import Looped, is_random, learn_and_measure, learn_from_one
 from freewalk.torch.importance import KINDS, Importance, estimate
 from freewalk.torch.layout import Layout, redrawn, reset_of
+from freewalk.torch.models import save_state
 from freewalk.torch.samples import NodeSamples, Some, check, digest_of, gathered
 
 _CPU = torch.device("cpu")
@@ -99,6 +100,9 @@ class TorchObjective(Objective):
 
     runtime = "torch"
     stored = False
+    sizes: NDArray[np.int64]  #: The number of samples of each node.
+    offsets: NDArray[np.int64]  #: The samples of node v are those with the numbers offsets[v] to offsets[v + 1] − 1.
+    count: int  #: The total number of samples.
 
     def __init__(
         self,
@@ -128,8 +132,9 @@ class TorchObjective(Objective):
         nodes = Nodes.of(who, graph)
         if nodes.n is not None and len(listed) != nodes.n:
             raise ProblemError(f"{who}: got {len(listed)} datasets for {nodes.n} nodes, expected one for each")
-        self._samples = gathered(who, listed)
-        if not self._samples.count:
+        self._samples = samples = gathered(who, listed)
+        self.sizes, self.offsets, self.count = samples.sizes, samples.offsets, samples.count
+        if not self.count:
             raise ProblemError(f"{who}: no node has data, expected at least one sample")
         owners = np.repeat(np.arange(len(listed)), self.sizes)
         known, self.relays = Nodes(who, len(listed), nodes.names).relays(relays, owners)
@@ -192,21 +197,6 @@ class TorchObjective(Objective):
     def trained(self) -> int:
         """The number of trained parameters."""
         return self.layout.trained
-
-    @cached_property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of samples of each node."""
-        return self._samples.sizes
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The samples of node v are those with the numbers offsets[v] to offsets[v + 1] − 1."""
-        return self._samples.offsets
-
-    @property
-    def count(self) -> int:
-        """The total number of samples."""
-        return self._samples.count
 
     def numbers(self, node: int) -> torch.Tensor:
         """The numbers of the samples of a node."""
@@ -340,10 +330,16 @@ class TorchObjective(Objective):
 
     # The interface of an objective.
 
-    def _evaluation(self, dtype: torch.dtype) -> Evaluation:
-        if dtype not in self._evaluations:
-            self._evaluations[dtype] = Evaluation(self, dtype, _CPU)
-        return self._evaluations[dtype]
+    @contextmanager
+    def _evaluation(self, x: ArrayLike) -> Iterator[tuple[Evaluation, torch.Tensor]]:
+        """What measures a model, and the model as a row, which is released afterwards."""
+        row = self._row(x)
+        if row.dtype not in self._evaluations:
+            self._evaluations[row.dtype] = Evaluation(self, row.dtype, _CPU)
+        try:
+            yield self._evaluations[row.dtype], row
+        finally:
+            self._evaluations[row.dtype].worker.release()
 
     def _row(self, x: ArrayLike) -> torch.Tensor:
         """A model as a tensor of the same type."""
@@ -361,8 +357,7 @@ class TorchObjective(Objective):
 
     def measure(self, x: ArrayLike) -> Mapping[str, float]:
         """Return all measures of a model, by name."""
-        row = self._row(x)
-        with self._evaluation(row.dtype).released() as evaluation:
+        with self._evaluation(x) as (evaluation, row):
             return evaluation.of_row(row)
 
     def on(self, features: ArrayLike, targets: ArrayLike) -> TorchObjective:
@@ -372,14 +367,13 @@ class TorchObjective(Objective):
             if pair[place][:1].numel() == own[:1].numel():
                 pair[place] = pair[place].reshape(-1, *own.shape[1:])
             pair[place] = pair[place].to(own.dtype)
+        return self._with(tuple(pair), measure_on=self.measure_on, rising=self.rising)
+
+    def _with(self, samples: Any, **options: Any) -> TorchObjective:
+        """The same module and loss on the samples of one node."""
+        ones = np.ones(1)
         return TorchObjective(
-            self.module,
-            self.loss_function,
-            [tuple(pair)],
-            metrics=self.metrics,
-            importance=np.ones(1),
-            measure_on=self.measure_on,
-            rising=self.rising,
+            self.module, self.loss_function, [samples], metrics=self.metrics, importance=ones, **options
         )
 
     def loss(self, x: ArrayLike) -> float:
@@ -388,8 +382,7 @@ class TorchObjective(Objective):
 
     def losses(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return f_v(x) for each node, on the measured samples."""
-        row = self._row(x)
-        with self._evaluation(row.dtype).released() as evaluation:
+        with self._evaluation(x) as (evaluation, row):
             return evaluation.losses(row)
 
     def zero_loss(self) -> float:
@@ -398,13 +391,12 @@ class TorchObjective(Objective):
 
     def gradient(self, node: int, x: ArrayLike, sample: int | NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Return ∇f_v(x), with zeros for the buffers; if samples are given by number, for these only."""
-        row = self._row(x)
-        first = int(self.offsets[node])
-        places = np.arange(self.samples(node)) if sample is None else np.atleast_1d(np.asarray(sample))
+        row, numbers = self._row(x), self.numbers(node)
+        if sample is not None:
+            numbers = int(self.offsets[node]) + torch.as_tensor(np.atleast_1d(sample))
         looped = Looped(self, row.dtype, _CPU)
-        scale = float(self.node_weights[node])
         with looped.undisturbed():
-            parts = looped.gradient(self.views(row), torch.as_tensor(first + places), scale, 0)
+            parts = looped.gradient(self.views(row), numbers, float(self.node_weights[node]), 0)
         result = np.zeros(self.dim)
         result[: self.trained] = torch.cat([part.reshape(-1) for part in parts]).double().numpy()
         return result
@@ -414,15 +406,8 @@ class TorchObjective(Objective):
         samples, numbers = self._samples, self.numbers(node)
         if not len(numbers):
             return Share(self, node, node, 0.0)
-        alone = TorchObjective(
-            self.module,
-            self.loss_function,
-            [samples.fetch(numbers) if samples.tensors is not None else Some(samples, numbers)],
-            metrics=self.metrics,
-            batch=self.batch,
-            importance=np.ones(1),
-        )
-        return Share(alone, node, 0, float(self.node_weights[node]))
+        own = samples.fetch(numbers) if samples.tensors is not None else Some(samples, numbers)
+        return Share(self._with(own, batch=self.batch), node, 0, float(self.node_weights[node]))
 
     def admit(self, model: NDArray[np.floating[Any]]) -> None:
         """Reject a module, a loss or metrics that do not fit the data, by trying them on an initial model."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 
 from freewalk.designs.kernel import Kernel
@@ -31,12 +31,7 @@ class Slot:
     @property
     def size(self) -> int:
         """Its number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def end(self) -> int:
-        """One past its last element."""
-        return self.start + self.size
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
@@ -175,7 +170,7 @@ class Optimizer(Rule):
                 if shape == shapes[place]:
                     slots.append(Slot(place, key, f"state {key}", starts[place], shape))
                     continue
-                size = int(np.prod(shape, dtype=np.int64))
+                size = math.prod(shape)
                 if size > objective.dim:
                     raise FreewalkError(
                         f"Optimizer: {self.factory} keeps {size:,} numbers in {key!r}, more than the model has; use "
@@ -202,7 +197,7 @@ class Stepper:
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.places = {name: index for index, name in enumerate(rule.vectors)}
 
-    def step(self, gradients: tuple[torch.Tensor, ...], rate: float) -> None:
+    def step(self, gradients: Sequence[torch.Tensor], rate: float) -> None:
         """One step; the learning rates are multiplied by `rate`."""
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
@@ -217,17 +212,21 @@ class Stepper:
         self.optimizer.state.clear()
         if vectors is None or not self.rule.slots or float(vectors[self.places[OTHERS], 0]) == 0.0:
             return
-        for slot in self.rule.slots:
-            view = vectors[self.places[slot.vector], slot.start : slot.end].view(slot.shape)
-            self.optimizer.state[self.parameters[slot.parameter]][slot.key] = view
+        for state, key, view in self._slots(vectors):
+            state[key] = view
 
     def save(self, vectors: torch.Tensor | None) -> None:
         """Write the state to these vectors, except what is already there."""
         if vectors is None or not self.rule.slots:
             return
-        for slot in self.rule.slots:
-            view = vectors[self.places[slot.vector], slot.start : slot.end].view(slot.shape)
-            value = self.optimizer.state[self.parameters[slot.parameter]].get(slot.key)
+        for state, key, view in self._slots(vectors):
+            value = state.get(key)
             if value is not None and not (isinstance(value, torch.Tensor) and value.data_ptr() == view.data_ptr()):
                 view.copy_(torch.as_tensor(value))
         vectors[self.places[OTHERS], 0] = 1.0
+
+    def _slots(self, vectors: torch.Tensor) -> Iterator[tuple[dict[str, Any], str, torch.Tensor]]:
+        """Each slot: the state of its parameter, its key there, and its place in these vectors."""
+        for slot in self.rule.slots:
+            view = vectors[self.places[slot.vector], slot.start : slot.start + slot.size].view(slot.shape)
+            yield self.optimizer.state[self.parameters[slot.parameter]], slot.key, view

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from freewalk.analysis.chain.unrolled import Hops, is_crowded, samples_its_target, takes_all_edges, unrolled
+from freewalk.blocks import blocks
 from freewalk.checks import Checks
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
@@ -210,10 +211,9 @@ def period_of(matrix: Matrix, leaving: Matrix) -> int:
         return 1
     levels = _levels(leaving)
     result = 0
-    for first in range(0, levels.size, 100_000):  # in parts, to save memory
-        part = slice(leaving.indptr[first], leaving.indptr[min(first + 100_000, levels.size)])
-        counts = np.diff(leaving.indptr[first : first + 100_001])
-        excess = np.repeat(levels[first : first + 100_000], counts) + 1 - levels[leaving.indices[part]]
+    for part in blocks(levels.size, numbers=100_000):  # to save memory
+        ends = leaving.indptr[part.start : part.stop + 1]
+        excess = np.repeat(levels[part], np.diff(ends)) + 1 - levels[leaving.indices[ends[0] : ends[-1]]]
         result = int(np.gcd(result, np.gcd.reduce(excess)))
         if result == 1:
             break

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from freewalk.analysis.chain.chain import Chain, chain_of, check, period_of
-from freewalk.analysis.chain.spectrum import converged, operator_of, second_of, symmetrised
+from freewalk.analysis.chain.spectrum import converged, second_of, symmetrised
+from freewalk.blocks import blocks
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear.arrays import Floats
+from freewalk.linear.krylov import operator_of
 
 #: Up to this many nodes the mixing time is exact: powers of a dense matrix.
 EXACT = 3000
@@ -137,8 +139,8 @@ def mixing_time_of(who: str, kernel: Kernel, tolerance: float = 0.25) -> MixingT
 
 def _is_far(rows: Callable[[slice], Floats], n: int, tolerance: float) -> bool:
     """Whether half the sum of a row of differences exceeds the tolerance; the rows are computed 500 at a time."""
-    parts = (slice(first, first + 500) for first in range(0, n, 500))
-    return any(np.abs(rows(part)).sum(axis=1).max() / 2 > tolerance + _tie(tolerance) for part in parts)
+    far = tolerance + _tie(tolerance)
+    return any(np.abs(rows(part)).sum(axis=1).max() / 2 > far for part in blocks(n, numbers=500))
 
 
 def _from_powers(who: str, chain: Chain, tolerance: float, period: int) -> MixingTime:

@@ -10,6 +10,7 @@ from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear.arrays import Floats, Matrix, Vectors
 from freewalk.linear.elimination import narrow_order
+from freewalk.linear.krylov import operator_of
 from freewalk.linear.stationary import balance_solver, totals_of
 
 #: Up to this many nodes all eigenvalues of a dense matrix are computed.
@@ -188,13 +189,6 @@ def _projected(law: Floats, solve: Vectors) -> Vectors:
         return np.asarray(result - law * result.sum())
 
     return inverse
-
-
-def operator_of(n: int, function: Vectors) -> Any:
-    """A function of vectors as an ARPACK operator."""
-    from scipy.sparse.linalg import LinearOperator
-
-    return LinearOperator((n, n), matvec=lambda x: function(np.ravel(x)), dtype=np.float64)
 
 
 def converged(who: str, solver: Any, matrix: Any, count: int, which: str, basis: int = _BASIS) -> Any:

@@ -14,7 +14,7 @@ A part that fails or finds no time is left out, and named, and the rest still co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from freewalk import rng
-from freewalk.analysis.chain.chain import check, stationary
+from freewalk.analysis.chain.chain import check
 from freewalk.analysis.chain.times import sojourn_times
 from freewalk.analysis.chain.traffic import messages_per_visit
-from freewalk.analysis.diagnosis.findings import IMPORTANCE, UNIFORM, Diagnosis, Forecast, Goal
+from freewalk.analysis.diagnosis.findings import Diagnosis, Forecast, Goal
+from freewalk.analysis.diagnosis.words import IMPORTANCE, UNIFORM
 from freewalk.analysis.learning.model import is_distribution, start_law
 from freewalk.analysis.learning.race import Race, largest_settling, race
 from freewalk.analysis.learning.recursion import Recursion
@@ -207,7 +208,7 @@ class _Parts:
             self.left_out[what] = f"its numbers are too large or too small for it, {type(error).__name__}"
         return None
 
-    def compute_all(self, parts: Sequence[tuple[str, Callable[[], Result]]]) -> list[Result | None]:
+    def compute_all(self, parts: Iterable[tuple[str, Callable[[], Result]]]) -> list[Result | None]:
         """Compute several parts, two at a time: compiled loops and linear algebra release the interpreter."""
         with ThreadPoolExecutor(2) as pool:
             # A thread starts without the limits that are set here, so they are copied.
@@ -251,8 +252,7 @@ def _goal(problem: LeastSquares, kernels: Mapping[str, Kernel], equal: bool) -> 
     """The goal of the race; if steady errors must be equal, one at which both walks can settle."""
     settle = levels(problem)[0]
     for label in (UNIFORM, IMPORTANCE) if equal else ():
-        recursion = Recursion("diagnose", problem, kernels[label], SGD(1.0))
-        settle = min(settle, largest_settling(recursion, stationary(kernels[label])))
+        settle = min(settle, largest_settling(Recursion("diagnose", problem, kernels[label], SGD(1.0))))
     best = problem.loss(problem.optimum())
     return Goal(settle, settle * REACH / SETTLE, best, problem.loss(np.zeros(problem.dim)) - best, MOST_UPDATES)
 
@@ -275,10 +275,8 @@ def _races(
 
     def run(entries: Sequence[tuple[str, tuple[LeastSquares, Goal]]]) -> list[Race | None]:
         return parts.compute_all(
-            [
-                (f"updates of {label}", partial(_race, problem, kernels[label], goal, first))
-                for label, (problem, goal) in entries
-            ]
+            (f"updates of {label}", partial(_race, problem, kernels[label], goal, first))
+            for label, (problem, goal) in entries
         )
 
     uniform = run([(UNIFORM, draw) for draw in draws])
@@ -343,14 +341,13 @@ class _Data(NamedTuple):
 def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> _Data:
     """The data themselves if they are least squares, otherwise data that stand in for them."""
     dim, samples = (check.whole("diagnose", name, value, 1) for name, value in (("dim", dim), ("samples", samples)))
-    if not isinstance(importance, Objective):
-        values = check_importance("diagnose", importance, graph)
-    else:
-        values = check_importance("diagnose", importance.smoothness, graph)
-        if isinstance(importance, LeastSquares):
-            levels(importance)  # raises if there is nothing to learn
-            small = _is_small(graph.n, importance.dim)
-            return _Data(values, [importance] if small else [], importance.dim, 1.0)
+    given = importance.smoothness if isinstance(importance, Objective) else importance
+    values = check_importance("diagnose", given, graph)
+    if isinstance(importance, LeastSquares):
+        levels(importance)  # raises if there is nothing to learn
+        small = _is_small(graph.n, importance.dim)
+        return _Data(values, [importance] if small else [], importance.dim, 1.0)
+    if isinstance(importance, Objective):
         dim, samples = min(importance.dim, dim), round(np.mean([importance.samples(v) for v in range(graph.n)]))
     unit = float(values.max())  # data of very large importance would overflow
     if not _is_small(graph.n, dim):

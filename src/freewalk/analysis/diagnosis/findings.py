@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from freewalk.analysis.diagnosis import words
-from freewalk.analysis.diagnosis.code import in_code, in_spec
-from freewalk.analysis.diagnosis.words import IMPORTANCE as IMPORTANCE
-from freewalk.analysis.diagnosis.words import UNIFORM as UNIFORM
+from freewalk.analysis.diagnosis.words import IMPORTANCE, UNIFORM, in_code, in_spec
 from freewalk.analysis.learning.race import Race
 from freewalk.analysis.theory import ImportanceRates
 from freewalk.analysis.traps.sets import Trap

@@ -20,7 +20,7 @@ from freewalk.jobs.prepare import prepare
 from freewalk.linear.arrays import Floats, Ints
 from freewalk.objectives import LeastSquares
 from freewalk.rules import Rule
-from freewalk.rules.rule import PROBE_BYTES, message_bytes
+from freewalk.rules.rule import PROBE_BYTES
 
 if TYPE_CHECKING:
     import xarray
@@ -203,7 +203,7 @@ def _dataset(
 
     measures = {name: np.where(np.isnan(values), np.inf, values) for name, values in measures.items()}
     messages, probes = found.traffic.T
-    size = message_bytes(job.phases[0].rule, problem.dim)  # the same in all phases: their rules carry nothing
+    size = job.message_bytes(job.phases[0].rule)  # the same in all phases: their rules carry nothing
     measures |= {"messages": messages, "probes": probes, "bytes": messages * size + probes * PROBE_BYTES}
     variables: dict[str, Any] = {name: ("step", values) for name, values in measures.items()}
     variables["updates"] = ("step", updates_at(job.phases, marks, job.tokens))

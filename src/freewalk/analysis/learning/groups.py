@@ -102,12 +102,7 @@ def _is_drawn(kernel: Kernel) -> bool:
 
 
 def group_of(
-    who: str,
-    quadratic: model.Quadratic,
-    job: Job,
-    tokens: int | str,
-    start: str | ArrayLike | None,
-    error: Floats,
+    who: str, quadratic: model.Quadratic, job: Job, tokens: int | str, start: str | ArrayLike | None, error: Floats
 ) -> Group | None:
     """The tokens of a run, all with the same first error, as a group; None if one token determines all."""
     phases, graph, count = job.phases, job.kernel.graph, job.tokens

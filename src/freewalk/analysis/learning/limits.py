@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from freewalk.analysis.chain.chain import stationary
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.groups import length_of, mean_of
 from freewalk.analysis.learning.recursion import Recursion
@@ -16,7 +14,7 @@ from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.exchanges import Exchange
 from freewalk.linear.arrays import Floats
-from freewalk.linear.krylov import stabilised
+from freewalk.linear.krylov import operator_of, stabilised
 from freewalk.linear.stationary import check_irreducible, leaving_rates
 from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
@@ -128,7 +126,7 @@ def steady_state(
     rate = model.constant_step("steady_state", rule)
     first = model.first_model("steady_state", initial, problem.dim)
     check_stable(recursion, rate)
-    return solve_limit(recursion, rate, stationary(kernel, who="steady_state"), first)
+    return solve_limit(recursion, rate, first)
 
 
 def check_stable(recursion: Recursion, rate: float) -> None:
@@ -213,19 +211,19 @@ def limit_of(recursion: Recursion) -> float:
 def spectral_radius(recursion: Recursion, rate: float, order: int = 2) -> float:
     """The largest modulus of an eigenvalue of the linear map of the second moments or, with `order` 1, of the means."""
     n, width = recursion.n, recursion.triangle if order == 2 else recursion.dim
-    size, step = n * width, recursion.seconds if order == 2 else recursion.means
+    size = n * width
 
     def apply(values: Floats) -> Floats:
-        return step(values.reshape(n, width), rate).ravel()
+        return recursion.linear_part(values.reshape(n, width), rate, order).ravel()
 
     if size <= _SMALL:
         matrix = np.column_stack([apply(column) for column in np.eye(size)])
         return float(np.abs(np.linalg.eigvals(matrix)).max())
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+    from scipy.sparse.linalg import ArpackNoConvergence, eigs
 
     # The map preserves positive semidefinite matrices, hence its largest eigenvalue has such an eigenvector.
     first = np.tile(model.packed(np.eye(recursion.dim)) if order == 2 else np.ones(width), n) / n
-    operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
+    operator = operator_of(size, apply)
     try:
         values = eigs(operator, k=1, which="LM", v0=first, ncv=24, tol=1e-8, maxiter=2000, return_eigenvectors=False)
     except ArpackNoConvergence as error:
@@ -237,19 +235,14 @@ def spectral_radius(recursion: Recursion, rate: float, order: int = 2) -> float:
 
 
 def solve_limit(
-    recursion: Recursion,
-    rate: float,
-    law: Floats,
-    initial: Any = None,
-    precision: float = _PRECISION,
-    tokens: int = 1,
+    recursion: Recursion, rate: float, initial: Any = None, precision: float = _PRECISION, tokens: int = 1
 ) -> SteadyState:
     """The fixed point of a stable recursion, for one token or several independent ones."""
-    n, d = recursion.n, recursion.dim
+    n, d, law = recursion.n, recursion.dim, recursion.law
     means = solve_means(recursion, rate, law, precision)
     start = np.hstack([law[:, None], means, np.zeros((n, recursion.triangle))])
     forced = recursion.step(start, rate)[:, 1 + d :]
-    seconds = _solve(recursion, lambda values: recursion.seconds(values, rate), forced, rate, 2, precision)
+    seconds = _solve(recursion, forced, rate, 2, precision)
     totals = np.concatenate([[1.0], means.sum(axis=0), seconds.sum(axis=0)])
     mean = mean_of(totals, tokens)
     apart = float(length_of(totals) - length_of(mean)) if tokens > 1 else 0.0
@@ -260,7 +253,7 @@ def solve_means(recursion: Recursion, rate: float, law: Floats, precision: float
     """The fixed point of the means E[e 1_v] only."""
     start = np.hstack([law[:, None], np.zeros((recursion.n, recursion.dim))])
     forced = recursion.step(start, rate)[:, 1:]
-    return _solve(recursion, lambda values: recursion.means(values, rate), forced, rate, 1, precision)
+    return _solve(recursion, forced, rate, 1, precision)
 
 
 def limit_at(quadratic: model.Quadratic, totals: Floats, initial: Any = None, consensus: float = 0.0) -> SteadyState:
@@ -279,10 +272,8 @@ def limit_at(quadratic: model.Quadratic, totals: Floats, initial: Any = None, co
     return SteadyState(**found, model=best + unseen + quadratic.basis @ mean, consensus=consensus)
 
 
-def _solve(
-    recursion: Recursion, apply: Callable[[Floats], Floats], right: Floats, rate: float, order: int, precision: float
-) -> Floats:
-    """Solve x − apply(x) = right by BiCGSTAB, or directly if that fails and the system is small."""
+def _solve(recursion: Recursion, right: Floats, rate: float, order: int, precision: float) -> Floats:
+    """Solve x − linear_part(x) = right by BiCGSTAB, or directly if that fails and the system is small."""
     scale = np.abs(right).max()
     if scale == 0:
         return np.zeros_like(right)
@@ -294,7 +285,7 @@ def _solve(
     wanted = right.ravel() / scale
 
     def operator(values: Floats) -> Floats:
-        return values - apply(values.reshape(shape)).ravel()
+        return values - recursion.linear_part(values.reshape(shape), rate, order).ravel()
 
     def inverse(values: Floats) -> Floats:
         return discounted(values.reshape(shape)).ravel()

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from freewalk.analysis.chain.chain import check, stationary
+from freewalk.analysis.chain.chain import check
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.limits import limit_of, ready, solve_limit
 from freewalk.analysis.learning.recursion import Recursion, new_tally
@@ -105,9 +105,8 @@ def race(
     recursion = Recursion(who, problem, kernel, SGD(1.0) if rule is None else rule)
     first = model.first_model(who, initial, problem.dim)
     begin = model.start_law(who, start, kernel.graph, problem.smoothness)
-    law = stationary(kernel, who=who)
-    step = settling_step(recursion, law, settle)
-    limit = solve_limit(recursion, step, law, precision=_FINE)
+    step = settling_step(recursion, settle)
+    limit = solve_limit(recursion, step, precision=_FINE)
     begun = float(problem.loss(first) - problem.loss(problem.optimum()))
     if limit.bias >= reach and begun > reach:
         return Race(step, limit.excess, limit.bias, np.inf, np.inf)
@@ -202,28 +201,27 @@ def matched_steps(
     if limit is None:
         limit = limit_of(slow)
     step = fraction * limit
-    excess = solve_limit(slow, step, stationary(first, who=who)).excess
+    excess = solve_limit(slow, step).excess
     if not excess > 0:
         raise AnalysisError(
             f"{who}: the data have no noise, so every step settles at the optimum and none can be matched"
         )
-    law = stationary(second, who=who)
-    match = settling_step(fast, law, excess)
-    if solve_limit(fast, match, law).excess < (1 - _NEARLY) * excess:
-        match = _beyond(fast, law, excess, match)
-    return MatchedSteps(limit, step, excess, match, solve_limit(fast, match, law).excess)
+    match = settling_step(fast, excess)
+    if solve_limit(fast, match).excess < (1 - _NEARLY) * excess:
+        match = _beyond(fast, excess, match)
+    return MatchedSteps(limit, step, excess, match, solve_limit(fast, match).excess)
 
 
-def largest_settling(recursion: Recursion, law: Floats) -> float:
+def largest_settling(recursion: Recursion) -> float:
     """The steady error of the largest step that is tried, 1 / max w_v L_v."""
-    return solve_limit(recursion, recursion.safe_step / 2, law, precision=ROUGH).excess
+    return solve_limit(recursion, recursion.safe_step / 2, precision=ROUGH).excess
 
 
-def settling_step(recursion: Recursion, law: Floats, settle: float) -> float:
+def settling_step(recursion: Recursion, settle: float) -> float:
     """The step with the steady error `settle`, at most 1 / max w_v L_v; the largest found if there are several."""
 
     def excess(step: float) -> float:
-        return solve_limit(recursion, step, law, precision=ROUGH).excess
+        return solve_limit(recursion, step, precision=ROUGH).excess
 
     return step_that_settles(excess, recursion.safe_step / 2, settle)
 
@@ -275,12 +273,12 @@ def _clock(
         done, previous = done + block, here
 
 
-def _beyond(recursion: Recursion, law: Floats, excess: float, low: float) -> float:
+def _beyond(recursion: Recursion, excess: float, low: float) -> float:
     """A step between one that settles too low and the stability limit, where errors grow without bound."""
     from scipy.optimize import brentq
 
     def above(step: float) -> float:
-        return float(np.log(solve_limit(recursion, step, law).excess / excess))
+        return float(np.log(solve_limit(recursion, step).excess / excess))
 
     high = (1 - _NEARLY) * limit_of(recursion)
     return float(brentq(above, low, high, rtol=_NEARLY)) if high > low and above(high) > 0 else max(low, high)

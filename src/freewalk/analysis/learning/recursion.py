@@ -144,7 +144,7 @@ class Recursion:
         check_fit(who, problem, kernel)  # compiled code would read beyond its arrays
         check_dense(who, kernel.graph.n, "Beyond, run exact_curve until it is flat, or until it has grown")
         self.matrix = matrix_of(who, kernel)
-        self.kernel = kernel
+        self.who, self.kernel = who, kernel
         self.n, self.dim = problem.n, self.quadratic.dim
         self.weights = self.quadratic.step_weights(kernel, rule)
         self._update = update_of(self.quadratic, kernel, rule)
@@ -195,7 +195,7 @@ class Recursion:
     @cached_property
     def law(self) -> Floats:
         """The stationary distribution of the walk."""
-        return stationary(self.kernel)
+        return stationary(self.kernel, who=self.who)
 
     def step(self, state: Floats, rate: float) -> Floats:
         """The state after one step: rows p, m and, if present, S."""
@@ -210,12 +210,8 @@ class Recursion:
             self._update.advance(states, np.full(min(slice_of_time, steps - done), rate), tally)
         return np.asarray(states[0])
 
-    def means(self, values: Floats, rate: float) -> Floats:
-        """The linear part of the step of m, n × d."""
-        state = np.hstack([np.zeros((self.n, 1)), values])
-        return self.step(state, rate)[:, 1:]
-
-    def seconds(self, values: Floats, rate: float) -> Floats:
-        """The linear part of the step of S, n × triangle."""
-        state = np.hstack([np.zeros((self.n, 1 + self.dim)), values])
-        return self.step(state, rate)[:, 1 + self.dim :]
+    def linear_part(self, values: Floats, rate: float, order: int) -> Floats:
+        """The linear part of the step of m, n × d, or with `order` 2 of S, n × triangle."""
+        first = 1 if order == 1 else 1 + self.dim
+        state = np.hstack([np.zeros((self.n, first)), values])
+        return self.step(state, rate)[:, first:]

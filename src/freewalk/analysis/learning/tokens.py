@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from freewalk.analysis.chain.chain import check, check_fit, stationary
+from freewalk.analysis.chain.chain import check, check_fit
 from freewalk.analysis.learning import limits, model
 from freewalk.analysis.learning.groups import DRAWN, FIXED, INDEPENDENT, kind_of, mean_of_parked, unit_columns
 from freewalk.analysis.learning.limits import SteadyState
@@ -44,7 +44,7 @@ def settling_step(
     who = "settling_step"
     settle = check.real(who, "settle", settle, above=0.0)
     plateau = _plateau(who, problem, kernel, rule, tokens, exchange)
-    return step_that_settles(lambda step: plateau.at(step, None, ROUGH).excess, plateau.safe_step / 2, settle)
+    return step_that_settles(lambda step: plateau.at(step, None, ROUGH).excess, plateau.recursion.safe_step / 2, settle)
 
 
 def steady_tokens(
@@ -55,7 +55,7 @@ def steady_tokens(
     plateau = _plateau(who, problem, kernel, rule, tokens, exchange)
     rate = model.constant_step(who, rule)
     first = model.first_model(who, initial, problem.dim)
-    if rate >= plateau.safe_step:
+    if rate >= plateau.recursion.safe_step:
         plateau.check_stable(rate)
     return plateau.at(rate, first)
 
@@ -100,12 +100,13 @@ def _walk_of(gossip: Gossip, kernel: Kernel) -> Kernel:
     return Kernel(kernel.graph, (Move(1.0, hops=1, rows=matrix),), kernel.target, repr(gossip))
 
 
+@dataclass
 class _Plateau(ABC):
     """Where tokens settle, at any stable step size."""
 
-    def __init__(self, recursion: Recursion) -> None:
-        self.recursion = recursion
-        self.safe_step = recursion.safe_step
+    recursion: Recursion
+    tokens: int = 1
+    every: int = 1  # updates from one exchange to the next, if the recursion does not make them in one step
 
     @abstractmethod
     def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
@@ -117,23 +118,19 @@ class _Plateau(ABC):
 
     def check_stable(self, rate: float) -> None:
         """Raise unless errors shrink at this step."""
-        radius = self.radius(rate)
+        radius, safe = self.radius(rate), self.recursion.safe_step
         if radius >= 1 - 1e-10:
             raise AnalysisError(
                 f"steady_state: step = {rate:g} is beyond the largest stable one: errors grow by {radius:.6g} from one "
-                f"exchange to the next. Expected a smaller one; up to 2 / max w_v L_v = {self.safe_step:.6g} all are"
+                f"exchange to the next. Expected a smaller one; up to 2 / max w_v L_v = {safe:.6g} all are"
             )
 
 
 class _Independent(_Plateau):
     """Tokens that never mix."""
 
-    def __init__(self, recursion: Recursion, tokens: int) -> None:
-        super().__init__(recursion)
-        self._tokens, self._law = tokens, stationary(recursion.kernel)
-
     def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
-        return limits.solve_limit(self.recursion, rate, self._law, initial, precision, self._tokens)
+        return limits.solve_limit(self.recursion, rate, initial, precision, self.tokens)
 
     def radius(self, rate: float) -> float:
         return limits.spectral_radius(self.recursion, rate)
@@ -181,16 +178,17 @@ class _Averaged(_Mapped):
         return np.asarray(_images(self.recursion, rate, np.ones(self.recursion.n)).mean(axis=1).T)
 
 
+@dataclass
 class _Mixed(_Mapped):
     """Tokens that average, with random gradients: the map is that of the packed moments of the shared model."""
 
-    def __init__(self, recursion: Recursion) -> None:
-        super().__init__(recursion)
-        self.width = 1 + recursion.dim + recursion.triangle
+    def __post_init__(self) -> None:
+        dim = self.recursion.dim
+        self.width = 1 + dim + self.recursion.triangle
         if self.width > _WIDEST:
             raise AnalysisError(
-                f"steady_state: {recursion.dim} features make {self.width:,} moments of the mean model, expected at "
-                f"most {_WIDEST:,}. Run exact_curve until it is flat"
+                f"steady_state: {dim} features make {self.width:,} moments of the mean model, expected at most "
+                f"{_WIDEST:,}. Run exact_curve until it is flat"
             )
 
     def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
@@ -205,19 +203,15 @@ class _Mixed(_Mapped):
 class _Drawn(_Mixed):
     """Tokens at nodes that are redrawn for each update, and averaged."""
 
-    def __init__(self, recursion: Recursion, tokens: int, every: int) -> None:
-        super().__init__(recursion)
-        self._tokens, self._every, self._law = tokens, every, stationary(recursion.kernel)
-
     def matrix(self, rate: float) -> Floats:
         """(1/m) Tᵏ + (1 − 1/m) (Ā ⊗ Ā)ᵏ."""
-        one = self.sums(self._law, rate).T
-        mean = _images(self.recursion, rate, self._law).sum(axis=1).T
-        mean = np.linalg.matrix_power(mean, self._every)
+        one = self.sums(self.recursion.law, rate).T
+        mean = _images(self.recursion, rate, self.recursion.law).sum(axis=1).T
+        mean = np.linalg.matrix_power(mean, self.every)
         units = model.unpacked(np.eye(self.width), len(mean))
         pair = model.packed(mean @ units @ mean.T).T
-        share = 1.0 / self._tokens
-        return np.asarray(share * np.linalg.matrix_power(one, self._every) + (1 - share) * pair)
+        share = 1.0 / self.tokens
+        return np.asarray(share * np.linalg.matrix_power(one, self.every) + (1 - share) * pair)
 
 
 class _AveragedSamples(_Mixed):

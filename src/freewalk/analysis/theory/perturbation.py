@@ -105,12 +105,10 @@ class BiasIdentity:
 
     def __str__(self) -> str:
         """The bias, and how tight the bound is."""
-        return "\n".join(
-            [
-                f"bias of the walk   total variation {self.total_variation:.4g}; both sides agree to {self.error:.1g}",
-                f"the paper's bound  C · p_J · norm with p_J = {self.jump:.4g}, norm = {self.distance:.4g} "
-                f"(≤ 2; printed: ≤ {self.printed_limit:.4g}), smallest C = {self.constant:.4g}",
-            ]
+        return (
+            f"bias of the walk   total variation {self.total_variation:.4g}; both sides agree to {self.error:.1g}\n"
+            f"the paper's bound  C · p_J · norm with p_J = {self.jump:.4g}, norm = {self.distance:.4g} "
+            f"(≤ 2; printed: ≤ {self.printed_limit:.4g}), smallest C = {self.constant:.4g}"
         )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from freewalk.analysis.chain.chain import check, check_fit, matrix_of, stationary
 from freewalk.analysis.chain.mixing_time import MixingTime, mixing_time_of
 from freewalk.analysis.learning.model import start_law
+from freewalk.blocks import blocks
 from freewalk.designs.kernel import Kernel
 from freewalk.linear.arrays import Floats, Ints
 from freewalk.objectives import LeastSquares, Logistic, Objective, Predictor
@@ -44,7 +45,19 @@ def losses_of(who: str, problem: Objective) -> Losses:
         "loss is known; for other losses run fw.learn"
     )
     found: LeastSquares | Logistic = check.instance(who, "problem", problem, (LeastSquares, Logistic), expected)
-    return _read(found)
+    optimum = found.optimum()
+    counts = np.diff(found.offsets)
+    errors = np.frompyfunc(found.slope, 2, 1)(found.features @ optimum, found.targets)
+    slopes = np.asarray(errors, dtype=np.float64)
+    pulls = (slopes / np.repeat(counts, counts))[:, None] * found.features
+    factors = found.node_weights[:, None]
+    gradients = factors * (by_node(pulls, found.offsets) + found.ridge * optimum)
+    spectra = _spectra(found, counts)
+    # The infimum of the second derivative in the prediction; the largest value is `curvature`.
+    flattest = 1.0 if isinstance(found, LeastSquares) else 0.0
+    lowest = factors * (flattest * spectra + found.ridge)
+    curvatures = np.column_stack([lowest[:, 0], factors[:, 0] * (found.curvature * spectra[:, -1] + found.ridge)])
+    return Losses(curvatures, _flatness(found, lowest), gradients, optimum)
 
 
 class Setting:
@@ -123,14 +136,12 @@ class Assumptions:
 
     def __str__(self) -> str:
         """The constants, and the verdict."""
-        return "\n".join(
-            [
-                f"1 smoothness       L_min = {self.smallest_smoothness:.4g}, mean L = {self.mean_smoothness:.4g}, "
-                f"L_max = {self.largest_smoothness:.4g}",
-                f"2 convexity        μ = {self.convexity:.4g} (with the ½)",
-                f"3 gradients at x*  σ² = {self.gradient_bound:.4g}",
-                "all hold" if self.holds else "do not hold: " + "; ".join(self.failures),
-            ]
+        return (
+            f"1 smoothness       L_min = {self.smallest_smoothness:.4g}, mean L = {self.mean_smoothness:.4g}, "
+            f"L_max = {self.largest_smoothness:.4g}\n"
+            f"2 convexity        μ = {self.convexity:.4g} (with the ½)\n"
+            f"3 gradients at x*  σ² = {self.gradient_bound:.4g}\n"
+            + ("all hold" if self.holds else f"do not hold: {'; '.join(self.failures)}")
         )
 
 
@@ -194,22 +205,6 @@ def assumptions_of(losses: Losses) -> Assumptions:
     )
 
 
-def _read(problem: LeastSquares | Logistic) -> Losses:
-    optimum = problem.optimum()
-    counts = np.diff(problem.offsets)
-    errors = np.frompyfunc(problem.slope, 2, 1)(problem.features @ optimum, problem.targets)
-    slopes = np.asarray(errors, dtype=np.float64)
-    pulls = (slopes / np.repeat(counts, counts))[:, None] * problem.features
-    factors = problem.node_weights[:, None]
-    gradients = factors * (by_node(pulls, problem.offsets) + problem.ridge * optimum)
-    spectra = _spectra(problem, counts)
-    # The infimum of the second derivative in the prediction; the largest value is `curvature`.
-    flattest = 1.0 if isinstance(problem, LeastSquares) else 0.0
-    lowest = factors * (flattest * spectra + problem.ridge)
-    curvatures = np.column_stack([lowest[:, 0], factors[:, 0] * (problem.curvature * spectra[:, -1] + problem.ridge)])
-    return Losses(curvatures, _flatness(problem, lowest), gradients, optimum)
-
-
 def _flatness(problem: LeastSquares | Logistic, lowest: Floats) -> str:
     """Why μ = 0, if it is."""
     if lowest.min() > 0:
@@ -229,9 +224,8 @@ def _spectra(problem: Predictor, counts: Ints) -> Floats:
     for count in np.unique(counts[counts > 0]):
         nodes = np.flatnonzero(counts == count)
         side = min(int(count), dim)
-        size = max(1, _BLOCK // (int(count) * dim + side * side))
-        for begin in range(0, len(nodes), size):
-            part = nodes[begin : begin + size]
+        for some in blocks(len(nodes), int(count) * dim + side * side, _BLOCK):
+            part = nodes[some]
             rows = problem.features[problem.offsets[part, None] + np.arange(count)]
             turned = rows.transpose(0, 2, 1)
             gram = rows @ turned if count <= dim else turned @ rows

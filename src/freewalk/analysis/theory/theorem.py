@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from freewalk.analysis.chain.chain import check, matrix_of
 from freewalk.analysis.chain.mixing_time import EXACT, MixingTime
 from freewalk.analysis.learning.model import first_model
-from freewalk.analysis.theory.accumulation import LONGEST
-from freewalk.analysis.theory.contraction import Contraction, contraction_of
+from freewalk.analysis.theory.lemmas import LONGEST, Contraction, contraction_of
 from freewalk.analysis.theory.perturbation import pieces_of
 from freewalk.analysis.theory.premises import Setting, assumptions_of, over_starts
 from freewalk.designs.kernel import Kernel

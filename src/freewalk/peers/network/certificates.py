@@ -80,15 +80,15 @@ class Authority:
 
     def write(self, folder: Path) -> None:
         """Write certificate and key to the folder of the operator, the only place for the key."""
-        write_open(folder / AUTHORITY, self.certificate)
-        write_secret(folder / AUTHORITY_KEY, self.key)
+        write(folder / AUTHORITY, self.certificate)
+        write(folder / AUTHORITY_KEY, self.key, secret=True)
 
     def equip(self, folder: Path, name: str, hosts: Sequence[str] = LOOPBACK) -> None:
         """Write a new certificate and its key to the folder of a node or an operator, and whom to trust."""
         issued = self.issue(name, hosts)
-        write_open(folder / CERTIFICATE, issued.certificate)
-        write_secret(folder / KEY, issued.key)
-        write_open(folder / AUTHORITY, self.certificate)
+        write(folder / CERTIFICATE, issued.certificate)
+        write(folder / KEY, issued.key, secret=True)
+        write(folder / AUTHORITY, self.certificate)
 
     def issue(self, name: str, hosts: Sequence[str] = LOOPBACK, years: float = YEARS) -> Issued:
         """A certificate for a node or an operator, for both ends of a connection, and its key."""
@@ -166,17 +166,9 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
     return found + _too_open(key)
 
 
-def write_secret(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, at any time."""
-    _write(path, data, 0o600)
-
-
-def write_open(path: Path, data: bytes) -> None:
-    """Write a file that anybody may read."""
-    _write(path, data, 0o644)
-
-
-def _write(path: Path, data: bytes, mode: int) -> None:
+def write(path: Path, data: bytes, secret: bool = False) -> None:
+    """Write a file that anybody may read; a secret one only its owner can read, at any time."""
+    mode = 0o600 if secret else 0o644
     try:
         path.unlink(missing_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:

@@ -23,10 +23,9 @@ from freewalk.objectives.objective import Share
 from freewalk.peers.node import data
 from freewalk.peers.protocol.messages import Settings
 from freewalk.rules import Rule
-from freewalk.schedules import Schedule
 from freewalk.specs import catalogue
+from freewalk.specs.keys import Count, Part, SpecTable, Structure, Whole, validated
 from freewalk.specs.own import Importer, Tell
-from freewalk.specs.tables import Count, Part, SpecTable, Structure, Whole, validated
 
 #: The files in the folder of a node, and in that of the operator.
 NETWORK, CONFIG, DATA, OPERATOR = "network.toml", "config.toml", "data.npz", "operator"
@@ -318,28 +317,22 @@ class NodeConfig(SpecTable):
 
     def kernel(self) -> LocalKernel:
         """The node's share of the kernel, the same as `kernel.local(node)` to the last bit."""
-        walk = self.walk
+        walk, fade = self.walk, None
+        if walk.fade is not None:
+            fade = catalogue.build("schedule", walk.fade, f"{self.source}: [walk]: fade", self._importer)
         return LocalKernel(
             node=self.node.number,
             neighbours=np.array([one.number for one in self.neighbours], dtype=np.int32),
             weight=float(walk.weight),
             moves=tuple(_move(move) for move in walk.move),
             probabilities=tuple(float(one) for one in walk.probabilities),
-            fade=self._fade,
+            fade=fade,
         )
 
     @cached_property
     def rule(self) -> Rule:
         """The node's update rule; a user's rule is imported, which executes its code."""
         made: Rule = catalogue.build("rule", self.run.rule, f"{self.source}: [run]: rule", self._importer)
-        return made
-
-    @cached_property
-    def _fade(self) -> Schedule | None:
-        if self.walk.fade is None:
-            return None
-        where = f"{self.source}: [walk]: fade"
-        made: Schedule = catalogue.build("schedule", self.walk.fade, where, self._importer)
         return made
 
     def share(self) -> Share:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
+import socket
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from secrets import randbelow
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +23,7 @@ from numpy.typing import NDArray
 
 from freewalk._version import __version__
 from freewalk.errors import PeerError
+from freewalk.graphs import Graph
 from freewalk.peers.network import config
 from freewalk.peers.network.admission import Admitted, admit
 from freewalk.peers.network.config import (
@@ -32,18 +39,21 @@ from freewalk.peers.network.config import (
     NetworkTable,
     NodeConfig,
 )
-from freewalk.peers.network.names import free_addresses, names_of, safe
 from freewalk.peers.network.toml import choice_values, walk_values, write_config, write_network
 from freewalk.peers.node import data
 from freewalk.peers.protocol.messages import Settings
-from freewalk.rules.rule import begun, message_bytes
+from freewalk.rules.rule import begun
+from freewalk.specs.keys import names_in
 from freewalk.specs.own import Importer, Tell
 from freewalk.specs.plan import Plan
 from freewalk.specs.spec import INPUTS, SPEC, Spec, load, parse
-from freewalk.specs.tables import names_in
 from freewalk.storage import files
 
 _SLOW = 1e6  # bytes per second of a slow link: a model must arrive before its lease expires
+_LONGEST = 50  # letters, so that a number can follow
+_FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # the range of the first port
+_LAST_PORT = 2**16 - 1
+_RESERVED = "operator"
 check = config.check
 
 
@@ -146,7 +156,7 @@ def init(
     task = admit(plan, loaded.source, label)
     names = names_of(task.kernel.graph)
     if lease is None:
-        slow = message_bytes(task.rule, task.job.dim, task.job.precision) / _SLOW
+        slow = task.job.message_bytes(task.rule) / _SLOW
         times = {"lease": Settings.lease + slow} if slow > 1.0 else {}
     made = _Made(loaded, plan, task, names, times, plain, host)
     made.check()
@@ -178,7 +188,8 @@ class _Made(NamedTuple):
     def run(self) -> dict[str, Any]:
         """The table [run], the same for all nodes."""
         task, rule = self.task, self._rule()
-        values = {
+        own = names_in(rule) or names_in(self.fade() or {})
+        return {
             "seed": task.job.seed,
             "steps": task.start.steps,
             "every": task.start.every,
@@ -187,9 +198,8 @@ class _Made(NamedTuple):
             "precision": task.job.precision,
             "dim": task.objective.dim,
             "version": __version__,
+            "path": str(self.spec.folder.resolve()) if own else None,
         }
-        own = names_in(rule) or names_in(self.fade() or {})
-        return {**values, "path": str(self.spec.folder.resolve())} if own else values
 
     def _rule(self) -> dict[str, Any]:
         """The rule as written in the spec, unless values were filled in or a method created it."""
@@ -320,3 +330,75 @@ def _whole(path: Path) -> Iterator[Path]:
             old.rename(path)
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+# Names of nodes that are valid in certificates, and free addresses.
+
+
+def safe(name: str) -> str:
+    """A name in the letters that DNS allows, or "" if nothing remains."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain)[:_LONGEST].strip("-")
+
+
+def names_of(graph: Graph) -> list[str]:
+    """The names of the nodes of a graph: their own names, made safe and distinct, or their numbers."""
+    numbered = [f"node-{node:04d}" for node in range(graph.n)]
+    if graph.node_names is None:
+        return numbered
+    names = [safe(name) for name in graph.node_names]
+    unsure = {name for name, times in Counter(names).items() if times > 1} | {"", _RESERVED}
+    found = [name if name not in unsure else f"{name or 'node'}-{node:04d}" for node, name in enumerate(names)]
+    return found if len(set(found)) == len(found) else numbered  # "a" twice, and one that is called "a-0001"
+
+
+def free_addresses(host: str, count: int, first_port: int | None = None) -> list[Address]:
+    """Free addresses: all were held at the same time, then released."""
+    if first_port is not None:
+        check.whole("network init", "first_port", first_port, 1, _LAST_PORT)
+    port, found = first_port or _FIRST_PORT + randbelow(_FIRST_PORTS), list[Address]()
+    with ExitStack() as held:
+        while len(found) < count:
+            if port > _LAST_PORT:
+                raise PeerError(
+                    f"network init: {len(found)} ports from {first_port} are free, expected {count}; start at a "
+                    "lower one"
+                )
+            try:
+                found.append(Address(host, held.enter_context(listening(host, port)).getsockname()[1]))
+            except OSError as error:
+                if error.errno == errno.EMFILE:
+                    raise PeerError(
+                        f"network init: {count} ports cannot be held at the same time ({error.strerror}); allow more "
+                        f"open files: ulimit -n {2 * count + 100}"
+                    ) from error
+                if isinstance(error, socket.gaierror) or not _is_here(host):
+                    raise PeerError(
+                        f"network init: cannot listen at {host} ({error.strerror or error}), expected an address of "
+                        "this machine, such as 127.0.0.1"
+                    ) from error
+            port += 1
+    return found
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens, to be closed by the caller."""
+    family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    opened = socket.socket(family, kind, protocol)
+    try:
+        if os.name != "nt":  # recently closed connections do not block the port; listening sockets do
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(place)
+        opened.listen()
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _is_here(host: str) -> bool:
+    try:
+        listening(host, 0).close()
+        return True
+    except OSError:
+        return False

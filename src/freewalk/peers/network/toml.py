@@ -42,27 +42,22 @@ _COMMENTS = {
 
 
 def walk_values(local: LocalKernel, n: int, fade: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A node's share of a kernel as the table [walk]; `fade` is its schedule as a table."""
-    values: dict[str, Any] = {
+    """A node's share of a kernel as the table [walk]; `fade` is its schedule as a table. None is not written."""
+    return {
         "n": n,
         "weight": local.weight,
         "probabilities": list(local.probabilities),
+        "fade": fade,
         "move": [_move_values(move) for move in local.moves],
     }
-    return values if fade is None else {**values, "fade": dict(fade)}
 
 
 def _move_values(move: LocalMove) -> dict[str, Any]:
-    values: dict[str, Any] = {"hops": move.hops}
-    if move.ratio is not None:
-        values["ratio"] = move.ratio
-    if move.neighbour_ratios is not None:
-        values["neighbour_ratios"] = move.neighbour_ratios.tolist()
-    if move.rows is not None:
-        values["rows"] = [
-            {"nodes": nodes.tolist(), "ends": [f"{end:#018x}" for end in ends.tolist()]} for nodes, ends in move.rows
-        ]
-    return values
+    ratios = None if move.neighbour_ratios is None else move.neighbour_ratios.tolist()
+    rows = move.rows and [
+        {"nodes": nodes.tolist(), "ends": [f"{end:#018x}" for end in ends.tolist()]} for nodes, ends in move.rows
+    ]
+    return {"hops": move.hops, "ratio": move.ratio, "neighbour_ratios": ratios, "rows": rows}
 
 
 def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from freewalk._version import __version__
 from freewalk.errors import FreewalkError, PeerError
 from freewalk.peers.network.config import Address, NeighbourTable, NodeConfig
-from freewalk.peers.network.names import listening
+from freewalk.peers.network.init import listening
 from freewalk.peers.node.database import in_use
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ async def work(config: NodeConfig, durable: bool = True) -> None:
     from freewalk.peers.node.server import Handlers, serve
     from freewalk.peers.node.service import Service
     from freewalk.peers.node.store import Store
-    from freewalk.peers.protocol.node import Node
+    from freewalk.peers.protocol.custody import Node
 
     local, run = config.kernel(), config.run
     with Store(config.state, durable) as store:

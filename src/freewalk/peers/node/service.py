@@ -18,8 +18,8 @@ from freewalk.peers.node.data import Updater
 from freewalk.peers.node.links import Link
 from freewalk.peers.node.store import Store
 from freewalk.peers.protocol import messages as say
+from freewalk.peers.protocol.custody import Node
 from freewalk.peers.protocol.messages import Event, Message
-from freewalk.peers.protocol.node import Node
 from freewalk.peers.protocol.token import Key
 
 log = logging.getLogger("freewalk.peers")

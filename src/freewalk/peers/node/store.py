@@ -171,7 +171,8 @@ class Store:
             custody = wire.from_custody(_parsed(wire.pb.Custody, states[walk]), kept, self._find)
             payload = None if custody.token is None else custody.token.payload
             self._known[key] = _Known(walk, states[walk], payload, places[0], kept)
-            self._uses.update(one.digest for one in _payloads(self._known[key]))
+            used = (payload, *(one.payload for one in kept))
+            self._uses.update(one.digest for one in used if one is not None)
 
     def _find(self, digest: str, size: int) -> Payload:
         """A payload that something on the disk refers to."""
@@ -300,11 +301,6 @@ class _Change:
                 self.new[payload.digest] = payload
             if payload.path is not None:
                 self.files.add(payload.digest)
-
-
-def _payloads(known: _Known) -> tuple[Payload, ...]:
-    kept = tuple(one.payload for one in known.versions if one.payload is not None)
-    return kept if known.token is None else (known.token, *kept)
 
 
 def _parsed(kind: Any, state: bytes) -> Any:

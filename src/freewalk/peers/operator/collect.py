@@ -176,7 +176,7 @@ def _record(
             after = story.updates[at] if at < len(story.updates) else story.end
             for name, values in counts.items():
                 values[row, place] = getattr(after, name) if mark > 0 else 0
-        learning.measure(whole, place)
+        learning.measure(whole._replace(mark=place))
     for row, story in enumerate(stories):
         path = story.path + [story.end.node] * (steps + 1 - len(story.path))
         state.paths[row], state.nodes[row] = path, path[-1]

@@ -11,15 +11,12 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from freewalk.checks import Checks
-from freewalk.errors import RecordError
 from freewalk.report.figures import COLOURS
-from freewalk.report.nodes import joined
+from freewalk.report.measures import check, joined
 from freewalk.report.page.model import OUTCOMES, Page, Section, Table, Verdict, media_type
 from freewalk.report.page.payload import embedded
 from freewalk.storage.files import replacing
 
-_check = Checks(RecordError)
 _SCRIPTS = ("tools", "scales", "chart", "cursor", "places", "visits", "graph", "walk", "page")
 
 _SIGNS = {"pass": "✓", "depends": "±", "fail": "✗", "not testable": "–"}
@@ -58,10 +55,10 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     path
         The file, ending in `.html` or `.htm`; an existing one is replaced.
     """
-    target = _check.path("write_page", "path", path)
-    _check.instance("write_page", "page", page, Page, "a Page, such as Page(title, [section])")
+    target = check.path("write_page", "path", path)
+    check.instance("write_page", "page", page, Page, "a Page, such as Page(title, [section])")
     if target.suffix.lower() not in (".html", ".htm"):
-        raise _check.fail("write_page", "path", str(target), "a name that ends in .html")
+        raise check.fail("write_page", "path", str(target), "a name that ends in .html")
     text = render(page)
     with replacing(target) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
@@ -192,20 +189,23 @@ def _scroll(content: str) -> str:
 
 
 def _claims(verdicts: Sequence[Verdict]) -> str:
-    """The table of claims, without its empty columns. On a narrow screen each row is a card."""
+    """The table of claims, without its empty columns."""
     always = ("claim", "outcome", "measured")
     columns = [
         (name, heading) for name, heading in _COLUMNS if name in always or any(getattr(v, name) for v in verdicts)
     ]
-    head = "".join(f'<th scope="col" role="columnheader">{heading}</th>' for _, heading in columns)
-    rows = "".join(
-        '<tr role="row">' + "".join(_claim_cell(one, name, heading) for name, heading in columns) + "</tr>"
-        for one in verdicts
-    )
+    rows = [[_claim_cell(one, name, heading) for name, heading in columns] for one in verdicts]
+    return f'<div class="block">{_cards("claims", [heading for _, heading in columns], rows)}</div>'
+
+
+def _cards(kind: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table, given by its headings and the markup of its cells. On a narrow screen each row is a card."""
+    head = "".join(f'<th scope="col" role="columnheader">{escape(one)}</th>' for one in heads)
+    body = "".join(f'<tr role="row">{"".join(cells)}</tr>' for cells in rows)
     # The roles are explicit because screen readers do not recognise a table that is laid out as cards.
     return (
-        '<div class="block"><table class="claims" role="table"><thead role="rowgroup">'
-        f'<tr role="row">{head}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
+        f'<table class="{kind}" role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+        f'<tbody role="rowgroup">{body}</tbody></table>'
     )
 
 
@@ -245,25 +245,18 @@ def _conclusion(sections: Sequence[Section]) -> str:
 
 
 def _overview(sections: Sequence[Section], anchors: Sequence[str]) -> str:
-    """The verdicts as a table: one row per group, one column per variant. On a narrow screen each row is a card."""
+    """The verdicts as a table: one row per group, one column per variant."""
     cells: dict[str, dict[str, str]] = {}
     for section, anchor in zip(sections, anchors, strict=True):
         row = cells.setdefault(section.group or section.title, {})
         row[section.variant] = row.get(section.variant, "") + _chips(section, anchor)
     variants = _columns(sections)
     heads = [variant or "verdicts" for variant in variants]
-    head = "".join(f'<th scope="col" role="columnheader">{escape(one)}</th>' for one in heads)
-    rows = "".join(
-        f'<tr role="row"><th scope="row" role="rowheader">{escape(name)}</th>'
-        + "".join(_overview_cell(heading, row.get(one, "")) for heading, one in zip(heads, variants, strict=True))
-        + "</tr>"
-        for name, row in cells.items()
-    )
-    return (
-        '<div class="block"><h2>Verdicts</h2><table class="claims overview" role="table"><thead role="rowgroup">'
-        f'<tr role="row"><th scope="col" role="columnheader">section</th>{head}</tr></thead>'
-        f'<tbody role="rowgroup">{rows}</tbody></table></div>'
-    )
+    rows = []
+    for name, row in cells.items():
+        counts = [_overview_cell(heading, row.get(one, "")) for heading, one in zip(heads, variants, strict=True)]
+        rows.append([f'<th scope="row" role="rowheader">{escape(name)}</th>', *counts])
+    return f'<div class="block"><h2>Verdicts</h2>{_cards("claims overview", ["section", *heads], rows)}</div>'
 
 
 def _columns(sections: Sequence[Section]) -> list[str]:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
+from freewalk.linear.arrays import Floats
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Kind = Literal["mean", "exact", "published", "other"]
 Outcome = Literal["pass", "depends", "fail", "not testable"]
 

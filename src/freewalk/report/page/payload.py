@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from freewalk.graphs import Graph
+from freewalk.linear.arrays import Floats, Ints
 from freewalk.report.figures import COLOURS
-from freewalk.report.nodes import short
+from freewalk.report.measures import short
 from freewalk.report.page.model import Chart, Page, Section, Series, Walks
 from freewalk.report.page.places import Places, views
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Colours = dict[str, str | int]
 
 #: More points per curve would look the same on any screen.
@@ -177,7 +176,7 @@ def _walks(walks: Walks, colours: Colours, hiding: Collection[str]) -> dict[str,
     }
 
 
-def _view(places: Places, nodes: Integers, where: Integers, n: int) -> dict[str, Any]:
+def _view(places: Places, nodes: Ints, where: Ints, n: int) -> dict[str, Any]:
     """One way to place the nodes."""
     pairs = where[places.pairs]
     pairs = pairs[(pairs >= 0).all(axis=1)] if pairs.size else pairs
@@ -194,14 +193,14 @@ def _view(places: Places, nodes: Integers, where: Integers, n: int) -> dict[str,
     }
 
 
-def _names(graph: Graph | None, nodes: Integers, n: int) -> list[str] | list[int] | None:
+def _names(graph: Graph | None, nodes: Ints, n: int) -> list[str] | list[int] | None:
     """The names of the nodes, or their numbers if only some nodes are shown."""
     if graph is not None and graph.node_names is not None:
         return [short(graph.node_name(int(node)), _LONGEST) for node in nodes]
     return None if nodes.size == n else [int(node) for node in nodes]
 
 
-def _shown(walks: Walks, n: int, paths: dict[str, Integers]) -> Integers:
+def _shown(walks: Walks, n: int, paths: dict[str, Ints]) -> Ints:
     """All nodes; of a large graph the heavy ones, those on a path, the most visited, and others at even intervals."""
     if n <= MOST_NODES:
         return np.arange(n)
@@ -232,7 +231,7 @@ def _spacing(spots: Floats) -> float:
     return float(f"{np.quantile(nearest, 0.2):.4g}")
 
 
-def thin(size: int, most: int = MOST_POINTS) -> Integers:
+def thin(size: int, most: int = MOST_POINTS) -> Ints:
     """Which points of a curve to keep: half of them evenly spaced, half evenly spaced on a log scale, and both ends."""
     if size <= most:
         return np.arange(size)
@@ -263,7 +262,7 @@ def _pack(values: NDArray[Any], kind: str) -> str:
     return base64.b64encode(values.astype(f"<{kind}").tobytes()).decode("ascii")
 
 
-def _pack_indices(values: Integers, size: int) -> dict[str, str | int]:
+def _pack_indices(values: Ints, size: int) -> dict[str, str | int]:
     """Indices below `size`, in two or four bytes each."""
     kind = "u2" if size <= 2**16 else "u4"
     return {"bytes": int(kind[1]), "data": _pack(values, kind)}

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freewalk.graphs import Graph
+from freewalk.linear.arrays import Floats, Ints
 from freewalk.report.layout import (
     MOST_BY_RULE,
     along,
@@ -17,10 +17,7 @@ from freewalk.report.layout import (
     middle,
     on_circle,
 )
-from freewalk.report.nodes import in_words
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from freewalk.report.measures import in_words
 
 #: A general graph of at most this many nodes and edges is laid out by its edges alone.
 _FREE, _FREE_EDGES = 300, 3000
@@ -47,7 +44,7 @@ class Places:
     """Nodes and their positions."""
 
     positions: Floats  # one row per node, from −1 to 1, with the vertical axis upwards
-    pairs: Integers  # the edges to draw, as rows of two nodes
+    pairs: Ints  # the edges to draw, as rows of two nodes
     circle: bool  # whether the nodes are on a circle, so that counts can be drawn as bars towards its middle
     words: str  # what the caption says about the positions
     name: str = "graph"  # the label of the button that shows this view
@@ -125,7 +122,7 @@ def _circle(graph: Graph, focus: list[int], *, evenly: bool = False) -> Places:
     return Places(positions, pairs, True, words.strip(), name, true)
 
 
-def _gaps(order: Integers, focus: list[int], closed: bool) -> Floats:
+def _gaps(order: Ints, focus: list[int], closed: bool) -> Floats:
     """The gaps between neighbours on a circle: √(d + 1) − √d, where d is the number of steps to the focus."""
     n = order.size
     where = np.flatnonzero(np.isin(order, focus))

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from freewalk.checks import Checks, show
+from freewalk.checks import show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
+from freewalk.linear.arrays import Floats, Ints
 from freewalk.report import measures
-from freewalk.report.measures import UPDATES, USUAL, Band, Floats, Measure, Parts
-from freewalk.report.nodes import graph_of, heavy_of, joined, paths_of, visits_of
+from freewalk.report.measures import UPDATES, USUAL, Band, Measure, Parts, check, graph_of, heavy_of, joined
 from freewalk.report.page.model import Chart, Section, Series, Table, Verdict, Walks
 from freewalk.report.page.payload import MOST_STEPS
 from freewalk.report.summary import Row, Summary, in_digits, summary_of, with_interval
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 
-_check = Checks(RecordError)
 _BANDS = {
     "quantiles": " Band: from the 10 % to the 90 % quantile of the walks.",
     "confidence": " Band: 95 % confidence interval of the mean.",
@@ -89,10 +88,10 @@ def section_of(
         that have none of them are left out.
     """
     if graph is not None:
-        _check.instance("section_of", "graph", graph, Graph, "the Graph that the record ran on")
+        check.instance("section_of", "graph", graph, Graph, "the Graph that the record ran on")
     if published is not None:
-        _check.instance("section_of", "published", published, Mapping, "a mapping of designs to curves")
-    _check.instance("section_of", "text", text, (list, tuple), "a list of paragraphs")
+        check.instance("section_of", "published", published, Mapping, "a mapping of designs to curves")
+    check.instance("section_of", "text", text, (list, tuple), "a list of paragraphs")
     measures.check_band("section_of", band)
     parts, shown = measures.by_design(record), measures.measure_of(record.data, measure)
     against, count = measures.axes_of(parts, shown, axes), measures.walks_in_words(parts)
@@ -139,7 +138,7 @@ def _exact(
 
     if exact is None:
         return []
-    _check.instance("section_of", "exact", exact, xarray.Dataset, "what exact_curve returns")
+    check.instance("section_of", "exact", exact, xarray.Dataset, "what exact_curve returns")
     if "design" not in exact.dims:
         if len(labels) > 1:
             raise RecordError("section_of: exact has no dimension 'design', expected one: the record has several")
@@ -168,10 +167,10 @@ def _exact_one(label: str, one: xarray.Dataset, name: str, axes: Mapping[str, st
 def _published(label: str, curve: Curve, axes: Mapping[str, str]) -> Series | None:
     name, expected = f"published[{show(label)}]", "arrays alike: updates and values, or updates, messages and values"
     if not isinstance(curve, (list, tuple)) or len(curve) not in (2, 3):
-        raise _check.fail("section_of", name, curve, expected)
+        raise check.fail("section_of", name, curve, expected)
     updates, *messages, values = (_curve(name, one, f"give {expected}") for one in curve)
     if any(one.size != updates.size for one in (*messages, values)):
-        raise _check.fail("section_of", name, curve, expected)
+        raise check.fail("section_of", name, curve, expected)
     order = np.argsort(updates, kind="stable")
     given = dict(zip(USUAL, (counts[order] for counts in (updates, *messages)), strict=False))
     kept = {words: given[axis] for axis, words in axes.items() if axis in given}
@@ -179,7 +178,7 @@ def _published(label: str, curve: Curve, axes: Mapping[str, str]) -> Series | No
 
 
 def _curve(name: str, values: ArrayLike, remedy: str = "") -> Floats:
-    return _check.floats("section_of", name, values, (None,), finite=False, remedy=remedy)
+    return check.floats("section_of", name, values, (None,), finite=False, remedy=remedy)
 
 
 def _walks(record: Record, parts: Parts, graph: Graph | None) -> Walks:
@@ -191,15 +190,17 @@ def _walks(record: Record, parts: Parts, graph: Graph | None) -> Walks:
     note = f"The first stored walk of each design{' that visits a heavy node' * chosen}."
     first = next(iter(parts.values()))
     importance = first.smoothness.values if "smoothness" in first else np.ones(record.data.sizes["node"])
-    visits = {label: visits_of(part) for label, part in parts.items()}
+    visits = {label: measures.visits_of(part) for label, part in parts.items()}
     return Walks(graph, heavy, importance, paths, visits, note)
 
 
-def _kept(part: xarray.Dataset) -> list[NDArray[np.int64]]:
+def _kept(part: xarray.Dataset) -> list[Ints]:
     """The stored paths of a design."""
     if "path" not in part or not part.sizes["kept"]:
         return []
-    lengths = [(path, int(np.isfinite(path).cumprod().sum())) for path in paths_of(part)]  # NaN after an interruption
+    lengths = [
+        (path, int(np.isfinite(path).cumprod().sum())) for path in measures.paths_of(part)
+    ]  # NaN after an interruption
     return [path[:length].astype(np.int64) for path, length in lengths if length]
 
 

@@ -12,17 +12,16 @@ import numpy as np
 from freewalk.rng import LOW, MOVE, word_pair
 from freewalk.runtimes.mixer import mean_of, mix
 from freewalk.runtimes.step.arrays import NOT, Block, Buffers, DrawKey, MoveWords, Place, Visit, Words
-from freewalk.runtimes.step.step import (
+from freewalk.runtimes.step.moves_and_messages import far_move, near_move
+from freewalk.runtimes.step.update import (
     COUNTS_VISITS,
     STORES,
     counted,
     descend,
     evaluated,
-    far_move,
     fetch,
     learn_visit,
     measure,
-    near_move,
     numbers_of,
     predict,
     slope,

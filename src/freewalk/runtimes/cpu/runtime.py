@@ -21,10 +21,19 @@ from freewalk.objectives import Objective, Predictor
 from freewalk.objectives.objective import measured
 from freewalk.rules import Rule
 from freewalk.rules.rule import check_runs_on
-from freewalk.runtimes.base import Runtime, not_compiled
 from freewalk.runtimes.cpu import loops
-from freewalk.runtimes.halves import Course, HalvesEngine, Learner, Path, Walker, counts_at
-from freewalk.runtimes.mixer import Kept, Mixer, exchange_by
+from freewalk.runtimes.engine import (
+    Course,
+    HalvesEngine,
+    Learner,
+    Path,
+    Runtime,
+    StoppingLearning,
+    Walker,
+    counts_at,
+    not_compiled,
+)
+from freewalk.runtimes.mixer import Kept, Mixer
 from freewalk.runtimes.step import arrays, inputs
 
 _MOST_THREADS = 1024
@@ -203,37 +212,32 @@ class Parking(Course):
 class CPULearner(Learner):
     """The learning half: the layout of the samples, and the code that learns from them, by phase."""
 
-    def __init__(self, job: Job, objective: Predictor) -> None:
-        data = {}
+    def __init__(self, job: Job, objective: Predictor, data: dict[Phase, arrays.NodeData] | None = None) -> None:
+        self.job, self.objective, self.data = job, objective, {} if data is None else data
+        self.kept: Kept = {}
+        self.code: dict[Phase, Callable[..., None]] = {}
         for phase in job.phases:
             if phase.rule is not None:
-                data[phase] = inputs.samples(job, objective, phase.kernel, phase.rule)
-        self.__setstate__((job, objective, data))
+                self.code[phase] = learning_code(objective, phase.rule, job.tokens)
+                if data is None:
+                    self.data[phase] = inputs.samples(job, objective, phase.kernel, phase.rule)
 
-    def __getstate__(self) -> tuple[Job, Predictor, dict[Phase, arrays.NodeData]]:
-        """The state independent of the process: compiled code is not."""
-        return self.job, self.objective, self.data
-
-    def __setstate__(self, state: tuple[Job, Predictor, dict[Phase, arrays.NodeData]]) -> None:
-        self.job, self.objective, self.data = state
-        self.kept: Kept = {}
-        self.code = {}
-        for phase in self.data:
-            if phase.rule is not None:
-                self.code[phase] = learning_code(self.objective, phase.rule, self.job.tokens)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is independent of the process: compiled code is not."""
+        return CPULearner, (self.job, self.objective, self.data)
 
     def along(self, state: State, passage: Passage) -> "CPULearning":
         """Prepare to learn along a passage."""
         return CPULearning(self, state, passage)
 
 
-class CPULearning(Course):
-    """Learning along a passage."""
+class CPULearning(StoppingLearning):
+    """Learning along a passage; it stops only for what is not compiled."""
 
     def __init__(self, learner: CPULearner, state: State, passage: Passage) -> None:
-        job, objective, self.phase = learner.job, learner.objective, passage.phase
-        self.job, self.objective, self.state = job, objective, state
-        self.code, self.data = learner.code[self.phase], learner.data[self.phase]
+        super().__init__(learner.job, state, passage)
+        job, objective, phase = learner.job, learner.objective, passage.phase
+        self.objective, self.code, self.data = objective, learner.code[phase], learner.data[phase]
         state.models, state.carried = inputs.aligned(state.models), inputs.aligned(state.carried)
         self.vectors = arrays.Vectors(
             state.models, state.carried, state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
@@ -242,9 +246,11 @@ class CPULearning(Course):
         found = {name: np.empty((state.walks, passage.marks.size)) for name in names}
         self.lesson = inputs.lesson(job, state, passage)._replace(**found)
         self.own = {name: np.empty_like(found["fit"]) for name in measured_in_python(objective)}
-        exchange = self.phase.exchange
-        self.mixer = None if exchange is None else Mixer(job, state, passage, exchange, learner.kept)
-        self.mixing = inputs.no_mixing(job.precision) if self.mixer is None else self.mixer.mixing
+        self.mixing = inputs.no_mixing(job.precision)
+        if phase.exchange is not None:
+            mixer = Mixer(job, state, passage, phase.exchange, learner.kept)
+            self.mixing, self.exchanged = mixer.mixing, mixer.exchanged
+            self.exchange = None if mixer.compiled else phase.exchange
 
     @property
     def measures(self) -> dict[str, NDArray[Any]]:  # type: ignore[override]
@@ -255,56 +261,38 @@ class CPULearning(Course):
         found: dict[str, NDArray[Any]] = {**compiled, **self.own, "distance": lesson.distance}
         if self.state.tokens > 1:
             found["consensus"] = lesson.consensus
-        return found if self.mixer is None else found | {"exchanged": self.mixer.exchanged}
+        return found if self.passage.phase.exchange is None else found | {"exchanged": self.exchanged}
 
     def do(self, stretch: arrays.Stretch, path: Path) -> None:
-        """Learn along a stretch, stopping for measures and exchanges that are not compiled."""
+        """Learn along a stretch."""
         from numba.core.errors import NumbaError
 
         try:
-            if not self.own and (self.mixer is None or self.mixer.compiled):
-                self._learn(self.lesson, path, stretch)
+            if self.own or self.exchange is not None:
+                super().do(stretch, path)
             else:
-                self._stop_and_go(path, stretch)
+                self._run(self.lesson, stretch, path)
         except NumbaError as error:
-            raise not_compiled("cpu", self.job, self.phase, error) from error
+            raise not_compiled("cpu", self.job, self.passage.phase, error) from error
 
-    def _learn(self, lesson: arrays.Lesson, path: Path, stretch: arrays.Stretch) -> None:
+    def _run(self, lesson: arrays.Lesson, stretch: arrays.Stretch, path: Path) -> None:
         meeting = lesson.nodes if self.mixing.how == arrays.NODE else 0
         room = loops.buffers(self.state.tokens, self.state.dim, meeting, self.job.precision)
         self.code(self.data, lesson, self.vectors, self.mixing, room, path, stretch)
 
-    def _stop_and_go(self, path: Path, stretch: arrays.Stretch) -> None:
-        marks, now, mark = self.lesson.marks, stretch.start, stretch.mark
-        blind = self.lesson._replace(marks=marks[:0])
-        exchange = None if self.mixer is None or self.mixer.compiled else self.mixer.exchange
-        while True:
-            here = stretch._replace(start=now, stop=now, mark=mark)
-            if mark < marks.size and marks[mark] == now:
-                self._learn(self.lesson, path, here)
-                self._measure(here)
-                mark += 1
-            if now >= stretch.stop:
-                return
-            stop = min(stretch.stop, int(marks[mark])) if mark < marks.size else stretch.stop
-            if exchange is not None:
-                stop = min(stop, (now // exchange.every + 1) * exchange.every)
-            self._learn(blind, path[now - stretch.start :], here._replace(stop=stop))
-            if exchange is not None and stop % exchange.every == 0:
-                exchange_by(exchange, self.job, self.state, stretch, stop, path[stop - 1 - stretch.start])
-            now = stop
+    def learn(self, stretch: arrays.Stretch, path: Path) -> None:
+        """Learn without measuring."""
+        self._run(self.lesson._replace(marks=self.lesson.marks[:0]), stretch, path)
 
-    def _measure(self, here: arrays.Stretch) -> None:
-        """The measures that are not compiled, at a mark."""
-        tokens, models = self.state.tokens, self.state.reported(self.phase.rule)
-        for walk in range(here.first // tokens, here.last // tokens):
-            if self.own:
-                with np.errstate(all="ignore"):  # a walk may have diverged
-                    model = models[walk]
-                    if tokens > 1:
-                        model = models[walk * tokens : (walk + 1) * tokens].mean(axis=0, dtype=np.float64)
-                    values = measured(self.objective, model)
-                for name, column in self.own.items():
-                    column[walk, here.mark] = values[name]
-            if self.mixer is not None and not self.mixer.compiled:
-                self.mixer.exchanged[walk, here.mark] = self.state.exchanged[walk]
+    def measure(self, here: arrays.Stretch) -> None:
+        """The measures that are compiled, and those that are not."""
+        self._run(self.lesson, here, np.empty((0, 0), dtype=np.int32))
+        tokens, models = self.state.tokens, self.state.reported(self.rule)
+        for walk in range(here.first // tokens, here.last // tokens) if self.own else ():
+            with np.errstate(all="ignore"):  # a walk may have diverged
+                model = models[walk]
+                if tokens > 1:
+                    model = models[walk * tokens : (walk + 1) * tokens].mean(axis=0, dtype=np.float64)
+                values = measured(self.objective, model)
+            for name, column in self.own.items():
+                column[walk, here.mark] = values[name]

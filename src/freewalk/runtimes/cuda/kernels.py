@@ -1,6 +1,6 @@
 """Many walks on a GPU: one thread per walk if its model fits into registers, else one warp per walk.
 
-One kernel advances all walks, a second one measures them. Both are loops around the scalar functions of `step.py`. If a
+One kernel advances all walks, a second one measures them. Both are loops around the scalar functions of `step/`. If a
 warp shares a walk, each of its threads holds every 32nd coordinate, all threads make the same moves, and the first one
 records the counts.
 """
@@ -12,7 +12,8 @@ from numba import cuda
 
 from freewalk.rng import HALF, LOW, MOVE, MULTIPLIER_0, MULTIPLIER_1, ROUNDS, STREAM, WEYL_0, WEYL_1
 from freewalk.runtimes.step.arrays import DrawKey, FlatKernel, MoveWords, NodeData, Place, Vectors
-from freewalk.runtimes.step.step import choose, coordinate, far_move, learn_visit, measure, near_move, read, total
+from freewalk.runtimes.step.moves_and_messages import choose, far_move, near_move
+from freewalk.runtimes.step.update import coordinate, learn_visit, measure, read, total
 
 # These are compiled in (`cuda/launch.py`).
 SHARE = 1  # threads that share a walk

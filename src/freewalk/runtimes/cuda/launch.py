@@ -137,10 +137,10 @@ class TokenKernels:
         self.counts = cuda.device_array((2, self.walks), dtype=np.int64)
         self.spread = cuda.device_array((max(passage.marks.size, 1), self.walks))
 
-    def exchanges(self, now: int, stop: int) -> list[int]:
+    def exchanges(self, now: int, stop: int) -> range:
         """The steps after `now`, up to `stop`, that an exchange follows."""
         every = 0 if self.exchange_by is None else int(self.exchange_by.every)
-        return list(range((now // every + 1) * every, stop + 1, every)) if every else []
+        return range((now // every + 1) * every, stop + 1, every) if every else range(0)
 
     def exchange(self) -> None:
         """Replace all tokens of a walk, and what they carry, by their mean."""

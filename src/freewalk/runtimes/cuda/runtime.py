@@ -16,8 +16,8 @@ from freewalk.jobs.job import Job, Measures, State
 from freewalk.jobs.phase import Passage, Phase
 from freewalk.objectives import Predictor
 from freewalk.rules import SGD
-from freewalk.runtimes.base import Engine, Runtime, not_compiled
 from freewalk.runtimes.cpu.runtime import measured_in_python, predictor
+from freewalk.runtimes.engine import WALKS, Engine, Runtime, joined, not_compiled
 from freewalk.runtimes.mixer import Mixer
 from freewalk.runtimes.step import arrays, inputs
 
@@ -46,14 +46,11 @@ class CUDA(Runtime):
 
     walks_at_once: int | None = None
 
+    cards = 1
+
     def __post_init__(self) -> None:
         if self.walks_at_once is not None:
             Checks(FreewalkError).whole("CUDA", "walks_at_once", self.walks_at_once, 1, remedy="None takes all")
-
-    @property
-    def cards(self) -> int:
-        """One."""
-        return 1
 
     def engine(self, job: Job) -> "CUDAEngine":
         """Prepare a job; its objective must have a slope."""
@@ -143,7 +140,7 @@ class CUDAEngine(Engine):
         self.launches = {}
         for phase in job.phases:
             made = launch.prepare(job, objective, phase, self._most_shared())
-            data = made.data if made.data is None else self._upload(made.data)
+            data = (0,) if made.data is None else self._upload(made.data)
             self.launches[phase] = made, self._upload(made.network), data
         self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the GPU
 
@@ -166,11 +163,11 @@ class CUDAEngine(Engine):
             measured.append(self._advance(part, passage, here))
             self._bring_back(part, here)
         state.join(parts)
-        return {name: np.concatenate([measures[name] for measures in measured]) for name in measured[0]}
+        return joined(measured, WALKS)
 
     def _advance(self, state: State, passage: Passage, here: _Walks) -> Measures:
         """Move walks on the GPU along a passage, and measure them at its marks."""
-        launch, network, data = self.launches[passage.phase]
+        launch, _, _ = self.launches[passage.phase]
         learns = launch.data is not None
         bare = passage._replace(marks=passage.marks[:0])
         if not learns:  # code that does not learn still takes a lesson
@@ -184,8 +181,7 @@ class CUDAEngine(Engine):
         try:
             with warnings.catch_warnings():  # few walks are not a mistake
                 warnings.filterwarnings("ignore", message=".*under-utilization")
-                given = network, route, here, data if learns else (0,), lesson._replace(**found)
-                counts, spread = self._launch(launch, *given, passage)
+                counts, spread = self._launch(passage, here, route, lesson._replace(**found))
         except Exception as error:
             if not any(kind.__name__ == "NumbaError" for kind in type(error).__mro__):  # numba-cuda has its own
                 raise
@@ -203,12 +199,11 @@ class CUDAEngine(Engine):
                 measures["consensus"] = spread.copy_to_host().T
         return measures if mixer is None else measures | {"exchanged": mixer.exchanged}
 
-    def _launch(
-        self, launch: Any, network: Any, route: Any, here: _Walks, data: Any, lesson: Any, passage: Passage
-    ) -> Any:
+    def _launch(self, passage: Passage, here: _Walks, route: Any, lesson: Any) -> Any:
         """Launch the kernels from mark to mark; returns the counts at the marks, on the GPU, and the consensus."""
         from freewalk.runtimes.cuda.launch import TokenKernels
 
+        launch, network, data = self.launches[passage.phase]
         threads = launch.share if self.simulated else launch.threads  # a simulated block has as few as possible
         rows = here.walkers.nodes.size
         grid = -(-rows * launch.share // threads), threads
@@ -221,12 +216,10 @@ class CUDAEngine(Engine):
         stops = [passage.start, *(int(mark) for mark in passage.marks), passage.until]
         for number, (now, stop) in enumerate(pairwise(stops)):
             due = together.exchanges(now, stop)
-            for begin, end in pairwise([now, *due]):
+            for begin, end in pairwise(sorted({now, *due, stop})):
                 advance(network, route, here.walkers, data, lesson, here.vectors, (begin, end))
-                together.exchange()
-            last = due[-1] if due else now
-            if stop > last:
-                advance(network, route, here.walkers, data, lesson, here.vectors, (last, stop))
+                if end in due:
+                    together.exchange()
             if number < passage.marks.size:
                 walkers, vectors = together.measured(number)
                 launch.measure[grid](data, lesson, walkers, vectors, here.differences, counts, number)

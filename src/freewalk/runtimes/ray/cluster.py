@@ -1,7 +1,5 @@
 """A Ray cluster: joined, once its machines are known to run the same versions, or started; and its tasks."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

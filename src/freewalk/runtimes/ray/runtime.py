@@ -1,10 +1,13 @@
-"""Walks on a cluster: parts of a state are sent to Ray workers and joined again."""
+"""Walks on a cluster: parts of a state are sent to Ray workers, advanced there, sent back and joined again.
+
+A state is sent without its visits, which the worker counts from 0, and with only the current step of its paths.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,16 +18,16 @@ from freewalk.checks import Checks
 from freewalk.errors import FreewalkError
 from freewalk.jobs.job import Job, Measures, State
 from freewalk.jobs.phase import Passage
-from freewalk.runtimes.base import Engine, Runtime
 from freewalk.runtimes.cpu.loops import LANES
+from freewalk.runtimes.engine import MARKS, WALKS, Engine, Runtime, joined
 from freewalk.runtimes.ray.cluster import cause_of, connect, ray_module, slots, task_options
-from freewalk.runtimes.ray.shipment import pack
-from freewalk.runtimes.ray.worker import Kit, Order, Sent, light, take, work
+from freewalk.runtimes.ray.shipment import pack, unpack
 
 _check = Checks(FreewalkError)
 _PACE, _LONGEST = 1.0, 30.0  # seconds between states that are sent back
 _SHARE = 20  # overhead takes at most this fraction (1 / 20) of the time
 _MOST = 10**6
+_STAGE = 2**20  # steps that a worker makes at a time: bounds arrays with one number per step
 _ROOM = 3  # copies of the job that a new object store can hold: a new one may arrive before an old one is released
 
 
@@ -99,6 +102,18 @@ class Ray(Runtime):
         return RayEngine(job, self, runtime_for(self.inner, job.objective, job.phases))
 
 
+@dataclass
+class Sent:
+    """What is sent back: walks, their counts since they were sent, measures, and the story."""
+
+    state: State
+    visits: NDArray[np.integer] | tuple[NDArray[np.int64], NDArray[np.int64]]  # or the nonzero positions and counts
+    measures: Measures
+    story: dict[str, str]
+    warned: list[Warning]
+    seconds: float  # of work
+
+
 class RayEngine(Engine):
     """A job in the object store of a cluster, and the tasks that advance it."""
 
@@ -107,16 +122,15 @@ class RayEngine(Engine):
 
     def __init__(self, job: Job, runtime: Ray, inner: Runtime) -> None:
         self.job, self.runtime, self.inner = job, runtime, inner
-        kit = Kit(job, inner.engine(job) if inner.portable else inner)
-        room = pack(kit).bytes
-        self.machines = connect(runtime.address, _ROOM * room)
+        made = inner.engine(job) if inner.portable else inner  # else each worker makes its own engine
+        self.machines = connect(runtime.address, _ROOM * pack((job, made)).bytes)
         cards = inner.cards if runtime.gpus is None else runtime.gpus
         cpus = runtime.cpus or 1
         if runtime.cpus is None and inner.threaded and not cards:  # so that tasks are few and large
             cpus = min((one.cpus for one in self.machines if one.cpus), default=1)
         self.slots = slots(self.machines, cpus, cards)
         self.ray = ray_module()
-        self.kit = self.ray.put(pack(replace(kit, cores=cpus)))
+        self.shipment = self.ray.put(pack((job, made, cpus)))
         self.task = self.ray.remote(work).options(**task_options(cpus, cards))
         self.told: dict[str, str] = {}
         self.beside = 0.0  # overhead of the last interval in seconds: sending, receiving, waiting
@@ -136,15 +150,15 @@ class RayEngine(Engine):
     def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
         """Move a state forward: each part on a worker."""
         began = time.perf_counter()
-        given = light(state, until)
-        order = Order(until, marks, state.paths.shape[1])
+        given = replace(state, visits=state.visits[:, :0], paths=state.paths[:, state.step : until + 1])
+        order = until, marks, state.paths.shape[1]
         ranges = divided(state.walks, self.runtime.tasks or self.slots)
-        results = self._results([self.task.remote([self.kit], given.part(*walks), order) for walks in ranges])
+        results = self._results([self.task.remote([self.shipment], given.part(*walks), *order) for walks in ranges])
         take(state, given, results)
         worked = [result.seconds for result in results]
         self.beside = max(0.0, time.perf_counter() - began - max(max(worked), sum(worked) / self.slots))
-        measures = [result.measures for result in results if result.measures]
-        return {name: np.concatenate([part[name] for part in measures]) for name in measures[0]} if measures else {}
+        found = joined([result.measures for result in results], WALKS)
+        return {name: np.require(values, requirements="W") for name, values in found.items()}  # not the object store's
 
     def measure(self, state: State) -> Measures:
         """The measures of a state as it is."""
@@ -180,3 +194,86 @@ def divided(walks: int, tasks: int) -> list[tuple[int, int]]:
     unit = LANES if walks >= LANES * tasks else 1
     edges = np.linspace(0, walks // unit, tasks + 1).astype(int) * unit
     return [(int(first), int(last)) for first, last in pairwise([*edges[:-1], walks])]
+
+
+def take(state: State, given: State, results: list[Sent]) -> None:
+    """Update a state from the results of its parts, given the state that was divided, which has no visits."""
+    given.join([result.state for result in results])
+    for field in fields(State):
+        if field.name not in ("visits", "paths", "path_of"):
+            setattr(state, field.name, getattr(given, field.name))
+    for result in results:
+        first, rows = result.state.first - state.first, result.state.rows
+        mine = state.visits if state.visits_are_summed else state.visits[first : first + rows]
+        if isinstance(result.visits, tuple):
+            cells, counts = result.visits
+            mine.reshape(-1)[cells] += counts
+        else:
+            mine += result.visits
+
+
+# On a worker.
+
+_engines: dict[Any, Engine] = {}  # of the last job only: what a worker has mapped stays in the object store
+
+
+def work(wrapped: list[Any], part: State, until: int, marks: NDArray[np.int64], columns: int) -> Sent:
+    """Advance walks, or only measure them; the job is a reference in a list, so that it is fetched once.
+
+    The paths of the whole run have this many columns.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        engine = _engine(wrapped[0])
+        state = _whole(part, engine.job, columns)
+        began = time.perf_counter()
+        measures = _advance(engine, state, until, marks)
+        engine.settle(state)
+        seconds = time.perf_counter() - began
+    paths = state.paths[:, part.step : until + 1] if columns > 1 else state.paths
+    back = replace(state, visits=state.visits[:, :0], paths=paths)
+    said = [warning.message for warning in caught if isinstance(warning.message, Warning)]
+    return Sent(back, _counts(state.visits), measures, engine.story, said, seconds)
+
+
+def _engine(reference: Any) -> Engine:
+    import ray
+
+    if reference not in _engines:
+        _engines.clear()
+        job, made, cores = unpack(ray.get(reference))
+        if isinstance(made, Engine):
+            made.use(cores)
+        _engines[reference] = made if isinstance(made, Engine) else made.engine(job)
+    return _engines[reference]
+
+
+def _advance(engine: Engine, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
+    if state.step == until:
+        return engine.measure(state)
+    parts = []
+    while state.step < until:
+        end = min(state.step + _STAGE, until)
+        parts.append(engine.advance(state, end, marks[(marks > state.step) & (marks <= end)]))
+    return joined(parts, MARKS)
+
+
+def _whole(part: State, job: Job, columns: int) -> State:
+    """A writable state in memory."""
+    own: dict[str, Any] = {name: np.array(value) for name, value in vars(part).items() if isinstance(value, np.ndarray)}
+    own["visits"] = np.zeros((part.visits.shape[0], job.kernel.graph.n), dtype=np.int64)
+    own["paths"] = np.zeros((part.paths.shape[0], columns), dtype=np.int32)
+    if part.paths.size:
+        own["paths"][:, part.step if columns > 1 else 0] = part.paths[:, 0]
+    return replace(part, **own)
+
+
+def _counts(visits: NDArray[np.int64]) -> Any:
+    """Counts in the narrowest type that holds them or, if most are 0, in sparse form."""
+    flat = visits.reshape(-1)
+    cells = np.flatnonzero(flat)
+    if 4 * cells.size < flat.size:
+        return cells, flat[cells]
+    most = int(flat.max(initial=0))
+    kind = next((kind for kind in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(kind).max), np.int64)
+    return visits.astype(kind)

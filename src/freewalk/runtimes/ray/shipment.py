@@ -5,8 +5,6 @@ by one, they would be stored several times; here a view is sent as a view. Class
 module are sent by value, since workers cannot import them, and with their source, since they are compiled from it.
 """
 
-from __future__ import annotations
-
 import io
 import linecache
 import pickle

@@ -15,7 +15,7 @@ from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.objectives import Predictor
 from freewalk.rules import Rule
-from freewalk.runtimes.step import arrays, step
+from freewalk.runtimes.step import arrays, update
 from freewalk.runtimes.step.arrays import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
 _LINE, _CACHE = 64, 2**26  # bytes
@@ -26,7 +26,7 @@ _NODES = 2**16  # whose edges are processed together
 
 
 def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
-    """The functions and numbers of an objective and a rule that replace those of `step`."""
+    """The functions and numbers of an objective and a rule that replace those of `update.py`."""
     kind = type(objective)
     _try(f"value of {kind.__name__}", kind.value)
     _try(f"slope of {kind.__name__}", kind.slope)
@@ -43,7 +43,7 @@ def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
         "RIDGE": bool(objective.ridge != 0),
         "FACTORS": _factors(objective).size > 0,
     }
-    for vectors, function in ((rule.carries, step.evaluated_carried), (rule.stores, step.evaluated_stored)):
+    for vectors, function in ((rule.carries, update.evaluated_carried), (rule.stores, update.evaluated_stored)):
         if rule.evaluates in vectors:
             functions |= {"evaluated": function, "EVALUATED": vectors.index(rule.evaluates)}
     return functions
@@ -65,7 +65,7 @@ def _try(who: str, function: Callable[..., Any]) -> None:
 
 
 def _apply_of(rule: Rule) -> Written:
-    """`step.apply` for the vectors of a rule."""
+    """`update.apply` for the vectors of a rule."""
     places = ["vectors.models[at.row, j]"]
     places += [f"vectors.carried[{index}, at.row, j]" for index in range(len(rule.carries))]
     places += [f"vectors.stored[at.memory + np.uint64({index}), j]" for index in range(len(rule.stores))]
@@ -88,11 +88,8 @@ def flattened(kernel: Kernel) -> arrays.FlatKernel:
     graph, n = kernel.graph, kernel.graph.n
     ratios: list[NDArray[np.float64]] = []
     laws: list[NDArray[np.uint64]] = []
-    indptr: list[NDArray[np.int64]] = []
-    indices: list[NDArray[np.uint32]] = []
-    ends: list[NDArray[np.uint64]] = []
+    matrices: list[Any] = []
     moves = np.full((len(kernel.moves), 6), -1, dtype=np.int64)
-    stored = 0
     for row, move in zip(moves, kernel.moves, strict=True):
         row[HOPS] = move.hops
         row[PLAIN] = int(move.ratio is None and move.law is None and move.rows is None)
@@ -107,16 +104,15 @@ def flattened(kernel: Kernel) -> arrays.FlatKernel:
             law = np.asarray(move.law)
             laws.append(rng.ends(law / law.sum()))
         if move.rows is not None:
-            row[ROWS] = len(indptr)
-            for matrix in move.rows:
-                indptr.append(matrix.indptr.astype(np.int64) + stored)
-                indices.append(matrix.indices.astype(np.uint32))
-                ends.append(_row_ends(matrix.data, matrix.indptr))
-                stored += matrix.nnz
+            row[ROWS] = len(matrices)
+            matrices += move.rows
+    firsts = np.cumsum([0, *(matrix.nnz for matrix in matrices)])
+    indptr = [matrix.indptr.astype(np.int64) + first for matrix, first in zip(matrices, firsts[:-1], strict=True)]
+    indices = [matrix.indices.astype(np.uint32) for matrix in matrices]
     spans = np.empty(n, dtype=np.uint64)
     for part in blocks(n):  # in pieces, to limit the memory for a large graph
-        firsts = graph.indptr[part.start : part.stop + 1].astype(np.uint64)
-        spans[part] = (firsts[:-1] << rng.HALF) | np.diff(firsts)
+        edges = graph.indptr[part.start : part.stop + 1].astype(np.uint64)
+        spans[part] = (edges[:-1] << rng.HALF) | np.diff(edges)
     stacked = np.reshape(ratios[0] if len(ratios) == 1 else ratios, (len(ratios), n))  # a single one is not copied
     return arrays.FlatKernel(
         spans=spans,
@@ -124,15 +120,15 @@ def flattened(kernel: Kernel) -> arrays.FlatKernel:
         limits=_limits(kernel),
         moves=moves,
         ratios=read_only(np.ascontiguousarray(stacked, dtype=np.float64)),
-        row_indptr=np.array(indptr, dtype=np.int64).reshape(len(indptr), n + 1),
+        row_indptr=np.array(indptr, dtype=np.int64).reshape(len(matrices), n + 1),
         row_indices=np.concatenate([np.empty(0, dtype=np.uint32), *indices]),
-        row_ends=np.concatenate([np.empty(0, dtype=np.uint64), *ends])[None],
+        row_ends=np.concatenate([np.empty(0, dtype=np.uint64), *map(_row_ends, matrices)])[None],
         law_ends=np.array(laws, dtype=np.uint64).reshape(len(laws), n),
     )
 
 
 def begins_near(kernel: Kernel) -> bool:
-    """Whether its first move is one uniform hop with constant limits, so that `step.near_move` can make it."""
+    """Whether its first move is one uniform hop with constant limits, so that `near_move` can make it."""
     move = kernel.moves[0]
     fades = kernel.fade is not None and move.ratio is not None
     return move.hops == 1 and move.rows is None and move.law is None and not fades
@@ -156,14 +152,14 @@ def _limits(kernel: Kernel) -> NDArray[np.uint64]:
     return limits
 
 
-def _row_ends(data: NDArray[np.float64], indptr: NDArray[np.integer]) -> NDArray[np.uint64]:
+def _row_ends(matrix: Any) -> NDArray[np.uint64]:
     """`rng.ends` of every row of a CSR matrix, rows of equal length together."""
-    starts = indptr[:-1].astype(np.int64)
-    lengths = np.diff(indptr)
-    result = np.empty(data.size, dtype=np.uint64)
+    starts = matrix.indptr[:-1].astype(np.int64)
+    lengths = np.diff(matrix.indptr)
+    result = np.empty(matrix.nnz, dtype=np.uint64)
     for length in np.unique(lengths):
         entries = starts[lengths == length][:, None] + np.arange(length)
-        result[entries] = rng.ends(data[entries])
+        result[entries] = rng.ends(matrix.data[entries])
     return result
 
 
@@ -221,9 +217,7 @@ def _factors(objective: Predictor) -> NDArray[np.float64]:
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     """The array, read-only: numba compiles separately for writable arrays, so all must be alike."""
-    view = np.ascontiguousarray(array).view()
-    view.setflags(write=False)
-    return view
+    return read_only(np.ascontiguousarray(array).view())
 
 
 def aligned(array: NDArray[Any]) -> NDArray[Any]:

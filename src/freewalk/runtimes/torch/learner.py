@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,11 +12,10 @@ from freewalk.exchanges import Exchange
 from freewalk.jobs import arguments
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
-from freewalk.rules import Rule
-from freewalk.runtimes.halves import Learner, Path, StepwiseLearning
+from freewalk.runtimes.engine import Learner, Path, StoppingLearning
 from freewalk.runtimes.mixer import mixtures
 from freewalk.runtimes.step.arrays import Stretch
-from freewalk.runtimes.torch.visits import Alone, Draws, Together
+from freewalk.runtimes.torch.visits import Alone, Draws, Held, Together
 from freewalk.torch.evaluation import Evaluation
 from freewalk.torch.gradients import Batched, Looped, batched, in_full_precision
 from freewalk.torch.layout import TYPES
@@ -25,40 +23,6 @@ from freewalk.torch.objective import TorchObjective
 
 _WORTH_A_BATCH = 3  # up to this many rows, a loop is as fast
 _DRAWN = 2**20  # samples whose numbers are drawn in advance
-
-
-@dataclass(eq=False)
-class Held:
-    """The vectors of a state as tensors: its own arrays on a CPU, copies on other devices."""
-
-    state: State
-    entered: int
-    models: torch.Tensor
-    carried: torch.Tensor
-    stored: torch.Tensor
-
-    @classmethod
-    def of(cls, state: State, device: torch.device) -> Held:
-        """The vectors of a state on a device."""
-        arrays = {}
-        for name in ("models", "carried", "stored"):
-            array = getattr(state, name)
-            if not (array.flags.writeable and array.flags.c_contiguous):
-                array = array.copy()
-                setattr(state, name, array)
-            arrays[name] = torch.from_numpy(array).to(device)
-        return cls(state, state.entered, **arrays)
-
-    def is_of(self, state: State) -> bool:
-        """Whether these are still the vectors of a state."""
-        same = self.models.device.type != "cpu" or self.models.data_ptr() == state.models.ctypes.data
-        return self.state is state and self.entered == state.entered and same
-
-    def write(self) -> None:
-        """Bring the arrays of the state up to date."""
-        if self.models.device.type != "cpu":
-            for name in ("models", "carried", "stored"):
-                getattr(self.state, name)[...] = getattr(self, name).cpu().numpy()
 
 
 class TorchLearner(Learner):
@@ -113,11 +77,11 @@ class TorchLearner(Learner):
     def settle(self, state: State) -> None:
         """Bring the models of a state up to date."""
         if self.held is not None and self.held.is_of(state):
-            reported_by(self.job.rule_of(state), self.held, self.objective.trained)
+            self.held.reported(self.job.rule_of(state), self.objective.trained)
             self.held.write()
 
 
-class TorchLearning(StepwiseLearning):
+class TorchLearning(StoppingLearning):
     """Learning along a passage."""
 
     def __init__(self, learner: TorchLearner, state: State, passage: Passage, held: Held) -> None:
@@ -125,6 +89,7 @@ class TorchLearning(StepwiseLearning):
         self.learner, self.objective, self.held = learner, learner.objective, held
         self.alone = Alone(learner.looped, held, self.job, passage, self.rule)
         self.together = None if learner.batch is None else Together(learner.batch, self.alone)
+        self.measures = self.unmeasured()
 
     def do(self, stretch: Stretch, path: Path) -> None:
         """Learn along a stretch; the draws for its visits are made in advance, in blocks of steps."""
@@ -138,17 +103,16 @@ class TorchLearning(StepwiseLearning):
                 self.draws = Draws(self.alone, self.state.first, block, here)
                 super().do(block, here)
 
-    def visit(self, stretch: Stretch, nodes: Path, now: int) -> None:
-        """Learn at the nodes of all rows, in one batch if possible."""
-        visits = np.zeros(stretch.last - stretch.first, dtype=np.int64)
-        if self.rule.counts_visits:
-            rows = np.arange(stretch.first, stretch.last)
-            self.state.seen[rows, nodes] += 1
-            visits = self.state.seen[rows, nodes]
-        if self.together is not None and not self._in_turn(nodes):
-            self.together.visit(self.draws, now, visits)
-        else:
-            self.alone.visit(self.draws, now, visits)
+    def learn(self, stretch: Stretch, path: Path) -> None:
+        """Learn step by step, at the nodes of all rows, in one batch if possible."""
+        rows = np.arange(stretch.first, stretch.last)
+        visits = np.zeros(rows.size, dtype=np.int64)
+        for now, nodes in zip(range(stretch.start, stretch.stop), path, strict=False):
+            if self.rule.counts_visits:
+                self.state.seen[rows, nodes] += 1
+                visits = self.state.seen[rows, nodes]
+            visiting = self.alone if self.together is None or self._in_turn(nodes) else self.together
+            visiting.visit(self.draws, now, visits)
 
     def _in_turn(self, nodes: Path) -> bool:
         """Whether rows must be processed in turn: tokens with shared storage meet, or an optimizer resets its state."""
@@ -160,22 +124,22 @@ class TorchLearning(StepwiseLearning):
         keepers = np.arange(nodes.size) // tokens * self.objective.n + nodes
         return bool(np.unique(keepers).size < nodes.size)
 
-    def measure(self, stretch: Stretch, mark: int) -> None:
+    def measure(self, here: Stretch) -> None:
         """Measure the mean model of each walk."""
         tokens, trained = self.state.tokens, self.objective.trained
-        rows = reported_by(self.rule, self.held, trained)[stretch.first : stretch.last]
-        walks = slice(stretch.first // tokens, stretch.last // tokens)
+        rows = self.held.reported(self.rule, trained)[here.first : here.last]
+        walks = slice(here.first // tokens, here.last // tokens)
         if tokens > 1:
             own = rows.view(-1, tokens, rows.shape[1])
             mean = own.mean(dim=1)
             apart = ((own - mean[:, None])[..., :trained].double() ** 2).sum(dim=2).mean(dim=1)
-            self.measures["consensus"][walks, mark] = apart.cpu().numpy()
+            self.measures["consensus"][walks, here.mark] = apart.cpu().numpy()
             rows = mean
         self.learner.looped.generator.manual_seed(0)  # a dataset may draw random numbers too
         for name, values in self.learner.evaluation.of_rows(rows, self.learner.batch).items():
-            self.measures[name][walks, mark] = values
+            self.measures[name][walks, here.mark] = values
 
-    def exchange(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
+    def mix(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
         """Mix the tokens of each walk."""
         for rows, weights in mixtures(exchange, self.job, self.state, stretch, step, nodes):
             for vectors in (self.held.models, *self.held.carried):
@@ -187,12 +151,3 @@ class TorchLearning(StepwiseLearning):
                 else:
                     mixed = torch.as_tensor(weights.toarray(), device=own.device) @ own
                 vectors[rows] = mixed.to(vectors.dtype)
-
-
-def reported_by(rule: Rule | None, held: Held, trained: int) -> torch.Tensor:
-    """The models that a rule reports, with their buffers, by row."""
-    if rule is None or rule.reports == "x":
-        return held.models
-    reported = held.carried[list(rule.carries).index(rule.reports)]
-    reported[:, trained:] = held.models[:, trained:]
-    return reported

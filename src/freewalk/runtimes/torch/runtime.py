@@ -9,9 +9,8 @@ from freewalk.checks import Checks
 from freewalk.errors import FreewalkError, MissingExtra
 from freewalk.jobs.job import Job
 from freewalk.rules.rule import Rule, Visit
-from freewalk.runtimes.base import Runtime
 from freewalk.runtimes.cpu.runtime import CPUWalker
-from freewalk.runtimes.halves import HalvesEngine
+from freewalk.runtimes.engine import HalvesEngine, Runtime
 
 if TYPE_CHECKING:
     from freewalk.runtimes.torch.learner import TorchLearner
@@ -47,7 +46,7 @@ class Torch(Runtime):
             _check.flag("Torch", "vectorize", self.vectorize)
 
     @property
-    def cards(self) -> int:
+    def cards(self) -> int:  # type: ignore[override]
         """One if the models are on a GPU."""
         return int(self.device.startswith("cuda"))
 

@@ -1,30 +1,71 @@
-"""Visits of rows to nodes in PyTorch: one at a time, or all of a step in one batch."""
+"""Visits of rows to nodes in PyTorch, one at a time or all of a step in one batch, and the vectors that they change."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from freewalk import rng
-from freewalk.jobs.job import Job
+from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.rules import Rule
 from freewalk.rules.rule import Visit
-from freewalk.runtimes.halves import Path
+from freewalk.runtimes.engine import Path
 from freewalk.runtimes.step.arrays import Stretch
 from freewalk.runtimes.visit import batches_code, numbers_of
 from freewalk.torch.gradients import Batched, Full, Looped
 from freewalk.torch.optimizer import Optimizer, Stepper
 
-if TYPE_CHECKING:
-    from freewalk.runtimes.torch.learner import Held
-
 _FLAT = 2**16  # gradients up to this size are concatenated; larger ones stay in parts
 _BLOCK = 2**18  # elements updated at a time, so that intermediate results stay small
 _VIEWS = 100_000  # views of rows that are kept, because creating them takes time
+
+
+@dataclass(eq=False)
+class Held:
+    """The vectors of a state as tensors: its own arrays on a CPU, copies on other devices."""
+
+    state: State
+    entered: int
+    models: torch.Tensor
+    carried: torch.Tensor
+    stored: torch.Tensor
+
+    @classmethod
+    def of(cls, state: State, device: torch.device) -> Held:
+        """The vectors of a state on a device."""
+        arrays = {}
+        for name in ("models", "carried", "stored"):
+            array = getattr(state, name)
+            if not (array.flags.writeable and array.flags.c_contiguous):
+                array = array.copy()
+                setattr(state, name, array)
+            arrays[name] = torch.from_numpy(array).to(device)
+        return cls(state, state.entered, **arrays)
+
+    def is_of(self, state: State) -> bool:
+        """Whether these are still the vectors of a state."""
+        same = self.models.device.type != "cpu" or self.models.data_ptr() == state.models.ctypes.data
+        return self.state is state and self.entered == state.entered and same
+
+    def write(self) -> None:
+        """Bring the arrays of the state up to date."""
+        if self.models.device.type != "cpu":
+            for name in ("models", "carried", "stored"):
+                getattr(self.state, name)[...] = getattr(self, name).cpu().numpy()
+
+    def reported(self, rule: Rule | None, trained: int) -> torch.Tensor:
+        """The models that a rule reports, with their buffers, by row."""
+        if rule is None or rule.reports == "x":
+            return self.models
+        reported = self.carried[list(rule.carries).index(rule.reports)]
+        reported[:, trained:] = self.models[:, trained:]
+        return reported
 
 
 class Draws:
@@ -93,7 +134,9 @@ class Alone:
         rate, weight = self.rate(now), float(self.weights[node])
         if self.stepper is not None:
             if node not in self.relays:
-                self._optimize(draws, place, row, node, rate, weight)
+                scale, steps = weight * float(self.objective.node_weights[node]), range(rule.local_steps)
+                gradients = (self._gradient(draws, place, row, node, local, scale) for local in steps)
+                self.optimize(self.stepper, row, node, gradients, rate)
             return
         own = self.stored(row, node)
         for local in range(rule.local_steps):
@@ -147,21 +190,16 @@ class Alone:
             numbers = torch.from_numpy(draws.numbers[place][local, : draws.counts[place][local]])
         return self.looped.gradient(views, numbers, scale, draws.seeds[place[0]][place[1]][local])
 
-    def _optimize(self, draws: Draws, place: tuple[int, int], row: int, node: int, rate: float, weight: float) -> None:
-        """The local steps of a PyTorch optimizer, on the row itself."""
-        stepper: Any = self.stepper
-        vectors = self.state_of(row, node)
+    def optimize(
+        self, stepper: Stepper, row: int, node: int, gradients: Iterable[Sequence[torch.Tensor]], rate: float
+    ) -> None:
+        """One step of a PyTorch optimizer per gradient; its state is stored with the row, at the node, or nowhere."""
+        vectors = self.held.carried[:, row] if self.rule.carries else self.stored(row, node)
         stepper.load(vectors)
-        scale = weight * float(self.objective.node_weights[node])
-        for local in range(self.rule.local_steps):
-            gradients = self._gradient(draws, place, row, node, local, scale)
+        for parts in gradients:
             with torch.no_grad():
-                stepper.step(gradients, rate)
+                stepper.step(parts, rate)
         stepper.save(vectors)
-
-    def state_of(self, row: int, node: int) -> torch.Tensor | None:
-        """The storage of an optimizer's state: with the row, at the node, or none."""
-        return self.held.carried[:, row] if self.rule.carries else self.stored(row, node)
 
     def _apply(self, visit: Visit, row: int, own: Any, parts: Any, keep: bool = False) -> None:
         """Update a row by the rule's function; without parts the gradient is 0; `keep` leaves the model unchanged."""
@@ -235,7 +273,7 @@ class Together:
             else:
                 gradient = self.batch.gradients(point, *self.full.of(draws.nodes[place], at))
             if alone.stepper is not None:
-                self._optimize(draws, place, gradient, alone.rate(now))
+                self._optimize(alone.stepper, draws, place, gradient, alone.rate(now))
                 continue
             visit = Visit(rate, weight, alone.count(now, local), alone.objective.n, many)
             with torch.no_grad():
@@ -243,18 +281,12 @@ class Together:
                 for index, vector in enumerate(stored):
                     held.stored[keepers, at, index, :trained] = vector
 
-    def _optimize(self, draws: Draws, place: int, gradient: torch.Tensor, rate: float) -> None:
+    def _optimize(self, stepper: Stepper, draws: Draws, place: int, gradient: torch.Tensor, rate: float) -> None:
         """One step of a PyTorch optimizer for each row, with gradients already computed."""
-        alone, layout, stepper = self.alone, self.alone.objective.layout, self.alone.stepper
-        if stepper is None:
-            return
+        alone, layout = self.alone, self.alone.objective.layout
         for index, node in enumerate(draws.nodes[place].tolist()):
             if node not in alone.relays:
                 row = draws.block.first + index
-                vectors = alone.state_of(row, node)
                 alone.looped.worker.point(alone.views(row))
-                stepper.load(vectors)
                 parts = layout.views(float(alone.weights[node]) * gradient[index], len(layout.parameters))
-                with torch.no_grad():
-                    stepper.step(tuple(parts), rate)
-                stepper.save(vectors)
+                alone.optimize(stepper, row, node, [parts], rate)

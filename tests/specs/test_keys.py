@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from freewalk.designs import MHLJ, Design
 from freewalk.errors import SpecError
 from freewalk.schedules import Inverse, Schedule
-from freewalk.specs.signatures import Signature, explanations, in_words, parameters_of
+from freewalk.specs.keys import Signature, explanations, in_words, parameters_of
 
 
 def mixed(

@@ -6,7 +6,8 @@ import xarray
 
 import freewalk as fw
 from freewalk.graphs import Graph
-from freewalk.report.nodes import in_words, surroundings
+from freewalk.report.measures import in_words
+from freewalk.report.visits import surroundings
 
 
 def record(graph: Graph | None, n: int, *, smoothness=None, visits=None, heavy=()) -> fw.Record:

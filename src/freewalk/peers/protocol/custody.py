@@ -34,19 +34,7 @@ from typing import Any
 from freewalk.designs.local import LocalKernel
 from freewalk.peers.protocol import messages as say
 from freewalk.peers.protocol.messages import Action, Event, Message, Settings
-from freewalk.peers.protocol.moves import Mover
-from freewalk.peers.protocol.token import (
-    Ahead,
-    Custody,
-    Generation,
-    Key,
-    Loan,
-    Position,
-    Stage,
-    Token,
-    Version,
-    newest,
-)
+from freewalk.peers.protocol.token import Ahead, Custody, Generation, Key, Loan, Mover, Position, Stage, Token, Version
 
 #: Older than every generation.
 NOTHING = Generation(0, -1)
@@ -226,7 +214,7 @@ class Node:
             self._update(key, token)
 
     def _update(self, key: Key, token: Token) -> None:
-        version = newest(self.custody[key], token) if self.settings.stores else None
+        version = self.custody[key].newest(token) if self.settings.stores else None
         if (None if version is None else version.point.step) != dict(token.kept).get(self.me):
             self._fail(key, "what is stored here is not what the token left: an old disk, or `versions` is too low")
             return
@@ -261,7 +249,7 @@ class Node:
 
     def _remembered(self, custody: Custody, token: Token, stored: Any) -> Custody:
         """What is stored here after an update: one version per stay, since a re-issue never returns into a stay."""
-        found, kept = newest(custody, token), custody.versions
+        found, kept = custody.newest(token), custody.versions
         arrived = custody.arrived or token.point
         version = Version(arrived, token.point, stored, 1 if found is None else found.visits + 1)
         if kept and kept[-1].arrived == arrived and kept[-1].point.generation == token.point.generation:

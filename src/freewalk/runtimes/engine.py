@@ -1,0 +1,295 @@
+"""The interface of a runtime, whose engine advances a state of many walks, and engines made of two halves.
+
+The path never depends on the model, so any walker, which writes a path, can be combined with any learner, which follows
+it and learns.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freewalk.errors import FreewalkError
+from freewalk.exchanges import Exchange
+from freewalk.jobs.job import Job, Measures, State
+from freewalk.jobs.phase import Passage, Phase
+from freewalk.runtimes.cpu.loops import LANES
+from freewalk.runtimes.mixer import exchange_by
+from freewalk.runtimes.step.arrays import Stretch
+
+WALKS, MARKS = 0, 1  # the axes of measures
+_TASKS_PER_THREAD = 4  # smaller tasks balance unequally loaded cores
+_STRETCH = 2**16  # nodes walked before learning at them, so that they stay in the cache
+_NARROW, _WIDEST = 2**6, 2**12  # rows in a stretch
+
+Path = NDArray[np.int32]
+
+
+class Engine(ABC):
+    """A job prepared on a runtime: it advances states."""
+
+    job: Job
+    pace: float = 0.15  #: Seconds that a call of `advance` should take: the delay of Ctrl-C and of progress bars.
+    stages: int = 1  #: How many times as many steps it may take per call as engines that do not divide them.
+    whole: bool = False  #: Whether a state is unchanged if `advance` fails.
+
+    def advance(self, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
+        """Advance a state in place to step `until`; returns what the job measures (`Job.measured`), walks × marks.
+
+        Counts are summed over the tokens of a walk, and losses are those of their mean model.
+        """
+        parts = []
+        while state.step < until:
+            passage = self.job.passage(state.step, until, marks[marks > state.step])
+            if state.entered != passage.began:
+                self.settle(state)
+                state.enter(self.job)
+            parts.append(self._run_and_count(state, passage))
+            state.step = passage.until
+        return joined(parts, MARKS)
+
+    def measure(self, state: State) -> Measures:
+        """The measures of a state as it is, walks × 1."""
+        return self._run_and_count(state, self.job.passage(state.step, state.step, np.array([state.step])))
+
+    def _run_and_count(self, state: State, passage: Passage) -> Measures:
+        measures = self._run(state, passage)
+        if not passage.marks.size:
+            return {}
+        exchanged = measures.pop("exchanged", state.exchanged[:, None])
+        if exchanged.any():
+            measures["messages"] = measures["messages"] + exchanged
+        if self.job.objective is not None:
+            measures["bytes"] = state.bytes_sent(self.job, measures["messages"], measures["probes"])
+        return measures
+
+    @abstractmethod
+    def _run(self, state: State, passage: Passage) -> Measures:
+        """Advance the walks of a state along a passage, which may have no step, and measure them at its marks.
+
+        Messages of exchanges, if any, are counted separately, as "exchanged".
+        """
+
+    @property
+    def story(self) -> dict[str, str]:
+        """What a record stores about how this engine worked; may be empty."""
+        return {}
+
+    def use(self, cores: int) -> None:  # noqa: B027 (most engines use one)
+        """Use this many cores."""
+
+    def settle(self, state: State) -> None:  # noqa: B027 (most engines have nothing to do)
+        """Bring a state up to date; before that, `advance` may keep everything but `state.step` elsewhere."""
+
+
+def joined(parts: Sequence[Measures], axis: int) -> Measures:
+    """Concatenate measures of consecutive `WALKS` or at consecutive `MARKS`; some may be empty."""
+    found = list(filter(None, parts))
+    if len(found) <= 1:
+        return dict(found[0]) if found else {}
+    return {name: np.concatenate([part[name] for part in found], axis=axis) for name in found[0]}
+
+
+class Runtime(ABC):
+    """A place where walks run. All runtimes visit the same nodes; `reference` defines the correct result."""
+
+    portable: ClassVar[bool] = False  #: Whether its engines can be pickled: built once, then mapped by many processes.
+    threaded: ClassVar[bool] = False  #: Whether its engines can use several cores.
+    cards: int = 0  #: The number of GPUs it needs.
+
+    @abstractmethod
+    def engine(self, job: Job) -> Engine:
+        """Prepare a job, or say why this runtime cannot run it."""
+
+
+def not_compiled(where: str, job: Job, phase: Phase, error: Exception) -> FreewalkError:
+    """The error if a function of an objective or a rule cannot be compiled."""
+    names = f"value and slope of {type(job.objective).__name__} or update of {type(phase.rule).__name__}"
+    said = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return FreewalkError(
+        f"{where}: {names} cannot be compiled; plain arithmetic and the math module can, and runtime='reference' "
+        f"runs anything. numba says: {' '.join(said[1:3]) or said[0]}"
+    )
+
+
+# Two halves.
+
+
+class Course(ABC):
+    """The work of a walker or a learner along one passage; threads may do several stretches at once."""
+
+    measures: Measures  #: Walks × marks, by name, summed over tokens; complete when all stretches are done.
+
+    @abstractmethod
+    def do(self, stretch: Stretch, path: Path) -> None:
+        """Walk a stretch, writing path[t, r], where row first + r is at step start + t; or learn along that path."""
+
+
+def counts_at(state: State, passage: Passage) -> Measures:
+    """The messages and probes of each walk at the marks of a passage, if no more are sent."""
+    counts = {name: state.summed(getattr(state, name)) for name in ("messages", "probes")}
+    return {name: np.repeat(count[:, None], passage.marks.size, axis=1) for name, count in counts.items()}
+
+
+class Half(ABC):
+    """One half of an engine: a walker or a learner."""
+
+    @abstractmethod
+    def along(self, state: State, passage: Passage) -> Course:
+        """Prepare to walk a passage, or to learn along it."""
+
+    def settle(self, state: State) -> None:  # noqa: B027
+        """Bring the counters, or the models, of a state up to date."""
+
+
+class Walker(Half):
+    """The half that advances tokens and writes their path and counters, independent of the objective."""
+
+    threads: int = 1  #: The number of threads that walk at the same time.
+
+
+class Learner(Half):
+    """The half that learns along a path and measures at the marks, independent of the graph."""
+
+    together: bool = False  #: Whether it takes all rows at once.
+    how: str = ""  #: How it learned, for the record.
+
+
+class StoppingLearning(Course):
+    """Learning along a passage that stops for measures and exchanges, which are made in Python."""
+
+    def __init__(self, job: Job, state: State, passage: Passage) -> None:
+        if passage.phase.rule is None:
+            raise ValueError("a passage without a rule cannot be learned along")
+        self.job, self.state, self.passage, self.rule = job, state, passage, passage.phase.rule
+        self.exchange = passage.phase.exchange  #: The one to stop for.
+        #: The messages of exchanges at the marks, walks × marks.
+        self.exchanged = np.repeat(state.exchanged[:, None], passage.marks.size, axis=1)
+
+    def unmeasured(self) -> Measures:
+        """The measures of the objective, to be filled in, and the messages of exchanges."""
+        floats = [name for name, kind in self.job.measured.items() if kind == "float64"]
+        found: Measures = {name: np.full(self.exchanged.shape, np.nan) for name in floats}
+        return found if self.exchange is None else found | {"exchanged": self.exchanged}
+
+    def do(self, stretch: Stretch, path: Path) -> None:
+        """Learn along a stretch."""
+        exchange, marks, now, mark = self.exchange, self.passage.marks, stretch.start, stretch.mark
+        walks = slice(stretch.first // self.state.tokens, stretch.last // self.state.tokens)
+        while True:
+            here = stretch._replace(start=now, stop=now, mark=mark)
+            if mark < marks.size and marks[mark] == now:
+                self.measure(here)
+                if exchange is not None:
+                    self.exchanged[walks, mark] = self.state.exchanged[walks]
+                mark += 1
+            if now >= stretch.stop:
+                return
+            stop = min(stretch.stop, int(marks[mark])) if mark < marks.size else stretch.stop
+            if exchange is not None:
+                stop = min(stop, (now // exchange.every + 1) * exchange.every)
+            self.learn(here._replace(stop=stop), path[now - stretch.start :])
+            if exchange is not None and stop % exchange.every == 0:
+                self.mix(exchange, stretch, stop, path[stop - 1 - stretch.start])
+            now = stop
+
+    @abstractmethod
+    def measure(self, here: Stretch) -> None:
+        """Measure walks as they are, at the mark of a stretch without steps."""
+
+    @abstractmethod
+    def learn(self, stretch: Stretch, path: Path) -> None:
+        """Learn at the nodes of a path, without any stop."""
+
+    def mix(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
+        """Mix the tokens of each walk, which are on these nodes after update number `step`."""
+        exchange_by(exchange, self.job, self.state, stretch, step, nodes)
+
+
+class HalvesEngine(Engine):
+    """A walker and, if there is something to learn, a learner; ranges of walks are divided among threads."""
+
+    def __init__(self, job: Job, walker: Walker, learner: Learner | None, threads: int) -> None:
+        self.job = job
+        self.walker = walker
+        self.learner = learner
+        self.threads = threads
+
+    def use(self, cores: int) -> None:
+        """Use this many threads."""
+        self.threads = self.walker.threads = cores
+
+    def settle(self, state: State) -> None:
+        """Bring a state up to date; see `Engine.settle`."""
+        self.walker.settle(state)
+        if self.learner is not None:
+            self.learner.settle(state)
+
+    @property
+    def story(self) -> dict[str, str]:
+        """How the learner learned."""
+        return {"learned": self.learner.how} if self.learner is not None and self.learner.how else {}
+
+    def _run(self, state: State, passage: Passage) -> Measures:
+        walking = self.walker.along(state, passage)
+        learning = None if self.learner is None else self.learner.along(state, passage)
+        ranges = [(0, state.rows)]
+        if self.learner is None or not self.learner.together:
+            ranges = _ranges(state.rows, passage.until - passage.start, self.threads, state.tokens)
+        if len(ranges) > 1:
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(partial(_follow, walking, learning, passage), ranges))
+        elif self.threads > 1 and learning is not None:
+            with ThreadPoolExecutor(1) as ahead:  # a walk does not depend on learning, so it runs ahead
+                _follow(walking, learning, passage, ranges[0], ahead)
+        else:
+            _follow(walking, learning, passage, ranges[0])
+        return walking.measures | ({} if learning is None else learning.measures)
+
+
+def _follow(
+    walking: Course, learning: Course | None, passage: Passage, rows: tuple[int, int], ahead: Executor | None = None
+) -> None:
+    """Walk and learn along a passage, in stretches whose path stays in the cache; at least one, which may be empty.
+
+    With an executor, the next stretch is walked while learning from this one.
+    """
+    (first, last), start, until = rows, passage.start, passage.until
+    length = max(1, min(_STRETCH // (last - first), until - start))
+    stretches = []
+    for now in range(start, max(until, start + 1), length):
+        mark = int(np.searchsorted(passage.marks, now, side="right")) if now > start else 0
+        stretches.append(Stretch(first, last, now, min(now + length, until), mark))
+    path = np.empty((length, last - first), dtype=np.int32)
+    if ahead is None or learning is None:
+        for stretch in stretches:
+            walking.do(stretch, path)
+            if learning is not None:
+                learning.do(stretch, path)
+        return
+    walked, other = ahead.submit(walking.do, stretches[0], path), np.empty_like(path)
+    for number, stretch in enumerate(stretches, 1):
+        walked.result()
+        if number < len(stretches):
+            walked = ahead.submit(walking.do, stretches[number], other)
+        learning.do(stretch, path)
+        path, other = other, path
+
+
+def _ranges(rows: int, steps: int, threads: int, tokens: int = 1) -> list[tuple[int, int]]:
+    """The rows in ranges of whole blocks: narrow, so that the data of a row stay in the cache.
+
+    Ranges are wide enough that stretches of few steps are not tiny, and numerous enough for all threads. Tokens of one
+    walk stay together.
+    """
+    unit = LANES if tokens == 1 else tokens
+    width = max(_NARROW, min(_WIDEST, _STRETCH // max(steps, 1)))
+    units = -(-rows // unit)
+    parts = min(units, max(_TASKS_PER_THREAD * threads if threads > 1 else 1, -(-rows // width)))
+    edges = np.linspace(0, units, parts + 1).astype(int) * unit
+    return [(int(a), int(min(b, rows))) for a, b in pairwise(edges)]
