@@ -85,6 +85,37 @@ def test_goals():
     assert found[1].data.identical(found[0].data)
 
 
+STARTED_SLOWLY = """
+import gc, sys, warnings
+warnings.simplefilter("error")  # also for processes that nobody waits for
+from freewalk.runtimes.ray import cluster
+ray = cluster.ray_module()
+from ray._private import services
+real, calls = services.get_node, []
+
+
+def slow(*address):
+    calls.append(address)
+    if len(calls) <= int(sys.argv[1]):
+        raise OSError("the raylet took too long")
+    return real(*address)
+
+
+services.get_node = slow
+print(len(cluster.connect()), "machine")
+gc.collect()
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("failures", "said"), [(1, "1 machine"), (2, "cannot be started on this machine: the raylet")])
+def test_a_start_that_fails_on_a_busy_machine_is_tried_once_more(failures, said):
+    command = [sys.executable, "-c", STARTED_SLOWLY, str(failures)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert said in found.stdout + found.stderr
+    assert "still running" not in found.stderr
+
+
 class Failing(fw.Objective):
     """It fails at a node, from some visit on."""
 

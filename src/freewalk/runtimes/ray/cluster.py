@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -116,6 +117,15 @@ def _start(ray: ModuleType, room: int) -> int:
                 f"has {in_bytes(free)} left; enlarge it, or use mapped files (fw.graphs.read)"
             )
         store = int(_SHARE * free)
+    # Ray's own deadlines for its processes are short for a busy machine, so that it gets a second chance.
+    why = _init(ray, store) and _init(ray, store)
+    if why:
+        raise FreewalkError(f"Ray: cannot be started on this machine: {why}")
+    return store
+
+
+def _init(ray: ModuleType, store: int) -> str:
+    """Start Ray; returns why it failed, if it did."""
     try:
         with _sigterm_blocked():
             ray.init(
@@ -128,8 +138,12 @@ def _start(ray: ModuleType, room: int) -> int:
                 **({"_node_ip_address": _LOOPBACK} if sys.platform == "linux" else {}),
             )
     except Exception as error:
-        raise FreewalkError(f"Ray: cannot be started on this machine: {_said(error)}") from error
-    return store
+        for frame, _ in traceback.walk_tb(error.__traceback__):  # Ray forgets the processes of a start that failed
+            node = frame.f_locals.get("self")
+            if hasattr(node, "kill_all_processes"):
+                node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
+        return _said(error)
+    return ""
 
 
 def _join(ray: ModuleType, address: str | None) -> None:
