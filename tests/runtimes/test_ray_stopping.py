@@ -108,7 +108,7 @@ gc.collect()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("failures", "said"), [(1, "1 machine"), (2, "cannot be started on this machine: OSError: the")])
+@pytest.mark.parametrize(("failures", "said"), [(1, "1 machine"), (2, "cannot be started on this machine: OSError")])
 def test_a_start_that_fails_on_a_busy_machine_is_tried_once_more(failures, said):
     command = [sys.executable, "-c", STARTED_SLOWLY, str(failures)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
