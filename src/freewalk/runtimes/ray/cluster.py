@@ -139,7 +139,7 @@ def _init(ray: ModuleType, store: int) -> str:
             )
     except Exception as error:
         for frame, _ in traceback.walk_tb(error.__traceback__):  # Ray forgets the processes of a start that failed
-            node = frame.f_locals.get("self")
+            node: Any = frame.f_locals.get("self")
             if hasattr(node, "kill_all_processes"):
                 node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
         return _said(error)
