@@ -8,7 +8,7 @@ from networks import nodes, written
 from typer.testing import CliRunner
 
 from freewalk.cli import app
-from freewalk.peers.network.config import NodeConfig
+from freewalk.peers.network.config import Address, NodeConfig
 from freewalk.peers.network.init import listening
 from freewalk.peers.node import check
 from freewalk.peers.node.check import reach
@@ -56,7 +56,7 @@ def test_nobody_answers(network):
 
 def test_somebody_else_listens(network, monkeypatch):
     monkeypatch.setattr(check, "_PATIENCE", 1.0)
-    with listening("127.0.0.1", network.addresses[0].port):
+    with listening("127.0.0.1", Address.of(network.nodes[0].address).port):
         assert "do not accept each other's certificates" in reach(network.config(1))[0]
 
 
@@ -65,8 +65,8 @@ def test_what_differs(network, monkeypatch):
     text = network.path(0).read_text()
     seed = edited(network, 0, (r"\bseed = 3\b", "seed = 4"), (r"\bsteps = 100\b", "steps = 99"))
     network.path(0).write_text(text)
-    first, third = (re.escape(str(network.addresses[node])) for node in (1, 3))
-    swapped = edited(network, 0, (first, "A"), (third, str(network.addresses[1])), ("A", str(network.addresses[3])))
+    first, third = (re.escape(network.nodes[node].address) for node in (1, 3))
+    swapped = edited(network, 0, (first, "A"), (third, network.nodes[1].address), ("A", network.nodes[3].address))
     network.path(0).write_text(text)
     found = asked(network, seed, swapped)
     assert [re.search(r"has (.*?), expected", wrong)[1] for wrong in found[0]] == [

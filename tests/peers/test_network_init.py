@@ -15,6 +15,7 @@ import freewalk as fw
 from freewalk.errors import FreewalkError, FreewalkWarning, PeerError
 from freewalk.graphs import from_edges
 from freewalk.peers.network import certificates
+from freewalk.peers.network.config import Address
 from freewalk.peers.network.init import Network, free_addresses, init, listening, names_of
 from freewalk.specs import load
 
@@ -45,13 +46,13 @@ def test_nodes_know_what_the_simulation_knows(here: Path) -> None:
     assert [one.name for one in network.nodes] == [f"node-{node:04d}" for node in range(6)]
     for node in range(6):
         config = network.config(node)
-        assert (config.node.number, config.listen) == (node, network.addresses[node])
+        assert (config.node.number, config.node.listen) == (node, network.nodes[node].address)
         same(config.kernel(), kernel.local(node))
         share, mine = config.share(), problem.local(node)
         x = np.array([0.3, -1.0, 2.0])
         assert share.gradient(x).tobytes() == mine.gradient(x).tobytes()
         assert config.rule == plan.walks["jumps"][0].rule
-        for one in config.neighbours:
+        for one in config.neighbour:
             assert one.address == network.nodes[one.number].address
             assert (one.degree, one.importance) == (2, problem.smoothness[one.number])
         settings = config.settings()
@@ -342,7 +343,7 @@ def test_a_check_names_all_that_is_wrong(here: Path, monkeypatch: pytest.MonkeyP
     (home / "state").write_text("in the way")
     monkeypatch.setattr("freewalk.peers.node.check.reach", lambda config: ["node-0001 does not answer; start it"])
     monkeypatch.setattr("freewalk.peers.node.check.PACKAGES", {"grpcio": (999,), "no-such-package": (1,)})
-    with listening("127.0.0.1", network.addresses[2].port):
+    with listening("127.0.0.1", Address.of(network.nodes[2].address).port):
         result = call("node", "check", str(home / "config.toml"))
     assert result.exit_code == 1, result.output
     lines = result.stdout.splitlines()

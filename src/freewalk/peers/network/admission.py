@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError, FreewalkWarning, PeerError
 from freewalk.jobs import arguments
-from freewalk.jobs.phase import Phase
 from freewalk.jobs.prepare import Start
 from freewalk.objectives import Objective
 from freewalk.rules import Rule
@@ -45,18 +45,20 @@ def admit(plan: Plan, source: str, label: str | None = None) -> Admitted:
     """A walk of a plan, or an error that says why peers cannot run it; a plan with one walk needs no label."""
     chosen = _chosen(plan, source, label)
     job, where = plan.jobs[chosen], f"{source}: {chosen!r}"
-    _check_phases(plan, chosen, job.phases, where)
-    rule = _checked_rule(job.phases[0].rule, where)
-    _check_objective(plan.problem, where)
+    for reason in _reasons(plan, chosen):
+        raise PeerError(f"{where}: {reason}")
+    rule = job.phases[0].rule
+    assert rule is not None  # peers learn
     if plan.options["goal"] is not None:
-        raise PeerError(
-            f"{source}: [run]: goal = {plan.options['goal']}, but no node can measure the mean over all walks; leave "
-            "it out, and set the number of steps"
-        )
+        goal = f"{source}: [run]: goal = {plan.options['goal']}"
+        raise PeerError(f"{goal}, but no node can measure the mean over all walks; leave it out, and set the steps")
     models = arguments.models(None, plan.problem, plan.options["walks"], job.seed, job.precision, job.tokens)
     start = plan.start(chosen)
     _check_stores(rule, models, where)
-    _warn_of_unvisited(job.phases, start.nodes, where)
+    try:
+        arguments.visits_everywhere(job.phases, start.nodes)
+    except FreewalkError as error:
+        warnings.warn(f"{where}: {error}", FreewalkWarning, stacklevel=arguments.outside())
     return Admitted(chosen, job, rule, start, models)
 
 
@@ -69,58 +71,33 @@ def _chosen(plan: Plan, source: str, label: str | None) -> str:
     return next(iter(plan.jobs)) if label is None else label
 
 
-def _check_phases(plan: Plan, label: str, phases: tuple[Phase, ...], where: str) -> None:
+def _reasons(plan: Plan, label: str) -> Iterator[str]:
+    """Why peers cannot run a walk of a plan."""
+    phases, objective = plan.jobs[label].phases, plan.problem
+    rule, exchange, kernel = phases[0].rule, phases[0].exchange, phases[0].kernel
     if len(phases) > 1:
-        raise PeerError(
-            f"{where} has {len(phases)} phases, expected one design and one rule: peers do not change them in a run; "
-            'choose one phase, or design = { kind = "Decaying", ... } for decaying jumps'
-        )
-    if phases[0].exchange is not None:
-        raise PeerError(
-            f"{where} has the exchange {type(phases[0].exchange).__name__}, but tokens of peers never wait for each "
-            "other, so they cannot mix; leave it out"
-        )
+        yield f"has {len(phases)} phases, expected one design and one rule; for decaying jumps, use the design Decaying"
+    if exchange is not None:
+        yield f"has the exchange {type(exchange).__name__}, but peers never wait for each other's tokens; leave it out"
     if isinstance(plan.methods[label][0].tokens, str):
-        raise PeerError(
-            f'{where} has tokens = "nodes", expected a number: parked tokens learn together only by exchanges, which '
-            "peers do not support; write tokens = 1, or more"
-        )
-    if not phases[0].kernel.is_local:
-        raise PeerError(
-            f"{where}: {phases[0].kernel.label} draws nodes from a distribution over all nodes, which no node can do; "
-            "use a design that moves along edges, such as Metropolis or MHLJ"
-        )
-
-
-def _checked_rule(rule: Rule | None, where: str) -> Rule:
+        yield 'has tokens = "nodes", expected a number: parked tokens need exchanges; write tokens = 1, or more'
+    if not kernel.is_local:
+        yield f"{kernel.label} draws from all nodes, which no node can do; use a design that moves along edges"
     if rule is None:
-        raise PeerError(f"{where} has no rule, expected one: peers learn")
-    who = type(rule).__name__
-    if rule.runs_on is not None:
-        raise PeerError(
-            f"{where}: {who} runs on runtime = {rule.runs_on!r} only, expected a rule with its own update; use "
-            "SGD, Momentum or another of `freewalk list rule`"
+        yield "has no rule, expected one: peers learn"
+    elif rule.runs_on is not None:
+        who = type(rule).__name__
+        yield f"{who} runs on runtime = {rule.runs_on!r} only; use SGD, Momentum or another of `freewalk list rule`"
+    elif rule.stores and rule.shared:
+        yield (
+            f"the tokens of {type(rule).__name__} share what is stored at a node ({', '.join(rule.stores)}), but a "
+            "re-issued token could not undo what others have built on; use a rule whose tokens keep their own, like SAG"
         )
-    if rule.stores and rule.shared:
-        raise PeerError(
-            f"{where}: the tokens of {who} share what is stored at a node ({', '.join(rule.stores)}), but a re-issued "
-            "token could not undo what others have built on; use a rule whose tokens keep their own, such as SAG"
-        )
-    return rule
-
-
-def _check_objective(objective: Objective, where: str) -> None:
-    who = type(objective).__name__
+    who, others = type(objective).__name__, objective.dim - objective.trained
     if objective.random:
-        raise PeerError(
-            f"{where}: {who} draws its own random numbers, as dropout does, so a restarted node could not repeat "
-            "an update; use a model without randomness"
-        )
-    if objective.trained < objective.dim:
-        raise PeerError(
-            f"{where}: {who} has {objective.dim - objective.trained:,} numbers that are not trained, the buffers of "
-            "its module, expected none: peers do not update them; for example, replace BatchNorm by GroupNorm"
-        )
+        yield f"{who} draws its own random numbers, so a restarted node could not repeat an update; leave out dropout"
+    if others > 0:
+        yield f"{who} has {others:,} numbers that are not trained, and peers update no buffers; use GroupNorm, for one"
 
 
 def _check_stores(rule: Rule, models: NDArray[np.floating], where: str) -> None:
@@ -131,14 +108,6 @@ def _check_stores(rule: Rule, models: NDArray[np.floating], where: str) -> None:
     for name in rule.stores:
         if not np.array_equal(first[name], zero[name]):
             raise PeerError(
-                f"{where}: {name!r}, which {type(rule).__name__} stores at the nodes, starts from the initial model "
-                "of the token, which is not 0 here, so nodes do not know it; use a rule that stores nothing, or an "
-                "objective that starts at 0"
+                f"{where}: {name!r}, stored at the nodes, starts from the initial model of the token, which is not 0 "
+                "and unknown to them; use a rule that stores nothing, or an objective that starts at 0"
             )
-
-
-def _warn_of_unvisited(phases: tuple[Phase, ...], starts: NDArray[np.int32], where: str) -> None:
-    try:
-        arguments.visits_everywhere(phases, starts)
-    except FreewalkError as error:
-        warnings.warn(f"{where}: {error}", FreewalkWarning, stacklevel=arguments.outside())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -147,9 +148,7 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
         return [str(error)]
     again = "issue a new one with the authority of this network"
     if described.name != name or name not in described.names:
-        found.append(
-            f"{certificate}: belongs to {show(described.name)}, expected {name!r}, the name of the node; {again}"
-        )
+        found.append(f"{certificate}: belongs to {show(described.name)}, expected {name!r}, the node's name; {again}")
     if missing := [usage for usage in ("server", "client") if usage not in described.usages]:
         found.append(f"{certificate}: is not meant for a {' and a '.join(missing)}, expected one for both; {again}")
     try:
@@ -161,9 +160,16 @@ def problems(certificate: Path, key: Path, authority: Path, name: str, now: date
         )
     if _public(private.public_key()) != _public(certified.public_key()):
         found.append(f"{key}: does not belong to {certificate}; copy both from the same folder")
+    clock = f"but the clock of this machine says {now:%Y-%m-%d %H:%M} UTC"
     for file, one in ((certificate, described), (authority, describe(signer))):
-        found += _out_of_time(file, one, now)
-    return found + _too_open(key)
+        if now < one.begins:
+            found.append(f"{file}: is valid from {one.begins:%Y-%m-%d %H:%M} UTC, {clock}; set the clock right")
+        if now > one.ends:
+            found.append(f"{file}: expired at {one.ends:%Y-%m-%d %H:%M} UTC, {clock}; if it is right, {again}")
+    mode = stat.S_IMODE(key.stat().st_mode)
+    if os.name != "nt" and mode & 0o077:
+        found.append(f"{key}: others than its owner may open it (mode {mode:04o}), expected 0600; chmod 600 {key}")
+    return found
 
 
 def write(path: Path, data: bytes, secret: bool = False) -> None:
@@ -177,25 +183,6 @@ def write(path: Path, data: bytes, secret: bool = False) -> None:
             os.fsync(stream.fileno())
     except OSError as error:
         raise PeerError(f"{path}: cannot be written ({error.strerror or error}); give another folder") from error
-
-
-def _out_of_time(file: Path, described: Description, now: datetime) -> list[str]:
-    clock = f"the clock of this machine says {now:%Y-%m-%d %H:%M} UTC"
-    if now < described.begins:
-        return [f"{file}: is valid from {described.begins:%Y-%m-%d %H:%M} UTC, but {clock}; set the clock right"]
-    if now > described.ends:
-        return [
-            f"{file}: expired at {described.ends:%Y-%m-%d %H:%M} UTC, but {clock}; if the clock is right, issue a new "
-            "one with the authority of this network"
-        ]
-    return []
-
-
-def _too_open(key: Path) -> list[str]:
-    mode = stat.S_IMODE(key.stat().st_mode)
-    if os.name == "nt" or not mode & 0o077:
-        return []
-    return [f"{key}: others than its owner may open it (mode {mode:04o}), expected 0600; chmod 600 {key}"]
 
 
 def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | None = None) -> Any:
@@ -228,11 +215,9 @@ def _usage(signs_certificates: bool) -> Any:
 
 
 def _general_name(owner: str, host: str, dns: bool = False) -> Any:
-    try:
+    with suppress(ValueError):
         if not dns:
             return x509.IPAddress(ip_address(host))
-    except ValueError:
-        pass
     try:
         return x509.DNSName(host)
     except ValueError:
@@ -275,6 +260,5 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise PeerError(
-            f"{path}: cannot be read ({error.strerror or error}); `freewalk network init` writes it"
-        ) from error
+        why = error.strerror or error
+        raise PeerError(f"{path}: cannot be read ({why}); `freewalk network init` writes it") from error

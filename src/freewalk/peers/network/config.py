@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from ipaddress import ip_address
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -76,10 +78,6 @@ class Address(NamedTuple):
             return self.host == "localhost"
 
 
-def _address(words: str) -> str:
-    return str(Address.of(words))
-
-
 def _hexadecimal(words: str) -> str:
     if not words.startswith("0x") or not 2 < len(words) <= 18 or int(words, 16) < 0:
         raise ValueError("no word")
@@ -88,7 +86,7 @@ def _hexadecimal(words: str) -> str:
 
 Name = Annotated[str, Field(pattern=_NAME, max_length=_LONGEST_NAME)]
 Place = Annotated[str, Field(min_length=1, max_length=4096)]
-Where = Annotated[str, Field(max_length=300), AfterValidator(_address)]
+Where = Annotated[str, Field(max_length=300), AfterValidator(lambda words: str(Address.of(words)))]
 Node = Annotated[Whole, Field(ge=0, lt=2**31)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -225,14 +223,12 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         with file.open("rb") as stream:
             content = stream.read(_LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:
-            raise PeerError(f"{file}: has more than {_LARGEST_FILE:,} bytes, expected a configuration")
+            raise ValueError(f"it has more than {_LARGEST_FILE:,} bytes")
         return tomllib.loads(content.decode())
     except OSError as error:
         raise PeerError(f"{file}: cannot be read ({error.strerror or error}), expected a TOML file") from error
-    except UnicodeDecodeError as error:
-        raise PeerError(f"{file}: is not a text in UTF-8, expected a TOML file") from error
     except (ValueError, RecursionError) as error:
-        raise PeerError(f"{file}: is not TOML: {' '.join(str(error).split())}") from error
+        raise PeerError(f"{file}: is not TOML in UTF-8: {' '.join(str(error).split())}") from error
 
 
 def checked(values: Mapping[str, Any], structure: type[Structure], source: str) -> Structure:
@@ -269,9 +265,8 @@ class NodeConfig(SpecTable):
         """A configuration from TOML values, checked; `tell` is called before user code is executed."""
         config = checked(values, NodeConfig, source)
         config._folder, config._source, config._tell = folder, source, tell
-        _check_neighbours(config)
-        _check_walk(config)
-        _check_security(config)
+        for wrong in chain(_wrong_neighbours(config), _wrong_moves(config), _wrong_security(config)):
+            raise PeerError(f"{source}: {wrong}")
         data.check(config.node.data, f"{source}: [node]: data", config.run.dim)
         return config
 
@@ -291,16 +286,6 @@ class NodeConfig(SpecTable):
         return self._source
 
     @property
-    def neighbours(self) -> list[NeighbourTable]:
-        """Its neighbours, in ascending order."""
-        return self.neighbour
-
-    @property
-    def listen(self) -> Address:
-        """The address at which it listens."""
-        return Address.of(self.node.listen)
-
-    @property
     def state(self) -> Path:
         """The folder of its durable state."""
         return self.folder / self.node.state
@@ -317,16 +302,14 @@ class NodeConfig(SpecTable):
 
     def kernel(self) -> LocalKernel:
         """The node's share of the kernel, the same as `kernel.local(node)` to the last bit."""
-        walk, fade = self.walk, None
-        if walk.fade is not None:
-            fade = catalogue.build("schedule", walk.fade, f"{self.source}: [walk]: fade", self._importer)
+        walk, where = self.walk, f"{self.source}: [walk]: fade"
         return LocalKernel(
             node=self.node.number,
-            neighbours=np.array([one.number for one in self.neighbours], dtype=np.int32),
+            neighbours=np.array([one.number for one in self.neighbour], dtype=np.int32),
             weight=float(walk.weight),
             moves=tuple(_move(move) for move in walk.move),
             probabilities=tuple(float(one) for one in walk.probabilities),
-            fade=fade,
+            fade=None if walk.fade is None else catalogue.build("schedule", walk.fade, where, self._importer),
         )
 
     @cached_property
@@ -352,91 +335,81 @@ class NodeConfig(SpecTable):
 
 
 def _move(table: MoveTable) -> LocalMove:
-    ratios, rows = table.neighbour_ratios, table.rows
+    ratios = table.neighbour_ratios
+    rows = (
+        None
+        if table.rows is None
+        else tuple(
+            (np.array(row.nodes, dtype=np.int32), np.array([int(end, 16) for end in row.ends], dtype=np.uint64))
+            for row in table.rows
+        )
+    )
     return LocalMove(
         hops=table.hops,
         ratio=None if table.ratio is None else float(table.ratio),
         neighbour_ratios=None if ratios is None else np.array(ratios, dtype=np.float64),
-        rows=None
-        if rows is None
-        else tuple(
-            (np.array(row.nodes, dtype=np.int32), np.array([int(end, 16) for end in row.ends], dtype=np.uint64))
-            for row in rows
-        ),
+        rows=rows,
     )
 
 
-def _check_neighbours(config: NodeConfig) -> None:
-    """Check that neighbours are other nodes, in ascending order, with distinct names and addresses."""
-    numbers = [one.number for one in config.neighbours]
+# What is wrong with a configuration although each of its tables is fine.
+
+
+def _wrong_neighbours(config: NodeConfig) -> Iterator[str]:
+    """Neighbours are other nodes, in ascending order, with distinct names."""
+    number, numbers, n = config.node.number, [one.number for one in config.neighbour], config.walk.n
     if numbers != sorted(set(numbers)):
-        raise PeerError(f"{config.source}: [[neighbour]] numbers are {numbers}, expected distinct, ascending ones")
-    everybody = [config.node.number, *numbers]
-    if config.node.number in numbers or max(everybody) >= config.walk.n:
-        raise PeerError(
-            f"{config.source}: node {config.node.number} has the neighbours {numbers}, expected other nodes below n = "
-            f"{config.walk.n} in [walk]"
-        )
-    names = [config.node.name, config.security.operator, *(one.name for one in config.neighbours)]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise PeerError(
-            f"{config.source}: the name {twice!r} occurs twice, expected distinct names for all neighbours, the node "
-            "itself and the operator; certificates are identified by name"
+        yield f"[[neighbour]] numbers are {numbers}, expected distinct, ascending ones"
+    if number in numbers or max([number, *numbers]) >= n:
+        yield f"node {number} has the neighbours {numbers}, expected other nodes below n = {n} in [walk]"
+    names = [config.node.name, config.security.operator, *(one.name for one in config.neighbour)]
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        yield (
+            f"the name {twice[0]!r} occurs twice, expected distinct names for all neighbours, the node itself and the "
+            "operator; certificates are identified by name"
         )
 
 
-def _check_walk(config: NodeConfig) -> None:
-    """Check that the moves fit the probabilities and the neighbours."""
-    walk, where = config.walk, f"{config.source}: [walk]"
-    data = walk.probabilities
-    if len(data) != len(walk.move) or min(data) < 0 or abs(sum(data) - 1) > _TOLERANCE:
-        raise PeerError(
-            f"{where}: probabilities = {data}, expected {len(walk.move)} that add up to 1, one for each [[walk.move]]"
+def _wrong_moves(config: NodeConfig) -> Iterator[str]:
+    """Moves fit the probabilities and the neighbours."""
+    walk, probabilities = config.walk, config.walk.probabilities
+    if len(probabilities) != len(walk.move) or min(probabilities) < 0 or abs(sum(probabilities) - 1) > _TOLERANCE:
+        yield (
+            f"[walk]: probabilities = {probabilities}, expected {len(walk.move)} that add up to 1, one for each "
+            "[[walk.move]]"
         )
-    around = {config.node.number, *(one.number for one in config.neighbours)}
-    for number, move in enumerate(walk.move, start=1):
-        place = f"{config.source}: [walk.move {number}]"
-        if move.neighbour_ratios is not None and len(move.neighbour_ratios) != len(around) - 1:
-            raise PeerError(
-                f"{place}: neighbour_ratios has {len(move.neighbour_ratios)} numbers, expected {len(around) - 1}: one "
-                "for each [[neighbour]], in their order"
-            )
-        if (move.neighbour_ratios is not None) != (move.ratio is not None and move.hops == 1):
-            raise PeerError(f"{place}: expected neighbour_ratios if and only if there is a ratio and hops is 1")
-        if move.rows is None:
-            if move.hops > 0 and len(around) < 2:
-                raise PeerError(f"{place}: hops = {move.hops}, but there is no [[neighbour]] to move to; add one")
-            continue
-        if len(move.rows) not in (1, move.hops):
-            raise PeerError(
-                f"{place}: has {len(move.rows)} rows, expected one, or one for each of the {move.hops} hops"
-            )
-        for row in move.rows:
-            ends = [int(end, 16) for end in row.ends]
-            if len(ends) != len(row.nodes) or ends != sorted(ends) or not set(row.nodes) <= around:
-                raise PeerError(
-                    f"{place}: rows: expected neighbours or the node itself as nodes, and as many ascending ends"
-                )
+    around = {config.node.number, *(one.number for one in config.neighbour)}
+    for place, move in enumerate(walk.move, start=1):
+        yield from (f"[walk.move {place}]: {wrong}" for wrong in _wrong_move(move, around))
 
 
-def _check_security(config: NodeConfig) -> None:
-    """Check that there are certificates, or plain connections on this machine only."""
-    one, where = config.security, f"{config.source}: [security]"
-    files = {"certificate": one.certificate, "key": one.key, "authority": one.authority}
-    missing = [name for name, file in files.items() if file is None]
-    if not one.plain:
-        if missing:
-            raise PeerError(
-                f"{where} needs the key {missing[0]!r}: {SecurityTable.model_fields[missing[0]].description}"
-            )
-        return
-    if len(missing) < len(files):
-        raise PeerError(f"{where}: plain = true, but there is also a certificate; leave out one of them")
-    addresses = {"listen": config.node.listen, **{one.name: one.address for one in config.neighbours}}
-    for name, address in addresses.items():
-        if not Address.of(address).is_loopback:
-            raise PeerError(
-                f"{where}: plain = true, but {name} is {address!r}, expected an address of this machine only, such as "
-                "127.0.0.1; plain connections are for trying things out: name a certificate, a key and an authority"
+def _wrong_move(move: MoveTable, around: set[int]) -> Iterator[str]:
+    ratios, rows, degree = move.neighbour_ratios, move.rows, len(around) - 1
+    if ratios is not None and len(ratios) != degree:
+        yield f"neighbour_ratios has {len(ratios)} numbers, expected {degree}: one per [[neighbour]], in their order"
+    if (ratios is not None) != (move.ratio is not None and move.hops == 1):
+        yield "expected neighbour_ratios if and only if there is a ratio and hops is 1"
+    if rows is None and move.hops > 0 and not degree:
+        yield f"hops = {move.hops}, but there is no [[neighbour]] to move to; add one"
+    if rows is not None and len(rows) not in (1, move.hops):
+        yield f"has {len(rows)} rows, expected one, or one for each of the {move.hops} hops"
+    for row in rows or ():
+        ends = [int(end, 16) for end in row.ends]
+        if len(ends) != len(row.nodes) or ends != sorted(ends) or not set(row.nodes) <= around:
+            yield "rows: expected neighbours or the node itself as nodes, and as many ascending ends"
+
+
+def _wrong_security(config: NodeConfig) -> Iterator[str]:
+    """There are certificates, or plain connections on this machine only."""
+    security = config.security
+    missing = [name for name in ("certificate", "key", "authority") if getattr(security, name) is None]
+    if missing and not security.plain:
+        yield f"[security] needs the key {missing[0]!r}: {SecurityTable.model_fields[missing[0]].description}"
+    if security.plain and len(missing) < 3:
+        yield "[security]: plain = true, but there is also a certificate; leave out one of them"
+    for name, address in {"listen": config.node.listen, **{one.name: one.address for one in config.neighbour}}.items():
+        if security.plain and not Address.of(address).is_loopback:
+            yield (
+                f"[security]: plain = true, but {name} is {address!r}, expected an address of this machine only, such "
+                "as 127.0.0.1; plain connections are for trying things out: name a certificate, a key and an authority"
             )

@@ -53,7 +53,6 @@ _SLOW = 1e6  # bytes per second of a slow link: a model must arrive before its l
 _LONGEST = 50  # letters, so that a number can follow
 _FIRST_PORT, _FIRST_PORTS = 20_000, 8_000  # the range of the first port
 _LAST_PORT = 2**16 - 1
-_RESERVED = "operator"
 check = config.check
 
 
@@ -88,11 +87,6 @@ class Network:
     def nodes(self) -> list[MemberTable]:
         """All nodes, by number."""
         return self.table.node
-
-    @property
-    def addresses(self) -> list[Address]:
-        """The address of each node."""
-        return [Address.of(one.address) for one in self.nodes]
 
     @property
     def starts(self) -> list[int]:
@@ -154,12 +148,15 @@ def init(
     loaded = load(spec)
     plan = loaded.plan(tell)
     task = admit(plan, loaded.source, label)
+    if lease is None and (slow := task.job.message_bytes(task.rule) / _SLOW) > 1.0:
+        times = {"lease": Settings.lease + slow}
+    importer, fade = Importer(loaded.folder, loaded.source), task.kernel.fade
+    faded = None if fade is None else choice_values(fade, "schedule", importer)
+    run = _run(loaded, plan, task, faded, importer)
     names = names_of(task.kernel.graph)
-    if lease is None:
-        slow = task.job.message_bytes(task.rule) / _SLOW
-        times = {"lease": Settings.lease + slow} if slow > 1.0 else {}
-    made = _Made(loaded, plan, task, names, times, plain, host)
-    made.check()
+    made = _Made(loaded, plan, task, names, run, times, faded, plain, host)
+    if made.is_written:
+        task.objective.local(0)  # raises all errors before anything is written
     addresses = free_addresses(host, len(names), first_port)
     with _whole(path) as temporary:
         _write(made, addresses, temporary)
@@ -173,53 +170,11 @@ class _Made(NamedTuple):
     plan: Plan
     task: Admitted
     names: list[str]
+    run: dict[str, Any]  # the table [run], the same for all nodes
     times: dict[str, float]
+    fade: dict[str, Any] | None  # the schedule of the kernel
     plain: bool
     host: str
-
-    @property
-    def name(self) -> str:
-        return safe(self.spec.name) or "network"
-
-    @property
-    def importer(self) -> Importer:
-        return Importer(self.spec.folder, self.spec.source)
-
-    def run(self) -> dict[str, Any]:
-        """The table [run], the same for all nodes."""
-        task, rule = self.task, self._rule()
-        own = names_in(rule) or names_in(self.fade() or {})
-        return {
-            "seed": task.job.seed,
-            "steps": task.start.steps,
-            "every": task.start.every,
-            "tokens": len(task.models),
-            "rule": rule,
-            "precision": task.job.precision,
-            "dim": task.objective.dim,
-            "version": __version__,
-            "path": str(self.spec.folder.resolve()) if own else None,
-        }
-
-    def _rule(self) -> dict[str, Any]:
-        """The rule as written in the spec, unless values were filled in or a method created it."""
-        number = list(self.plan.jobs).index(self.task.label)
-        walk = self.spec.tables.walk[number]
-        written = walk.phase[0].rule if walk.phase else walk.rule
-        if written is not None and self.plan.methods[self.task.label][0].rule is self.task.rule:
-            return dict(written)
-        return choice_values(self.task.rule, "rule", self.importer)
-
-    def fade(self) -> dict[str, Any] | None:
-        """The schedule of the kernel."""
-        fade = self.task.kernel.fade
-        return None if fade is None else choice_values(fade, "schedule", self.importer)
-
-    def check(self) -> None:
-        """Raise all errors before anything is written."""
-        self.run()
-        if self.is_written:
-            self.task.objective.local(0)
 
     @property
     def is_written(self) -> bool:
@@ -227,50 +182,69 @@ class _Made(NamedTuple):
         return type(self.task.objective) in data.KINDS.values()
 
 
+def _run(spec: Spec, plan: Plan, task: Admitted, fade: dict[str, Any] | None, importer: Importer) -> dict[str, Any]:
+    """The table [run]; its rule is as written in the spec, unless values were filled in or a method created it."""
+    walk = spec.tables.walk[list(plan.jobs).index(task.label)]
+    written = walk.phase[0].rule if walk.phase else walk.rule
+    as_written = written is not None and plan.methods[task.label][0].rule is task.rule
+    rule = written if as_written else choice_values(task.rule, "rule", importer)
+    return {
+        "seed": task.job.seed,
+        "steps": task.start.steps,
+        "every": task.start.every,
+        "tokens": len(task.models),
+        "rule": rule,
+        "precision": task.job.precision,
+        "dim": task.objective.dim,
+        "version": __version__,
+        "path": str(spec.folder.resolve()) if names_in(rule) or names_in(fade or {}) else None,
+    }
+
+
 def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
-    task, run, fade = made.task, made.run(), made.fade()
+    task, name = made.task, safe(made.spec.name) or "network"
     authority, hosts = None, tuple[str, ...]()
     security: dict[str, Any] = {"plain": True}
     if not made.plain:
         from freewalk.peers.network.certificates import LOOPBACK, Authority
 
-        authority = Authority.new(f"freewalk {made.name}")
+        authority = Authority.new(f"freewalk {name}")
         hosts = LOOPBACK if Address(made.host, 0).is_loopback else (made.host,)
         security = {"certificate": CERTIFICATE, "key": KEY, "authority": AUTHORITY, "operator": OPERATOR}
-    places = [f"node-{node:04d}" for node in range(len(made.names))]
+    members: list[dict[str, Any]] = [
+        {"number": node, "name": name, "address": str(address), "folder": f"node-{node:04d}"}
+        for node, (name, address) in enumerate(zip(made.names, addresses, strict=True))
+    ]
     importance, degrees = task.objective.known_smoothness, task.kernel.graph.degrees
 
     def neighbour(node: int) -> dict[str, Any]:
-        known = {} if importance is None else {"importance": float(importance[node])}
-        place = {"number": node, "name": made.names[node], "address": str(addresses[node])}
-        return {**place, "degree": int(degrees[node]), **known}
+        known = None if importance is None else float(importance[node])
+        place = {key: members[node][key] for key in ("number", "name", "address")}
+        return {**place, "degree": int(degrees[node]), "importance": known}
 
-    for node, (name, place) in enumerate(zip(made.names, places, strict=True)):
-        home, local = folder / place, task.kernel.local(node)
+    for node, member in enumerate(members):
+        home, local = folder / member["folder"], task.kernel.local(node)
         home.mkdir(0o700)
+        own = {"name": member["name"], "number": node, "listen": member["address"], "data": _data(made, node, home)}
         values = {
-            "node": {"name": name, "number": node, "listen": str(addresses[node]), "data": _data(made, node, home)},
+            "node": own,
             "neighbour": [neighbour(int(one)) for one in local.neighbours],
-            "walk": walk_values(local, task.kernel.graph.n, fade),
-            "run": run,
+            "walk": walk_values(local, task.kernel.graph.n, made.fade),
+            "run": made.run,
             "times": made.times,
             "security": security,
         }
         if authority is not None:
-            authority.equip(home, name, hosts)
+            authority.equip(home, member["name"], hosts)
         write_config(NodeConfig.of(values, home, str(home / CONFIG)), home / CONFIG)
     if authority is not None:
         operator = folder / OPERATOR
         operator.mkdir(0o700)
         authority.equip(operator, OPERATOR, hosts)
         authority.write(operator)
-    members = [
-        {"number": node, "name": name, "address": str(addresses[node]), "folder": places[node]}
-        for node, name in enumerate(made.names)
-    ]
-    known = {"name": made.name, "label": task.label, "folder": str(made.spec.folder.resolve())}
-    more = {"starts": task.start.nodes.tolist(), "operator": OPERATOR, "plain": made.plain, "spec": made.spec.text}
-    values = {**known, **more, "run": run, "times": made.times, "node": members}
+    known = {"name": name, "label": task.label, "folder": str(made.spec.folder.resolve()), "spec": made.spec.text}
+    more = {"starts": task.start.nodes.tolist(), "operator": OPERATOR, "plain": made.plain}
+    values = {**known, **more, "run": made.run, "times": made.times, "node": members}
     write_network(config.checked(values, NetworkTable, NETWORK), folder / NETWORK)
 
 
@@ -286,12 +260,7 @@ def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:
     if share.factor == 0:
         return {"relay": True, "dim": objective.dim}
     data.write_samples(share, home / DATA)
-    return {
-        "file": DATA,
-        "kind": type(objective).__name__,
-        "ridge": float(objective.ridge),
-        "factor": share.factor,
-    }
+    return {"file": DATA, "kind": type(objective).__name__, "ridge": float(objective.ridge), "factor": share.factor}
 
 
 def _times(lease: float | None) -> dict[str, float]:
@@ -347,7 +316,7 @@ def names_of(graph: Graph) -> list[str]:
     if graph.node_names is None:
         return numbered
     names = [safe(name) for name in graph.node_names]
-    unsure = {name for name, times in Counter(names).items() if times > 1} | {"", _RESERVED}
+    unsure = {name for name, times in Counter(names).items() if times > 1} | {"", OPERATOR}
     found = [name if name not in unsure else f"{name or 'node'}-{node:04d}" for node, name in enumerate(names)]
     return found if len(set(found)) == len(found) else numbered  # "a" twice, and one that is called "a-0001"
 
@@ -356,13 +325,18 @@ def free_addresses(host: str, count: int, first_port: int | None = None) -> list
     """Free addresses: all were held at the same time, then released."""
     if first_port is not None:
         check.whole("network init", "first_port", first_port, 1, _LAST_PORT)
+    try:
+        listening(host, 0).close()
+    except OSError as error:
+        raise PeerError(
+            f"network init: cannot listen at {host} ({error.strerror or error}), expected an address of this machine"
+        ) from error
     port, found = first_port or _FIRST_PORT + randbelow(_FIRST_PORTS), list[Address]()
     with ExitStack() as held:
         while len(found) < count:
             if port > _LAST_PORT:
                 raise PeerError(
-                    f"network init: {len(found)} ports from {first_port} are free, expected {count}; start at a "
-                    "lower one"
+                    f"network init: {len(found)} ports from {first_port} are free, not {count}; start at a lower one"
                 )
             try:
                 found.append(Address(host, held.enter_context(listening(host, port)).getsockname()[1]))
@@ -372,33 +346,12 @@ def free_addresses(host: str, count: int, first_port: int | None = None) -> list
                         f"network init: {count} ports cannot be held at the same time ({error.strerror}); allow more "
                         f"open files: ulimit -n {2 * count + 100}"
                     ) from error
-                if isinstance(error, socket.gaierror) or not _is_here(host):
-                    raise PeerError(
-                        f"network init: cannot listen at {host} ({error.strerror or error}), expected an address of "
-                        "this machine, such as 127.0.0.1"
-                    ) from error
             port += 1
     return found
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens, to be closed by the caller."""
-    family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    opened = socket.socket(family, kind, protocol)
-    try:
-        if os.name != "nt":  # recently closed connections do not block the port; listening sockets do
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(place)
-        opened.listen()
-    except BaseException:
-        opened.close()
-        raise
-    return opened
-
-
-def _is_here(host: str) -> bool:
-    try:
-        listening(host, 0).close()
-        return True
-    except OSError:
-        return False
+    """A socket that listens, to be closed by the caller; recently closed connections do not block its port."""
+    family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+    return socket.create_server(place, family=family, dualstack_ipv6=both)

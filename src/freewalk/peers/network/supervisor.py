@@ -39,9 +39,8 @@ def up(folder: str | os.PathLike[str], detach: bool = False, say: Callable[[str]
     process.demand()
     network = Network.read(folder, say)
     if told := processes(network.folder):
-        raise PeerError(
-            f"{folder}: its nodes are already running (process {told['supervisor']}); stop them with: network down"
-        )
+        number = told["supervisor"]
+        raise PeerError(f"{folder}: its nodes are already running (process {number}); stop them with: network down")
     nodes = {one.name: partial(_run, network.config(one.number)) for one in network.nodes}
     _warm(network)
     if not detach:
@@ -90,10 +89,9 @@ def _redirect(file: Path) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(handle, 1)
-    os.dup2(handle, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for stream in (1, 2):
+        os.dup2(handle, stream)
 
 
 async def _answered(network: Network) -> None:
@@ -126,28 +124,25 @@ class Supervisor:
         self.deaths = dict.fromkeys(nodes, 0)
         self._began: dict[str, float] = {}
         self._due: dict[str, float] = {}
-        self._ending = False
         # Held only by the supervisor: a node that reads the end of it knows that its supervisor is gone.
         self._lifeline, self._held = os.pipe()
 
     def run(self) -> None:
         """Keep all nodes up until SIGTERM or SIGINT, then end them."""
+        told: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._end)
+            signal.signal(number, lambda number, _: told.append(number))
         try:
             for name in self.nodes:
                 self._start(name)
             self._note()
-            while not self._ending:
+            while not told:
                 if self._reap() | self._restart():
                     self._note()
                 time.sleep(_GLANCE)
         finally:
             self._stop()
             (self.folder / _STATE).unlink(missing_ok=True)
-
-    def _end(self, *_: Any) -> None:
-        self._ending = True
 
     def _start(self, name: str) -> None:
         self._began[name] = time.monotonic()

@@ -76,33 +76,30 @@ def choice_values(choice: Rule | Schedule, family: str, importer: Importer) -> d
         if field.init and value is not None:
             table[field.name] = value
     try:
-        again = catalogue.build(family, table, family, importer)
+        if catalogue.build(family, table, family, importer) == choice:
+            return table
+        why = "its fields do not describe it completely"
     except Exception as error:
-        raise PeerError(
-            f"{kind.__name__}: cannot be written to the configuration of a node ({error}), expected a frozen dataclass "
-            "of plain values in a module that can be imported"
-        ) from error
-    if again != choice:
-        raise PeerError(
-            f"{kind.__name__}: its fields do not describe it completely, so nodes cannot rebuild it; make it a frozen "
-            "dataclass"
-        )
-    return table
+        why = str(error)
+    raise PeerError(
+        f"{kind.__name__}: cannot be written to the configuration of a node ({why}), expected a frozen dataclass of "
+        "plain values in a module that can be imported"
+    )
 
 
 def write_config(config: NodeConfig, path: Path) -> None:
     """Write a configuration to a file, with comments."""
     order = ("node", "neighbour", "walk", "run", "times", "security")
     values = config.model_dump(exclude_none=True)
-    files.write(path, _document({key: values[key] for key in order}, _CONFIG, _COMMENTS).as_string())
+    _write({key: values[key] for key in order}, _CONFIG, _COMMENTS, path)
 
 
 def write_network(table: NetworkTable, path: Path) -> None:
     """Write the operator's description of a network to a file."""
-    files.write(path, _document(table.model_dump(exclude_none=True), _NETWORK, {}).as_string())
+    _write(table.model_dump(exclude_none=True), _NETWORK, {}, path)
 
 
-def _document(values: Mapping[str, Any], words: str, comments: Mapping[str, str]) -> tomlkit.TOMLDocument:
+def _write(values: Mapping[str, Any], words: str, comments: Mapping[str, str], path: Path) -> None:
     document = tomlkit.document()
     _comment(document, words)
     document.add(tomlkit.nl())
@@ -116,7 +113,7 @@ def _document(values: Mapping[str, Any], words: str, comments: Mapping[str, str]
             # Readers may change line endings in multi-line text.
             multiline = isinstance(value, str) and "\n" in value and "\r" not in value
             document.add(key, tomlkit.string(value, multiline=True) if multiline else value)
-    return document
+    files.write(path, document.as_string())
 
 
 def _table(values: Mapping[str, Any], place: str) -> Any:
@@ -134,8 +131,7 @@ def _table(values: Mapping[str, Any], place: str) -> Any:
 
 def _tables(several: list[Any], place: str) -> Any:
     tables = tomlkit.aot()
-    for values in several:
-        tables.append(_table(values, place))
+    tables.extend(_table(values, place) for values in several)
     return tables
 
 
@@ -143,14 +139,11 @@ def _inline(value: Any) -> Any:
     """A value on one line, including nested tables."""
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
-        for key, inner in value.items():
-            if inner is not None:
-                table.append(key, _inline(inner))
+        table.update({key: _inline(inner) for key, inner in value.items() if inner is not None})
         return table
     if isinstance(value, (list, tuple)):
         array = tomlkit.array()
-        for inner in value:
-            array.append(_inline(inner))
+        array.extend(map(_inline, value))
         return array
     return value
 

@@ -6,8 +6,9 @@ import asyncio
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from freewalk._version import __version__
@@ -29,17 +30,9 @@ Found = tuple[str, list[str]]  # the result in words, and the problems with thei
 
 def findings(config: NodeConfig) -> dict[str, Found]:
     """Check everything that a node needs; nothing is changed, and messages go only to its neighbours."""
-    checks: dict[str, Callable[[NodeConfig], Found]] = {
-        "packages": _packages,
-        "certificate": _certificate,
-        "port": _port,
-        "data": _data,
-        "rule": _rule,
-        "state": _state,
-        "neighbours": _neighbours,
-    }
     found = {}
-    for name, check in checks.items():
+    for check in (_packages, _certificate, _port, _data, _rule, _state, _neighbours):
+        name = check.__name__.removeprefix("_")
         try:
             found[name] = check(config)
         except FreewalkError as error:
@@ -60,10 +53,8 @@ def _packages(config: NodeConfig) -> Found:
             needed = ".".join(map(str, first))
             wrong.append(f'{name} is {there}, expected {needed} or newer; pip install --upgrade "freewalk[peers]"')
     if config.run.version not in (None, __version__):
-        wrong.append(
-            f"freewalk is {__version__}, but the network was made for {config.run.version}, expected the same at all "
-            f"nodes; pip install freewalk=={config.run.version}"
-        )
+        wanted = config.run.version
+        wrong.append(f"freewalk is {__version__}, but the network needs {wanted}; pip install freewalk=={wanted}")
     return ", ".join(found), wrong
 
 
@@ -72,15 +63,14 @@ def _certificate(config: NodeConfig) -> Found:
         return "none: connections are plain, on this machine only", []
     from freewalk.peers.network import certificates
 
-    wrong = certificates.problems(*config.credentials, config.node.name)
-    if wrong:
+    if wrong := certificates.problems(*config.credentials, config.node.name):
         return "", wrong
     described = certificates.describe(config.credentials[0].read_bytes())
     return f"{described.name}, signed by {described.issuer}, valid until {described.ends:%Y-%m-%d}", []
 
 
 def _port(config: NodeConfig) -> Found:
-    address = config.listen
+    address = Address.of(config.node.listen)
     try:
         listening(address.host, address.port).close()
     except OSError as error:
@@ -94,11 +84,11 @@ def _port(config: NodeConfig) -> Found:
 
 
 def _data(config: NodeConfig) -> Found:
-    share = config.share()
-    wrong = []
-    file = config.node.data.file
-    if file is not None and os.name != "nt" and (config.folder / file).stat().st_mode & 0o077:
-        wrong.append(f"{config.folder / file}: others than its owner may read it; chmod 600 {config.folder / file}")
+    share, wrong = config.share(), []
+    if config.node.data.file is not None and os.name != "nt":
+        file = config.folder / config.node.data.file
+        if file.stat().st_mode & 0o077:
+            wrong.append(f"{file}: others than its owner may read it; chmod 600 {file}")
     count, numbers = share.samples, f"models of {config.run.dim:,} numbers"
     if count == 0:
         return f"none: this node is a relay for {numbers}", wrong
@@ -126,7 +116,7 @@ def _state(config: NodeConfig) -> Found:
 
 
 def _neighbours(config: NodeConfig) -> Found:
-    many = len(config.neighbours)
+    many = len(config.neighbour)
     return f"{many}, and all answer" if many else "none", reach(config)
 
 
@@ -139,15 +129,13 @@ async def _reach(config: NodeConfig) -> list[str]:
     from freewalk.peers.node.process import identity_of
 
     identity, few = identity_of(config), asyncio.Semaphore(_TOGETHER)
-
-    async def one(neighbour: NeighbourTable) -> list[str]:
-        async with few:
-            return await _asked(config, identity, neighbour)
-
-    return [wrong for found in await asyncio.gather(*map(one, config.neighbours)) for wrong in found]
+    found = await asyncio.gather(*(_asked(config, identity, one, few) for one in config.neighbour))
+    return list(chain.from_iterable(found))
 
 
-async def _asked(config: NodeConfig, identity: Identity, neighbour: NeighbourTable) -> list[str]:
+async def _asked(
+    config: NodeConfig, identity: Identity, neighbour: NeighbourTable, few: asyncio.Semaphore
+) -> list[str]:
     """The problems with one neighbour."""
     import grpc
 
@@ -156,63 +144,54 @@ async def _asked(config: NodeConfig, identity: Identity, neighbour: NeighbourTab
     from freewalk.peers.operator import operator_pb2
 
     try:
-        async with identity.channel(neighbour) as channel:
+        async with few, identity.channel(neighbour) as channel:
             call = channel.unary_unary(HELLO, None, operator_pb2.Hello.FromString)
             asked = hello(config.node.name, config.node.number, config.settings())
             told = await call(asked, timeout=_PATIENCE, metadata=identity.metadata)
     except grpc.aio.AioRpcError as error:
-        return [await _silent(config, neighbour, error.code().name)]
+        return [f"{_who(neighbour)} {await _silent(config, neighbour, error.code().name)}"]
     except ValueError as error:  # gRPC cannot use the key or the certificate, and gives no details
         raise PeerError(f"{config.source}: [security]: the certificate or its key cannot be used ({error})") from None
-    return _differences(config, neighbour, told)
+    return [f"{_who(neighbour)} {wrong}" for wrong in _differences(config, neighbour, told)]
 
 
-def _differences(config: NodeConfig, neighbour: NeighbourTable, told: Any) -> list[str]:
+def _who(neighbour: NeighbourTable) -> str:
+    return f"{neighbour.name} at {neighbour.address}"
+
+
+def _differences(config: NodeConfig, neighbour: NeighbourTable, told: Any) -> Iterator[str]:
     """The differences between both configurations."""
-    who, wrong = f"{neighbour.name} at {neighbour.address}", []
     if (told.name, told.number) != (neighbour.name, neighbour.number):
-        wrong.append(
-            f"{who} says that it is node {told.number}, {told.name!a}, expected node {neighbour.number}, "
-            f"{neighbour.name!r}; correct [[neighbour]] here, or [node] there"
-        )
+        known = f"node {neighbour.number}, {neighbour.name!r}"
+        yield f"is node {told.number}, {told.name!a}, expected {known}; correct [[neighbour]] here, or [node] there"
     if told.version != __version__:
-        wrong.append(
-            f"{who} runs freewalk {ascii(told.version)[1:-1]}, but this node {__version__}, expected the same at all "
-            "nodes; install the same version at both"
-        )
+        other = ascii(told.version)[1:-1]
+        yield f"runs freewalk {other}, but this node {__version__}, expected the same at all nodes; install one version"
     settings = config.settings()
     for name, place in {"nodes": "n in [walk]", "seed": "seed in [run]", "steps": "steps in [run]"}.items():
         here, there = getattr(settings, name), getattr(told, name)
         if here != there:
-            wrong.append(
-                f"{who} has {place} = {there}, but this node {here}, expected the same at all nodes; use "
-                "configurations of the same network"
-            )
+            yield f"has {place} = {there}, but this node {here}, expected the same at all nodes of a network"
     if not told.known:
-        wrong.append(
-            f"{who} has {config.node.name!r} under a number other than {config.node.number}; correct [[neighbour]] "
-            "there, or [node] here"
-        )
-    return wrong
+        me = f"{config.node.name!r} under a number other than {config.node.number}"
+        yield f"has {me}; correct [[neighbour]] there, or [node] here"
 
 
 async def _silent(config: NodeConfig, neighbour: NeighbourTable, code: str) -> str:
     """Why a neighbour gave no answer."""
-    who = f"{neighbour.name} at {neighbour.address}"
     if code == "PERMISSION_DENIED":
         return (
-            f"{who} does not list {config.node.name!r} as a neighbour: the edge is configured on this side only; add "
+            f"does not list {config.node.name!r} as a neighbour: the edge is configured on this side only; add "
             "[[neighbour]] there, or remove it here"
         )
     if code == "UNIMPLEMENTED":
-        return f"{who} cannot answer: it runs another version of freewalk; install {__version__} there"
-    reached = await _listens(Address.of(neighbour.address))
-    if reached:
-        return f"{who} does not answer ({reached}); start that node, or correct its address"
+        return f"cannot answer: it runs another version of freewalk; install {__version__} there"
+    if reached := await _listens(Address.of(neighbour.address)):
+        return f"does not answer ({reached}); start that node, or correct its address"
     if config.credentials is None:
-        return f"{who} gives an unreadable answer; is it a node, and does it also use plain connections?"
+        return "gives an unreadable answer; is it a node, and does it also use plain connections?"
     return (
-        f"{who} answers, but the two do not accept each other's certificates: the one at the other end is not that of "
+        "answers, but the two do not accept each other's certificates: the one at the other end is not that of "
         f"{neighbour.name!r}, is signed by another authority, or is expired; check the address, compare authority.pem "
         "and run `freewalk node check` there"
     )

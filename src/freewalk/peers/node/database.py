@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from freewalk.errors import PeerError
@@ -52,17 +52,12 @@ def connect(path: Path, durable: bool) -> sqlite3.Connection:
 def in_use(folder: Path) -> bool:
     """Whether a process has the store in a folder open."""
     path = folder / FILE
-    if not path.exists():
-        return False
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", timeout=0, uri=True)
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError as error:
-        return "locked" in str(error)
-    except sqlite3.DatabaseError:
-        return False
-    finally:
-        connection.close()
+    if path.exists():
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", timeout=0, uri=True)) as connection:
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            except sqlite3.DatabaseError as error:
+                return "locked" in str(error)
     return False
 
 
@@ -73,9 +68,7 @@ def told(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
-            raise PeerError(
-                f"{path}: another process has it open; stop that node first, or choose another folder"
-            ) from error
+            raise PeerError(f"{path}: another process has it open; stop that node, or choose another folder") from error
         raise PeerError(f"{path}: cannot be used ({error}); is the disk full, or the folder read-only?") from error
     except sqlite3.DatabaseError as error:
         raise PeerError(f"{path}: this is not the file of a node, or it is broken ({error})") from error
@@ -115,12 +108,6 @@ def _begin(connection: sqlite3.Connection, path: Path, durable: bool) -> None:
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """A transaction, undone if the block fails."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        raise

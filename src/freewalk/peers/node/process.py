@@ -63,9 +63,9 @@ async def work(config: NodeConfig, durable: bool = True) -> None:
         updater = Updater(share, config.rule, local.weight, settings, run.dim, run.precision, models, durable)
         identity, links = identity_of(config), dict[int, Link]()
         service = Service(Node(local, settings, store.load()), store, updater, links)
-        for one in config.neighbours:
+        for one in config.neighbour:
             links[one.number] = Link(one, identity.channel, identity.metadata, service.tell)
-        handlers = Handlers(identity, config.security.operator, service, Gate(config.neighbours, service))
+        handlers = Handlers(identity, config.security.operator, service, Gate(config.neighbour, service))
         log.info("node %s begins; its state is in %s", config.node.name, config.node.state)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(serve(identity, config.node.listen, handlers))

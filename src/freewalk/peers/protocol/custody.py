@@ -116,7 +116,7 @@ class Node:
         for key, custody in self.custody.items():
             stage = self.stages.get(key)
             if stage is not None and (stage.peer == peer or peer in stage.waiting):
-                self._repeat(key, stage)
+                self._repeat(key)
             for loan in custody.owed:
                 if loan.peer == peer:
                     self._send(peer, say.Release(key, loan.point))
@@ -127,22 +127,15 @@ class Node:
         key, name = event
         self.timers.discard((key, name))
         if key is None:
-            if name == "owed":
-                self._owed()
-            else:
-                self._gossip()
+            {"owed": self._owed, "gossip": self._gossip}[name]()
         elif name == "ahead":
             self._forget(key)
         elif key in self.stages:
-            if name == "renew":
-                self._renewal(key)
-            elif name == "retry":
-                self._repeat(key, self.stages[key])
-            else:
-                self._time_is_up(key, self.stages[key])
+            {"renew": self._renewal, "retry": self._repeat, "deadline": self._time_is_up}[name](key)
 
-    def _time_is_up(self, key: Key, stage: Stage) -> None:
+    def _time_is_up(self, key: Key) -> None:
         """A stage has not been answered within its time limit."""
+        stage = self.stages[key]
         if stage.name in ("probing", "offering"):
             self._depart(key, f"no answer from node {stage.peer}")
         elif stage.name in ("doubt", "sent", "asking"):
@@ -150,8 +143,9 @@ class Node:
         elif stage.name == "lent" and (lent := self.custody[key].lent) is not None:
             self._query(key, lent)
 
-    def _repeat(self, key: Key, stage: Stage) -> None:
+    def _repeat(self, key: Key) -> None:
         """Repeat what has not been answered."""
+        stage = self.stages[key]
         if stage.name == "doubt":
             for peer in sorted(stage.waiting):
                 self._send(peer, say.Ask(key))
@@ -173,7 +167,7 @@ class Node:
         """Ask whether a token found on the disk had already moved on: the disk may be out of date."""
         self.uncertain.add(key)
         self._enter(key, Stage("doubt", waiting=frozenset(self.neighbours)), self.settings.lease)
-        self._repeat(key, self.stages[key])
+        self._repeat(key)
         self._set(key, "renew", self.settings.lease / _RENEWALS)
 
     def _on_ask(self, sender: int, message: say.Ask) -> None:
@@ -272,7 +266,7 @@ class Node:
         if decision == "ask":
             there, _ = self.mover.onward(key.walk, step, 0)
             self._enter(key, Stage("probing", self.me if there is None else there, token.point), self.settings.patience)
-            self._repeat(key, self.stages[key])
+            self._repeat(key)
         elif decision == "stay":
             self._arrive(key, token)
         else:
@@ -350,7 +344,7 @@ class Node:
         if ahead == Ahead(there, point):  # its answer is pending
             self._set(key, "retry", self.settings.retry)
         else:
-            self._repeat(key, self.stages[key])
+            self._repeat(key)
 
     def _announce(self, key: Key, token: Token) -> None:
         """An update begins: offer the token to its next node, which may make its own offer ahead."""
@@ -553,7 +547,7 @@ class Node:
     def _query(self, key: Key, loan: Loan) -> None:
         """Ask a neighbour that should have renewed its lease."""
         self._enter(key, Stage("asking", loan.peer, loan.point), self.settings.lease)
-        self._repeat(key, self.stages[key])
+        self._repeat(key)
 
     def _on_query(self, sender: int, message: say.Query) -> None:
         key, point = message

@@ -112,22 +112,14 @@ class Payload:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The vectors: copies for a small payload, read-only views of the file for a large one."""
-        if self.data is None:
-            return self._mapped()
-        return {
-            name: np.frombuffer(self.data, dtype, math.prod(shape), first).reshape(shape).copy()
-            for name, (dtype, shape, first) in entries(self.data, self.size).items()
-        }
-
-    def _mapped(self) -> dict[str, NDArray[Any]]:
-        """The vectors of the file, which take no memory until they are read."""
         with self.opened() as file:
             found = entries(file.read(_LENGTH + LONGEST), file.seek(0, 2))
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return {
-            name: np.ndarray(shape, dtype, memory, first) if math.prod(shape) else np.zeros(shape, dtype)
+            memory = self.data or mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        views = {
+            name: np.frombuffer(memory, dtype, math.prod(shape), first).reshape(shape)
             for name, (dtype, shape, first) in found.items()
         }
+        return views if self.data is None else {name: view.copy() for name, view in views.items()}
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -168,10 +160,9 @@ class Incoming:
     def write(self, chunk: bytes | memoryview) -> None:
         """Add the next piece."""
         with self._draft.unless_failed():
-            if self.received + len(chunk) > self.size:
-                announced = f"the {self.size:,} bytes that were announced"
-                raise PeerError(f"payload {self.digest[:12]}… is longer than {announced}")
             self.received += len(chunk)
+            if self.received > self.size:
+                raise PeerError(f"payload {self.digest[:12]}… is longer than the {self.size:,} bytes announced")
             self._hash.update(chunk)
             self._file.write(chunk)
 
@@ -180,8 +171,9 @@ class Incoming:
         with self._draft.unless_failed():
             self._file.flush()
             if (self.received, self._hash.hexdigest()) != (self.size, self.digest):
-                found = f"{self.received:,} bytes, not the {self.size:,} announced"
-                raise PeerError(f"payload {self.digest[:12]}…: {found}")
+                raise PeerError(
+                    f"payload {self.digest[:12]}…: {self.received:,} bytes, not the {self.size:,} announced"
+                )
             payload = self._draft.named(self.digest, self.size, self._file.fileno(), self.durable)
         self._file.close()
         return payload

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from freewalk.errors import MissingExtra, PeerError
@@ -31,9 +31,7 @@ _LINEAGE = 1_000_000  # entries
 _DIGEST = 32  # bytes
 _REASON = 500  # letters
 _RUN = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_WRONG = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
-_RANGE = "a number is out of range"
-_MISSING = "a part is missing, or a number out of range"
+_WRONG = "a part is missing, or a number out of range"
 
 Finder = Callable[[str, int], Payload]
 
@@ -83,9 +81,8 @@ def to_point(point: Position, kind: Any = pb.Point) -> Any:
 
 def from_point(message: Any) -> Position:
     """The point of a message."""
-    point = Position(Generation(message.number, message.issuer), message.step, message.hop)
-    require(point.generation.issuer >= -1 and max(point.generation.number, point.step, point.hop) <= _LARGEST, _RANGE)
-    return point
+    require(max(message.step, message.hop) <= _LARGEST, _WRONG)
+    return Position(_from_generation(message), message.step, message.hop)
 
 
 def _to_generation(generation: Generation) -> Any:
@@ -93,60 +90,55 @@ def _to_generation(generation: Generation) -> Any:
 
 
 def _from_generation(message: Any) -> Generation:
-    require(message.number <= _LARGEST and message.issuer >= -1, _RANGE)
+    require(message.number <= _LARGEST and message.issuer >= -1, _WRONG)
     return Generation(message.number, message.issuer)
 
 
 def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
     """A token as a message; `payload` encodes its payload."""
-    message = pb.Token(
+    return pb.Token(
         point=to_point(token.point),
         payload=payload(token.payload),
         due=token.due,
         origin=_to_generation(token.origin),
+        numbers=[point.generation.number for point in token.lineage],
+        issuers=[point.generation.issuer for point in token.lineage],
+        steps=[point.step for point in token.lineage],
+        hops=[point.hop for point in token.lineage],
         messages=token.messages,
         probes=token.probes,
         diverged=token.diverged,
+        kept_nodes=[node for node, _ in token.kept],
+        kept_steps=[step for _, step in token.kept],
     )
-    if token.lineage:
-        message.numbers.extend([point.generation.number for point in token.lineage])
-        message.issuers.extend([point.generation.issuer for point in token.lineage])
-        message.steps.extend([point.step for point in token.lineage])
-        message.hops.extend([point.hop for point in token.lineage])
-    if token.kept:
-        message.kept_nodes.extend([node for node, _ in token.kept])
-        message.kept_steps.extend([step for _, step in token.kept])
-    return message
 
 
 def from_token(message: Any, find: Finder) -> Token:
     """The token of a message; `find` returns a payload that is elsewhere."""
-    require(message.HasField("point") and message.HasField("payload") and message.HasField("origin"), _MISSING)
-    require(max(message.messages, message.probes) <= _LARGEST, _RANGE)
+    require(message.HasField("point") and message.HasField("payload") and message.HasField("origin"), _WRONG)
+    require(max(message.messages, message.probes) <= _LARGEST, _WRONG)
     point, origin = from_point(message.point), _from_generation(message.origin)
-    lineage = _lineage(message) if message.numbers or message.issuers or message.steps or message.hops else ()
+    numbers, issuers, steps, hops = _columns(message.numbers, message.issuers, message.steps, message.hops)
+    require(len(issuers) <= _LINEAGE and min(issuers, default=0) >= -1, "a lineage is broken")
+    lineage = tuple(map(Position, map(Generation, numbers, issuers), steps, hops))
     generations = [origin, *(one.generation for one in lineage)]
-    ordered = all(older < newer for older, newer in pairwise(generations))
-    require(ordered and generations[-1] == point.generation, "a lineage does not lead to its token")
-    kept = _kept(message) if message.kept_nodes or message.kept_steps else ()
+    require(_ascends(generations) and generations[-1] == point.generation, "a lineage does not lead to its token")
+    kept = _columns(message.kept_nodes, message.kept_steps)
+    require(_ascends(kept[0]), "what is kept is not sorted, or has repeats")
     counts = (message.messages, message.probes, message.diverged)
-    return Token(point, _from_payload(message.payload, find), message.due, origin, lineage, *counts, kept)
+    payload = _from_payload(message.payload, find)
+    return Token(point, payload, message.due, origin, lineage, *counts, tuple(zip(*kept, strict=True)))
 
 
-def _lineage(message: Any) -> tuple[Position, ...]:
-    columns = (message.numbers, message.issuers, message.steps, message.hops)
-    require(len({len(column) for column in columns}) == 1 and len(columns[0]) <= _LINEAGE, "a lineage is broken")
-    numbers, issuers, steps, hops = columns
-    require(max(max(numbers), max(steps), max(hops)) <= _LARGEST and min(issuers) >= -1, _RANGE)
-    generations = map(Generation, numbers, issuers)
-    return tuple(map(Position, generations, steps, hops))
+def _columns(*columns: Any) -> tuple[Any, ...]:
+    """The columns of a table."""
+    require(len({len(column) for column in columns}) == 1, "a table is broken")
+    require(all(max(column, default=0) <= _LARGEST for column in columns), _WRONG)
+    return columns
 
 
-def _kept(message: Any) -> tuple[tuple[int, int], ...]:
-    nodes, steps = list(message.kept_nodes), list(message.kept_steps)
-    require(len(nodes) == len(steps) and max(nodes[-1], max(steps)) <= _LARGEST, "what is kept is broken")
-    require(all(one < two for one, two in pairwise(nodes)), "what is kept is not sorted, or has repeats")
-    return tuple(zip(nodes, steps, strict=True))
+def _ascends(values: Sequence[Any]) -> bool:
+    return all(one < two for one, two in pairwise(values))
 
 
 def _to_loan(loan: Loan) -> Any:
@@ -154,7 +146,7 @@ def _to_loan(loan: Loan) -> Any:
 
 
 def _from_loan(message: Any) -> Loan:
-    require(message.HasField("point") and message.peer <= _LARGEST, _MISSING)
+    require(message.HasField("point") and message.peer <= _LARGEST, _WRONG)
     return Loan(message.peer, from_point(message.point))
 
 
@@ -185,7 +177,7 @@ def to_custody(custody: Custody) -> Any:
 
 def from_custody(message: Any, versions: tuple[Version, ...], find: Finder) -> Custody:
     """The custody of a walk."""
-    require(message.HasField("floor"), _MISSING)
+    require(message.HasField("floor"), _WRONG)
     return Custody(
         _from_generation(message.floor),
         _part(message, "seen", from_point),
@@ -207,7 +199,7 @@ def to_version(version: Version) -> Any:
 
 def from_version(message: Any, find: Finder) -> Version:
     """A version of what a rule keeps."""
-    require(message.HasField("arrived") and message.HasField("point") and message.visits <= _LARGEST, _MISSING)
+    require(message.HasField("arrived") and message.HasField("point") and message.visits <= _LARGEST, _WRONG)
     payload = _part(message, "payload", lambda payload: _from_payload(payload, find))
     return Version(from_point(message.arrived), from_point(message.point), payload, message.visits)
 
@@ -225,62 +217,35 @@ def _from_key(message: Any) -> Key:
     return Key(message.run, message.walk)
 
 
-def _required(name: str, word: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The reader of a part that must not be missing."""
-
-    def read(message: Any) -> Any:
-        require(message.HasField(name), f"its {word} is missing")
-        return convert(getattr(message, name))
-
-    return read
-
-
-def _reason_of(message: Any) -> str:
-    reason: str = message.reason
+def _reason_of(reason: str) -> str:
     require(len(reason) <= _REASON and reason.isprintable(), "its reason is too long, or not for people")
     return reason
 
 
-def _ratio_of(message: Any) -> float:
-    ratio: float = message.ratio
+def _ratio_of(ratio: float) -> float:
     require(math.isfinite(ratio) and ratio >= 0, "its ratio is no finite number >= 0")
     return ratio
 
 
-def _trail_of(message: Any) -> tuple[int, ...]:
-    trail = message.trail
+def _trail_of(trail: Any) -> tuple[int, ...]:
     require(len(trail) <= TRAIL and max(trail, default=0) <= _LARGEST, "its trail is too long, or leads to no node")
     return tuple(trail)
 
 
-def _printable(reason: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in reason[:_REASON])
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-class _Field(NamedTuple):
-    """How a field is written, and how it is read from its message."""
-
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-
-
-_FIELDS = {
-    "key": _Field(_to_key, _required("key", "key", _from_key)),
-    "point": _Field(to_point, _required("point", "point", from_point)),
-    "floor": _Field(_to_generation, _required("floor", "generation", _from_generation)),
-    "seen": _Field(lambda seen: _maybe(to_point, seen), lambda message: _part(message, "seen", from_point)),
-    "token": _Field(
-        lambda token: to_token(token, _inside), _required("token", "token", lambda token: from_token(token, announced))
-    ),
-    "reason": _Field(_printable, _reason_of),
-    "ratio": _Field(lambda ratio: ratio + 0.0, _ratio_of),  # no negative zero
-    "trail": _Field(_same, _trail_of),
-    "accepted": _Field(_same, attrgetter("accepted")),
-    "again": _Field(_same, attrgetter("again")),
+#: How the parts of messages are written and read, first those that are messages themselves.
+_PARTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "key": (_to_key, _from_key),
+    "point": (to_point, from_point),
+    "floor": (_to_generation, _from_generation),
+    "seen": (partial(_maybe, to_point), from_point),
+    "token": (partial(to_token, payload=_inside), partial(from_token, find=announced)),
+}
+_FIELDS = _PARTS | {
+    "reason": (lambda reason: "".join(one if one.isprintable() else "?" for one in reason[:_REASON]), _reason_of),
+    "ratio": (lambda ratio: ratio + 0.0, _ratio_of),  # no negative zero
+    "trail": (tuple, _trail_of),
+    "accepted": (bool, bool),
+    "again": (bool, bool),
 }
 _KINDS: dict[str, Any] = {
     kind.__name__.lower(): kind
@@ -334,9 +299,9 @@ def encode(message: Message | Chunk) -> bytes:
         data = b"".join((_CHUNK, _varint(len(message.data)), message.data))
     else:
         try:
-            fields = {name: _FIELDS[name].write(value) for name, value in zip(kind._fields, message, strict=True)}
+            fields = {name: _FIELDS[name][0](value) for name, value in zip(kind._fields, message, strict=True)}
             data = pb.Envelope(**{kind.__name__.lower(): fields}).SerializeToString(deterministic=True)
-        except _WRONG as error:
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise PeerError(f"a {kind.__name__} cannot be sent: {error}") from error
     if len(data) > LIMIT:
         raise PeerError(f"a {kind.__name__} has {len(data):,} bytes, expected at most {LIMIT:,}")
@@ -372,8 +337,15 @@ def _read(envelope: Any) -> Message:
     require(name is not None, "its kind is not known")
     require(name in _KINDS, "a bundle holds what does not belong there")
     kind, message = _KINDS[name], getattr(envelope, name)
-    found: Message = kind(*(_FIELDS[field].read(message) for field in kind._fields))
+    found: Message = kind(*(_field(message, field) for field in kind._fields))
     return found
+
+
+def _field(message: Any, name: str) -> Any:
+    if name in _PARTS and not message.HasField(name):
+        require(name == "seen", f"its {name} is missing")
+        return None
+    return _FIELDS[name][1](getattr(message, name))
 
 
 def _chunk(data: bytes) -> Chunk:
@@ -381,6 +353,4 @@ def _chunk(data: bytes) -> Chunk:
     for place in range(2, min(7, len(data))):
         if data[1:place] == _varint(len(data) - place):
             return Chunk(memoryview(data)[place:])
-    raise PeerError(
-        f"a message of {len(data):,} bytes is not valid: a chunk is empty, or longer or shorter than it says"
-    )
+    raise PeerError(f"a chunk of {len(data):,} bytes is empty, or longer or shorter than it says")
