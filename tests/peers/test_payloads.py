@@ -67,7 +67,7 @@ def test_a_large_one_takes_no_memory(tmp_path):
     Payload.of(payload.arrays(), tmp_path)
     for chunk in payload.chunks():
         incoming.write(chunk)
-    incoming.abandon()
+    incoming.close()
     assert Form(("x",), ((16 * SMALL,),), np.float64).check(payload) is None
     assert tracemalloc.get_traced_memory()[1] - before < 2**23 < payload.size / 3
     tracemalloc.stop()
@@ -97,7 +97,7 @@ def test_pieces_become_the_same_payload(tmp_path):
         incoming.write(chunk)
     arrived = incoming.finish()
     assert arrived == payload
-    incoming.abandon()
+    incoming.close()
     np.testing.assert_array_equal(arrived.arrays()["x"], LARGE)
 
 
@@ -155,7 +155,7 @@ def test_files_in_use_are_not_discarded(tmp_path):
     incoming = Incoming(tmp_path, "0" * 64, SMALL + 1)
     (temporary,) = tmp_path.iterdir()
     assert not discard(temporary)
-    incoming.abandon()
+    incoming.close()
 
 
 def test_a_form_accepts_what_it_describes(tmp_path):

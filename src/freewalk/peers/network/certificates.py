@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,10 +68,8 @@ class Authority:
         """A new authority with its own key."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(name, name, key.public_key(), years)
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
-        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        return Authority(*_signed(builder, key, key))
+        own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        return Authority(*_signed(builder.add_extension(own, critical=False), key, key))
 
     @staticmethod
     def read(folder: Path) -> Authority:
@@ -94,20 +91,15 @@ class Authority:
     def issue(self, name: str, hosts: Sequence[str] = LOOPBACK, years: float = YEARS) -> Issued:
         """A certificate for a node or an operator, for both ends of a connection, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        own, own_key = self._certificate, _key(self.key, "the key of the authority")
+        own = _certificate(self.certificate, "the certificate of the authority")
         builder = _builder(name, self._name, key.public_key(), years, own.not_valid_after_utc)
         others = [_general_name(name, host) for host in dict.fromkeys(hosts) if host != name]
         names = x509.SubjectAlternativeName([_general_name(name, name, dns=True), *others])
         both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(own.public_key())  # type: ignore[arg-type]
         builder = builder.add_extension(names, critical=False).add_extension(both, critical=False)
-        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
-        return Issued(*_signed(builder.add_extension(signer, critical=False), key, own_key))
-
-    @cached_property
-    def _certificate(self) -> x509.Certificate:
-        return _certificate(self.certificate, "the certificate of the authority")
+        builder = builder.add_extension(signer, critical=False)
+        return Issued(*_signed(builder, key, _key(self.key, "the key of the authority")))
 
     @property
     def _name(self) -> str:
@@ -186,12 +178,13 @@ def write(path: Path, data: bytes, secret: bool = False) -> None:
 
 
 def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | None = None) -> Any:
+    """A certificate to be signed; it ends when that of its authority does, and without `end` it is an authority's."""
     check.text("certificates", "name", name)
     if len(name) > _LONGEST:
         raise check.fail("certificates", "name", name, f"a name of up to {_LONGEST} letters")
     days = 365.25 * check.real("certificates", "years", years, high=1000.0, above=0.0)
     now = datetime.now(UTC).replace(microsecond=0)
-    last = now + timedelta(days=days)
+    last, signs = now + timedelta(days=days), end is None
 
     def named(words: str) -> Any:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, words)])
@@ -204,6 +197,8 @@ def _builder(name: str, issuer: str, public: Any, years: float, end: datetime | 
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _BEFORE)
         .not_valid_after(last if end is None else min(last, end))
+        .add_extension(x509.BasicConstraints(ca=signs, path_length=0 if signs else None), critical=True)
+        .add_extension(_usage(signs), critical=True)
     )
 
 

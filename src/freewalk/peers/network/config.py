@@ -39,6 +39,7 @@ _LARGEST_FILE = 100_000_000  # bytes
 _LONGEST_NAME = 63  # letters of a part of a DNS name
 _MOST_HOPS = 1_000_000
 _NAME = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+_WORD = "^0x_?[0-9a-fA-F]+(_[0-9a-fA-F]+)*$"
 _A_NAME = "a name of up to 63 small letters, digits and hyphens, such as node-0007"
 _A_NODE = "the number of a node, from 0"
 _AN_ADDRESS = 'an address such as "127.0.0.1:7000" or "[::1]:7000"'
@@ -78,19 +79,13 @@ class Address(NamedTuple):
             return self.host == "localhost"
 
 
-def _hexadecimal(words: str) -> str:
-    if not words.startswith("0x") or not 2 < len(words) <= 18 or int(words, 16) < 0:
-        raise ValueError("no word")
-    return words
-
-
 Name = Annotated[str, Field(pattern=_NAME, max_length=_LONGEST_NAME)]
 Place = Annotated[str, Field(min_length=1, max_length=4096)]
 Where = Annotated[str, Field(max_length=300), AfterValidator(lambda words: str(Address.of(words)))]
 Node = Annotated[Whole, Field(ge=0, lt=2**31)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Word = Annotated[str, AfterValidator(_hexadecimal)]  # 64 bits, more than integers of TOML must support
+Word = Annotated[str, Field(pattern=_WORD, max_length=18)]  # 64 bits, more than integers of TOML must support
 
 
 # In the tables below, the description of a field is what errors say was expected.
@@ -326,8 +321,7 @@ class NodeConfig(SpecTable):
     def settings(self) -> Settings:
         """The settings of the protocol."""
         run, stores = self.run, bool(self.rule.stores) or self.rule.counts_visits
-        times = self.times.model_dump()
-        return Settings(run.seed, run.steps, run.every, self.walk.n, stores, **times)
+        return Settings(run.seed, run.steps, run.every, self.walk.n, stores, **self.times.model_dump())
 
     @property
     def _importer(self) -> Importer:
@@ -374,10 +368,8 @@ def _wrong_moves(config: NodeConfig) -> Iterator[str]:
     """Moves fit the probabilities and the neighbours."""
     walk, probabilities = config.walk, config.walk.probabilities
     if len(probabilities) != len(walk.move) or min(probabilities) < 0 or abs(sum(probabilities) - 1) > _TOLERANCE:
-        yield (
-            f"[walk]: probabilities = {probabilities}, expected {len(walk.move)} that add up to 1, one for each "
-            "[[walk.move]]"
-        )
+        moves = f"{len(walk.move)} that add up to 1, one for each [[walk.move]]"
+        yield f"[walk]: probabilities = {probabilities}, expected {moves}"
     around = {config.node.number, *(one.number for one in config.neighbour)}
     for place, move in enumerate(walk.move, start=1):
         yield from (f"[walk.move {place}]: {wrong}" for wrong in _wrong_move(move, around))

@@ -69,18 +69,15 @@ class Network:
         """The network in a folder created by `init`; nothing that its spec names is imported yet."""
         path = check.path("network", "folder", folder)
         if not (path / NETWORK).is_file():
-            raise PeerError(
-                f"{path}: is not the folder of a network (there is no {NETWORK}); create one with: network init"
-            )
-        table = config.checked(config.load(path / NETWORK), NetworkTable, str(path / NETWORK))
-        numbers = [one.number for one in table.node]
+            raise PeerError(f"{path}: is not the folder of a network (no {NETWORK}); create one with: network init")
+        source = str(path / NETWORK)
+        table = config.checked(config.load(source), NetworkTable, source)
+        numbers, tokens = [one.number for one in table.node], table.run.tokens
         if numbers != list(range(len(numbers))):
-            raise PeerError(f"{path / NETWORK}: the numbers of [[node]] are {numbers}, expected 0, 1, 2, … in order")
-        if max(table.starts) >= len(numbers) or len(table.starts) != table.run.tokens:
-            raise PeerError(
-                f"{path / NETWORK}: starts = {table.starts}, expected {table.run.tokens} nodes below {len(numbers)}: "
-                "one for each token"
-            )
+            raise PeerError(f"{source}: the numbers of [[node]] are {numbers}, expected 0, 1, 2, … in order")
+        if max(table.starts) >= len(numbers) or len(table.starts) != tokens:
+            expected = f"{tokens} nodes below {len(numbers)}: one for each token"
+            raise PeerError(f"{source}: starts = {table.starts}, expected {expected}")
         return Network(path, table, tell)
 
     @property
@@ -139,12 +136,20 @@ def init(
 ) -> Network:
     """Create the folders of all nodes of a network, and of its operator, from a spec."""
     path = check.path("network init", "folder", folder)
-    times = _times(lease)
+    times: dict[str, float] = {}
+    if lease is not None:  # times that are shorter by default stay shorter
+        seconds = check.real("network init", "lease", lease, above=0.0, high=1e6)
+        less = min(1.0, seconds / Settings.lease)
+        times = {"lease": seconds, "patience": less * Settings.patience, "retry": less * Settings.retry}
     if plain and not Address(host, 0).is_loopback:
         raise check.fail(
             "network init", "host", host, "127.0.0.1 for plain connections", "leave out --plain for certificates"
         )
-    _check_free(path, force)
+    if path.exists() or path.is_symlink():
+        if not force:
+            raise PeerError(f"{path} exists already; choose another folder, or replace it with --force")
+        if path.is_symlink() or not (path / NETWORK).is_file():
+            raise PeerError(f"{path} is not the folder of a network, so it is not replaced; choose another")
     loaded = load(spec)
     plan = loaded.plan(tell)
     task = admit(plan, loaded.source, label)
@@ -263,24 +268,6 @@ def _data(made: _Made, node: int, home: Path) -> dict[str, Any]:
     return {"file": DATA, "kind": type(objective).__name__, "ridge": float(objective.ridge), "factor": share.factor}
 
 
-def _times(lease: float | None) -> dict[str, float]:
-    """The times in seconds; those shorter than a lease by default stay shorter."""
-    if lease is None:
-        return {}
-    seconds = check.real("network init", "lease", lease, above=0.0, high=1e6)
-    less = min(1.0, seconds / Settings.lease)
-    return {"lease": seconds, "patience": less * Settings.patience, "retry": less * Settings.retry}
-
-
-def _check_free(path: Path, force: bool) -> None:
-    if not (path.exists() or path.is_symlink()):
-        return
-    if not force:
-        raise PeerError(f"{path} exists already; choose another folder, or replace it with --force")
-    if path.is_symlink() or not (path / NETWORK).is_file():
-        raise PeerError(f"{path} is not the folder of a network, so it is not replaced; choose another")
-
-
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """A new folder that is moved into place at the end of the block, or removed if the block fails."""
@@ -328,30 +315,32 @@ def free_addresses(host: str, count: int, first_port: int | None = None) -> list
     try:
         listening(host, 0).close()
     except OSError as error:
-        raise PeerError(
-            f"network init: cannot listen at {host} ({error.strerror or error}), expected an address of this machine"
-        ) from error
+        why = error.strerror or error
+        raise PeerError(f"network init: cannot listen at {host} ({why}); give an address of this machine") from error
     port, found = first_port or _FIRST_PORT + randbelow(_FIRST_PORTS), list[Address]()
     with ExitStack() as held:
         while len(found) < count:
             if port > _LAST_PORT:
-                raise PeerError(
-                    f"network init: {len(found)} ports from {first_port} are free, not {count}; start at a lower one"
-                )
+                missing = f"{len(found)} ports from {first_port} are free, expected {count}"
+                raise PeerError(f"network init: {missing}; start at a lower one")
             try:
                 found.append(Address(host, held.enter_context(listening(host, port)).getsockname()[1]))
             except OSError as error:
                 if error.errno == errno.EMFILE:
-                    raise PeerError(
-                        f"network init: {count} ports cannot be held at the same time ({error.strerror}); allow more "
-                        f"open files: ulimit -n {2 * count + 100}"
-                    ) from error
+                    remedy = f"allow more open files: ulimit -n {2 * count + 100}"
+                    raise PeerError(f"network init: {count} ports cannot be held at once; {remedy}") from error
             port += 1
     return found
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens, to be closed by the caller; recently closed connections do not block its port."""
-    family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-    return socket.create_server(place, family=family, dualstack_ipv6=both)
+    """A socket that listens, to be closed by the caller."""
+    family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with ExitStack() as unless_done:
+        opened = unless_done.enter_context(socket.socket(family, kind, protocol))
+        if os.name != "nt":  # recently closed connections do not block the port; listening sockets do
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(place)
+        opened.listen()
+        unless_done.pop_all()
+    return opened

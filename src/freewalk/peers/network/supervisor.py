@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ _GLANCE = 0.05  # seconds between checks for nodes that died
 _LONGEST = 10.0  # maximum seconds between restarts of a node that keeps dying
 
 
-def up(folder: str | os.PathLike[str], detach: bool = False, say: Callable[[str], Any] | None = None) -> None:
+def up(folder: str | os.PathLike[str], detach: bool, say: Callable[[str], Any]) -> None:
     """Start all nodes, and keep them running until Ctrl-C; with `detach`, return as soon as all nodes answer."""
     process.demand()
     network = Network.read(folder, say)
@@ -44,8 +45,7 @@ def up(folder: str | os.PathLike[str], detach: bool = False, say: Callable[[str]
     nodes = {one.name: partial(_run, network.config(one.number)) for one in network.nodes}
     _warm(network)
     if not detach:
-        if say is not None:
-            say(f"{len(nodes)} nodes are up; Ctrl-C stops them. Each has a log in its folder")
+        say(f"{len(nodes)} nodes are up; Ctrl-C stops them. Each has a log in its folder")
         Supervisor(network.folder, nodes).run()
         return
     if os.fork() == 0:
@@ -56,8 +56,7 @@ def up(folder: str | os.PathLike[str], detach: bool = False, say: Callable[[str]
         finally:
             os._exit(0)
     asyncio.run(_answered(network))
-    if say is not None:
-        say(f"{len(nodes)} nodes are up; each has a log in its folder")
+    say(f"{len(nodes)} nodes are up; each has a log in its folder")
 
 
 def _warm(network: Network) -> None:
@@ -65,13 +64,10 @@ def _warm(network: Network) -> None:
     from freewalk.peers.node import server
 
     assert server  # and all that it imports
-    if any(network.config(one.number).node.data.object for one in network.nodes):
-        import importlib.util
+    if any(network.config(one.number).node.data.object for one in network.nodes) and find_spec("torch") is not None:
+        import torch
 
-        if importlib.util.find_spec("torch") is not None:
-            import torch
-
-            torch.set_num_threads(1)
+        torch.set_num_threads(1)
 
 
 def _run(config: NodeConfig, lifeline: int) -> None:
@@ -100,10 +96,7 @@ async def _answered(network: Network) -> None:
 
     until = time.monotonic() + _PATIENCE
     async with operator_of(network) as operator:
-        while True:
-            silent = [node for node, status in (await operator.statuses(1.0)).items() if status is None]
-            if not silent:
-                return
+        while silent := [node for node, status in (await operator.statuses(1.0)).items() if status is None]:
             if time.monotonic() > until:
                 end(network.folder)
                 first = network.nodes[silent[0]]

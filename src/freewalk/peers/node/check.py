@@ -76,10 +76,8 @@ def _port(config: NodeConfig) -> Found:
     except OSError as error:
         if in_use(config.state):
             return f"{address}, where this node is running", []
-        return "", [
-            f"cannot listen at {address} ({error.strerror or error}); stop the process that listens there, or give "
-            "[node] another address and tell its neighbours"
-        ]
+        remedy = "stop the process that listens there, or give [node] another address and tell its neighbours"
+        return "", [f"cannot listen at {address} ({error.strerror or error}); {remedy}"]
     return f"{address} is free", []
 
 
@@ -143,20 +141,17 @@ async def _asked(
     from freewalk.peers.node.server import hello
     from freewalk.peers.operator import operator_pb2
 
+    who = f"{neighbour.name} at {neighbour.address}"
     try:
         async with few, identity.channel(neighbour) as channel:
             call = channel.unary_unary(HELLO, None, operator_pb2.Hello.FromString)
             asked = hello(config.node.name, config.node.number, config.settings())
             told = await call(asked, timeout=_PATIENCE, metadata=identity.metadata)
     except grpc.aio.AioRpcError as error:
-        return [f"{_who(neighbour)} {await _silent(config, neighbour, error.code().name)}"]
+        return [f"{who} {await _silent(config, neighbour, error.code().name)}"]
     except ValueError as error:  # gRPC cannot use the key or the certificate, and gives no details
         raise PeerError(f"{config.source}: [security]: the certificate or its key cannot be used ({error})") from None
-    return [f"{_who(neighbour)} {wrong}" for wrong in _differences(config, neighbour, told)]
-
-
-def _who(neighbour: NeighbourTable) -> str:
-    return f"{neighbour.name} at {neighbour.address}"
+    return [f"{who} {wrong}" for wrong in _differences(config, neighbour, told)]
 
 
 def _differences(config: NodeConfig, neighbour: NeighbourTable, told: Any) -> Iterator[str]:
@@ -180,10 +175,8 @@ def _differences(config: NodeConfig, neighbour: NeighbourTable, told: Any) -> It
 async def _silent(config: NodeConfig, neighbour: NeighbourTable, code: str) -> str:
     """Why a neighbour gave no answer."""
     if code == "PERMISSION_DENIED":
-        return (
-            f"does not list {config.node.name!r} as a neighbour: the edge is configured on this side only; add "
-            "[[neighbour]] there, or remove it here"
-        )
+        edge = "the edge is configured on this side only; add [[neighbour]] there, or remove it here"
+        return f"does not list {config.node.name!r} as a neighbour: {edge}"
     if code == "UNIMPLEMENTED":
         return f"cannot answer: it runs another version of freewalk; install {__version__} there"
     if reached := await _listens(Address.of(neighbour.address)):

@@ -108,10 +108,8 @@ def _from_object(table: DataTable, number: int, where: str, folder: Path, tell: 
     except Exception as error:
         raise PeerError(f"{where}: {name} fails ({blame(error)})") from error
     if not isinstance(share, Share):
-        raise PeerError(
-            f"{where}: {name} returns a {type(share).__name__}, expected a freewalk.objectives.objective.Share, as "
-            "objective.local(node) gives it"
-        )
+        expected = "a freewalk.objectives.objective.Share, as objective.local(node) gives it"
+        raise PeerError(f"{where}: {name} returns a {type(share).__name__}, expected {expected}")
     if share.node != number:
         raise PeerError(f"{where}: {name} returns the share of node {share.node}, expected that of {number}")
     return share
@@ -156,8 +154,8 @@ class Updater:
         """Make the update that the protocol requests."""
         rule, token, version = self.rule, asked.token, asked.version
         kept = self.first if version is None or version.payload is None else version.payload.arrays()
-        vectors = {name: np.array(vector) for name, vector in (*token.payload.arrays().items(), *kept.items())}
-        vectors = {name: vectors[name] for name in ("x", *rule.carries, *rule.stores)}
+        found = {**token.payload.arrays(), **kept}
+        vectors = {name: np.array(found[name]) for name in ("x", *rule.carries, *rule.stores)}
         visits = 1 + (0 if version is None else version.visits) if rule.counts_visits else 0
         step = token.point.step
         rate = float(rule.rates(np.array([step]))[0]) if self._rate is None else self._rate

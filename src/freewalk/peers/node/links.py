@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from freewalk.errors import PeerError
@@ -48,7 +49,7 @@ class Link:
         self._later: asyncio.TimerHandle | None = None
         self._room = _ROOM
         self._complaints = Complaints(log)
-        self._large: deque[tuple[tuple[Any, ...], Any]] = deque()
+        self._large: dict[tuple[Any, ...], Iterator[bytes]] = {}  # announcements, each followed by its bytes
         self._more = asyncio.Event()
 
     def send(self, message: Message) -> None:
@@ -56,9 +57,8 @@ class Link:
         if not self.up:
             return
         if isinstance(message, say.Transfer) and message.token.payload.path is not None:
-            mark = (message.key, message.token.point)
-            if all(mark != other for other, _ in self._large):
-                self._large.append((mark, _pieces(message)))
+            chunks: Iterator[Any] = map(wire.Chunk, message.token.payload.chunks())
+            self._large.setdefault((message.key, message.token.point), map(wire.encode, chain([message], chunks)))
         else:
             data = wire.encode(message)
             if len(self._small) + len(self._patient) < _QUEUED and len(data) <= self._room:
@@ -114,9 +114,10 @@ class Link:
             if self._small:
                 data = self._together()
             elif self._large:
-                data = await asyncio.to_thread(next, self._large[0][1], b"")
+                mark, pieces = next(iter(self._large.items()))
+                data = await asyncio.to_thread(next, pieces, b"")
                 if not data:
-                    self._large.popleft()
+                    del self._large[mark]
                     continue
             else:
                 self._more.clear()
@@ -140,13 +141,6 @@ class Link:
         return wire.together(several)
 
 
-def _pieces(message: say.Transfer) -> Iterator[bytes]:
-    """A large model as messages: its announcement, then its bytes."""
-    yield wire.encode(message)
-    for data in message.token.payload.chunks():
-        yield wire.encode(wire.Chunk(data))
-
-
 class Gate:
     """The entry for the streams of neighbours."""
 
@@ -162,8 +156,7 @@ class Gate:
         """Receive messages of a neighbour until the stream ends, or the same neighbour has too many streams."""
         peer = self.neighbours[name].number
         task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a stream is read by a task")
+        assert task is not None  # a task reads a stream
         streams = self._open.setdefault(peer, [])
         streams.append(task)
         if len(streams) > STREAMS:
@@ -253,7 +246,7 @@ class _Coming:
     async def abandon(self) -> None:
         with suppress(PeerError, asyncio.CancelledError):
             await self._written()
-        self.incoming.abandon()
+        self.incoming.close()
 
     async def _written(self) -> None:
         writing, self._writing = self._writing, None

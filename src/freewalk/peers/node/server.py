@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from freewalk.peers.operator import operator_pb2 as ask
 from freewalk.peers.protocol import wire
 from freewalk.peers.protocol.messages import Ask, Collect, Launch, Settings
 from freewalk.peers.protocol.payload import SMALL, Incoming, Payload, is_digest
-from freewalk.peers.protocol.token import Key, Position
+from freewalk.peers.protocol.token import Key, Position, Stage
 from freewalk.peers.protocol.wire import from_point, to_point
 
 log = logging.getLogger("freewalk.peers")
@@ -209,46 +209,39 @@ class Handlers(grpc.GenericRpcHandler):
         key = Key(first.run, first.walk)
         if first.size <= SMALL:
             return key, Payload.holding(first.data)
-        incoming = Incoming(self.at_work.store.models, first.digest, first.size)
-        try:
+        with closing(Incoming(self.at_work.store.models, first.digest, first.size)) as incoming:
             while (part := await asyncio.wait_for(anext(parts, None), _PATIENCE)) is not None:
                 incoming.write(part.data)
             return key, await asyncio.to_thread(incoming.finish)
-        finally:
-            incoming.abandon()
 
     async def status(self, request: Any, context: Any) -> Any:
         """The status of the node."""
         async with self._operator(context):
-            return self._status()
-
-    def _status(self) -> Any:
-        node, work = self.at_work.node, self.at_work
-        status = ask.Status(
-            number=node.me,
-            name=self.identity.name,
-            version=__version__,
-            process=os.getpid(),
-            started=self.started,
-            updates=work.updates,
-            received=self.gate.received,
-            refused=self.gate.refused + work.refused,
-            closed=work.closed,
-        )
-        for number, link in work.links.items():
-            status.edges.add(number=number, up=link.up, sent=link.sent)
-        for key, custody in node.custody.items():
-            stage, token = node.stages.get(key), custody.token
-            walk = status.walks.add(run=key.run, walk=key.walk, stage="" if stage is None else stage.name)
-            walk.floor.CopyFrom(_point(Position(custody.floor, 0, 0)))
-            walk.failure = work.failures.get(key, "") if walk.stage == "failed" else ""
-            walk.peer = -1 if stage is None else stage.peer
-            if token is not None:
-                walk.point.CopyFrom(_point(token.point))
-                walk.held, walk.messages, walk.probes = custody.held is not None, token.messages, token.probes
-                walk.finished, walk.diverged = walk.stage == "finished", token.diverged
-                walk.digest, walk.size = token.payload.digest, token.payload.size
-        return status
+            work = self.at_work
+            status = ask.Status(
+                number=work.node.me,
+                name=self.identity.name,
+                version=__version__,
+                process=os.getpid(),
+                started=self.started,
+                updates=work.updates,
+                received=self.gate.received,
+                refused=self.gate.refused + work.refused,
+                closed=work.closed,
+            )
+            for number, link in work.links.items():
+                status.edges.add(number=number, up=link.up, sent=link.sent)
+            for key, custody in work.node.custody.items():
+                stage, token = work.node.stages.get(key, Stage("")), custody.token
+                walk = status.walks.add(run=key.run, walk=key.walk, stage=stage.name, peer=stage.peer)
+                walk.floor.CopyFrom(_point(Position(custody.floor, 0, 0)))
+                walk.failure = work.failures.get(key, "") if stage.name == "failed" else ""
+                if token is not None:
+                    walk.point.CopyFrom(_point(token.point))
+                    walk.held, walk.messages, walk.probes = custody.held is not None, token.messages, token.probes
+                    walk.finished, walk.diverged = stage.name == "finished", token.diverged
+                    walk.digest, walk.size = token.payload.digest, token.payload.size
+            return status
 
     async def journal(self, request: Any, context: Any) -> AsyncIterator[Any]:
         """The journal, line by line."""
@@ -260,19 +253,15 @@ class Handlers(grpc.GenericRpcHandler):
     async def fetch(self, request: Any, context: Any) -> AsyncIterator[Any]:
         """The bytes of a model that is here or that the journal names."""
         async with self._operator(context):
-            payload = self._payload(request.digest)
+            held = (one.token.payload for one in self.at_work.node.custody.values() if one.token is not None)
+            payload = next((one for one in held if one.digest == request.digest), None)
+            if payload is None and is_digest(request.digest):
+                payload = self.at_work.store.payload(request.digest)
             if payload is None:
                 await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such model")
                 return
             for data in payload.chunks():
                 yield ask.Piece(data=data)
-
-    def _payload(self, digest: str) -> Payload | None:
-        tokens = [one.token for one in self.at_work.node.custody.values() if one.token is not None]
-        held: dict[str, Payload] = {token.payload.digest: token.payload for token in tokens}
-        if digest in held:
-            return held[digest]
-        return self.at_work.store.payload(digest) if is_digest(digest) else None
 
     async def collect(self, request: Any, context: Any) -> Any:
         """The operator has a finished token: it need not be kept any more."""
@@ -294,8 +283,7 @@ def _told(line: Line) -> Any:
     token = line.token
     told = ask.Line(number=line.number, time=line.time, run=line.key.run, walk=line.key.walk, kind=line.kind)
     told.point.CopyFrom(_point(line.point))
-    told.note = line.note
-    told.messages, told.probes = line.messages, line.probes
+    told.note, told.messages, told.probes = line.note, line.messages, line.probes
     if token is not None:
         told.digest, told.size = token.payload.digest, token.payload.size
         told.lineage.extend(_point(point) for point in token.lineage)

@@ -53,7 +53,7 @@ class Service:
         self._broken: Exception | None = None
         self._writes: list[say.Save | say.Journal] = []
         self._waiting: list[say.Send] = []
-        self._settling: list[asyncio.Future[None]] = []
+        self._written = asyncio.Event()  # the next write
         self._urgent = False  # whether a message waits for a write
         self._soon: asyncio.TimerHandle | None = None  # a write that is not urgent
         self._works: deque[say.Compute] = deque()
@@ -86,10 +86,9 @@ class Service:
 
     async def settled(self) -> None:
         """Wait until all earlier events are on disk."""
-        done = asyncio.get_running_loop().create_future()
-        self._settling.append(done)
+        written = self._written
         self._hurry()
-        await done
+        await written.wait()
 
     async def run(self) -> None:
         """Work until cancelled.
@@ -125,8 +124,7 @@ class Service:
         if not isinstance(event, say.Packet):
             self._do(self.node.handle(event))
             return
-        sender, message = event
-        known = self.node.custody
+        (sender, message), known = event, self.node.custody
         full = len(known) >= _WALKS and message.key not in known
         actions = [] if full else self.node.handle(event)
         self._do(actions)
@@ -154,7 +152,9 @@ class Service:
         for action in actions:
             if isinstance(action, say.Send):
                 if action.durable and self._writes:
-                    self._wait(action)
+                    # While the disk fails, requests are repeated: one of each waits.
+                    if not self.closed or (len(self._waiting) < _WAITING and action not in self._waiting):
+                        self._waiting.append(action)
                     self._urgent = self._urgent or not isinstance(action.message, say.Released)
                 else:
                     self.reply(action.peer, action.message)
@@ -187,31 +187,23 @@ class Service:
     def _ring(self, mark: tuple[Key | None, str]) -> None:
         del self._timers[mark]
         due, loop = self._due.get(mark), asyncio.get_running_loop()
-        if due is None:
-            return
-        if due > loop.time():
+        if due is not None and due > loop.time():
             self._timers[mark] = loop.call_at(due, self._ring, mark)
-            return
-        del self._due[mark]
-        self.tell(say.Alarm(*mark))
+        elif due is not None:
+            del self._due[mark]
+            self.tell(say.Alarm(*mark))
 
     def _work(self) -> None:
         """Make updates in the order of the requests: fast ones at once, slow ones in the background."""
         for _ in range(_TOGETHER):
             if self.closed or not self._works or self._working is not None:
                 return
+            asked = self._works.popleft()
             if self._cost > _QUICK:
-                self._working = asyncio.create_task(asyncio.to_thread(self._update, self._works.popleft()))
+                self._working = asyncio.create_task(asyncio.to_thread(self._update, asked))
                 self._working.add_done_callback(self._worked)
-                return
-            result = self._update(self._works.popleft())
-            if result is not None:
+            elif (result := self._update(asked)) is not None:
                 self._do(self.node.handle(result))
-
-    def _wait(self, send: say.Send) -> None:
-        """Let a message wait for the disk, without duplicates: while the disk fails, requests are repeated."""
-        if not self.closed or (len(self._waiting) < _WAITING and send not in self._waiting):
-            self._waiting.append(send)
 
     def _update(self, asked: say.Compute) -> say.Computed | say.Raised | None:
         """Make an update; None if its result does not fit on the disk, so that it must be repeated."""
@@ -272,10 +264,8 @@ class Service:
         waiting, self._waiting = self._waiting, []
         for send in waiting:
             self.reply(send.peer, send.message)
-        settling, self._settling = self._settling, []
-        for done in settling:
-            if not done.done():
-                done.set_result(None)
+        self._written.set()
+        self._written = asyncio.Event()
 
 
 def _raised(error: Exception) -> str:

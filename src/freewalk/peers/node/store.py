@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
@@ -36,13 +37,12 @@ class Line(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The state of a walk on disk: the number of its rows, its custody as bytes, and its versions."""
+    """The state of a walk on disk: its custody as bytes, and its versions."""
 
-    walk: int
-    state: bytes
-    token: Payload | None
-    first: int
-    versions: tuple[Version, ...]
+    state: bytes = b""
+    token: Payload | None = None
+    first: int = 0  # the place of the first version
+    versions: tuple[Version, ...] = ()
 
 
 class Store:
@@ -110,8 +110,7 @@ class Store:
                 self._uses[digest] += more
                 if not self._uses[digest]:
                     del self._uses[digest]
-            self._stale |= dropped
-            self._stale = {digest for digest in self._stale if not self._removed(digest)}
+            self._remove(dropped)
             self._writes += 1
             if self._writes % _OFTEN == 0:
                 self.sweep()
@@ -136,19 +135,17 @@ class Store:
     def unneeded(self, digest: str) -> bool:
         """Remove the file of a payload unless something refers to it; returns False while this process still does."""
         with self._lock, told(self._path):
-            self._stale.add(digest)
-            self._stale = {digest for digest in self._stale if not self._removed(digest)}
+            self._remove({digest})
             return digest not in self._stale
 
     def sweep(self) -> None:
         """Remove the payloads that nothing refers to, including those that a crash has left."""
         with self._lock, told(self._path):
-            noted = {row[0].hex() for row in self._connection.execute(_NOTED)}
+            noted = self._connection.execute("SELECT DISTINCT payload FROM journal WHERE payload IS NOT NULL")
+            used = {row[0].hex() for row in noted}.union(self._uses)
             rows = self._connection.execute("SELECT digest, data IS NULL FROM payloads").fetchall()
-            used = noted.union(self._uses)
             with transaction(self._connection):
-                unused = [(digest,) for digest, _ in rows if digest.hex() not in used]
-                self._connection.executemany(_DROP, unused)
+                self._connection.executemany(_DROP, [(digest,) for digest, _ in rows if digest.hex() not in used])
             kept = {digest.hex() + SUFFIX for digest, large in rows if large and digest.hex() in used}
             for path in list(self.models.iterdir()):
                 if path.name not in kept:
@@ -157,34 +154,32 @@ class Store:
 
     def _read(self) -> None:
         """Read the state of all walks from disk."""
-        self._walks = {Key(run, walk): number for number, run, walk in self._connection.execute(_WALKS)}
-        versions: dict[int, list[tuple[int, Version]]] = {}
-        for walk, place, state in self._connection.execute(_VERSIONS):
-            version = wire.from_version(_parsed(wire.pb.Version, state), self._find)
-            versions.setdefault(walk, []).append((place, version))
+        rows = self._connection.execute("SELECT run, walk, number FROM walks")
+        self._walks = {Key(run, walk): number for run, walk, number in rows}
+        versions: dict[int, dict[int, Version]] = defaultdict(dict)
+        for walk, place, state in self._connection.execute("SELECT * FROM versions ORDER BY walk, place"):
+            versions[walk][place] = wire.from_version(_parsed(wire.pb.Version, state), self._find)
         states = dict(self._connection.execute("SELECT walk, state FROM custody"))
         for key, walk in self._walks.items():
             if walk not in states:
                 continue
-            places, kept = zip(*versions.get(walk, [(0, None)]), strict=True)
-            kept = tuple(one for one in kept if one is not None)
+            kept = tuple(versions[walk].values())
             custody = wire.from_custody(_parsed(wire.pb.Custody, states[walk]), kept, self._find)
             payload = None if custody.token is None else custody.token.payload
-            self._known[key] = _Known(walk, states[walk], payload, places[0], kept)
+            self._known[key] = _Known(states[walk], payload, min(versions[walk], default=0), kept)
             used = (payload, *(one.payload for one in kept))
             self._uses.update(one.digest for one in used if one is not None)
 
     def _find(self, digest: str, size: int) -> Payload:
         """A payload that something on the disk refers to."""
-        row = self._connection.execute(_PAYLOAD, (bytes.fromhex(digest),)).fetchone()
-        if row is None:
-            raise PeerError(f"{self._path}: a model is missing ({digest[:12]}…); the folder is broken")
-        if row[1] is not None:
-            payload = Payload.holding(row[1])
+        rows = self._connection.execute(_PAYLOAD, (bytes.fromhex(digest),))
+        stored, data = rows.fetchone() or (None, None)
+        if data is not None:
+            payload = Payload.holding(data)
         else:
             path = self.models / (digest + SUFFIX)
             payload = Payload(digest, path.stat().st_size if path.exists() else -1, None, path)
-        if (payload.digest, payload.size, row[0]) != (digest, size, size):
+        if (payload.digest, payload.size, stored) != (digest, size, size):
             raise PeerError(f"{self._path}: a model is missing or broken ({digest[:12]}…); the folder is broken")
         return payload
 
@@ -194,11 +189,13 @@ class Store:
         point = Position(Generation(generation, issuer), step, hop)
         return Line(number, time, Key(run, walk), kind, point, token, note, messages, probes)
 
-    def _removed(self, digest: str) -> bool:
-        """Whether the file of a dropped payload is gone, or is in use again."""
-        if self._uses[digest] > 0 or self._connection.execute(_PAYLOAD, (bytes.fromhex(digest),)).fetchone():
-            return True
-        return discard(self.models / (digest + SUFFIX))
+    def _remove(self, dropped: set[str]) -> None:
+        """Remove the files of dropped payloads; those that this process may still use stay for now."""
+        self._stale |= dropped
+        for digest in list(self._stale):
+            needed = self._uses[digest] > 0 or self._connection.execute(_PAYLOAD, (bytes.fromhex(digest),)).fetchone()
+            if needed or discard(self.models / (digest + SUFFIX)):
+                self._stale.remove(digest)
 
 
 class _Change:
@@ -208,25 +205,22 @@ class _Change:
         self.store, self.execute = store, store._connection.execute
         self.walks: dict[Key, int] = {}
         self.known: dict[Key, _Known] = {}
-        self.uses: dict[str, int] = {}  # by how much they change
+        self.uses: Counter[str] = Counter()  # by how much they change
         self.new: dict[str, Payload] = {}
-        self.noted: set[str] = set()
         self.files: set[str] = set()
 
     def save(self, key: Key, custody: Custody) -> None:
         """Write the changes of a walk's custody."""
-        old = self.store._known.get(key)
+        old, walk = self.store._known.get(key, _Known()), self.walk(key)
         state = wire.to_custody(custody).SerializeToString(deterministic=True)
-        walk = self.walk(key)
-        if old is None or old.state != state:
-            self.execute(_SAVE, (walk, state))
+        if old.state != state:
+            self.execute("INSERT OR REPLACE INTO custody VALUES (?, ?)", (walk, state))
         payload = None if custody.token is None else custody.token.payload
-        before = None if old is None else old.token
-        if before != payload:
-            self._use(before, -1)
+        if old.token != payload:
+            self._use(old.token, -1)
             self._use(payload, 1)
         first = self._versions(walk, old, custody.versions)
-        self.known[key] = _Known(walk, state, payload, first, custody.versions)
+        self.known[key] = _Known(state, payload, first, custody.versions)
 
     def note(self, line: Journal, time: float) -> None:
         """Write a line of the journal, unless it exists."""
@@ -240,13 +234,13 @@ class _Change:
         more = (digest, state, line.note, line.messages, line.probes)
         if self.execute(_NOTE, (*place, *more)).rowcount and token is not None:
             self.new[token.payload.digest] = token.payload
-            self.noted.add(token.payload.digest)
 
     def walk(self, key: Key) -> int:
         """The number of a walk in all tables."""
         number = self.store._walks.get(key) or self.walks.get(key)
         if number is None:
-            number = self.walks[key] = int(self.execute(_WALK, key).lastrowid or 0)
+            row = self.execute("INSERT INTO walks (run, walk) VALUES (?, ?)", key)
+            number = self.walks[key] = int(row.lastrowid or 0)
         return number
 
     def end(self) -> set[str]:
@@ -256,10 +250,9 @@ class _Change:
             for path in [*files, self.store.models]:
                 sync(path)
         dropped = set()
-        for digest in self.uses:
-            key = (bytes.fromhex(digest),)
-            left = self.store._uses[digest] + self.uses[digest]
-            if left == 0 and digest not in self.noted and self.execute(_IS_NOTED, key).fetchone() is None:
+        for digest, more in self.uses.items():
+            key, noted = (bytes.fromhex(digest),), "SELECT 1 FROM journal WHERE payload = ? LIMIT 1"
+            if self.store._uses[digest] + more == 0 and self.execute(noted, key).fetchone() is None:
                 self.execute(_DROP, key)
                 dropped.add(digest)
         return dropped & self.files
@@ -270,19 +263,16 @@ class _Change:
         if not payload.here or (path is not None and (path.parent != self.store.models or not path.exists())):
             raise PeerError(f"{self.store.folder}: a model to be written is not in its folder 'models'")
         row = (bytes.fromhex(payload.digest), payload.size, payload.data)
-        return bool(self.execute(_ADD, row).rowcount)
+        return bool(self.execute("INSERT OR IGNORE INTO payloads VALUES (?, ?, ?)", row).rowcount)
 
-    def _versions(self, walk: int, old: _Known | None, new: tuple[Version, ...]) -> int:
-        """Write new versions and remove old ones; returns the index of the first."""
-        first, before = (0, ()) if old is None else (old.first, old.versions)
+    def _versions(self, walk: int, old: _Known, new: tuple[Version, ...]) -> int:
+        """Write new versions and remove old ones; returns the place of the first."""
+        first, before = old.first, old.versions
         if before is new or before == new:
             return first
         gone = next((index for index, one in enumerate(before) if new and one == new[0]), len(before))
-        same = 0
-        for one, two in zip(before[gone:], new, strict=False):
-            if one is not two and one != two:
-                break
-            same += 1
+        pairs = zip(before[gone:], new, strict=False)
+        same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
         last = gone + same
         for index in (*range(gone), *range(last, len(before))):
             self.execute("DELETE FROM versions WHERE walk = ? AND place = ?", (walk, first + index))
@@ -296,7 +286,7 @@ class _Change:
     def _use(self, payload: Payload | None, more: int) -> None:
         """Count references to a payload."""
         if payload is not None:
-            self.uses[payload.digest] = self.uses.get(payload.digest, 0) + more
+            self.uses[payload.digest] += more
             if more > 0:
                 self.new[payload.digest] = payload
             if payload.path is not None:
@@ -310,18 +300,9 @@ def _parsed(kind: Any, state: bytes) -> Any:
         raise PeerError(f"what is known of a walk cannot be read ({error}); the folder is broken") from None
 
 
-_WALKS = "SELECT number, run, walk FROM walks"
-_WALK = "INSERT INTO walks (run, walk) VALUES (?, ?)"
-_SAVE = "INSERT INTO custody VALUES (?, ?) ON CONFLICT (walk) DO UPDATE SET state = excluded.state"
-_VERSIONS = "SELECT walk, place, state FROM versions ORDER BY walk, place"
 _PAYLOAD = "SELECT size, data FROM payloads WHERE digest = ?"
-_ADD = "INSERT OR IGNORE INTO payloads VALUES (?, ?, ?)"
 _DROP = "DELETE FROM payloads WHERE digest = ?"
-_NOTED = "SELECT DISTINCT payload FROM journal WHERE payload IS NOT NULL"
-_IS_NOTED = "SELECT 1 FROM journal WHERE payload = ? LIMIT 1"
-_NOTE = """INSERT OR IGNORE INTO journal
-(time, walk, kind, generation, issuer, step, hop, payload, token, note, messages, probes)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_NOTE = f"INSERT OR IGNORE INTO journal VALUES (NULL{', ?' * 12})"
 _LINES = """SELECT journal.number, time, run, walks.walk, kind, generation, issuer, step, hop, token, note, messages,
 probes FROM journal JOIN walks ON walks.number = journal.walk
 WHERE journal.number > ? ORDER BY journal.number LIMIT ?"""

@@ -21,7 +21,7 @@ from freewalk.errors import PeerError
 from freewalk.jobs.phase import marks_in
 from freewalk.peers.network.init import Network
 from freewalk.peers.node.store import Line
-from freewalk.peers.operator.operator import Operator, operator_of, whereabouts
+from freewalk.peers.operator.operator import operator_of, whereabouts
 from freewalk.peers.protocol.payload import Payload
 from freewalk.peers.protocol.token import Key
 from freewalk.run.checkpoint import Continuation
@@ -98,7 +98,11 @@ async def collect(network: Network, run: str) -> Collected:
         lines = [line for journal in journals for line in journal if line.key.run == run]
         stories = [tell(key, lines, steps) for key in keys(network, run)]
         with TemporaryDirectory() as folder:
-            models = await _models(operator, stories, Path(folder))
+            updates = [line for story in stories for line in story.updates]
+            models = {}  # that the journals kept at the marks
+            for line, kept in ((line, line.token.payload) for line in updates if line.token is not None):
+                payload = await operator.fetch(line.node, kept.digest, kept.size, Path(folder))
+                models[line] = {name: np.array(vector) for name, vector in payload.arrays().items()}
             launched = min(line.time for line in lines)
             collected = Collected(_record(network, stories, launched, models), stories)
         statuses = await operator.statuses()
@@ -107,18 +111,6 @@ async def collect(network: Network, run: str) -> Collected:
         for key, story in zip(keys(network, run), stories, strict=True):
             await operator.collect(story.end.node, key, story.end.point)
     return collected
-
-
-async def _models(operator: Operator, stories: list[Story], folder: Path) -> dict[Line, Any]:
-    """The vectors that the journals kept at the marks."""
-    found = {}
-    for story in stories:
-        for line in story.updates:
-            if line.token is not None:
-                kept = line.token.payload
-                payload = await operator.fetch(line.node, kept.digest, kept.size, folder)
-                found[line] = {name: np.array(vector) for name, vector in payload.arrays().items()}
-    return found
 
 
 def tell(key: Key, lines: Iterable[Line], steps: int) -> Story:
@@ -130,10 +122,8 @@ def tell(key: Key, lines: Iterable[Line], steps: int) -> Story:
     end = max(ends, key=lambda line: line.point)
     newest = max(line.point.generation for line in own if line.kind in ("re-issue", "finish"))
     if newest != end.point.generation or end.token is None:
-        raise PeerError(
-            f"walk {key.walk} of run {key.run} has not finished: generation {newest.number} of node {newest.issuer} is "
-            "still running"
-        )
+        why = f"generation {newest.number} of node {newest.issuer} is still running"
+        raise PeerError(f"walk {key.walk} of run {key.run} has not finished: {why}")
     lived = [line for line in own if end.token.descends(line.point)]
     by_step: dict[int, list[Line]] = defaultdict(list)
     for line in lived:

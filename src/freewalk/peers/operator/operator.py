@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -90,7 +90,6 @@ class Operator:
         """The lines of a node's journal after a given number; models that they keep are only announced."""
         with self._reaching(node):
             return [_line(node, told) async for told in self._call(node, "Journal", ask.Lines(after=after))]
-        raise AssertionError("not reached")
 
     async def fetch(self, node: int, digest: str, size: int, folder: Path) -> Payload:
         """A model that a node holds or that its journal kept; a large one is written to a folder."""
@@ -98,14 +97,10 @@ class Operator:
         with self._reaching(node):
             if size <= SMALL:
                 return Payload.holding(b"".join([piece.data async for piece in call]))
-            incoming = Incoming(folder, digest, size)
-            try:
+            with closing(Incoming(folder, digest, size)) as incoming:
                 async for piece in call:
                     incoming.write(piece.data)
                 return incoming.finish()
-            finally:
-                incoming.abandon()
-        raise AssertionError("not reached")
 
     async def collect(self, node: int, key: Key, point: Position) -> None:
         """Tell a node that its finished token is safe here."""

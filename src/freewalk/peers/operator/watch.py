@@ -111,20 +111,16 @@ def table(network: Network, run: str, seen: Glance) -> RenderableType:
     up = {node: status for node, status in seen.statuses.items() if status is not None}
     down = [network.nodes[node].name for node in seen.statuses if node not in up]
     broken = sum(not edge.up for status in up.values() for edge in status.edges)
-    words = [f"{len(up)} of {len(seen.statuses)} nodes answer"]
-    if down:
-        more = f" and {len(down) - _SHOWN} more" if len(down) > _SHOWN else ""
-        words.append(f"silent: {', '.join(down[:_SHOWN])}{more}")
-    if broken:
-        words.append(f"{broken} links down")
+    hidden = f" and {len(down) - _SHOWN} more" if len(down) > _SHOWN else ""
     refused = sum(status.refused for status in up.values())
-    if refused:
-        words.append(f"{refused:,} calls or messages refused")
-    closed = {network.nodes[node].name: status.closed for node, status in up.items() if status.closed}
-    if closed:
-        name, why = next(iter(closed.items()))
-        more = f" (and {len(closed) - 1} more)" if len(closed) > 1 else ""
-        words.append(f"{name}{more} accepts no tokens: {why}")
-    if not seen.tokens:
-        words.insert(0, f"run {run!r} has not been launched")
-    return Group(shown, Text("; ".join(words)))
+    closed = [f"{network.nodes[node].name} accepts no tokens: {one.closed}" for node, one in up.items() if one.closed]
+    others = f" (and {len(closed) - 1} more)" if len(closed) > 1 else ""
+    words = {
+        f"run {run!r} has not been launched": not seen.tokens,
+        f"{len(up)} of {len(seen.statuses)} nodes answer": True,
+        f"silent: {', '.join(down[:_SHOWN])}{hidden}": down,
+        f"{broken} links down": broken,
+        f"{refused:,} calls or messages refused": refused,
+        f"{''.join(closed[:1])}{others}": closed,
+    }
+    return Group(shown, Text("; ".join(said for said, holds in words.items() if holds)))

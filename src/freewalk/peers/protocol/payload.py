@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
 from itertools import count
@@ -55,7 +55,7 @@ _drafts: WeakSet[_Draft] = WeakSet()
 _live: WeakValueDictionary[int, Payload] = WeakValueDictionary()
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Payload:
     """Named vectors as the bytes of a safetensors file; two are equal if their bytes are.
 
@@ -63,19 +63,13 @@ class Payload:
     """
 
     digest: str  # BLAKE2b-256 of the bytes, in hexadecimal
-    size: int  # in bytes
-    data: bytes | None = None  # the bytes, if there are at most `SMALL`
-    path: Path | None = None  # else the file that holds them, `<digest>.safetensors`
+    size: int = field(compare=False)  # in bytes
+    data: bytes | None = field(default=None, compare=False)  # the bytes, if there are at most `SMALL`
+    path: Path | None = field(default=None, compare=False)  # else the file that holds them, `<digest>.safetensors`
 
     def __post_init__(self) -> None:
         if self.path is not None:
             _live[id(self)] = self
-
-    def __eq__(self, other: object) -> bool:
-        return self.digest == other.digest if isinstance(other, Payload) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]], folder: Path, durable: bool = True) -> Payload:
@@ -178,7 +172,7 @@ class Incoming:
         self._file.close()
         return payload
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         """Remove the file, unless it is already finished."""
         self._draft.abandon()
 
