@@ -217,8 +217,8 @@ def _write(made: _Made, addresses: list[Address], folder: Path) -> None:
         hosts = LOOPBACK if Address(made.host, 0).is_loopback else (made.host,)
         security = {"certificate": CERTIFICATE, "key": KEY, "authority": AUTHORITY, "operator": OPERATOR}
     members: list[dict[str, Any]] = [
-        {"number": node, "name": name, "address": str(address), "folder": f"node-{node:04d}"}
-        for node, (name, address) in enumerate(zip(made.names, addresses, strict=True))
+        {"number": node, "name": one, "address": str(address), "folder": f"node-{node:04d}"}
+        for node, (one, address) in enumerate(zip(made.names, addresses, strict=True))
     ]
     importance, degrees = task.objective.known_smoothness, task.kernel.graph.degrees
 

@@ -29,12 +29,12 @@ def demand() -> None:
             raise MissingExtra(name, "peers") from None
 
 
-def log_to(file: Path | None, level: int = logging.INFO) -> None:
+def log_to(file: Path | None) -> None:
     """Write the log to a file, or to standard error."""
     handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.handlers[:] = [handler]
-    log.setLevel(level)
+    log.setLevel(logging.INFO)
     log.propagate = False
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
+from operator import lt
 from typing import Any, NamedTuple
 
 from freewalk.errors import MissingExtra, PeerError
@@ -96,21 +96,24 @@ def _from_generation(message: Any) -> Generation:
 
 def to_token(token: Token, payload: Callable[[Payload], Any]) -> Any:
     """A token as a message; `payload` encodes its payload."""
-    return pb.Token(
+    message = pb.Token(
         point=to_point(token.point),
         payload=payload(token.payload),
         due=token.due,
         origin=_to_generation(token.origin),
-        numbers=[point.generation.number for point in token.lineage],
-        issuers=[point.generation.issuer for point in token.lineage],
-        steps=[point.step for point in token.lineage],
-        hops=[point.hop for point in token.lineage],
         messages=token.messages,
         probes=token.probes,
         diverged=token.diverged,
-        kept_nodes=[node for node, _ in token.kept],
-        kept_steps=[step for _, step in token.kept],
     )
+    if token.lineage:
+        message.numbers.extend([point.generation.number for point in token.lineage])
+        message.issuers.extend([point.generation.issuer for point in token.lineage])
+        message.steps.extend([point.step for point in token.lineage])
+        message.hops.extend([point.hop for point in token.lineage])
+    if token.kept:
+        message.kept_nodes.extend([node for node, _ in token.kept])
+        message.kept_steps.extend([step for _, step in token.kept])
+    return message
 
 
 def from_token(message: Any, find: Finder) -> Token:
@@ -131,14 +134,15 @@ def from_token(message: Any, find: Finder) -> Token:
 
 
 def _columns(*columns: Any) -> tuple[Any, ...]:
-    """The columns of a table."""
-    require(len({len(column) for column in columns}) == 1, "a table is broken")
-    require(all(max(column, default=0) <= _LARGEST for column in columns), _WRONG)
+    """The columns of a table; most tables are empty."""
+    if any(columns):
+        require(len({len(column) for column in columns}) == 1, "a table is broken")
+        require(all(max(column) <= _LARGEST for column in columns), _WRONG)
     return columns
 
 
 def _ascends(values: Sequence[Any]) -> bool:
-    return all(one < two for one, two in pairwise(values))
+    return all(map(lt, values, values[1:]))
 
 
 def _to_loan(loan: Loan) -> Any:
