@@ -76,12 +76,8 @@ def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> Ints:
         # A skip of total + 1 <= 2^61 passes the end from anywhere, so the sum does so before it can wrap around.
         places = last + np.cumsum(np.minimum(skips, total + 1))
         past = np.flatnonzero(places >= total)
-        if past.size:
-            places = places[: past[0]]
-            last = total
-        else:
-            last = int(places[-1])
-        found.append(places)
+        found.append(places[: past[0]] if past.size else places)
+        last = total if past.size else int(places[-1])
     return np.concatenate(found)
 
 
