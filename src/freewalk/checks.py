@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,15 +183,13 @@ class Checks:
             raise self.fail(who, name, value, f"a function {' or '.join(forms)}") from None
         except ValueError:  # a builtin without a signature: calling it will tell
             pass
-        found: Callable[..., Any] | None = value
-        return found
+        return cast("Callable[..., Any] | None", value)
 
     def instance(self, who: str, name: str, value: Any, kind: type[Thing] | tuple[type, ...], expected: str) -> Thing:
         """An instance of a type, or of one of several."""
         if not isinstance(value, kind):
             raise self.fail(who, name, value, expected)
-        found: Thing = value  # type: ignore[assignment]
-        return found
+        return cast("Thing", value)
 
     def items(
         self, who: str, name: str, values: Any, expected: str, *, most: int | None = None, remedy: str = ""
@@ -323,15 +321,11 @@ class Checks:
 def _span(low: int, high: int, given: int | None = None) -> str:
     """A range of whole numbers in words; the limit of 63 bits is mentioned only if it is exceeded."""
     if high != LARGEST:
-        return f"from {low} to {_in_powers(high)}"
+        is_power = high > 2**20 and not high & (high + 1)
+        return f"from {low} to " + (f"2^{high.bit_length()} - 1" if is_power else str(high))
     if low == -(2**63):
         return "from -2^63 to 2^63 - 1"
     return f">= {low}{' (and below 2^63)' if given is not None and given > high else ''}"
-
-
-def _in_powers(number: int) -> str:
-    """A limit in the usual notation: 2^64 - 1."""
-    return f"2^{number.bit_length()} - 1" if number > 2**20 and not number & (number + 1) else str(number)
 
 
 def memory() -> float:

@@ -110,17 +110,15 @@ def phases(
         return tuple(listed)
     n = listed[0].kernel.graph.n
     if objective.n != n:
-        raise FreewalkError(
-            f"{who}: the objective has {objective.n} nodes and the graph {n}; expected the same number (the largest "
-            "number in `nodes` determines that of an objective: pass graph= to count all nodes)"
-        )
+        got = f"the objective has {objective.n} nodes and the graph {n}; expected the same number"
+        remedy = "the largest number in `nodes` determines that of an objective: pass graph= to count all nodes"
+        raise FreewalkError(f"{who}: {got} ({remedy})")
     names = listed[0].kernel.graph.node_names
     if objective.node_names is not None and names is not None and objective.node_names != names:
         node = next(v for v in range(n) if objective.node_names[v] != names[v])
-        raise FreewalkError(
-            f"{who}: node {node} is {show(objective.node_names[node])} in the objective and {show(names[node])} in the "
-            "graph, expected the same names in the same order; give the objective the graph of the kernel"
-        )
+        got = f"{show(objective.node_names[node])} in the objective and {show(names[node])} in the graph"
+        remedy = "give the objective the graph of the kernel"
+        raise FreewalkError(f"{who}: node {node} is {got}, expected the same names in the same order; {remedy}")
     return tuple(replace(phase, rule=_rule(phase, objective)) for phase in listed)
 
 
@@ -128,10 +126,8 @@ def _listed(kernel: Any, rule: Rule | None, who: str, exchange: Exchange | None)
     """A list of phases that follow each other on one graph."""
     listed: list[Phase] = list(kernel) if isinstance(kernel, (list, tuple)) else []
     if isinstance(kernel, (list, tuple)) and (rule is not None or exchange is not None):
-        what = "a rule" if rule is not None else "an exchange"
-        raise FreewalkError(
-            f"{who}: got a list of phases and {what}; each phase names its own: fw.Phase(until, kernel, rule, exchange)"
-        )
+        got = f"got a list of phases and {'a rule' if rule is not None else 'an exchange'}"
+        raise FreewalkError(f"{who}: {got}; each phase names its own: fw.Phase(until, kernel, rule, exchange)")
     if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
         expected = "a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase(until, kernel, rule)"
         raise check.fail(who, "kernel", kernel, expected)
@@ -153,10 +149,9 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
         return None
     rule = checked(phase.rule.fitted(objective, phase.kernel))
     if objective.batch is not None and objective.batch * rule.local_steps > rng.WORDS:
-        raise FreewalkError(
-            f"{type(rule).__name__}: {rule.local_steps:,} local steps with minibatches of {objective.batch:,} need "
-            f"more draws than the {rng.WORDS:,} per visit; use fewer local steps or smaller batches"
-        )
+        got = f"{rule.local_steps:,} local steps with minibatches of {objective.batch:,} need more draws than"
+        remedy = "use fewer local steps or smaller batches"
+        raise FreewalkError(f"{type(rule).__name__}: {got} the {rng.WORDS:,} per visit; {remedy}")
     begun(rule, np.zeros((2, min(objective.dim, _TRIED))))
     if rule.proximal:
         zeros = [np.zeros(objective.dim) for _ in ("x", *rule.carries, *rule.stores)]
@@ -205,11 +200,9 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
         stuck = _stuck(matrix, starts) if index in needing else None
         if stuck is not None:
             lost = np.flatnonzero(~_reached(matrix, stuck))
-            raise FreewalkError(
-                f"{type(phase.rule).__name__}: the walk by {kernel.label} never gets from node {stuck} to "
-                f"{lost.size:,} of {n:,} nodes (such as node {int(lost[0])}), but this rule needs all of them; "
-                "use a kernel that visits every node, or fw.SGD"
-            )
+            unmet = f"{lost.size:,} of {n:,} nodes (such as node {int(lost[0])})"
+            got = f"the walk by {kernel.label} never gets from node {stuck} to {unmet}, but this rule needs all of them"
+            raise FreewalkError(f"{type(phase.rule).__name__}: {got}; use a kernel that visits every node, or fw.SGD")
         if index < needing[-1]:
             led = np.zeros(n, dtype=bool)
             for start in starts:
@@ -220,11 +213,8 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
 def _leads_everywhere(kernel: Kernel) -> bool:
     """Whether one move alone reaches every node: along any edge, since graphs are connected, or by a draw."""
     probable = [move for move, share in zip(kernel.moves, kernel.probabilities(0)[0], strict=True) if share > 0]
-    return any(
-        (move.law is None and move.rows is None and move.hops == 1)
-        or (move.law is not None and bool((np.asarray(move.law) > 0).all()))
-        for move in probable
-    )
+    drawn = [bool((np.asarray(move.law) > 0).all()) for move in probable if move.law is not None]
+    return any(drawn) or any(move.law is None and move.rows is None and move.hops == 1 for move in probable)
 
 
 def _stuck(matrix: Any, starts: NDArray[Any]) -> int | None:
@@ -298,18 +288,15 @@ def models(
     plain = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray) and given.dtype == kind
     values: NDArray[Any] = np.asarray(given) if plain else check.floats(who, name, given)
     if values.shape not in ((dim,), (walks, dim)):
-        raise FreewalkError(
-            f"{who}: {name} has shape {values.shape}, expected ({dim},) or, with one model per walk, ({walks}, {dim})"
-        )
+        expected = f"({dim},) or, with one model per walk, ({walks}, {dim})"
+        raise FreewalkError(f"{who}: {name} has shape {values.shape}, expected {expected}")
     with np.errstate(over="ignore"):
         rounded = np.array(np.broadcast_to(values.astype(kind, copy=False), (walks, dim)), order="C")
     if not (np.isfinite(rounded.min()) and np.isfinite(rounded.max())):
         check.floats(who, name, values)  # raises, and names the place
         worst, most = float(np.abs(values).max()), float(np.finfo(kind).max)
-        raise FreewalkError(
-            f"learn: initial holds numbers up to {worst:.2g} in size, expected at most the {most:.2g} of {kind}; "
-            "use precision='float64'"
-        )
+        got = f"initial holds numbers up to {worst:.2g} in size, expected at most the {most:.2g} of {kind}"
+        raise FreewalkError(f"learn: {got}; use precision='float64'")
     return rounded
 
 

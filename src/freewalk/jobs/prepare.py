@@ -45,14 +45,12 @@ def prepare(
     steps = _check.whole("run", "steps", _check.whole("run", "steps", steps, 1), 1, MOST_STEPS)
     for phase in phases[:-1]:
         if phase.until is not None and phase.until >= steps:
-            raise FreewalkError(
-                f"phases: one begins at step {phase.until}, but the run ends at {steps}; remove it or run longer"
-            )
+            got = f"one begins at step {phase.until}, but the run ends at {steps}"
+            raise FreewalkError(f"phases: {got}; remove it or run longer")
     end = phases[-1].until
     if end is not None and end < steps:
-        raise FreewalkError(
-            f"phases: the last ends at step {end}, before the {steps} steps of the run; set its until to None"
-        )
+        got = f"the last ends at step {end}, before the {steps} steps of the run"
+        raise FreewalkError(f"phases: {got}; set its until to None")
     # All schedules are evaluated over the whole run in advance, so that an invalid value does not end it half-way.
     grid = np.unique(np.linspace(0, steps - 1, 1000).astype(np.int64))
     for phase in phases:

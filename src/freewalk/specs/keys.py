@@ -229,20 +229,13 @@ def names_in(values: Any) -> list[str]:
 #: Creates the object that a nested table describes; called with its family, the table and its location.
 Nested = Callable[[str, Mapping[str, Any], str], Any]
 
-# The tables that may be given for a parameter.
-FAMILIES: dict[str, type] = {
-    "schedule": Schedule,
-    "design": Design,
-    "dataset": Dataset,
-    "partition": Partitioner,
-    "model": Model,
-}
-_EXAMPLES = {
-    "schedule": 'a schedule such as { kind = "Inverse", initial = 1e-2, scale = 1000 }',
-    "design": 'a design such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }',
-    "dataset": 'a data set such as { kind = "digits" }',
-    "partition": 'a partition such as { kind = "Dirichlet", alpha = 0.1 }',
-    "model": 'a model such as { kind = "perceptron", hidden = [32] }',
+# The tables that may be given for a parameter: what they create, their family, and an example.
+_TABLES: dict[type, tuple[str, str]] = {
+    Schedule: ("schedule", 'a schedule such as { kind = "Inverse", initial = 1e-2, scale = 1000 }'),
+    Design: ("design", 'a design such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }'),
+    Dataset: ("dataset", 'a data set such as { kind = "digits" }'),
+    Partitioner: ("partition", 'a partition such as { kind = "Dirichlet", alpha = 0.1 }'),
+    Model: ("model", 'a model such as { kind = "perceptron", hidden = [32] }'),
 }
 _WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
 _PLURALS = {float: "numbers", int: "whole numbers", bool: "true or false", str: "texts"}
@@ -298,10 +291,8 @@ class Signature:
     def read(self, values: Mapping[str, Any], where: str, nested: Nested) -> dict[str, Any]:
         """Check values against the annotations of the parameters."""
         try:
-            found: dict[str, Any] = self._adapter.validate_python(
-                dict(values), context=(nested, f"{where}: {self.who}")
-            )
-            return found
+            context = nested, f"{where}: {self.who}"
+            return cast("dict[str, Any]", self._adapter.validate_python(dict(values), context=context))
         except ValidationError as error:
             worst = _worst(error)
             inner = [problem.get("ctx", {}).get("error") for problem in error.errors(include_url=False)]
@@ -343,8 +334,8 @@ def _type(annotation: Any) -> Any:
         return dict[str, Any]
     if isinstance(origin, type) and issubclass(origin, Sequence) and origin is not tuple:
         return list[_type(arguments[0])]  # type: ignore[misc]
-    family = family_of(annotation)
-    return Annotated[Any, BeforeValidator(_plain if family is None else _within(family))]
+    family, _ = _table_for(annotation)
+    return Annotated[Any, BeforeValidator(_within(family) if family else _plain)]
 
 
 def _plain(value: Any) -> Any:
@@ -371,11 +362,10 @@ def _members(annotation: Any) -> tuple[Any, ...]:
     return (*(one for one in members if one not in _ARRAYS), ArrayLike) if set(members) >= _ARRAYS else members
 
 
-def family_of(annotation: Any) -> str | None:
-    """The family of a parameter that takes a nested table, such as "schedule" or "design", or None."""
-    if not isinstance(annotation, type):
-        return None
-    return next((family for family, base in FAMILIES.items() if issubclass(annotation, base)), None)
+def _table_for(annotation: Any) -> tuple[str, str]:
+    """The family of the nested table that a parameter takes, such as "schedule", and an example; "" if none."""
+    bases = _TABLES if isinstance(annotation, type) else ()
+    return next((_TABLES[base] for base in bases if issubclass(annotation, base)), ("", ""))
 
 
 def in_words(annotation: Any) -> str:
@@ -397,7 +387,7 @@ def _one_in_words(annotation: Any) -> str:
         return f"a list of {_PLURALS.get(arguments[0], 'values')}"
     if annotation is ArrayLike:
         return "a number or a list of numbers"
-    return _WORDS.get(annotation) or _EXAMPLES.get(family_of(annotation) or "", "")
+    return _WORDS.get(annotation) or _table_for(annotation)[1]
 
 
 def explanations(documented: Any) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any
@@ -39,24 +38,19 @@ class Model:
             "shape": shape,
         }
         values = {key: known[key] for key in self.takes} | dict(self.values)
-        if self.make is not None:
-            return self._own(self.make, models.seeded(seed), values)
-        if "shape" in self.takes and len(shape) != 3:
-            raise SpecError(
-                f"{self.where}: {self.name} is for images, but a sample of {data.name} has shape {tuple(shape)}, "
-                "expected (channels, height, width); use perceptron"
-            )
-        try:
-            return getattr(models, self.name)(**values, seed=seed)
-        except FreewalkError as error:
-            raise SpecError(f"{self.where}: {error}") from error
-
-    def _own(self, make: Callable[..., Any], seeded: AbstractContextManager[None], values: dict[str, Any]) -> Any:
+        if self.make is None and "shape" in self.takes and len(shape) != 3:
+            got = f"a sample of {data.name} has shape {tuple(shape)}, expected (channels, height, width)"
+            raise SpecError(f"{self.where}: {self.name} is for images, but {got}; use perceptron")
+        if self.make is None:
+            try:
+                return getattr(models, self.name)(**values, seed=seed)
+            except FreewalkError as error:
+                raise SpecError(f"{self.where}: {error}") from error
         import torch
 
         try:
-            with seeded:
-                made = make(**values)
+            with models.seeded(seed):
+                made = self.make(**values)
         except MissingExtra:
             raise
         except Exception as error:

@@ -74,10 +74,8 @@ class Plan:
         """The walks as `compare` takes them, without those in phases."""
         found = [methods[0] for methods in self.methods.values() if len(methods) == 1]
         if not found:
-            raise FreewalkError(
-                f"{self.in_phases[0]!r} has phases, expected one design and one rule, or a method: one step is chosen "
-                "for the whole run; add a walk without phases"
-            )
+            words = f"{self.in_phases[0]!r} has phases, expected one design and one rule, or a method"
+            raise FreewalkError(f"{words}: one step is chosen for the whole run; add a walk without phases")
         return found
 
 

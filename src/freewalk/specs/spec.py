@@ -149,8 +149,7 @@ class Spec:
 
         record = walk.earlier
         if record is None:
-            if plan is None:
-                raise SpecError(f"{self.source}: nothing was planned for {walk.label!r}")
+            assert plan is not None  # without one, all walks have begun
             record = learn(plan.problem, plan.jobs[walk.label].phases, **plan.options_of(walk.label), **watch)
         elif record.partial:
             record = resume(record, **({} if plan is None else plan.outside(walk.label)), **watch)

@@ -165,9 +165,8 @@ def unpack(packed: Packed, types: Mapping[str, type], files: Sequence[str | os.P
         if name not in types:
             bare = name.removeprefix("own ")
             word = bare if bare.isidentifier() and len(bare) < 80 else "YourClass"
-            raise RecordError(
-                f"record: it was made with your own class {show(bare)}; pass it: fw.resume(record, types=[{word}])"
-            )
+            words = f"it was made with your own class {show(bare)}"
+            raise RecordError(f"record: {words}; pass it: fw.resume(record, types=[{word}])")
         kind = types[name]
         known = {part.name for part in fields(kind) if part.init}
         formerly = getattr(kind, "formerly", {})

@@ -71,13 +71,10 @@ class SweepFolder:
         if place.is_symlink() or (place.exists() and not place.is_dir()):
             raise SpecError(f"{place} is not a folder, expected one to write to; choose another with --out")
         if (place / SPEC).exists() or (place.is_dir() and any(place.iterdir()) and not (place / POINTS).is_dir()):
-            raise SpecError(
-                f"{place} is not the folder of a sweep, so nothing is written to it; choose another with --out"
-            )
+            raise SpecError(f"{place} is not the folder of a sweep, so it is left alone; choose another with --out")
         folder = SweepFolder(place, sweep)
-        missing = folder.missing
-        if missing:
-            plan_of(missing[0].spec, say)
+        for point in folder.missing[:1]:
+            plan_of(point.spec, say)
         (place / POINTS).mkdir(parents=True, exist_ok=True)
         if sweep.spec.files or sweep.spec.code:
             write(place / INPUTS, json.dumps({"folder": str(sweep.spec.folder.resolve())}, indent=2) + "\n")
@@ -212,10 +209,8 @@ def _charts(view: SweepView) -> list[Chart]:
     log = is_log(view.measure, [view.final.values])
     charts = []
     for panel in list(view.panels(view.x))[:_MOST_CHARTS]:
-        series = []
-        for design in view.designs:
-            where, shown, low, high = view.line(panel, design, log=log)
-            series.append(Series(design, {view.x: where}, shown, low, high))
+        lines = ((design, *view.line(panel, design, log=log)) for design in view.designs)
+        series = [Series(design, {view.x: where}, mean, low, high) for design, where, mean, low, high in lines]
         title = panel.words.replace("\n", ", ") or f"by {view.x}"
         charts.append(Chart(title, series, view.measure.label, x_log=spread_out(view.final[view.x].values), y_log=log))
     return charts

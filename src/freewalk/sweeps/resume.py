@@ -181,10 +181,9 @@ class _Leader:
         self.crew.stop()
         wait(self.running)
         try:
-            for future in list(self.running):
-                self._keep(future)
-        except FreewalkError:  # report the first error only
-            pass
+            with suppress(FreewalkError):  # report the first error only
+                for future in list(self.running):
+                    self._keep(future)
         finally:
             for _, lock in self.running.values():
                 lock.release()
