@@ -11,7 +11,7 @@ import numbers
 import operator
 import os
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -264,18 +264,15 @@ class Checks:
 
         An array of dtype `keep` that `is_fixed` is not copied.
         """
+        if shape is None and (isinstance(values, str) or not isinstance(values, Sized)):
+            return np.array(self.whole(who, name, values, low, high, remedy), dtype=np.int64)
         kept = keep is not None and is_fixed(values, keep)
-        alone = (low, high) if shape is None else None
-        array = values if kept else self._array(who, name, values, "whole numbers", remedy, alone)
+        array = values if kept else self._array(who, name, values, "whole numbers", remedy)
         if array.size and array.dtype.kind not in "iu":
-            if alone and array.ndim == 0:
-                raise self.fail(who, name, values, f"a whole number {_span(low, high)}", remedy)
             raise self._error(who, f"{name} is an array of {array.dtype}, expected whole numbers", remedy)
         self._shaped(who, name, array, shape, remedy)
         if array.size and not (low <= int(array.min()) and int(array.max()) <= high):
             stray = int(array.min()) if int(array.min()) < low else int(array.max())
-            if array.ndim == 0:
-                raise self.fail(who, name, stray, f"a whole number {_span(low, high, stray)}", remedy)
             raise self._error(who, f"{name} holds {stray}, expected whole numbers {_span(low, high, stray)}", remedy)
         return array if kept else np.array(array, dtype=np.int64, order="C")
 
@@ -285,10 +282,8 @@ class Checks:
             here = f"expected less than the {in_bytes(memory())} of memory here"
             raise self._error(who, f"{what} would take {in_bytes(size)}, {here}", remedy)
 
-    def _array(
-        self, who: str, name: str, values: Any, of: str, remedy: str, alone: tuple[int, int] | None = None
-    ) -> NDArray[Any]:
-        """Values as an array of numbers of any kind; a single whole number may be one between those in `alone`."""
+    def _array(self, who: str, name: str, values: Any, of: str, remedy: str) -> NDArray[Any]:
+        """Values as an array of numbers of any kind."""
         if np.ma.is_masked(values):
             raise self._error(who, f"{name} has masked entries, expected {of} without gaps; drop them", remedy)
         if hasattr(values, "toarray"):
@@ -303,8 +298,7 @@ class Checks:
             words = f"{name} cannot be read as an array of {of} ({why})"
             raise self._error(who, words, remedy or "give a numpy array") from None
         if array.dtype.kind not in "biuf":
-            expected = f"a whole number {_span(*alone)}" if alone and array.ndim == 0 else f"an array of {of}"
-            raise self.fail(who, name, values, expected, remedy)
+            raise self.fail(who, name, values, f"an array of {of}", remedy)
         self.room(who, name, 8.0 * array.size)  # of the copy; a view may have more numbers than fit into memory
         return array
 

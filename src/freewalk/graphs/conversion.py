@@ -130,11 +130,9 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
     check_count("from_scipy", n)
     if is_sparse:
         check_size("from_scipy", n, given.nnz)
-        nonzero: Any = csr_array(given, copy=True)
-        nonzero.sum_duplicates()
-        check.floats("from_scipy", "the data of the matrix", nonzero.data, remedy=_NO_EDGE)
-    else:
-        nonzero = csr_array(given != 0)
+    nonzero: Any = csr_array(given, copy=True)
+    nonzero.sum_duplicates()
+    check.floats("from_scipy", "the data of the matrix", nonzero.data, remedy=_NO_EDGE)
     nonzero.eliminate_zeros()
     missing = one_way(nonzero.indptr, nonzero.indices)
     if missing is not None:

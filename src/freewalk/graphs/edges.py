@@ -84,8 +84,7 @@ def _pairs(edges: Any) -> Ints | list[Any]:
     if hasattr(edges, "__array__") and getattr(getattr(edges, "dtype", None), "kind", "") not in ("O", "T", "U"):
         numbers = edges
     else:
-        is_file = isinstance(edges, (str, os.PathLike))
-        remedy = "read(path) reads a file" if is_file else _PAIRS
+        remedy = "read(path) reads a file" if isinstance(edges, (str, os.PathLike)) else _PAIRS
         numbers = check.items(_WHO, "edges", edges, "a list of pairs of nodes", remedy=remedy)
         if any(isinstance(end, str) for row in numbers if _is_row(row) for end in row):
             return numbers

@@ -144,10 +144,9 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
         item, stores = np.dtype(job.precision).itemsize, len(rule.stores)
         keepers, which = (walks, f"{walks:,} walks") if rule.shared else (rows, who)
-        what = (
-            f"what stays at the nodes ({which} × {n:,} nodes × {stores} vector{'s' * (stores != 1)} of "
-            f"{job.dim:,} numbers × {item} bytes{' and a count of 8 bytes' * rule.counts_visits})"
-        )
+        vectors = f"{stores} vector{'s' * (stores != 1)} of {job.dim:,} numbers × {item} bytes"
+        counts = " and a count of 8 bytes" * rule.counts_visits
+        what = f"what stays at the nodes ({which} × {n:,} nodes × {vectors}{counts})"
         size = float(n) * (keepers * stores * job.dim * item + rows * 8 * rule.counts_visits)
         _check.room(type(rule).__name__, what, size, "run fewer walks at a time, or take precision='float32'")
         stored.append(size)

@@ -198,7 +198,11 @@ class Continuation:
         """A copy in which everything has been checked: engines trust their input, but files may be forged."""
         steps = _check.whole("record", "steps", self.steps, 1, MOST_STEPS)
         every = _check.whole("record", "every", self.every, 1)
-        job = _checked(_check.instance("record", "job", self.job, Job, "a job"), steps)
+        job = _check.instance("record", "job", self.job, Job, "a job")
+        objective = None if job.objective is None else arguments.objective("record", job.objective)
+        tokens = _check.whole("record", "tokens", job.tokens, 1)
+        kind = _check.text("record", "precision", job.precision)
+        job = prepare("record", objective, job.phases, steps=steps, tokens=tokens, seed=job.seed, precision=kind)
         state = _check.instance("record", "state", self.state, State, "a state").checked(job, steps)
         check_room(job, state.walks, steps, every)
         runtime = _check.instance("record", "runtime", self.runtime, Runtime, "a runtime")
@@ -252,14 +256,6 @@ class Continuation:
         since = (state.messages - messages[:, -1]) * sizes[-1] + (state.probes - probes[:, -1]) * PROBE_BYTES
         state.surplus += sent[:, -1] + since - now
         return np.asarray(sent)
-
-
-def _checked(job: Job, steps: int) -> Job:
-    """The same job, prepared again."""
-    objective = None if job.objective is None else arguments.objective("record", job.objective)
-    tokens = _check.whole("record", "tokens", job.tokens, 1)
-    precision = _check.text("record", "precision", job.precision)
-    return prepare("record", objective, job.phases, steps=steps, tokens=tokens, seed=job.seed, precision=precision)
 
 
 def side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:

@@ -71,8 +71,7 @@ def evaluate(
     check.flag("evaluate", "per_node", per_node)
     models = _models(model, objective)
     other = None if dataset is None else objective.on(*_pair(dataset))
-    rows = models.values.reshape(-1, objective.dim)
-    found = [_row(row, objective, other, per_node) for row in rows]
+    found = [_row(row, objective, other, per_node) for row in models.values.reshape(-1, objective.dim)]
     dims, shape = models.dims[:-1], models.shape[:-1]
     first = next((row for row in found if row), {})
     variables: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
 from freewalk.storage import archive
-from freewalk.storage.files import held, replacing
+from freewalk.storage.files import replacing, unbroken
 
 if TYPE_CHECKING:
     import xarray
@@ -172,12 +172,8 @@ class Record:
         """
         target = with_suffix("save", path)
         content = self._content("save")
-        with held() as stop:
-            try:
-                with replacing(target) as temporary:
-                    archive.write_arrays(temporary, content)
-            finally:
-                stop.act()
+        with unbroken(), replacing(target) as temporary:
+            archive.write_arrays(temporary, content)
         return target
 
     def as_bytes(self) -> bytes:

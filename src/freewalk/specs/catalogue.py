@@ -82,8 +82,9 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
         parameters.pop("path", None)  # specs read files but do not write them
     passed = {"problem": ("n", "graph", "origin"), "dataset": ("folder",)}.get(family, ())
     given = tuple(key for key in passed if key in parameters)
-    if family == "model" and own:
-        parameters = models.own_parameters(parameters)
+    for key in models.SIZES if family == "model" and own else ():  # the data determine them
+        if key in parameters and parameters[key].default is inspect.Parameter.empty:
+            parameters[key] = parameters[key].replace(default=None)
     explained = explanations(make)
     if any(words.startswith("As for `LeastSquares.synthetic`") for words in explained.values()):
         others = explanations(objectives.LeastSquares.synthetic)

@@ -4,9 +4,7 @@ import filecmp
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ from freewalk.run.record import Record
 from freewalk.specs.own import Tell
 from freewalk.specs.plan import Plan, Posed, digest
 from freewalk.specs.spec import INPUTS, SPEC, Spec, load, provenance_of
-from freewalk.storage.files import held, replacing, write
+from freewalk.storage.files import replacing, unbroken, write
 
 RECORD, CURVES, TABLE, PARTS, NEW = "record.npz", "curves.png", "table.txt", "parts", "new"
 _FILES = (TABLE, CURVES, INPUTS, RECORD, SPEC)  # in the order in which a new run replaces an old one
@@ -120,10 +118,9 @@ class RunFolder:
 
         def keep(number: int, part: Record) -> None:
             if part.partial or number < last:  # the last one is written with the record
-                story = {**part.provenance, "spec": self.spec.text}
-                with_spec = Record(part.data, story, part.continuation, part.graph)
+                with_spec = replace(part, provenance={**part.provenance, "spec": self.spec.text})
+                file = self.work / PARTS / f"{number:02d}.npz"
                 with unbroken():
-                    file = self.work / PARTS / f"{number:02d}.npz"
                     if self._save(with_spec, file, announce=number not in announced):
                         announced.add(number)
 
@@ -272,14 +269,6 @@ def _remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-@contextmanager
-def unbroken() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM until the block is done."""
-    with held() as stop:
-        yield
-    stop.act()
-
-
 def record_of(path: Path) -> Record:
     """The record of a run, given its folder or the file itself."""
     if not path.suffix and not path.exists() and not path.with_suffix(".npz").exists():
@@ -287,5 +276,6 @@ def record_of(path: Path) -> Record:
     if path.is_dir() and not (path / SPEC).is_file() and not (path / RECORD).exists():
         raise RecordError(f"{path}: is not the folder of a run (there is neither {RECORD} nor {SPEC} in it)")
     if path.is_dir() and not (path / RECORD).exists():
-        raise RecordError(f"{path}: has no {RECORD}; if the run was interrupted: freewalk resume {path}")
+        remedy = f"if the run was interrupted, resume it with: freewalk resume {path}"
+        raise RecordError(f"{path}: has no {RECORD}; {remedy}")
     return Record.load(path / RECORD if path.is_dir() else path)

@@ -216,9 +216,8 @@ def as_toml(value: Any) -> str:
 
 def names_in(values: Any) -> list[str]:
     """Every "module:Name" that tables name as a kind, in their order."""
-    found: list[str] = []
-    if isinstance(values, dict):
-        found = [values["kind"]] if isinstance(values.get("kind"), str) and ":" in values["kind"] else []
+    kind = values.get("kind") if isinstance(values, dict) else None
+    found = [kind] if isinstance(kind, str) and ":" in kind else []
     for part in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
         found += names_in(part)
     return list(dict.fromkeys(found))
@@ -247,12 +246,8 @@ def parameters_of(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters that can be given by name; an annotation that cannot be evaluated counts as none."""
     owners = make.__mro__ if isinstance(make, type) else (getattr(make, "__func__", make),)
     scopes = [vars(sys.modules[owner.__module__]) for owner in owners if owner.__module__ in sys.modules]
-    found = inspect.signature(make).parameters
-    return {
-        name: parameter.replace(annotation=_evaluated(parameter.annotation, scopes))
-        for name, parameter in found.items()
-        if parameter.kind in _NAMED
-    }
+    found = [one for one in inspect.signature(make).parameters.values() if one.kind in _NAMED]
+    return {one.name: one.replace(annotation=_evaluated(one.annotation, scopes)) for one in found}
 
 
 def _evaluated(annotation: Any, scopes: Iterable[dict[str, Any]]) -> Any:
@@ -272,10 +267,8 @@ class Signature:
     parameters: Mapping[str, inspect.Parameter]
 
     def __str__(self) -> str:
-        return ", ".join(
-            name if parameter.default is parameter.empty else f"{name}={parameter.default!r}"
-            for name, parameter in self.parameters.items()
-        )
+        pairs = ((name, parameter.default) for name, parameter in self.parameters.items())
+        return ", ".join(name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in pairs)
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import Parameter
 from typing import Any
 
 from freewalk.data import Dataset
@@ -87,11 +86,3 @@ def convolutional(channels: Sequence[int] = (8, 16), dropout: float = 0.0) -> Mo
         The dropout probability of the last features, from 0 to 0.99.
     """
     return Model("convolutional", {"channels": channels, "dropout": dropout}, takes=("outputs", "shape"))
-
-
-def own_parameters(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """The parameters of a user's module; those that the data determine are optional."""
-    return {
-        name: parameter.replace(default=None) if name in SIZES and parameter.default is Parameter.empty else parameter
-        for name, parameter in parameters.items()
-    }

@@ -44,7 +44,8 @@ def is_own(family: str, name: Any, where: str) -> bool:
     if not isinstance(name, str) or ":" not in name:
         return False
     if family not in BASES and family not in MADE:
-        raise SpecError(f"{where}: kind = {show(name)}, expected a listed {family}; it cannot be a class of your own")
+        words = f"expected a listed one; a {family} cannot be a class of your own"
+        raise SpecError(f"{where}: kind = {show(name)}, {words}")
     if _NAME.fullmatch(name) is None:
         raise SpecError(f'{where}: kind = {show(name)}, expected a class as "module:Name", such as "mine:Lazy"')
     return True

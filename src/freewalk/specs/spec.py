@@ -107,10 +107,8 @@ class Spec:
         """Run all walks, one after the other, and concatenate their records."""
         if plan is None and (len(done) < len(self.tables.walk) or self.must_be_planned):
             plan = self.plan()
-        if plan is not None:
-            labels = list(plan.jobs)
-        else:
-            labels = [walk.label or record.label for walk, record in zip(self.tables.walk, done, strict=True)]
+        recorded = zip(self.tables.walk, done, strict=True)
+        labels = [walk.label or record.label for walk, record in recorded] if plan is None else list(plan.jobs)
         records: list[Record] = []
         stopped = ""
         for number, label in enumerate(labels):

@@ -175,8 +175,7 @@ class _Range:
         points = _check.whole(self.where, "points", given, 2, _MOST)
         if self.first == self.last:
             raise SpecError(f"{self.where}: is an empty range (both ends are {self.first:g}), expected different ends")
-        inner = [self.at(place / (points - 1)) for place in range(1, points - 1)]
-        values = [self.first, *inner, self.last]
+        values = [self.first, *(self.at(place / (points - 1)) for place in range(1, points - 1)), self.last]
         if not self.whole:
             return [_rounded(value) for value in values]
         rounded = [round(value) for value in values]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from freewalk.errors import FreewalkError, RecordError, SpecError
+from freewalk.errors import RecordError, SpecError
 from freewalk.report.measures import is_log
 from freewalk.report.page import Chart, Page, Section, Series, Table, write_page
 from freewalk.report.sweeps import HALF, SweepView, spread_out, sweep_curves, sweep_lines, sweep_map, tabulated, view_of
@@ -102,17 +102,13 @@ class SweepFolder:
             kept = f"{len(self.finished)} of {len(self.sweep)} points are finished and intact in {self.path}"
             raise type(error)(f"{error}; {kept}: {remedy} resume with the same command") from error
         if failed:
-            raise self._objection(failed)
+            words = {point.key: point.words for point in self.sweep.points}
+            lines = [f"at {words[key]}: {error}" for key, error in failed.items()]
+            lines[_SHOWN:] = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+            count = f"{len(failed)} of {len(self.sweep)} points could not be computed"
+            told = f"the others are in {self.path}; {'; '.join(lines)}"
+            raise SpecError(f"{self.sweep.spec.source}: {count}, {told}")
         return made
-
-    def _objection(self, failed: Mapping[str, FreewalkError]) -> SpecError:
-        """An error that names the points that could not be computed, and why."""
-        words = {point.key: point.words for point in self.sweep.points}
-        lines = [f"at {words[key]}: {error}" for key, error in failed.items()]
-        more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-        count = f"{len(failed)} of {len(self.sweep)} points could not be computed"
-        told = "; ".join([*lines[:_SHOWN], *more])
-        return SpecError(f"{self.sweep.spec.source}: {count}, the others are in {self.path}; {told}")
 
     def gather(self, walks: Walks = "all") -> "xarray.Dataset":
         """All finished points, combined."""

@@ -79,8 +79,7 @@ class Point(Work):
 def plan_of(spec: Spec, say: Tell | None = None) -> Plan:
     """The plan of a spec, with compiled walks on one thread: points run at the same time, one core each."""
     plan = spec.plan(say)
-    asked = plan.options["runtime"]
-    if all(runtime_for(asked, plan.problem, phases) == CPU() for phases in plan.walks.values()):
+    if all(runtime_for(plan.options["runtime"], plan.problem, phases) == CPU() for phases in plan.walks.values()):
         plan = replace(plan, options={**plan.options, "runtime": CPU(threads=1)})
     return plan
 
