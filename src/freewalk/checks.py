@@ -230,10 +230,8 @@ class Checks:
             result: Floats = array if kept else np.array(array, dtype=np.float64, order="C")
 
         def fits(part: Any) -> Any:
-            fine = np.isfinite(part) if finite else True
-            if positive:
-                return fine & (part > 0)
-            return fine & (part >= low) if low > -math.inf else fine
+            bounded = part > 0 if positive else part >= low
+            return bounded & np.isfinite(part) if finite else bounded
 
         if not (finite or positive or low > -math.inf):
             return result

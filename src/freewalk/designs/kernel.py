@@ -214,13 +214,16 @@ class Kernel:
                 raise KernelError(f"{self.label}: {words}. The distribution itself is kernel.target")
             law = np.asarray(move.law)
             return csr_array(np.tile(law / law.sum(), (n, 1)))
-        shared = [] if powers is None or move.rows is not None else powers
-        shared.extend([] if shared else [csr_array(eye_array(n))])
-        uniform = csr_array(diags_array(1.0 / self.graph.degrees) @ self.graph.adjacency())
-        for hop in range(len(shared) - 1, move.hops):
-            step = uniform if move.rows is None else move.matrix_of_hop(hop)
-            shared.append(_product(self.label, shared[-1], step))
-        walked = shared[move.hops]
+        walked = csr_array(eye_array(n))
+        if move.rows is None:
+            powers = [] if powers is None else powers
+            powers.extend([] if powers else [walked])
+            uniform = diags_array(1.0 / self.graph.degrees) @ self.graph.adjacency()
+            while len(powers) <= move.hops:
+                powers.append(_product(self.label, powers[-1], csr_array(uniform)))
+            walked = powers[move.hops]
+        for hop in range(move.hops if move.rows is not None else 0):
+            walked = _product(self.label, walked, move.matrix_of_hop(hop))
         return walked if move.ratio is None else _metropolis(walked, np.asarray(move.ratio))
 
     def matrix(self, step: int = 0) -> csr_array:
@@ -341,9 +344,10 @@ def _product(owner: str, first: csr_array, second: csr_array) -> csr_array:
         return csr_array(first.toarray() @ second.toarray())
     entries = float(np.minimum(terms, n).sum())
     if entries > _MOST_ENTRIES or terms.sum() > _MOST_TERMS:
-        got = f"the matrix of its jumps on {n} nodes has up to {entries:.1e} entries from {terms.sum():.1e} products"
+        size = f"up to {entries:.1e} entries from {terms.sum():.1e} products"
+        most = f"at most {_MOST_ENTRIES:.0e} and {_MOST_TERMS:.0e}"
         remedy = "runs, and stationary and excess_visits without corrected jumps, work hop by hop and need no matrix"
-        raise KernelError(f"{owner}: {got}, expected at most {_MOST_ENTRIES:.0e} and {_MOST_TERMS:.0e}; {remedy}")
+        raise KernelError(f"{owner}: the matrix of its jumps on {n} nodes would have {size}, expected {most}; {remedy}")
     return csr_array(first @ second)
 
 

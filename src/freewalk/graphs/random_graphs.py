@@ -59,10 +59,8 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
     check_size("erdos_renyi", n, p * pairs)
     first, second = pair_of(_chosen_pairs(pairs, p, generator(seed, _SKIPS)))
     first, second, joined = join_strays(first, second, n, generator(seed, _JOINS))
-    name = f"erdos_renyi({n}, {p}, seed={seed})"
-    if joined:
-        name += f", {joined} stray{'s' if joined > 1 else ''} joined"
-    return from_pairs(first, second, n, name)
+    strays = f", {joined} stray{'s' if joined > 1 else ''} joined" if joined else ""
+    return from_pairs(first, second, n, f"erdos_renyi({n}, {p}, seed={seed}){strays}")
 
 
 def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> Ints:

@@ -124,9 +124,7 @@ def _pair(dataset: Any) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def _row(
-    row: NDArray[np.floating[Any]], objective: Objective, other: Objective | None, per_node: bool
-) -> dict[str, Any]:
+def _row(row: NDArray[Any], objective: Objective, other: Objective | None, per_node: bool) -> dict[str, Any]:
     """All measures of one model; empty where a record was padded with NaN."""
     if np.isnan(row).all():
         return {}

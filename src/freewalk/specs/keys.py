@@ -53,7 +53,6 @@ _A_DESIGN = 'a table such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }
 _A_COUNT = "a whole number >= 1 (and below 2^63)"
 _A_RULE = 'a table such as { kind = "SGD", step = 1e-3 }'
 _AN_EXCHANGE = 'a table such as { kind = "Gossip" }'
-_A_METHOD = 'a table such as { kind = "fedavg", step = 0.01, local_steps = 5 }'
 
 
 class SpecTable(BaseModel):
@@ -104,7 +103,7 @@ class Walk(SpecTable):
         None, description='a whole number >= 1, or "nodes": one on each node'
     )
     exchange: Part | None = Field(None, description=_AN_EXCHANGE)
-    method: Part | None = Field(None, description=_A_METHOD)
+    method: Part | None = Field(None, description='a table such as { kind = "fedavg", step = 0.01, local_steps = 5 }')
     phase: list[PhaseTable] = Field([], description="tables [[walk.phase]]")
 
 

@@ -68,10 +68,9 @@ def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
     elsewhere = {id(item): name for name, item in given.items()}
 
     def store(array: NDArray[Any]) -> str:
-        if id(array) not in names:
-            names[id(array)] = f"a{len(packed.arrays)}"
-            packed.arrays[names[id(array)]] = array
-        return names[id(array)]
+        name = names.setdefault(id(array), f"a{len(packed.arrays)}")
+        packed.arrays[name] = array
+        return name
 
     def visit(item: Any) -> Any:
         if id(item) in elsewhere:

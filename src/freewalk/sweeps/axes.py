@@ -98,7 +98,8 @@ def _values(key: str, given: Any, where: str) -> tuple[Any, ...]:
     if isinstance(given, Mapping):
         given = _in_range(key, given, where)
     elif not isinstance(given, (list, tuple)):
-        raise SpecError(f"{where} = {show(given)}, expected a list of values, or a range like {{ from = 1, to = 10 }}")
+        expected = "a list of values, or a range such as { from = 1, to = 10 }"
+        raise SpecError(f"{where} = {show(given)}, expected {expected}")
     if not given:
         raise SpecError(f"{where} = [], expected at least one value")
     if len(given) > _MOST:

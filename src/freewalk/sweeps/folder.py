@@ -127,16 +127,14 @@ def show(folder: SweepFolder, measure: str | None = None, x: str | None = None) 
     sweep_lines(data, path / LINES, **options)
     sweep_curves(data, path / CURVES, **options)
     images = {"Learning curves": path / CURVES}
-    names = {"table": TABLE, "lines": LINES, "curves": CURVES}
     if view.others:
         sweep_map(data, path / MAP, **options)
         images["Heat maps"] = path / MAP
-        names["map"] = MAP
     if not view.is_number(view.x):
         images = {"Final values": path / LINES, **images}
     write_page(_page(folder, data, view, images), path / PAGE)
-    names["page"] = PAGE
-    return _for_terminal(view), [f"{name:<7} {path / file}" for name, file in names.items()]
+    written = [TABLE, LINES, CURVES, *[MAP] * bool(view.others), PAGE]
+    return _for_terminal(view), [f"{Path(name).stem:<7} {path / name}" for name in written]
 
 
 def _table(view: SweepView, most: int) -> Table:

@@ -184,12 +184,11 @@ def _with_table(spec: Spec, over: Mapping[str, Any]) -> Spec:
     document = tomlkit.parse(spec.text)
     try:
         document[TABLE] = tomlkit.item(_plain(over))
-        return parse(document.as_string(), spec.source, spec.folder)
+        text = document.as_string()
     except (tomlkit.exceptions.TOMLKitError, ValueError, TypeError, RecursionError) as error:
-        if isinstance(error, SpecError):
-            raise
         remedy = f"it cannot be TOML ({error})"
         raise _check.fail("sweep", "over", over, "lists, arrays or ranges by key", remedy) from error
+    return parse(text, spec.source, spec.folder)
 
 
 def _plain(value: Any) -> Any:
