@@ -11,11 +11,11 @@ import numbers
 import operator
 import os
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,15 +183,13 @@ class Checks:
             raise self.fail(who, name, value, f"a function {' or '.join(forms)}") from None
         except ValueError:  # a builtin without a signature: calling it will tell
             pass
-        found: Callable[..., Any] | None = value
-        return found
+        return cast("Callable[..., Any] | None", value)
 
     def instance(self, who: str, name: str, value: Any, kind: type[Thing] | tuple[type, ...], expected: str) -> Thing:
         """An instance of a type, or of one of several."""
         if not isinstance(value, kind):
             raise self.fail(who, name, value, expected)
-        found: Thing = value  # type: ignore[assignment]
-        return found
+        return cast("Thing", value)
 
     def items(
         self, who: str, name: str, values: Any, expected: str, *, most: int | None = None, remedy: str = ""
@@ -232,10 +230,8 @@ class Checks:
             result: Floats = array if kept else np.array(array, dtype=np.float64, order="C")
 
         def fits(part: Any) -> Any:
-            fine = np.isfinite(part) if finite else True
-            if positive:
-                return fine & (part > 0)
-            return fine & (part >= low) if low > -math.inf else fine
+            bounded = part > 0 if positive else part >= low
+            return bounded & np.isfinite(part) if finite else bounded
 
         if not (finite or positive or low > -math.inf):
             return result
@@ -266,18 +262,15 @@ class Checks:
 
         An array of dtype `keep` that `is_fixed` is not copied.
         """
+        if shape is None and (isinstance(values, str) or not isinstance(values, Sized)):
+            return np.array(self.whole(who, name, values, low, high, remedy), dtype=np.int64)
         kept = keep is not None and is_fixed(values, keep)
-        alone = (low, high) if shape is None else None
-        array = values if kept else self._array(who, name, values, "whole numbers", remedy, alone)
+        array = values if kept else self._array(who, name, values, "whole numbers", remedy)
         if array.size and array.dtype.kind not in "iu":
-            if alone and array.ndim == 0:
-                raise self.fail(who, name, values, f"a whole number {_span(low, high)}", remedy)
             raise self._error(who, f"{name} is an array of {array.dtype}, expected whole numbers", remedy)
         self._shaped(who, name, array, shape, remedy)
         if array.size and not (low <= int(array.min()) and int(array.max()) <= high):
             stray = int(array.min()) if int(array.min()) < low else int(array.max())
-            if array.ndim == 0:
-                raise self.fail(who, name, stray, f"a whole number {_span(low, high, stray)}", remedy)
             raise self._error(who, f"{name} holds {stray}, expected whole numbers {_span(low, high, stray)}", remedy)
         return array if kept else np.array(array, dtype=np.int64, order="C")
 
@@ -287,10 +280,8 @@ class Checks:
             here = f"expected less than the {in_bytes(memory())} of memory here"
             raise self._error(who, f"{what} would take {in_bytes(size)}, {here}", remedy)
 
-    def _array(
-        self, who: str, name: str, values: Any, of: str, remedy: str, alone: tuple[int, int] | None = None
-    ) -> NDArray[Any]:
-        """Values as an array of numbers of any kind; a single whole number may be one between those in `alone`."""
+    def _array(self, who: str, name: str, values: Any, of: str, remedy: str) -> NDArray[Any]:
+        """Values as an array of numbers of any kind."""
         if np.ma.is_masked(values):
             raise self._error(who, f"{name} has masked entries, expected {of} without gaps; drop them", remedy)
         if hasattr(values, "toarray"):
@@ -305,8 +296,7 @@ class Checks:
             words = f"{name} cannot be read as an array of {of} ({why})"
             raise self._error(who, words, remedy or "give a numpy array") from None
         if array.dtype.kind not in "biuf":
-            expected = f"a whole number {_span(*alone)}" if alone and array.ndim == 0 else f"an array of {of}"
-            raise self.fail(who, name, values, expected, remedy)
+            raise self.fail(who, name, values, f"an array of {of}", remedy)
         self.room(who, name, 8.0 * array.size)  # of the copy; a view may have more numbers than fit into memory
         return array
 
@@ -323,15 +313,11 @@ class Checks:
 def _span(low: int, high: int, given: int | None = None) -> str:
     """A range of whole numbers in words; the limit of 63 bits is mentioned only if it is exceeded."""
     if high != LARGEST:
-        return f"from {low} to {_in_powers(high)}"
+        is_power = high > 2**20 and not high & (high + 1)
+        return f"from {low} to " + (f"2^{high.bit_length()} - 1" if is_power else str(high))
     if low == -(2**63):
         return "from -2^63 to 2^63 - 1"
     return f">= {low}{' (and below 2^63)' if given is not None and given > high else ''}"
-
-
-def _in_powers(number: int) -> str:
-    """A limit in the usual notation: 2^64 - 1."""
-    return f"2^{number.bit_length()} - 1" if number > 2**20 and not number & (number + 1) else str(number)
 
 
 def memory() -> float:

@@ -71,9 +71,7 @@ def word_pair(seed: Word, stream: Word, walk: Word, step: Word, block: Word) -> 
 def word(seed: Word, stream: Word, walk: Word, step: Word, index: Word) -> Word:
     """The word `index` of a stream at one step of one walk."""
     even, odd = word_pair(seed, stream, walk, step, index >> _ONE)
-    if index & _ONE:
-        return odd
-    return even
+    return odd if index & _ONE else even
 
 
 def word_of_use(seed: Word, use: Word, walk: Word, step: Word, index: Word) -> Word:

@@ -112,14 +112,11 @@ def values_at(schedule: Schedule, steps: NDArray[np.int64], owner: str) -> NDArr
     """The values of a schedule, or an error if one is negative or not finite; a schedule that died out may be 0."""
     given = _check.floats(owner, "its schedule", schedule(steps), finite=False)
     if given.shape not in ((), steps.shape):
-        raise FreewalkError(
-            f"{owner}: {show(schedule)} returns shape {given.shape}, expected {steps.shape}: one per step"
-        )
+        raise FreewalkError(f"{owner}: {show(schedule)} has shape {given.shape}, expected {steps.shape}: one per step")
     values = np.broadcast_to(given, steps.shape)
     fine = np.isfinite(values) & (values >= 0)
     if not fine.all():
         first = int(np.argmin(fine))
-        raise FreewalkError(
-            f"{owner}: {show(schedule)} is {values[first]:g} at step {steps[first]}, expected a finite number >= 0"
-        )
+        got = f"{show(schedule)} is {values[first]:g} at step {steps[first]}"
+        raise FreewalkError(f"{owner}: {got}, expected a finite number >= 0")
     return values

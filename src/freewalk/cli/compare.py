@@ -79,9 +79,8 @@ def _check_folder(folder: Path, force: bool) -> None:
 
 
 def _write(found: "Comparison", spec: "Spec", folder: Path) -> None:
-    from freewalk.specs.folder import unbroken
     from freewalk.specs.spec import SPEC
-    from freewalk.storage.files import replacing
+    from freewalk.storage.files import replacing, unbroken
 
     found.record.data.attrs["name"] = spec.name
     found.record.provenance["spec"] = spec.text

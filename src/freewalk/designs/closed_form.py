@@ -41,17 +41,14 @@ class ClosedFormMHLJ(LevyJumps):
         metropolis = Move(1.0 - self.jump, hops=1, ratio=by_degree(self.target(graph, importance), graph))
         adjacency = graph.adjacency()
         # Only ratios of neighbouring counts matter, so counts are rescaled: they would overflow for long jumps.
-        counts = [np.ones(graph.n)]
+        counts = np.ones(graph.n)
         hop_matrices = []
         for _ in range(self.hops):
-            onward = csr_array(adjacency @ diags_array(counts[-1]))
+            onward = csr_array(adjacency @ diags_array(counts))
             totals = np.asarray(onward.sum(axis=1), dtype=np.float64)
             hop_matrices.append(csr_array(diags_array(1.0 / totals) @ onward))
-            counts.append(totals / totals.max())
+            counts = totals / totals.max()
         lengths = truncated_geometric(self.stop, self.hops)
         # The first hop of a jump of i hops looks i − 1 hops ahead, the last one none.
-        jumps = [
-            Move(self.jump * weight, hops=i, rows=hop_matrices[i - 1 :: -1] if i > 1 else hop_matrices[0])
-            for i, weight in enumerate(lengths, start=1)
-        ]
+        jumps = [Move(self.jump * w, hops=i, rows=hop_matrices[i - 1 :: -1]) for i, w in enumerate(lengths, start=1)]
         return [metropolis, *jumps]

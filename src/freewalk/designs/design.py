@@ -88,10 +88,8 @@ def power_law(owner: str, importance: Floats | None, power: float, n: int) -> Fl
     # The largest entry is 1, so nothing overflows; a power of 1 is exact, because no logarithm is rounded.
     law = (importance / importance.max() if power > 0 else importance.min() / importance) ** abs(power)
     if law.min() < np.finfo(np.float64).tiny:
-        raise KernelError(
-            f"{owner}: the range of importance^{power:g} exceeds floating-point precision: some nodes would never be "
-            "visited; expected a smaller power"
-        )
+        words = f"the range of importance^{power:g} exceeds floating-point precision, so some nodes are never visited"
+        raise KernelError(f"{owner}: {words}; expected a smaller power")
     return np.asarray(law / law.sum())
 
 

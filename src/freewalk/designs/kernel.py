@@ -73,10 +73,8 @@ class Move:
         _check.probability("Move", "probability", self.probability)
         _check.whole("Move", "hops", self.hops, 0, MOST_HOPS, remedy="0 stays")
         if self.rows is not None and self.ratio is not None:
-            raise KernelError(
-                "Move: got both ratio and rows; ratio requires uniform hops. Include the acceptance in the rows, "
-                "as Metropolis(proposal=...) does"
-            )
+            remedy = "include the acceptance in the rows, as Metropolis(proposal=...) does"
+            raise KernelError(f"Move: got both ratio and rows; ratio requires uniform hops: {remedy}")
         if self.law is not None and (self.rows is not None or self.ratio is not None):
             raise KernelError("Move: got law together with ratio or rows; a move that draws from law does not walk")
         for name in ("ratio", "law"):
@@ -87,10 +85,8 @@ class Move:
         if self.rows is not None:
             matrices = self.rows if isinstance(self.rows, (list, tuple)) else [self.rows]
             if len(matrices) not in (1, self.hops):
-                raise KernelError(
-                    f"Move: got {len(matrices)} matrices for {self.hops} hops; expected one, or one per hop (a list is "
-                    "read as one matrix per hop: convert a single matrix to an array)"
-                )
+                expected = "one, or one per hop; a list is one per hop, so convert a single matrix to an array"
+                raise KernelError(f"Move: got {len(matrices)} matrices for {self.hops} hops; expected {expected}")
             set_fields(self, rows=tuple(map(canonical_rows, matrices)))
 
     def __repr__(self) -> str:
@@ -145,7 +141,13 @@ class Kernel:
         check_graph(self.label, self.graph)
         _check.instance(self.label, "moves", self.moves, (list, tuple), "a list of fw.Move(...)")
         for move in self.moves:
-            self._check_move(move)
+            _check.instance(self.label, "a move", move, Move, "fw.Move(...)")
+            if move.ratio is not None:
+                per_node(self.label, "ratio", move.ratio, self.graph, keep=True)
+            if move.law is not None:
+                per_node(self.label, "law", move.law, self.graph, zero=True, keep=True)
+            for matrix in move.rows or ():
+                check_stochastic(self.label, matrix, self.graph)
         _check.instance(self.label, "fade", self.fade, (Schedule, NoneType), "a schedule, or None")
         _check.instance(self.label, "biased", self.biased, (bool, NoneType), "True, False or None")
         total = sum(move.probability for move in self.moves)
@@ -158,20 +160,10 @@ class Kernel:
         # saved.
         law = target if abs(total - 1) <= _ROUNDING else target / total
         if law.min() < np.finfo(np.float64).tiny:
-            raise KernelError(
-                f"{self.label}: target ranges from {target.min():g} to {target.max():g}, expected numbers whose shares "
-                "of their sum are at least 2.3e-308: the weights of the gradients are 1 / (n · share)"
-            )
+            got = f"target ranges from {target.min():g} to {target.max():g}"
+            expected = "numbers whose shares of their sum are at least 2.3e-308: weights are 1 / (n · share)"
+            raise KernelError(f"{self.label}: {got}, expected {expected}")
         set_fields(self, moves=tuple(self.moves), target=read_only(law))
-
-    def _check_move(self, move: Move) -> None:
-        _check.instance(self.label, "a move", move, Move, "fw.Move(...)")
-        if move.ratio is not None:
-            per_node(self.label, "ratio", move.ratio, self.graph, keep=True)
-        if move.law is not None:
-            per_node(self.label, "law", move.law, self.graph, zero=True, keep=True)
-        for matrix in move.rows or ():
-            check_stochastic(self.label, matrix, self.graph)
 
     @cached_property
     def weights(self) -> Floats:
@@ -218,10 +210,8 @@ class Kernel:
         n = self.graph.n
         if move.law is not None:
             if n > _DENSE_LIMIT:
-                raise KernelError(
-                    f"{self.label}: its matrix is dense, {n} × {n}; it is available up to n = {_DENSE_LIMIT}. "
-                    "The distribution itself is kernel.target"
-                )
+                words = f"its matrix is dense, {n} × {n}; it is available up to n = {_DENSE_LIMIT}"
+                raise KernelError(f"{self.label}: {words}. The distribution itself is kernel.target")
             law = np.asarray(move.law)
             return csr_array(np.tile(law / law.sum(), (n, 1)))
         walked = csr_array(eye_array(n))
@@ -316,11 +306,9 @@ def per_node(
 
     if not all(fits(numbers[part]).all() for part in blocks(graph.n)) or (zero and not numbers.any()):
         node = int(np.argmin(fits(numbers)))
-        end = f"; {remedy}" if remedy else ""
-        raise KernelError(
-            f"{owner}: {name} of node {graph.node_name(node)} is {float(numbers[node])!r}, expected a finite number "
-            f"{'>= 0, and one above 0' if zero else '> 0'}{end}"
-        )
+        expected = f"a finite number {'>= 0, and one above 0' if zero else '> 0'}{f'; {remedy}' if remedy else ''}"
+        got = f"{name} of node {graph.node_name(node)} is {float(numbers[node])!r}"
+        raise KernelError(f"{owner}: {got}, expected {expected}")
     return numbers
 
 
@@ -333,19 +321,16 @@ def check_stochastic(owner: str, matrix: csr_array, graph: Graph) -> None:
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     worst = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[worst] - 1) > _SUM_TOLERANCE:
-        raise KernelError(
-            f"{owner}: row {worst} of its matrix adds up to {sums[worst]:.12g}, expected 1; divide each row by its sum"
-        )
+        words = f"row {worst} of its matrix adds up to {sums[worst]:.12g}, expected 1"
+        raise KernelError(f"{owner}: {words}; divide each row by its sum")
     rows = np.repeat(np.arange(graph.n, dtype=np.int64), np.diff(matrix.indptr))
     edges = np.repeat(np.arange(graph.n, dtype=np.int64), graph.degrees) * graph.n + graph.indices
     moved = rows != matrix.indices
     outside = moved & ~np.isin(rows * graph.n + matrix.indices, edges)
     if outside.any():
         first = int(np.argmax(outside))
-        raise KernelError(
-            f"{owner}: its matrix goes from node {graph.node_name(rows[first])} to node "
-            f"{graph.node_name(matrix.indices[first])}, which is not an edge of {graph.name}"
-        )
+        ends = " to node ".join(map(graph.node_name, (rows[first], matrix.indices[first])))
+        raise KernelError(f"{owner}: its matrix goes from node {ends}, which is not an edge of {graph.name}")
 
 
 def _product(owner: str, first: csr_array, second: csr_array) -> csr_array:
@@ -359,11 +344,10 @@ def _product(owner: str, first: csr_array, second: csr_array) -> csr_array:
         return csr_array(first.toarray() @ second.toarray())
     entries = float(np.minimum(terms, n).sum())
     if entries > _MOST_ENTRIES or terms.sum() > _MOST_TERMS:
-        raise KernelError(
-            f"{owner}: the matrix of its jumps on {n} nodes would have up to {entries:.1e} entries from "
-            f"{terms.sum():.1e} products, expected at most {_MOST_ENTRIES:.0e} and {_MOST_TERMS:.0e}. Runs, and "
-            "stationary and excess_visits without corrected jumps, work hop by hop and need no matrix"
-        )
+        size = f"up to {entries:.1e} entries from {terms.sum():.1e} products"
+        most = f"at most {_MOST_ENTRIES:.0e} and {_MOST_TERMS:.0e}"
+        remedy = "runs, and stationary and excess_visits without corrected jumps, work hop by hop and need no matrix"
+        raise KernelError(f"{owner}: the matrix of its jumps on {n} nodes would have {size}, expected {most}; {remedy}")
     return csr_array(first @ second)
 
 

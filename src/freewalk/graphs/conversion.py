@@ -47,10 +47,8 @@ def from_networkx(graph: Any) -> Graph:
     import networkx
 
     if not isinstance(graph, networkx.Graph):
-        raise GraphError(
-            f"from_networkx: got a {type(graph).__name__}, expected a networkx graph; "
-            "from_scipy takes matrices, from_edges takes pairs of nodes"
-        )
+        remedy = "from_scipy takes matrices, from_edges takes pairs of nodes"
+        raise GraphError(f"from_networkx: got a {type(graph).__name__}, expected a networkx graph; {remedy}")
     numbered = all(isinstance(node, (int, np.integer)) and node == place for place, node in enumerate(graph))
     names = None if numbered else names_of("from_networkx", graph)
     return networkx_graph(graph, str(graph.name).strip() or "from_networkx", names)
@@ -96,10 +94,8 @@ def names_of(owner: str, nodes: Iterable[Any]) -> tuple[str, ...]:
             continue
         if distinct(names):
             return names
-    raise GraphError(
-        f"{owner}: the nodes have no names that differ, neither by str nor by repr; relabel them, with networkx: "
-        "networkx.convert_node_labels_to_integers(g)"
-    )
+    remedy = "relabel them, with networkx: networkx.convert_node_labels_to_integers(g)"
+    raise GraphError(f"{owner}: the nodes have no names that differ, neither by str nor by repr; {remedy}")
 
 
 def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
@@ -134,17 +130,13 @@ def from_scipy(matrix: "sparray | spmatrix | ArrayLike") -> Graph:
     check_count("from_scipy", n)
     if is_sparse:
         check_size("from_scipy", n, given.nnz)
-        nonzero: Any = csr_array(given, copy=True)
-        nonzero.sum_duplicates()
-        check.floats("from_scipy", "the data of the matrix", nonzero.data, remedy=_NO_EDGE)
-    else:
-        nonzero = csr_array(given != 0)
+    nonzero: Any = csr_array(given, copy=True)
+    nonzero.sum_duplicates()
+    check.floats("from_scipy", "the data of the matrix", nonzero.data, remedy=_NO_EDGE)
     nonzero.eliminate_zeros()
     missing = one_way(nonzero.indptr, nonzero.indices)
     if missing is not None:
-        raise GraphError(
-            f"from_scipy: entry {missing} is not zero but its mirror image is, expected a symmetric pattern; "
-            "if direction does not matter, pass matrix + matrix.T"
-        )
+        words = f"entry {missing} is not zero but its mirror image is, expected a symmetric pattern"
+        raise GraphError(f"from_scipy: {words}; if direction does not matter, pass matrix + matrix.T")
     edges = nonzero.tocoo()
     return from_pairs(edges.row, edges.col, n, "from_scipy")

@@ -84,8 +84,7 @@ def _pairs(edges: Any) -> Ints | list[Any]:
     if hasattr(edges, "__array__") and getattr(getattr(edges, "dtype", None), "kind", "") not in ("O", "T", "U"):
         numbers = edges
     else:
-        is_file = isinstance(edges, (str, os.PathLike))
-        remedy = "read(path) reads a file" if is_file else _PAIRS
+        remedy = "read(path) reads a file" if isinstance(edges, (str, os.PathLike)) else _PAIRS
         numbers = check.items(_WHO, "edges", edges, "a list of pairs of nodes", remedy=remedy)
         if any(isinstance(end, str) for row in numbers if _is_row(row) for end in row):
             return numbers
@@ -134,18 +133,15 @@ def _count(pairs: Ints, n: int | None, names: Names) -> int:
     count = len(names) if names is not None else largest + 1 if given is None else given
     if least < 0 or largest >= count:
         wrong = int(np.argmax(np.any((pairs < 0) | (pairs >= count), axis=1)))
-        raise GraphError(
-            f"{_WHO}: edge {wrong} of the list is {tuple(pairs[wrong].tolist())}, expected nodes from 0 on, below "
-            f"n = {count}"
-        )
+        edge = tuple(pairs[wrong].tolist())
+        raise GraphError(f"{_WHO}: edge {wrong} of the list is {edge}, expected nodes from 0 on, below n = {count}")
     if names is None and given is None:
         few = largest < pairs.size  # before allocating memory for that many nodes
         used = np.count_nonzero(np.bincount(pairs.ravel())) if few else len(np.unique(pairs))
         if used != count:
-            raise GraphError(
-                f"{_WHO}: the largest node is {largest} but there are only {used} different ones, expected nodes "
-                f"numbered from 0 without gaps; from_edges(edges, names=True) treats the numbers as names"
-            )
+            got = f"the largest node is {largest} but there are only {used} different ones"
+            remedy = "from_edges(edges, names=True) treats the numbers as names"
+            raise GraphError(f"{_WHO}: {got}, expected nodes numbered from 0 without gaps; {remedy}")
     return count
 
 
@@ -201,7 +197,5 @@ def unless_numbers(names: tuple[str, ...]) -> tuple[str, ...] | None:
 def end_columns(heads: Sequence[str]) -> tuple[int, int] | None:
     """Find the columns of the two ends of an edge by their headers; None if no usual header is present."""
     lowered = [head.strip().lower() for head in heads]
-    for first, second in _HEADS:
-        if first in lowered and second in lowered:
-            return lowered.index(first), lowered.index(second)
-    return None
+    known = ((lowered.index(one), lowered.index(two)) for one, two in _HEADS if one in lowered and two in lowered)
+    return next(known, None)

@@ -84,10 +84,9 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
         with file.open(encoding="utf-8-sig", errors="replace") as stream:
             names, ends = first_seen(chain.from_iterable(_edges(file, stream)))
     except OSError as error:
-        raise GraphError(
-            f"read: {_shown(file)}: cannot be read ({error.strerror or error}), expected an edge list, GraphML, "
-            "GML or a file written by Graph.save"
-        ) from error
+        expected = "an edge list, GraphML, GML or a file written by Graph.save"
+        why = error.strerror or error
+        raise GraphError(f"read: {_shown(file)}: cannot be read ({why}), expected {expected}") from error
     header = _is_header(names, ends)
     if header:
         words = len(set(ends[:2].tolist()))
@@ -99,10 +98,8 @@ def read(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
     except GraphError as error:
         if not header and len(names) > 2 and ends.size > 2 and not np.isin(ends[2:], ends[:2]).any():
             first, second = (ordered[end] for end in ends[:2])
-            raise GraphError(
-                f"{error}; or, if {show(first)} and {show(second)} in the first line are a header, call these columns "
-                "source and target"
-            ) from error
+            remedy = f"if {show(first)} and {show(second)} in the first line are a header"
+            raise GraphError(f"{error}; or, {remedy}, call these columns source and target") from error
         raise
 
 
@@ -121,10 +118,8 @@ def _edges(file: Path, stream: TextIO) -> Iterator[tuple[str, str]]:
         if len(words) > last and words[first] and words[second]:
             yield words[first], words[second]
         elif any(words):
-            raise GraphError(
-                f"read: {_shown(file)}, line {number}: got {show(content)}, expected two nodes, separated by "
-                f"{_SEPARATORS[separator]} as in the first line"
-            )
+            expected = f"two nodes, separated by {_SEPARATORS[separator]} as in the first line"
+            raise GraphError(f"read: {_shown(file)}, line {number}: got {show(content)}, expected {expected}")
 
 
 def _lines(file: Path, stream: TextIO) -> Iterator[tuple[int, str]]:
@@ -142,12 +137,9 @@ def _lines(file: Path, stream: TextIO) -> Iterator[tuple[int, str]]:
 
 
 def _split(content: str, separator: str) -> list[str]:
+    words = content.split(separator or None)
     if '"' in content:
         words = next(csv.reader([content.strip(" ")], delimiter=separator or " ", skipinitialspace=True))
-    elif separator:
-        words = content.split(separator)
-    else:
-        return content.split()
     return [word.strip() for word in words]
 
 

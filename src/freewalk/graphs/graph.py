@@ -272,9 +272,6 @@ def _checked_names(owner: str, given: Any, n: int) -> tuple[str, ...]:
     items = check.items(owner, "node_names", given, f"{n} different strings, one per node", most=n + 1)
     names = tuple(check.text(owner, "a name of a node", name) for name in items)
     if len(names) != n or len(set(names)) != n:
-        some = f"more than {n}" if len(names) > n else str(len(names))
-        raise GraphError(
-            f"{owner}: node_names has {some} names, {len(set(names))} of them different, expected {n} different ones, "
-            "one per node"
-        )
+        got = f"{f'more than {n}' if len(names) > n else len(names)} names, {len(set(names))} of them different"
+        raise GraphError(f"{owner}: node_names has {got}, expected {n} different ones, one per node")
     return names

@@ -59,10 +59,8 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> Graph:
     check_size("erdos_renyi", n, p * pairs)
     first, second = pair_of(_chosen_pairs(pairs, p, generator(seed, _SKIPS)))
     first, second, joined = join_strays(first, second, n, generator(seed, _JOINS))
-    name = f"erdos_renyi({n}, {p}, seed={seed})"
-    if joined:
-        name += f", {joined} stray{'s' if joined > 1 else ''} joined"
-    return from_pairs(first, second, n, name)
+    strays = f", {joined} stray{'s' if joined > 1 else ''} joined" if joined else ""
+    return from_pairs(first, second, n, f"erdos_renyi({n}, {p}, seed={seed}){strays}")
 
 
 def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> Ints:
@@ -76,12 +74,8 @@ def _chosen_pairs(total: int, p: float, random: np.random.Generator) -> Ints:
         # A skip of total + 1 <= 2^61 passes the end from anywhere, so the sum does so before it can wrap around.
         places = last + np.cumsum(np.minimum(skips, total + 1))
         past = np.flatnonzero(places >= total)
-        if past.size:
-            places = places[: past[0]]
-            last = total
-        else:
-            last = int(places[-1])
-        found.append(places)
+        found.append(places[: past[0]] if past.size else places)
+        last = total if past.size else int(places[-1])
     return np.concatenate(found)
 
 

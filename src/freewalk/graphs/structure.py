@@ -53,20 +53,17 @@ def check_structure(owner: str, indptr: Ints, indices: NDArray[np.int32], names:
     _check_rows(owner, indptr, indices, names)
     missing = one_way(indptr, indices)
     if missing is not None:
-        raise GraphError(
-            f"{owner}: the edge {_called(missing[0], names)} -> {_called(missing[1], names)} has no reverse, expected "
-            "an undirected graph; use from_edges, which adds it"
-        )
+        edge = " -> ".join(_called(end, names) for end in missing)
+        words = f"the edge {edge} has no reverse, expected an undirected graph"
+        raise GraphError(f"{owner}: {words}; use from_edges, which adds it")
     check_connected(owner, indptr, indices, names)
 
 
 def check_bounds(owner: str, indptr: Ints, indices: NDArray[np.int32]) -> None:
     """Raise a GraphError unless all rows and edges lie within the arrays, which compiled code relies on."""
     if indptr[0] != 0 or indptr[-1] != len(indices) or not ascends(indptr):
-        raise GraphError(
-            f"{owner}: indptr does not ascend from 0 to len(indices) = {len(indices)}; "
-            "use from_edges, which makes both arrays"
-        )
+        words = f"indptr does not ascend from 0 to len(indices) = {len(indices)}"
+        raise GraphError(f"{owner}: {words}; use from_edges, which makes both arrays")
     n = len(indptr) - 1
     if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n:
         place = int(np.argmax((indices < 0) | (indices >= n)))
@@ -99,17 +96,14 @@ def _check_rows(owner: str, indptr: Ints, indices: NDArray[np.int32], names: Nam
         ends = indices[edges]
         loops = np.flatnonzero(rows == ends)
         if loops.size:
-            raise GraphError(
-                f"{owner}: node {_called(rows[loops[0]], names)} has an edge to itself, expected none; use from_edges, "
-                "which drops it"
-            )
+            node = _called(rows[loops[0]], names)
+            raise GraphError(f"{owner}: node {node} has an edge to itself, expected none; from_edges drops it")
         unsorted = np.flatnonzero((rows[1:] == rows[:-1]) & (ends[1:] <= ends[:-1]))
         across = rows[0] == before[0] and ends[0] <= before[1]
         if unsorted.size or across:
-            raise GraphError(
-                f"{owner}: the neighbours of node {_called(rows[0 if across else unsorted[0]], names)} are not "
-                "strictly ascending; use from_edges, which sorts them and merges duplicates"
-            )
+            node = _called(rows[0 if across else unsorted[0]], names)
+            words = f"the neighbours of node {node} are not strictly ascending"
+            raise GraphError(f"{owner}: {words}; use from_edges, which sorts them and merges duplicates")
         before = int(rows[-1]), int(ends[-1])
 
 
@@ -156,17 +150,13 @@ def check_connected(owner: str, indptr: Ints, indices: NDArray[np.int32], names:
     labels = connected_components(pattern(indptr, indices), directed=False)[1]
     counts = np.bincount(labels)
     sizes = np.sort(counts)[::-1]
-    shown = ", ".join(str(size) for size in sizes[:_SIZES_SHOWN])
-    more = ", …" if len(sizes) > _SIZES_SHOWN else ""
+    shown = ", ".join([*map(str, sizes[:_SIZES_SHOWN]), *["…"] * (len(sizes) > _SIZES_SHOWN)])
     alone = np.flatnonzero(counts[labels] == 1)
     apart = int(np.argmax(labels != labels[0]))
-    example = (
-        f"node {_called(int(alone[0]), names)} has no edge"
-        if alone.size
-        else f"no path from node {_called(0, names)} to node {_called(apart, names)}"
-    )
-    raise GraphError(
-        f"{owner}: disconnected, {len(sizes)} components of {shown}{more} nodes ({example}), expected 1: no "
-        "walk would reach them all; add edges, or take the largest component, with networkx: "
-        "from_networkx(g.subgraph(max(networkx.connected_components(g), key=len)))"
-    )
+    example = f"no path from node {_called(0, names)} to node {_called(apart, names)}"
+    if alone.size:
+        example = f"node {_called(int(alone[0]), names)} has no edge"
+    got = f"{len(sizes)} components of {shown} nodes ({example})"
+    largest = "from_networkx(g.subgraph(max(networkx.connected_components(g), key=len)))"
+    remedy = f"add edges, or take the largest component, with networkx: {largest}"
+    raise GraphError(f"{owner}: disconnected, {got}, expected 1: no walk would reach them all; {remedy}")

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,7 @@ def topology(name: str) -> Graph:
     asked = check.text("topology", "name", name)
     if asked not in known:
         raise GraphError(f"topology: there is no {show(asked)}; {_hint(asked, known)}")
-    content = _folder().joinpath(*f"{asked}.json".split("/")).read_text(encoding="utf-8")
-    found = json.loads(content)
+    found = json.loads(_folder().joinpath(*f"{asked}.json".split("/")).read_text(encoding="utf-8"))
     nodes, edges = found["nodes"], found["edges"]
     number = {node["id"]: place for place, node in enumerate(nodes)}
     ends = np.array([(number[edge["source"]], number[edge["target"]]) for edge in edges], dtype=np.int64)
@@ -117,9 +117,7 @@ def topologies(collection: str | None = None) -> list[str]:
     >>> topologies("sndlib")[:3]
     ['sndlib/abilene', 'sndlib/atlanta', 'sndlib/brain']
     """
-    wanted = list(COLLECTIONS)
-    if collection is not None:
-        wanted = [check.choice("topologies", "collection", collection, wanted)]
+    wanted = COLLECTIONS if collection is None else [check.choice("topologies", "collection", collection, COLLECTIONS)]
     return [name for one in wanted for name in _listed(_folder() / one, one)]
 
 
@@ -132,15 +130,12 @@ def _folder() -> Any:
 
 def _listed(folder: Any, prefix: str) -> list[str]:
     """The files in a folder without their suffixes, numbers in numerical order."""
-    if prefix.count("/") > _DEPTH or not folder.is_dir():
+    if not folder.is_dir():
+        return [prefix.removesuffix(".json")] if prefix.endswith(".json") else []
+    if prefix.count("/") > _DEPTH:
         return []
-    found: list[str] = []
-    for entry in sorted(folder.iterdir(), key=lambda entry: (len(entry.name) * entry.name[0].isdigit(), entry.name)):
-        if entry.is_dir():
-            found += _listed(entry, f"{prefix}/{entry.name}")
-        elif entry.name.endswith(".json"):
-            found.append(f"{prefix}/{entry.name.removesuffix('.json')}")
-    return found
+    entries = sorted(folder.iterdir(), key=lambda entry: (len(entry.name) * entry.name[0].isdigit(), entry.name))
+    return [name for entry in entries for name in _listed(entry, f"{prefix}/{entry.name}")]
 
 
 def _hint(asked: str, known: list[str]) -> str:
@@ -155,14 +150,11 @@ def _hint(asked: str, known: list[str]) -> str:
 
 def _different(names: list[Any]) -> tuple[str, ...]:
     """Distinct names for all nodes."""
-    taken = {name for name in names if name}
-    used: set[str] = set()
+    taken, used = set(filter(None, names)), dict[str, None]()
     for place, name in enumerate(names):
-        called = name or f"node {place}"
-        count = 1
-        while called in used or (called in taken and (not name or count > 1)):
-            count += 1
-            called = f"{name or f'node {place}'} ({count})"
-        used.add(called)
-        names[place] = called
-    return tuple(names)
+        called = first = name or f"node {place}"
+        number = count(2)
+        while called in used or (called in taken and called != name):
+            called = f"{first} ({next(number)})"
+        used[called] = None
+    return tuple(used)

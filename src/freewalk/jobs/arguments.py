@@ -110,17 +110,15 @@ def phases(
         return tuple(listed)
     n = listed[0].kernel.graph.n
     if objective.n != n:
-        raise FreewalkError(
-            f"{who}: the objective has {objective.n} nodes and the graph {n}; expected the same number (the largest "
-            "number in `nodes` determines that of an objective: pass graph= to count all nodes)"
-        )
+        got = f"the objective has {objective.n} nodes and the graph {n}; expected the same number"
+        remedy = "the largest number in `nodes` determines that of an objective: pass graph= to count all nodes"
+        raise FreewalkError(f"{who}: {got} ({remedy})")
     names = listed[0].kernel.graph.node_names
     if objective.node_names is not None and names is not None and objective.node_names != names:
         node = next(v for v in range(n) if objective.node_names[v] != names[v])
-        raise FreewalkError(
-            f"{who}: node {node} is {show(objective.node_names[node])} in the objective and {show(names[node])} in the "
-            "graph, expected the same names in the same order; give the objective the graph of the kernel"
-        )
+        got = f"{show(objective.node_names[node])} in the objective and {show(names[node])} in the graph"
+        remedy = "give the objective the graph of the kernel"
+        raise FreewalkError(f"{who}: node {node} is {got}, expected the same names in the same order; {remedy}")
     return tuple(replace(phase, rule=_rule(phase, objective)) for phase in listed)
 
 
@@ -128,18 +126,14 @@ def _listed(kernel: Any, rule: Rule | None, who: str, exchange: Exchange | None)
     """A list of phases that follow each other on one graph."""
     listed: list[Phase] = list(kernel) if isinstance(kernel, (list, tuple)) else []
     if isinstance(kernel, (list, tuple)) and (rule is not None or exchange is not None):
-        what = "a rule" if rule is not None else "an exchange"
-        raise FreewalkError(
-            f"{who}: got a list of phases and {what}; each phase names its own: fw.Phase(until, kernel, rule, exchange)"
-        )
+        got = f"got a list of phases and {'a rule' if rule is not None else 'an exchange'}"
+        raise FreewalkError(f"{who}: {got}; each phase names its own: fw.Phase(until, kernel, rule, exchange)")
     if not listed or not all(isinstance(phase, Phase) and isinstance(phase.kernel, Kernel) for phase in listed):
         expected = "a kernel, as design.kernel(graph, importance) makes it, or a list of fw.Phase(until, kernel, rule)"
         raise check.fail(who, "kernel", kernel, expected)
     ends, remedy = [phase.until for phase in listed], "only the last may be None"
-    given = [
-        check.whole(who, f"phases[{index}].until", end, 1, remedy=remedy)
-        for index, end in enumerate(ends[:-1] if ends[-1] is None else ends)
-    ]
+    known = ends[:-1] if ends[-1] is None else ends
+    given = [check.whole(who, f"phases[{place}].until", end, 1, remedy=remedy) for place, end in enumerate(known)]
     if any(b <= a for a, b in pairwise(given)):
         raise FreewalkError(f"{who}: phases end at {show(ends)}, expected increasing whole numbers; {remedy}")
     if any(phase.kernel.graph != listed[0].kernel.graph for phase in listed):
@@ -153,10 +147,9 @@ def _rule(phase: Phase, objective: Objective) -> Rule | None:
         return None
     rule = checked(phase.rule.fitted(objective, phase.kernel))
     if objective.batch is not None and objective.batch * rule.local_steps > rng.WORDS:
-        raise FreewalkError(
-            f"{type(rule).__name__}: {rule.local_steps:,} local steps with minibatches of {objective.batch:,} need "
-            f"more draws than the {rng.WORDS:,} per visit; use fewer local steps or smaller batches"
-        )
+        got = f"{rule.local_steps:,} local steps with minibatches of {objective.batch:,} need more draws than"
+        remedy = "use fewer local steps or smaller batches"
+        raise FreewalkError(f"{type(rule).__name__}: {got} the {rng.WORDS:,} per visit; {remedy}")
     begun(rule, np.zeros((2, min(objective.dim, _TRIED))))
     if rule.proximal:
         zeros = [np.zeros(objective.dim) for _ in ("x", *rule.carries, *rule.stores)]
@@ -205,11 +198,9 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
         stuck = _stuck(matrix, starts) if index in needing else None
         if stuck is not None:
             lost = np.flatnonzero(~_reached(matrix, stuck))
-            raise FreewalkError(
-                f"{type(phase.rule).__name__}: the walk by {kernel.label} never gets from node {stuck} to "
-                f"{lost.size:,} of {n:,} nodes (such as node {int(lost[0])}), but this rule needs all of them; "
-                "use a kernel that visits every node, or fw.SGD"
-            )
+            unmet = f"{lost.size:,} of {n:,} nodes (such as node {int(lost[0])})"
+            got = f"the walk by {kernel.label} never gets from node {stuck} to {unmet}, but this rule needs all of them"
+            raise FreewalkError(f"{type(phase.rule).__name__}: {got}; use a kernel that visits every node, or fw.SGD")
         if index < needing[-1]:
             led = np.zeros(n, dtype=bool)
             for start in starts:
@@ -220,11 +211,8 @@ def visits_everywhere(listed: tuple[Phase, ...], nodes: NDArray[np.int32]) -> No
 def _leads_everywhere(kernel: Kernel) -> bool:
     """Whether one move alone reaches every node: along any edge, since graphs are connected, or by a draw."""
     probable = [move for move, share in zip(kernel.moves, kernel.probabilities(0)[0], strict=True) if share > 0]
-    return any(
-        (move.law is None and move.rows is None and move.hops == 1)
-        or (move.law is not None and bool((np.asarray(move.law) > 0).all()))
-        for move in probable
-    )
+    drawn = [bool((np.asarray(move.law) > 0).all()) for move in probable if move.law is not None]
+    return any(drawn) or any(move.law is None and move.rows is None and move.hops == 1 for move in probable)
 
 
 def _stuck(matrix: Any, starts: NDArray[Any]) -> int | None:
@@ -253,8 +241,7 @@ def targets(listed: tuple[Phase, ...]) -> None:
         if rule is None or not rule.weighted or rule.counts_visits or any(kernel is one for one in known):
             continue
         known.append(kernel)
-        longest = max(move.hops for move in kernel.moves)
-        cheap = kernel.graph.n <= _CHEAP and longest <= _CHEAP_HOPS
+        cheap = kernel.graph.n <= _CHEAP and all(move.hops <= _CHEAP_HOPS for move in kernel.moves)
         if kernel.biased is not None or kernel.fade is not None or not cheap:
             continue
         target = np.asarray(kernel.target)
@@ -265,13 +252,10 @@ def targets(listed: tuple[Phase, ...]) -> None:
         except (KernelError, AnalysisError):  # it has no unique stationary distribution: the analysis says why
             continue
         if away > _SAME:
-            warnings.warn(
-                f"{kernel.label}: its target is not its stationary distribution, which is {away:.2g} away in total "
-                "variation, so its gradient weights are biased; omit the target or, if this is intended, "
-                "declare it with biased=True",
-                TargetWarning,
-                stacklevel=outside(),
-            )
+            got = f"its target is not its stationary distribution, which is {away:.2g} away in total variation"
+            remedy = "omit the target or, if this is intended, declare it with biased=True"
+            words = f"{kernel.label}: {got}, so its gradient weights are biased; {remedy}"
+            warnings.warn(words, TargetWarning, stacklevel=outside())
 
 
 def outside() -> int:
@@ -287,8 +271,16 @@ def models(
 ) -> NDArray[Any]:
     """The initial model of each token."""
     dim = objective.dim
-    if tokens > 1:
-        return _models_of_tokens(initial, objective, walks, seed, kind, tokens)
+    if tokens > 1:  # those of a walk start with its model, unless each is given its own
+        what, shape = f"the models of {walks:,} × {tokens:,} tokens", (walks, tokens, dim)
+        check.room("learn", what, 8.0 * walks * tokens * dim, "run fewer walks or tokens at a time")
+        if initial is not None and np.shape(initial) == shape:
+            flat = check.floats("learn", "initial", initial).reshape(-1, dim)
+            return models(flat, objective, walks * tokens, seed, kind)
+        try:
+            return np.repeat(models(initial, objective, walks, seed, kind), tokens, axis=0)
+        except FreewalkError as error:
+            raise FreewalkError(f"{error} (or, with one model per token, {shape})") from error
     check.room("learn", f"{walks} models of {dim} numbers", 8.0 * walks * dim, "run fewer walks at a time")
     if initial is None and type(objective).initial is Objective.initial:
         return np.zeros((walks, dim), dtype=kind)
@@ -298,65 +290,44 @@ def models(
     plain = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray) and given.dtype == kind
     values: NDArray[Any] = np.asarray(given) if plain else check.floats(who, name, given)
     if values.shape not in ((dim,), (walks, dim)):
-        raise FreewalkError(
-            f"{who}: {name} has shape {values.shape}, expected ({dim},) or, with one model per walk, ({walks}, {dim})"
-        )
+        expected = f"({dim},) or, with one model per walk, ({walks}, {dim})"
+        raise FreewalkError(f"{who}: {name} has shape {values.shape}, expected {expected}")
     with np.errstate(over="ignore"):
         rounded = np.array(np.broadcast_to(values.astype(kind, copy=False), (walks, dim)), order="C")
     if not (np.isfinite(rounded.min()) and np.isfinite(rounded.max())):
         check.floats(who, name, values)  # raises, and names the place
         worst, most = float(np.abs(values).max()), float(np.finfo(kind).max)
-        raise FreewalkError(
-            f"learn: initial holds numbers up to {worst:.2g} in size, expected at most the {most:.2g} of {kind}; "
-            "use precision='float64'"
-        )
+        got = f"initial holds numbers up to {worst:.2g} in size, expected at most the {most:.2g} of {kind}"
+        raise FreewalkError(f"learn: {got}; use precision='float64'")
     return rounded
-
-
-def _models_of_tokens(
-    initial: ArrayLike | None, objective: Objective, walks: int, seed: int, kind: str, tokens: int
-) -> NDArray[Any]:
-    """The tokens of a walk start with its model, unless each is given its own."""
-    what, size = f"the models of {walks:,} × {tokens:,} tokens", 8.0 * walks * tokens * objective.dim
-    check.room("learn", what, size, "run fewer walks or tokens at a time")
-    shape = walks, tokens, objective.dim
-    if initial is not None and np.shape(initial) == shape:
-        flat = check.floats("learn", "initial", initial).reshape(-1, objective.dim)
-        return models(flat, objective, walks * tokens, seed, kind)
-    try:
-        return np.repeat(models(initial, objective, walks, seed, kind), tokens, axis=0)
-    except FreewalkError as error:
-        raise FreewalkError(f"{error} (or, with one model per token, {shape})") from error
 
 
 def start(
     value: str | ArrayLike | None, seed_: int, walks: int, graph: Graph, importance: ArrayLike, tokens: int | str = 1
 ) -> NDArray[np.int32]:
     """The start node of each token: "uniform", "heaviest", a node, one per walk or per token, by number or name."""
-    count = graph.n if isinstance(tokens, str) else tokens
-    rows = walks * count
     if isinstance(tokens, str):
         if value is not None:
             remedy = 'leave it out: with tokens="nodes" each token starts at its own node'
             raise check.fail("run", "start", value, "None", remedy)
         return np.tile(np.arange(graph.n, dtype=np.int32), walks)
     if value is None or (isinstance(value, str) and value == "uniform"):
-        key = (np.uint64(seed_), rng.START, np.arange(rows, dtype=np.uint64), np.uint64(0), np.uint64(0))
+        key = (np.uint64(seed_), rng.START, np.arange(walks * tokens, dtype=np.uint64), np.uint64(0), np.uint64(0))
         return np.asarray(rng.pick(rng.word_pair(*key)[0], np.uint64(graph.n)), dtype=np.int32)
     if isinstance(value, str) and value == "heaviest":
         value = int(np.argmax(importance))
     each = f"a list with one for each of the {walks} walks, " if walks > 1 else ""
-    each += f"rows of {count} of them, one for each token, " if count > 1 else ""
+    each += f"rows of {tokens} of them, one for each token, " if tokens > 1 else ""
     expected = f"a node, {each}'uniform' or 'heaviest'"
     close = guess(value, ("uniform", "heaviest")) if isinstance(value, str) else ""
     if close and graph.node_names is None:
         raise check.fail("run", "start", value, expected, close)
     nodes = nodes_of("run", "start", value, graph, expected)
-    nodes = nodes[None] if walks == 1 and count > 1 and nodes.shape == (count,) else nodes
-    if nodes.shape not in ((), (walks,), (walks, count)):
+    nodes = nodes[None] if walks == 1 and tokens > 1 and nodes.shape == (tokens,) else nodes
+    if nodes.shape not in ((), (walks,), (walks, tokens)):
         raise FreewalkError(f"run: start has shape {nodes.shape}, expected {expected}")
     by_walk = nodes if nodes.ndim == 2 else np.broadcast_to(nodes, (walks,))[:, None]
-    return np.array(np.broadcast_to(by_walk, (walks, count)).reshape(-1), dtype=np.int32)
+    return np.array(np.broadcast_to(by_walk, (walks, tokens)).reshape(-1), dtype=np.int32)
 
 
 def nodes_of(who: str, name: str, value: Any, graph: Graph, expected: str, check: Checks = check) -> NDArray[np.int64]:

@@ -214,8 +214,7 @@ class State:
 
     def bytes_sent(self, job: Job, messages: Ints, probes: Ints) -> Ints:
         """The total bytes of these messages and probes of each walk (walks × marks)."""
-        size = job.message_bytes(job.rule_of(self))
-        sent = np.asarray(messages * size)  # keeps the memory order of the messages
+        sent = np.asarray(messages * job.message_bytes(job.rule_of(self)))  # keeps the memory order of the messages
         if probes.any():
             sent += probes * PROBE_BYTES
         if self.surplus.any():
@@ -304,8 +303,7 @@ def _exactly(
     name: str, values: Any, kind: str, shape: tuple[int, ...], low: int | None = None, high: int | None = None
 ) -> NDArray[Any]:
     """A copy of an array that must have this type (up to byte order), this shape and, if given, this range."""
-    fits = isinstance(values, np.ndarray) and values.dtype.newbyteorder("=") == kind and values.shape == shape
-    if not fits:
+    if not (isinstance(values, np.ndarray) and values.dtype.newbyteorder("=") == kind and values.shape == shape):
         raise _check.fail("record", name, values, f"an array of {kind} of shape {shape}")
     if low is not None and high is not None:
         _check.integers("record", name, values, shape, low=low, high=high, keep=kind)

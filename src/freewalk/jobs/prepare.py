@@ -45,14 +45,12 @@ def prepare(
     steps = _check.whole("run", "steps", _check.whole("run", "steps", steps, 1), 1, MOST_STEPS)
     for phase in phases[:-1]:
         if phase.until is not None and phase.until >= steps:
-            raise FreewalkError(
-                f"phases: one begins at step {phase.until}, but the run ends at {steps}; remove it or run longer"
-            )
+            got = f"one begins at step {phase.until}, but the run ends at {steps}"
+            raise FreewalkError(f"phases: {got}; remove it or run longer")
     end = phases[-1].until
     if end is not None and end < steps:
-        raise FreewalkError(
-            f"phases: the last ends at step {end}, before the {steps} steps of the run; set its until to None"
-        )
+        got = f"the last ends at step {end}, before the {steps} steps of the run"
+        raise FreewalkError(f"phases: {got}; set its until to None")
     # All schedules are evaluated over the whole run in advance, so that an invalid value does not end it half-way.
     grid = np.unique(np.linspace(0, steps - 1, 1000).astype(np.int64))
     for phase in phases:
@@ -146,10 +144,9 @@ def check_room(job: Job, walks: int, steps: int, every: int, kept: int = 0) -> N
     for rule in (phase.rule for phase in job.phases if phase.rule is not None and job.objective is not None):
         item, stores = np.dtype(job.precision).itemsize, len(rule.stores)
         keepers, which = (walks, f"{walks:,} walks") if rule.shared else (rows, who)
-        what = (
-            f"what stays at the nodes ({which} × {n:,} nodes × {stores} vector{'s' * (stores != 1)} of "
-            f"{job.dim:,} numbers × {item} bytes{' and a count of 8 bytes' * rule.counts_visits})"
-        )
+        vectors = f"{stores} vector{'s' * (stores != 1)} of {job.dim:,} numbers × {item} bytes"
+        counts = " and a count of 8 bytes" * rule.counts_visits
+        what = f"what stays at the nodes ({which} × {n:,} nodes × {vectors}{counts})"
         size = float(n) * (keepers * stores * job.dim * item + rows * 8 * rule.counts_visits)
         _check.room(type(rule).__name__, what, size, "run fewer walks at a time, or take precision='float32'")
         stored.append(size)

@@ -198,7 +198,11 @@ class Continuation:
         """A copy in which everything has been checked: engines trust their input, but files may be forged."""
         steps = _check.whole("record", "steps", self.steps, 1, MOST_STEPS)
         every = _check.whole("record", "every", self.every, 1)
-        job = _checked(_check.instance("record", "job", self.job, Job, "a job"), steps)
+        job = _check.instance("record", "job", self.job, Job, "a job")
+        objective = None if job.objective is None else arguments.objective("record", job.objective)
+        tokens = _check.whole("record", "tokens", job.tokens, 1)
+        kind = _check.text("record", "precision", job.precision)
+        job = prepare("record", objective, job.phases, steps=steps, tokens=tokens, seed=job.seed, precision=kind)
         state = _check.instance("record", "state", self.state, State, "a state").checked(job, steps)
         check_room(job, state.walks, steps, every)
         runtime = _check.instance("record", "runtime", self.runtime, Runtime, "a runtime")
@@ -215,10 +219,8 @@ class Continuation:
             fingerprint=_check.instance("record", "fingerprint", self.fingerprint, str, "a string"),
         )
         if self.fingerprint and job.objective is not None and job.objective.fingerprint != self.fingerprint:
-            raise RecordError(
-                f"record: it was made with an objective other than {job.objective!r}, expected the same module, data "
-                "and measures; pass the one that it began with"
-            )
+            expected = "the same module, data and measures; pass the one that it began with"
+            raise RecordError(f"record: it was made with another objective than {job.objective!r}, expected {expected}")
         run._take(_check.instance("record", "measures", self.measures, dict, "a mapping"))
         return run
 
@@ -232,8 +234,13 @@ class Continuation:
         count = count_marks(self.state.step, self.every, self.steps)
         for name, kind in known.items():
             values = _check.instance("record", name, measures[name], list, "a list of arrays")
-            parts = [_measured(name, part, kind, self.state.walks) for part in values]
-            self.measures[name] = [part for part in parts if part.shape[1]]
+            for part in values:
+                fits = isinstance(part, np.ndarray) and part.ndim == 2 and part.dtype.newbyteorder("=") == kind
+                if not fits or len(part) != self.state.walks:
+                    expected = f"an array of {kind} by {self.state.walks} walks and checkpoints"
+                    raise _check.fail("record", name, part, expected)
+            # Copies keep the memory order: arrays stored mark by mark stay so.
+            self.measures[name] = [np.array(part, dtype=kind) for part in values if part.shape[1]]
             if sum(part.shape[1] for part in self.measures[name]) != count:
                 raise RecordError(f"record: {name} was not measured {count} times, as every and step require")
         if "bytes" in self.job.measured and "bytes" not in known and self.measures:
@@ -249,21 +256,6 @@ class Continuation:
         since = (state.messages - messages[:, -1]) * sizes[-1] + (state.probes - probes[:, -1]) * PROBE_BYTES
         state.surplus += sent[:, -1] + since - now
         return np.asarray(sent)
-
-
-def _checked(job: Job, steps: int) -> Job:
-    """The same job, prepared again."""
-    objective = None if job.objective is None else arguments.objective("record", job.objective)
-    tokens = _check.whole("record", "tokens", job.tokens, 1)
-    precision = _check.text("record", "precision", job.precision)
-    return prepare("record", objective, job.phases, steps=steps, tokens=tokens, seed=job.seed, precision=precision)
-
-
-def _measured(name: str, values: Any, kind: str, walks: int) -> NDArray[Any]:
-    fits = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.newbyteorder("=") == kind
-    if not fits or len(values) != walks:
-        raise _check.fail("record", name, values, f"an array of {kind} by {walks} walks and checkpoints")
-    return np.array(values, dtype=kind)  # keeps the memory order: arrays stored mark by mark stay so
 
 
 def side_by_side(values: list[NDArray[Any]]) -> NDArray[Any]:

@@ -71,10 +71,8 @@ def evaluate(
     check.flag("evaluate", "per_node", per_node)
     models = _models(model, objective)
     other = None if dataset is None else objective.on(*_pair(dataset))
-    rows = models.values.reshape(-1, objective.dim)
-    found = [_row(row, objective, other, per_node) for row in rows]
-    dims = models.dims[:-1]
-    shape = models.shape[:-1]
+    found = [_row(row, objective, other, per_node) for row in models.values.reshape(-1, objective.dim)]
+    dims, shape = models.dims[:-1], models.shape[:-1]
     first = next((row for row in found if row), {})
     variables: dict[str, Any] = {}
     for name, value in first.items():
@@ -100,9 +98,7 @@ def _models(model: Any, objective: Objective) -> xarray.DataArray:
     if isinstance(model, Record):
         if "final" not in model.data:
             raise RecordError(f"evaluate: nothing was learned in {model.label!r}, expected a record with final models")
-        found: xarray.DataArray = model.data.final
-        order = ("design", "walk", "coordinate") if "design" in found.dims else ("walk", "coordinate")
-        found = found.transpose(*order)
+        found: xarray.DataArray = model.data.final.transpose("design", "walk", "coordinate", missing_dims="ignore")
     else:
         if isinstance(model, str | os.PathLike):
             raise check.fail("evaluate", "model", model, "a record or an array", "fw.load reads a record from a file")
@@ -114,10 +110,8 @@ def _models(model: Any, objective: Objective) -> xarray.DataArray:
             raise check.fail("evaluate", "model", model, f"a record, or models of shape ({objective.dim},)")
         found = xarray.DataArray(array, dims=("walk", "coordinate"), coords={"walk": np.arange(len(array))})
     if found.shape[-1] != objective.dim:
-        raise RecordError(
-            f"evaluate: the models have {found.shape[-1]} parameters, expected {objective.dim}, as {objective!r} has; "
-            "pass the objective that was learned"
-        )
+        got = f"the models have {found.shape[-1]} parameters, expected {objective.dim}, as {objective!r} has"
+        raise RecordError(f"evaluate: {got}; pass the objective that was learned")
     return found
 
 
@@ -130,9 +124,7 @@ def _pair(dataset: Any) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def _row(
-    row: NDArray[np.floating[Any]], objective: Objective, other: Objective | None, per_node: bool
-) -> dict[str, Any]:
+def _row(row: NDArray[Any], objective: Objective, other: Objective | None, per_node: bool) -> dict[str, Any]:
     """All measures of one model; empty where a record was padded with NaN."""
     if np.isnan(row).all():
         return {}

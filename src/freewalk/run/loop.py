@@ -4,7 +4,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,12 +56,6 @@ class Watch:
             return Watch(progress, _check.function(who, "checkpoint", checkpoint, ("record",)), seconds)
         path = with_suffix(who, checkpoint, "checkpoint")
         return Watch(progress, lambda record: record.save(path), seconds, path)
-
-    def tell(self, step: int, steps: int, latest: Callable[[], Mapping[str, float]]) -> None:
-        """Report progress; `latest` gives the latest measurements, if requested."""
-        assert self.progress is not None
-        more = {MEASURES: latest()} if takes(self.progress, MEASURES) else {}
-        self.progress(step, steps, **more)
 
     def checkpoint(self, make: Callable[[], Record]) -> None:
         """Keep the record returned by `make`, if it is time."""
@@ -118,7 +112,8 @@ def _advance(run: Continuation, engine: Engine, watch: Watch, stop: Stop, clock:
         chunk = max(1.0, length * min(16.0, engine.pace / max(spent, 1e-6)))
         with _rescued(run, engine, watch, clock, whole=True):
             if watch.progress is not None:
-                watch.tell(state.step, state.step if run.over else run.steps, run.latest)  # a goal may end it early
+                more = {MEASURES: run.latest()} if takes(watch.progress, MEASURES) else {}
+                watch.progress(state.step, state.step if run.over else run.steps, **more)  # a goal may end it early
             if watch.keep is not None and not run.over and not stop:  # the final state is saved elsewhere
                 watch.checkpoint(lambda: _checkpoint(run, engine, clock))
     engine.settle(state)

@@ -22,7 +22,7 @@ from freewalk.checks import Checks, show
 from freewalk.errors import RecordError
 from freewalk.graphs import Graph
 from freewalk.storage import archive
-from freewalk.storage.files import held, replacing
+from freewalk.storage.files import replacing, unbroken
 
 if TYPE_CHECKING:
     import xarray
@@ -172,12 +172,8 @@ class Record:
         """
         target = with_suffix("save", path)
         content = self._content("save")
-        with held() as stop:
-            try:
-                with replacing(target) as temporary:
-                    archive.write_arrays(temporary, content)
-            finally:
-                stop.act()
+        with unbroken(), replacing(target) as temporary:
+            archive.write_arrays(temporary, content)
         return target
 
     def as_bytes(self) -> bytes:
@@ -190,10 +186,8 @@ class Record:
         header, arrays = self._parts()
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         if text.size > _LONGEST_HEADER:
-            raise RecordError(
-                f"{who}: attrs, provenance and fields take {text.size:,} bytes, expected at most {_LONGEST_HEADER:,}; "
-                "store large values in arrays"
-            )
+            got = f"attrs, provenance and fields take {text.size:,} bytes, expected at most {_LONGEST_HEADER:,}"
+            raise RecordError(f"{who}: {got}; store large values in arrays")
         return {"header": text, **arrays}
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -260,9 +254,8 @@ def read(path: str | os.PathLike[str]) -> Record:
         raise RecordError(f"{source}: {error}") from error
     except Exception as error:  # a damaged archive can raise almost anything
         why = " ".join(str(error)[:200].split()) if isinstance(error, RecordError) else type(error).__name__
-        raise RecordError(
-            f"{source}: not a record of freewalk ({why}); expected a file written by record.save"
-        ) from error
+        words = f"not a record of freewalk ({why})"
+        raise RecordError(f"{source}: {words}; expected a file written by record.save") from error
 
 
 class _OtherFormat(RecordError):
@@ -359,21 +352,17 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pa
     import xarray
 
     names, may_pad = _names_of(records, labels), _check.flag("concat", "pad", pad)
-    walks = [record.data.sizes.get("walk", 0) for record in records]
-    if len(set(walks)) > 1 and not may_pad:
-        raise RecordError(
-            f"concat: the records have {sorted(set(walks))} walks, expected the same number in each; pass pad=True to "
-            "fill with NaN, or give each the same number of walks"
-        )
-    for dimension, name in (("node", "nodes"), ("coordinate", "coordinates")):
-        sizes = {record.data.sizes[dimension] for record in records if dimension in record.data.sizes}
-        if len(sizes) > 1:
-            raise RecordError(
-                f"concat: the records have {sorted(sizes)} {name}, expected the same number in each; these are "
-                "different problems: compare them by their tables"
-            )
-    graph = _common_graph(records)
     parts = [record.data for record in records]
+    walks = [part.sizes.get("walk", 0) for part in parts]
+    if len(set(walks)) > 1 and not may_pad:
+        got = f"the records have {sorted(set(walks))} walks, expected the same number in each"
+        raise RecordError(f"concat: {got}; pass pad=True to fill with NaN, or give each the same number of walks")
+    for dimension in ("node", "coordinate"):
+        sizes = {part.sizes[dimension] for part in parts if dimension in part.sizes}
+        if len(sizes) > 1:
+            got = f"the records have {sorted(sizes)} {dimension}s, expected the same number in each"
+            raise RecordError(f"concat: {got}; these are different problems: compare them by their tables")
+    graph = _common_graph(records)
     if graph is None:
         parts = [part.drop_vars("node_name", errors="ignore") for part in parts]
     if len({part.visits.dims for part in parts if "visits" in part}) > 1:  # some have too many walks
@@ -392,9 +381,8 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pa
             fill_value={"diverged": False, "at": -1},
         )
     except ValueError as error:
-        raise RecordError(
-            f"concat: the records have different variables ({show(str(error))}); compare them by their tables"
-        ) from error
+        words = f"the records have different variables ({show(str(error))})"
+        raise RecordError(f"concat: {words}; compare them by their tables") from error
     data = data.assign_coords(design=np.array(names))
     if len(set(walks)) > 1:
         data["walks"] = ("design", np.array(walks))
@@ -405,21 +393,18 @@ def concat(records: Sequence[Record], labels: Sequence[str] | None = None, *, pa
 
 
 def _names_of(records: Sequence[Record], labels: Sequence[str] | None) -> list[str]:
-    given: list[Any] = list(records) if isinstance(records, (list, tuple)) else [records]
-    for item in given:
-        if not isinstance(item, Record) or not isinstance(records, (list, tuple)):
-            raise RecordError(f"concat: got something of type {type(item).__name__}, expected a list of records")
-    if not given:
+    _check.instance("concat", "records", records, (list, tuple), "a list of records")
+    for item in records:
+        _check.instance("concat", "records", item, Record, "a list of records")
+    if not records:
         raise RecordError("concat: got no record, expected at least one")
+    names = [record.label for record in records]
     if labels is not None:
         _check.instance("concat", "labels", labels, (list, tuple), "a list of strings")
-        labels = [_check.text("concat", "label", label) for label in labels]
-    names = [record.label for record in given] if labels is None else list(labels)
-    if len(names) != len(given) or len(set(names)) != len(names):
-        raise RecordError(
-            f"concat: got the names {show(names)} for {len(given)} records, expected one for each, all different; "
-            "pass labels=[...]"
-        )
+        names = [_check.text("concat", "label", label) for label in labels]
+    if len(names) != len(records) or len(set(names)) != len(names):
+        got = f"got the names {show(names)} for {len(records)} records"
+        raise RecordError(f"concat: {got}, expected one for each, all different; pass labels=[...]")
     return names
 
 

@@ -136,11 +136,10 @@ def _handed(run: Continuation, objective: Objective | None, rules: Sequence[Rule
             job = replace(job, objective=objective)
     if len(rules) > len(job.phases):
         raise _check.fail("resume", "rule", rules, f"at most {len(job.phases)}, one for each phase")
-    given = [*rules, *[None] * (len(job.phases) - len(rules))]
-    phases = [
-        phase if rule is None else replace(phase, rule=_same_rule(rule, phase, job.objective))
-        for rule, phase in zip(given, job.phases, strict=True)
-    ]
+    phases = list(job.phases)
+    for place, rule in enumerate(rules):
+        if rule is not None:
+            phases[place] = replace(phases[place], rule=_same_rule(rule, phases[place], job.objective))
     return replace(run, job=replace(job, phases=tuple(phases)), fingerprint=fingerprint).checked()
 
 

@@ -82,8 +82,9 @@ def kind_of(family: str, name: str, listed: Any, own: bool = False) -> Kind:
         parameters.pop("path", None)  # specs read files but do not write them
     passed = {"problem": ("n", "graph", "origin"), "dataset": ("folder",)}.get(family, ())
     given = tuple(key for key in passed if key in parameters)
-    if family == "model" and own:
-        parameters = models.own_parameters(parameters)
+    for key in models.SIZES if family == "model" and own else ():  # the data determine them
+        if key in parameters and parameters[key].default is inspect.Parameter.empty:
+            parameters[key] = parameters[key].replace(default=None)
     explained = explanations(make)
     if any(words.startswith("As for `LeastSquares.synthetic`") for words in explained.values()):
         others = explanations(objectives.LeastSquares.synthetic)
@@ -142,9 +143,8 @@ def _saved(listed: type, file: Path, columns: list[str], values: dict[str, Any],
 def on_dataset(name: str, listed: type, own: bool = False) -> Kind:
     """An objective as a kind that takes its samples from a data set, and their nodes from a partition."""
     make, given = datasets.linear(name, listed), ("graph", "origin")
-    own_parameters = {key: value for key, value in parameters_of(listed).items() if key not in datasets.DETERMINED}
-    taken = parameters_of(make) | own_parameters
-    parameters = {key: value for key, value in taken.items() if key not in given}
+    known = {key: value for key, value in parameters_of(listed).items() if key not in datasets.DETERMINED}
+    parameters = {key: value for key, value in (parameters_of(make) | known).items() if key not in given}
     words = {**explanations(listed), **explanations(make)}
     return Kind(name, make, Signature(name, parameters), "", words, given, True, own)
 
@@ -207,8 +207,6 @@ def _find(family: str, table: Mapping[str, Any], where: str, importer: Importer 
     if ":" in str(name) and is_own(family, name, where):
         if importer is None:
             raise SpecError(f"{where}: kind = {show(name)} is user code, which is not imported here")
-        if family in MADE:
-            return kind_of(family, name, importer.find_maker(family, name, where), own=True)
         own = importer.find(family, name, where)
         return kind_of(family, name, own, own=True) if wrap is None else wrap(name, own, own=True)
     if family == "runtime" and isinstance(name, str):  # elsewhere they are written in lower case

@@ -118,9 +118,8 @@ def torch(
     from freewalk.torch import TorchObjective
 
     found, made = origin.distribute(graph, data, partition, test, standardize, seed)
-    module = model.module(data, seed)
     return TorchObjective(
-        module,
+        model.module(data, seed),
         ("mse_loss" if data.classes is None else "cross_entropy") if loss is None else loss,
         [_pair(found.take(made.samples(node))) for node in range(graph.n)],
         test=None if origin.test is None else _pair(origin.test),

@@ -46,8 +46,7 @@ def export_model(
         "walk": str(number),
         "step": str(int(data.step.values[-1])),
     }
-    measures = evaluate(model, objective)
-    texts |= {str(key): repr(float(values.values[0])) for key, values in measures.data_vars.items()}
+    texts |= {str(key): repr(float(one.values[0])) for key, one in evaluate(model, objective).data_vars.items()}
     if torch:
         from freewalk.torch.models import save_state
 
@@ -76,9 +75,8 @@ def _chosen(record: Record, design: str | None) -> "tuple[xarray.Dataset, str]":
 def _write_vector(target: Path, model: Any, texts: dict[str, str]) -> Path:
     with replacing(target) as temporary:
         if target.suffix == ".npz":
-            with temporary.open("wb") as stream:
-                arrays: dict[str, Any] = {"x": model} | {key: np.array(text) for key, text in texts.items()}
-                np.savez(stream, **arrays)
+            arrays: dict[str, Any] = {"x": model, **texts}
+            np.savez(temporary, **arrays)
         else:
             try:
                 from safetensors.numpy import save_file

@@ -4,9 +4,7 @@ import filecmp
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +16,12 @@ from freewalk.run.record import Record
 from freewalk.specs.own import Tell
 from freewalk.specs.plan import Plan, Posed, digest
 from freewalk.specs.spec import INPUTS, SPEC, Spec, load, provenance_of
-from freewalk.storage.files import held, replacing, write
+from freewalk.storage.files import replacing, unbroken, write
 
 RECORD, CURVES, TABLE, PARTS, NEW = "record.npz", "curves.png", "table.txt", "parts", "new"
 _FILES = (TABLE, CURVES, INPUTS, RECORD, SPEC)  # in the order in which a new run replaces an old one
 _WHERE = "`freewalk run` writes a run to runs/<name of the spec>"
+_CHANGED = "has changed since the run began, so the walks would not match"
 _LARGE = 200e6  # bytes of a record; compressed, about a third reach the disk
 
 
@@ -58,9 +57,8 @@ class RunFolder:
         """Create the folder with a copy of the spec, after checking that the spec can be run."""
         plan = spec.plan(tell)
         _try_runtime(spec, plan)
-        exists = path.exists() or path.is_symlink()
-        if force and _is_bare(path):  # killed before the spec was written
-            exists = False
+        killed = force and _is_bare(path)  # before the spec was written
+        exists = (path.exists() or path.is_symlink()) and not killed
         if exists and not force:
             begun = (path / PARTS).is_dir() or (path / NEW / SPEC).is_file()
             other = f"resume it with: freewalk resume {path}; or choose" if begun else "choose"
@@ -76,8 +74,7 @@ class RunFolder:
                 work.mkdir(parents=True, exist_ok=True)
                 if spec.files or spec.code:
                     inputs = {"folder": str(spec.folder.resolve()), "files": plan.files}
-                    text = json.dumps(inputs, indent=2, ensure_ascii=False)
-                    write(work / INPUTS, f"{text}\n")
+                    write(work / INPUTS, json.dumps(inputs, indent=2, ensure_ascii=False) + "\n")
                 write(work / SPEC, spec.text)
         except BaseException:
             _clear_if_empty(work)
@@ -93,10 +90,8 @@ class RunFolder:
         spec = load(work / SPEC)
         folder = RunFolder(path, spec, None, tell)
         if spec.code and not allow_code and not folder.complete:
-            raise RecordError(
-                f"{spec.source}: names code ({', '.join(spec.code)}), which is not imported without your consent; "
-                f"if you trust it: freewalk resume {path} --allow-code"
-            )
+            words = f"names code ({', '.join(spec.code)}), which is not imported without your consent"
+            raise RecordError(f"{spec.source}: {words}; if you trust it: freewalk resume {path} --allow-code")
         return folder
 
     def run(self, progress: Progress | None = None) -> Record:
@@ -123,11 +118,9 @@ class RunFolder:
 
         def keep(number: int, part: Record) -> None:
             if part.partial or number < last:  # the last one is written with the record
-                with_spec = Record(
-                    part.data, {**part.provenance, "spec": self.spec.text}, part.continuation, part.graph
-                )
+                with_spec = replace(part, provenance={**part.provenance, "spec": self.spec.text})
+                file = self.work / PARTS / f"{number:02d}.npz"
                 with unbroken():
-                    file = self.work / PARTS / f"{number:02d}.npz"
                     if self._save(with_spec, file, announce=number not in announced):
                         announced.add(number)
 
@@ -186,14 +179,9 @@ class RunFolder:
             try:
                 fine = digest(file) == then.get(name)
             except OSError as error:
-                raise RecordError(
-                    f"{file}: cannot be read ({error.strerror}), and the run needs it; restore it"
-                ) from error
+                raise RecordError(f"{file}: cannot be read ({error.strerror}); restore it for the run") from error
             if not fine:
-                raise RecordError(
-                    f"{file}: has changed since the run began, so the walks would not match; restore it, or run "
-                    "the spec again with --force"
-                )
+                raise RecordError(f"{file}: {_CHANGED}; restore it, or run the spec again with --force")
 
     def _inputs(self) -> dict[str, str]:
         """The SHA-256, at the start of the run, of the files that the spec names."""
@@ -210,10 +198,7 @@ class RunFolder:
             raise RecordError(f"{self.work / PARTS}: a file is missing before {max(files):02d}.npz; restore it")
         parts = [Record.load(files[number]) for number in sorted(files)]
         if any(part.provenance.pop("spec", None) != self.spec.text for part in parts):
-            raise RecordError(
-                f"{self.work / SPEC}: has changed since the run began, so the walks would not match; run it "
-                "again with --force"
-            )
+            raise RecordError(f"{self.work / SPEC}: {_CHANGED}; run it again with --force")
         if parts and parts[-1].partial and parts[-1].continuation is None:
             why = parts.pop().provenance.get("not_resumable", "it lacks the state needed to resume")
             if self.tell is not None:
@@ -284,14 +269,6 @@ def _remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-@contextmanager
-def unbroken() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM until the block is done."""
-    with held() as stop:
-        yield
-    stop.act()
-
-
 def record_of(path: Path) -> Record:
     """The record of a run, given its folder or the file itself."""
     if not path.suffix and not path.exists() and not path.with_suffix(".npz").exists():
@@ -299,7 +276,6 @@ def record_of(path: Path) -> Record:
     if path.is_dir() and not (path / SPEC).is_file() and not (path / RECORD).exists():
         raise RecordError(f"{path}: is not the folder of a run (there is neither {RECORD} nor {SPEC} in it)")
     if path.is_dir() and not (path / RECORD).exists():
-        raise RecordError(
-            f"{path}: has no {RECORD}; if the run was interrupted, resume it with: freewalk resume {path}"
-        )
+        remedy = f"if the run was interrupted, resume it with: freewalk resume {path}"
+        raise RecordError(f"{path}: has no {RECORD}; {remedy}")
     return Record.load(path / RECORD if path.is_dir() else path)

@@ -53,7 +53,6 @@ _A_DESIGN = 'a table such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }
 _A_COUNT = "a whole number >= 1 (and below 2^63)"
 _A_RULE = 'a table such as { kind = "SGD", step = 1e-3 }'
 _AN_EXCHANGE = 'a table such as { kind = "Gossip" }'
-_A_METHOD = 'a table such as { kind = "fedavg", step = 0.01, local_steps = 5 }'
 
 
 class SpecTable(BaseModel):
@@ -104,7 +103,7 @@ class Walk(SpecTable):
         None, description='a whole number >= 1, or "nodes": one on each node'
     )
     exchange: Part | None = Field(None, description=_AN_EXCHANGE)
-    method: Part | None = Field(None, description=_A_METHOD)
+    method: Part | None = Field(None, description='a table such as { kind = "fedavg", step = 0.01, local_steps = 5 }')
     phase: list[PhaseTable] = Field([], description="tables [[walk.phase]]")
 
 
@@ -216,9 +215,8 @@ def as_toml(value: Any) -> str:
 
 def names_in(values: Any) -> list[str]:
     """Every "module:Name" that tables name as a kind, in their order."""
-    found: list[str] = []
-    if isinstance(values, dict):
-        found = [values["kind"]] if isinstance(values.get("kind"), str) and ":" in values["kind"] else []
+    kind = values.get("kind") if isinstance(values, dict) else None
+    found = [kind] if isinstance(kind, str) and ":" in kind else []
     for part in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
         found += names_in(part)
     return list(dict.fromkeys(found))
@@ -229,20 +227,13 @@ def names_in(values: Any) -> list[str]:
 #: Creates the object that a nested table describes; called with its family, the table and its location.
 Nested = Callable[[str, Mapping[str, Any], str], Any]
 
-# The tables that may be given for a parameter.
-FAMILIES: dict[str, type] = {
-    "schedule": Schedule,
-    "design": Design,
-    "dataset": Dataset,
-    "partition": Partitioner,
-    "model": Model,
-}
-_EXAMPLES = {
-    "schedule": 'a schedule such as { kind = "Inverse", initial = 1e-2, scale = 1000 }',
-    "design": 'a design such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }',
-    "dataset": 'a data set such as { kind = "digits" }',
-    "partition": 'a partition such as { kind = "Dirichlet", alpha = 0.1 }',
-    "model": 'a model such as { kind = "perceptron", hidden = [32] }',
+# The tables that may be given for a parameter: what they create, their family, and an example.
+_TABLES: dict[type, tuple[str, str]] = {
+    Schedule: ("schedule", 'a schedule such as { kind = "Inverse", initial = 1e-2, scale = 1000 }'),
+    Design: ("design", 'a design such as { kind = "MHLJ", jump = 0.1, stop = 0.5, hops = 3 }'),
+    Dataset: ("dataset", 'a data set such as { kind = "digits" }'),
+    Partitioner: ("partition", 'a partition such as { kind = "Dirichlet", alpha = 0.1 }'),
+    Model: ("model", 'a model such as { kind = "perceptron", hidden = [32] }'),
 }
 _WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
 _PLURALS = {float: "numbers", int: "whole numbers", bool: "true or false", str: "texts"}
@@ -254,12 +245,8 @@ def parameters_of(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters that can be given by name; an annotation that cannot be evaluated counts as none."""
     owners = make.__mro__ if isinstance(make, type) else (getattr(make, "__func__", make),)
     scopes = [vars(sys.modules[owner.__module__]) for owner in owners if owner.__module__ in sys.modules]
-    found = inspect.signature(make).parameters
-    return {
-        name: parameter.replace(annotation=_evaluated(parameter.annotation, scopes))
-        for name, parameter in found.items()
-        if parameter.kind in _NAMED
-    }
+    found = [one for one in inspect.signature(make).parameters.values() if one.kind in _NAMED]
+    return {one.name: one.replace(annotation=_evaluated(one.annotation, scopes)) for one in found}
 
 
 def _evaluated(annotation: Any, scopes: Iterable[dict[str, Any]]) -> Any:
@@ -279,10 +266,8 @@ class Signature:
     parameters: Mapping[str, inspect.Parameter]
 
     def __str__(self) -> str:
-        return ", ".join(
-            name if parameter.default is parameter.empty else f"{name}={parameter.default!r}"
-            for name, parameter in self.parameters.items()
-        )
+        pairs = ((name, parameter.default) for name, parameter in self.parameters.items())
+        return ", ".join(name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in pairs)
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
@@ -298,10 +283,8 @@ class Signature:
     def read(self, values: Mapping[str, Any], where: str, nested: Nested) -> dict[str, Any]:
         """Check values against the annotations of the parameters."""
         try:
-            found: dict[str, Any] = self._adapter.validate_python(
-                dict(values), context=(nested, f"{where}: {self.who}")
-            )
-            return found
+            context = nested, f"{where}: {self.who}"
+            return cast("dict[str, Any]", self._adapter.validate_python(dict(values), context=context))
         except ValidationError as error:
             worst = _worst(error)
             inner = [problem.get("ctx", {}).get("error") for problem in error.errors(include_url=False)]
@@ -343,8 +326,8 @@ def _type(annotation: Any) -> Any:
         return dict[str, Any]
     if isinstance(origin, type) and issubclass(origin, Sequence) and origin is not tuple:
         return list[_type(arguments[0])]  # type: ignore[misc]
-    family = family_of(annotation)
-    return Annotated[Any, BeforeValidator(_plain if family is None else _within(family))]
+    family, _ = _table_for(annotation)
+    return Annotated[Any, BeforeValidator(_within(family) if family else _plain)]
 
 
 def _plain(value: Any) -> Any:
@@ -371,11 +354,10 @@ def _members(annotation: Any) -> tuple[Any, ...]:
     return (*(one for one in members if one not in _ARRAYS), ArrayLike) if set(members) >= _ARRAYS else members
 
 
-def family_of(annotation: Any) -> str | None:
-    """The family of a parameter that takes a nested table, such as "schedule" or "design", or None."""
-    if not isinstance(annotation, type):
-        return None
-    return next((family for family, base in FAMILIES.items() if issubclass(annotation, base)), None)
+def _table_for(annotation: Any) -> tuple[str, str]:
+    """The family of the nested table that a parameter takes, such as "schedule", and an example; "" if none."""
+    bases = _TABLES if isinstance(annotation, type) else ()
+    return next((_TABLES[base] for base in bases if issubclass(annotation, base)), ("", ""))
 
 
 def in_words(annotation: Any) -> str:
@@ -397,7 +379,7 @@ def _one_in_words(annotation: Any) -> str:
         return f"a list of {_PLURALS.get(arguments[0], 'values')}"
     if annotation is ArrayLike:
         return "a number or a list of numbers"
-    return _WORDS.get(annotation) or _EXAMPLES.get(family_of(annotation) or "", "")
+    return _WORDS.get(annotation) or _table_for(annotation)[1]
 
 
 def explanations(documented: Any) -> dict[str, str]:

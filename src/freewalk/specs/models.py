@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from inspect import Parameter
 from typing import Any
 
 from freewalk.data import Dataset
@@ -39,24 +37,19 @@ class Model:
             "shape": shape,
         }
         values = {key: known[key] for key in self.takes} | dict(self.values)
-        if self.make is not None:
-            return self._own(self.make, models.seeded(seed), values)
-        if "shape" in self.takes and len(shape) != 3:
-            raise SpecError(
-                f"{self.where}: {self.name} is for images, but a sample of {data.name} has shape {tuple(shape)}, "
-                "expected (channels, height, width); use perceptron"
-            )
-        try:
-            return getattr(models, self.name)(**values, seed=seed)
-        except FreewalkError as error:
-            raise SpecError(f"{self.where}: {error}") from error
-
-    def _own(self, make: Callable[..., Any], seeded: AbstractContextManager[None], values: dict[str, Any]) -> Any:
+        if self.make is None and "shape" in self.takes and len(shape) != 3:
+            got = f"a sample of {data.name} has shape {tuple(shape)}, expected (channels, height, width)"
+            raise SpecError(f"{self.where}: {self.name} is for images, but {got}; use perceptron")
+        if self.make is None:
+            try:
+                return getattr(models, self.name)(**values, seed=seed)
+            except FreewalkError as error:
+                raise SpecError(f"{self.where}: {error}") from error
         import torch
 
         try:
-            with seeded:
-                made = make(**values)
+            with models.seeded(seed):
+                made = self.make(**values)
         except MissingExtra:
             raise
         except Exception as error:
@@ -93,11 +86,3 @@ def convolutional(channels: Sequence[int] = (8, 16), dropout: float = 0.0) -> Mo
         The dropout probability of the last features, from 0 to 0.99.
     """
     return Model("convolutional", {"channels": channels, "dropout": dropout}, takes=("outputs", "shape"))
-
-
-def own_parameters(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """The parameters of a user's module; those that the data determine are optional."""
-    return {
-        name: parameter.replace(default=None) if name in SIZES and parameter.default is Parameter.empty else parameter
-        for name, parameter in parameters.items()
-    }

@@ -44,16 +44,11 @@ def is_own(family: str, name: Any, where: str) -> bool:
     if not isinstance(name, str) or ":" not in name:
         return False
     if family not in BASES and family not in MADE:
-        raise SpecError(
-            f"{where}: kind = {show(name)}, expected a listed one; a {family} cannot be a class of your own"
-        )
+        words = f"expected a listed one; a {family} cannot be a class of your own"
+        raise SpecError(f"{where}: kind = {show(name)}, {words}")
     if _NAME.fullmatch(name) is None:
         raise SpecError(f'{where}: kind = {show(name)}, expected a class as "module:Name", such as "mine:Lazy"')
     return True
-
-
-def _a(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 @dataclass
@@ -65,31 +60,26 @@ class Importer:
     tell: Tell | None = None  # called before code is executed, once per module
     classes: dict[str, type] = field(default_factory=dict)  # imported so far
 
-    def find(self, family: str, name: str, where: str) -> type:
-        """The class "module:Name", which must belong to a family in `BASES`."""
+    def find(self, family: str, name: str, where: str) -> Any:
+        """The class "module:Name" of a family in `BASES`, or the function or class that creates one in `MADE`."""
+        if family in MADE:
+            expected = f", expected one that returns {MADE[family]}"
+            return self._member(name, where, "function or class", callable, expected)
         if name not in self.classes:
-            self.classes[name] = self._member(name, where, "class", "its classes are", inspect.isclass)
+            self.classes[name] = self._member(name, where, "class", inspect.isclass)
         if not issubclass(self.classes[name], BASES[family]):
             room = {"partition": "data.", "schedule": "schedules."}.get(family, "")
-            base = f"fw.{room}{BASES[family].__name__}"
-            raise SpecError(f"{where}: {name} is not {_a(family)}, expected a subclass of {base}")
+            words = f"{'an' if family[0] in 'aeiou' else 'a'} {family}, expected a subclass of"
+            raise SpecError(f"{where}: {name} is not {words} fw.{room}{BASES[family].__name__}")
         return self.classes[name]
 
-    def find_maker(self, family: str, name: str, where: str) -> Callable[..., Any]:
-        """The function or class "module:name", which creates something of a family in `MADE`."""
-        expected = f", expected one that returns {MADE[family]}"
-        found: Callable[..., Any] = self._member(name, where, "function or class", "it has", callable, expected)
-        return found
-
-    def _member(
-        self, name: str, where: str, what: str, known: str, fits: Callable[[Any], bool], expected: str = ""
-    ) -> Any:
+    def _member(self, name: str, where: str, what: str, fits: Callable[[Any], bool], expected: str = "") -> Any:
         """What a module calls by this name, if it fits."""
         module, _, attribute = name.partition(":")
         members = vars(self._import(module, where))
         if not fits(members.get(attribute)):
             others = [key for key, value in members.items() if fits(value) and key[0] != "_"]
-            hint = suggestion(attribute, others, known) if others else "it has none"
+            hint = suggestion(attribute, others, "it has") if others else "it has none"
             raise SpecError(f"{where}: {module} has no {what} {attribute!r}{expected}; {hint}")
         return members[attribute]
 
@@ -99,18 +89,14 @@ class Importer:
         if loaded is not None:
             origin = getattr(loaded, "__file__", None)
             if here is not None and (origin is None or not Path(origin).exists() or not here.samefile(origin)):
-                other = origin or "built in"
-                raise SpecError(
-                    f"{where}: {here} is not imported, since another module is named {module} ({other}); rename it"
-                )
+                words = f"{here} is not imported, since another module is named {module} ({origin or 'built in'})"
+                raise SpecError(f"{where}: {words}; rename it")
             return loaded
         known = importlib.util.find_spec(module.partition(".")[0])  # does not import the package of a module
         place = here or (known and (known.origin or "a package without a file"))
         if place is None:
-            beside = self.folder.joinpath(*module.split("."))
-            raise SpecError(
-                f"{where}: there is no module {module!r}, expected {beside}.py or a module that Python can import"
-            )
+            expected = f"{self.folder.joinpath(*module.split('.'))}.py or a module that Python can import"
+            raise SpecError(f"{where}: there is no module {module!r}, expected {expected}")
         if self.tell is not None:
             self.tell(f"importing {module} ({place}), named in {self.source}")
         folder = str(self.folder.resolve())

@@ -74,10 +74,8 @@ class Plan:
         """The walks as `compare` takes them, without those in phases."""
         found = [methods[0] for methods in self.methods.values() if len(methods) == 1]
         if not found:
-            raise FreewalkError(
-                f"{self.in_phases[0]!r} has phases, expected one design and one rule, or a method: one step is chosen "
-                "for the whole run; add a walk without phases"
-            )
+            words = f"{self.in_phases[0]!r} has phases, expected one design and one rule, or a method"
+            raise FreewalkError(f"{words}: one step is chosen for the whole run; add a walk without phases")
         return found
 
 
@@ -100,8 +98,7 @@ def parts_of(tables: Tables, source: str) -> list[tuple[str, list[Part]]]:
         for index, phase in enumerate(walk.phase):
             words = f"{source}: {place_of(['walk', number, 'phase', index], values)}"
             parts.append(Part(words, phase.until, _given(phase, "design", "rule", "exchange")))
-        alone = Part(where, None, _given(walk, "design", "rule", "exchange", "method"))
-        listed.append((where, parts or [alone]))
+        listed.append((where, parts or [Part(where, None, _given(walk, "design", "rule", "exchange", "method"))]))
     return listed
 
 
@@ -160,7 +157,12 @@ def make_plan(tables: Tables, source: str, importer: Importer) -> Plan:
         with blamed_on(where, SpecError):
             places[_add(plan, walk, parts, methods, graph)] = where
     with blamed_on(f"{source}: [run]", SpecError):
-        starts = _starts(plan)
+        if options["start"] is not None and all(isinstance(made[0].tokens, str) for made in plan.methods.values()):
+            remedy = 'leave it out: with tokens = "nodes" each token starts at its own node'
+            raise _check.fail("run", "start", options["start"], "nothing", remedy)
+        for job in plan.jobs.values():
+            arguments.goal(options["goal"], problem, job.tokens, "run")
+        starts = {label: plan.start(label) for label in plan.jobs}
     for name, where in places.items():
         job = plan.jobs[name]
         own = next((phase.exchange for phase in job.phases if is_foreign(phase.exchange)), None)
@@ -173,20 +175,13 @@ def _methods(walk: Walk, parts: list[Part], importer: Importer) -> list[Method]:
     """The method of each phase of a walk; only a listed method already has its own label."""
 
     def build(part: Part, family: str) -> Any:
-        return catalogue.build(family, part.tables[family], f"{part.where}: {family}", importer)
+        table = part.tables.get(family)
+        return None if table is None else catalogue.build(family, table, f"{part.where}: {family}", importer)
 
     if walk.method is not None:
         return [build(parts[0], "method")]
-    return [
-        Method(
-            walk.label or "walk",
-            build(part, "design"),
-            build(part, "rule"),
-            walk.tokens or 1,
-            build(part, "exchange") if "exchange" in part.tables else None,
-        )
-        for part in parts
-    ]
+    label, tokens = walk.label or "walk", walk.tokens or 1
+    return [Method(label, build(one, "design"), build(one, "rule"), tokens, build(one, "exchange")) for one in parts]
 
 
 def _add(plan: Plan, walk: Walk, parts: list[Part], methods: list[Method], graph: Graph) -> str:
@@ -217,17 +212,6 @@ def _blamed_on_user(made: Any, words: str) -> Iterator[None]:
         if not is_foreign(made):
             raise
         raise SpecError(f"{type(made).__name__} {words} ({blame(error)})") from error
-
-
-def _starts(plan: Plan) -> dict[str, Start]:
-    """Where the tokens of each walk start; the options of [run] are checked for each."""
-    start = plan.options["start"]
-    if start is not None and all(isinstance(methods[0].tokens, str) for methods in plan.methods.values()):
-        remedy = 'leave it out: with tokens = "nodes" each token starts at its own node'
-        raise _check.fail("run", "start", start, "nothing", remedy)
-    for job in plan.jobs.values():
-        arguments.goal(plan.options["goal"], plan.problem, job.tokens, "run")
-    return {label: plan.start(label) for label in plan.jobs}
 
 
 def files_of(tables: Tables) -> list[str]:

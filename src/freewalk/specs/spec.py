@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from freewalk.checks import Checks, takes
 from freewalk.errors import SpecError
@@ -25,14 +25,6 @@ SPEC, SWEEP, INPUTS = "spec.toml", "sweep.toml", "inputs.json"
 _LARGEST = 10_000_000  # bytes of the largest spec
 
 check = Checks(SpecError)
-
-
-class _Walk(NamedTuple):
-    """A walk of a spec, and its record so far."""
-
-    number: int
-    label: str
-    earlier: Record | None
 
 
 @dataclass(frozen=True)
@@ -107,18 +99,16 @@ class Spec:
         """Run all walks, one after the other, and concatenate their records."""
         if plan is None and (len(done) < len(self.tables.walk) or self.must_be_planned):
             plan = self.plan()
-        if plan is not None:
-            labels = list(plan.jobs)
-        else:
-            labels = [walk.label or record.label for walk, record in zip(self.tables.walk, done, strict=True)]
+        recorded = zip(self.tables.walk, done, strict=True)
+        labels = [walk.label or record.label for walk, record in recorded] if plan is None else list(plan.jobs)
         records: list[Record] = []
         stopped = ""
         for number, label in enumerate(labels):
             earlier = done[number] if number < len(done) else None
             try:
-                walk = _Walk(number, label, earlier)
-                teller = self._teller(progress, plan, walk, records)
-                record = self._part(plan, walk, {"progress": teller, **self._checkpoints(walk, keep)})
+                teller = None if progress is None else self._teller(progress, plan, label, earlier, records)
+                watch = {"progress": teller, **self._checkpoints(number, label, keep)}
+                record = self._part(plan, label, earlier, watch)
                 records.append(record)
                 if keep is not None and record is not earlier:
                     keep(number, record)
@@ -143,57 +133,54 @@ class Spec:
             record.provenance["interrupted_by"] = stopped
         return record
 
-    def _part(self, plan: Plan | None, walk: _Walk, watch: Mapping[str, Any]) -> Record:
+    def _part(self, plan: Plan | None, label: str, earlier: Record | None, watch: Mapping[str, Any]) -> Record:
+        """The record of one walk, given that of an earlier process."""
         from freewalk.run.learn import learn
         from freewalk.run.resume import resume
 
-        record = walk.earlier
+        record = earlier
         if record is None:
-            if plan is None:
-                raise SpecError(f"{self.source}: nothing was planned for {walk.label!r}")
-            record = learn(plan.problem, plan.jobs[walk.label].phases, **plan.options_of(walk.label), **watch)
+            assert plan is not None  # without one, all walks have begun
+            record = learn(plan.problem, plan.jobs[label].phases, **plan.options_of(label), **watch)
         elif record.partial:
-            record = resume(record, **({} if plan is None else plan.outside(walk.label)), **watch)
-        record.data.attrs["label"] = walk.label
+            record = resume(record, **({} if plan is None else plan.outside(label)), **watch)
+        record.data.attrs["label"] = label
         return record
 
-    def _checkpoints(self, walk: _Walk, keep: Keep | None) -> dict[str, Any]:
+    def _checkpoints(self, number: int, label: str, keep: Keep | None) -> dict[str, Any]:
         """The arguments with which `learn` saves partial records."""
         if keep is None or self.tables.run.checkpoint == 0:
             return {}
 
         def save(record: Record) -> None:
-            record.data.attrs["label"] = walk.label
-            keep(walk.number, record)
+            record.data.attrs["label"] = label
+            keep(number, record)
 
         return {"checkpoint": save, "checkpoint_every": self.tables.run.checkpoint}
 
     def _teller(
-        self, progress: Progress | None, plan: Plan | None, walk: _Walk, records: Sequence[Record]
-    ) -> Progress | None:
-        """A progress callback for one walk that reports the progress of all, given the records of earlier ones."""
-        if progress is None:
-            return None
+        self, progress: Progress, plan: Plan | None, label: str, earlier: Record | None, records: Sequence[Record]
+    ) -> Progress:
+        """A progress callback for one walk that reports the progress of all, given the records of other walks."""
         run = self.tables.run
         done = sum(int(record.data.step.values[-1]) for record in records)  # with a goal some may have ended early
         total = done + (len(self.tables.walk) - len(records)) * run.steps
-        tokens, names = _tokens_and_shown(plan, walk)
+        tokens, names = _tokens_and_shown(plan, label, earlier)
 
         def tell(step: int, steps: int, /, *, measures: Mapping[str, float]) -> None:
             more = {MEASURES: {name: measures[name] for name in names}} if takes(progress, MEASURES) else {}
-            progress(walk.label, done + step, total - run.steps + steps, run.walks * tokens, **more)
+            progress(label, done + step, total - run.steps + steps, run.walks * tokens, **more)
 
         return tell
 
 
-def _tokens_and_shown(plan: Plan | None, walk: _Walk) -> tuple[int, list[str]]:
+def _tokens_and_shown(plan: Plan | None, label: str, earlier: Record | None) -> tuple[int, list[str]]:
     """The tokens of a walk, and the measures to show, the primary one first."""
     if plan is not None:
         problem = plan.problem
-        return plan.jobs[walk.label].tokens, list(dict.fromkeys((problem.primary, *problem.rising)))
-    if walk.earlier is None:
-        return 1, []
-    data = walk.earlier.data
+        return plan.jobs[label].tokens, list(dict.fromkeys((problem.primary, *problem.rising)))
+    assert earlier is not None  # without a plan, all walks have begun
+    data = earlier.data
     rising = [str(name) for name, values in data.data_vars.items() if values.attrs.get("better") == "higher"]
     first = [data.attrs["primary"]] if data.attrs.get("primary") in data.data_vars else []
     return data.sizes.get("token", 1), list(dict.fromkeys((*first, *rising)))

@@ -68,10 +68,9 @@ def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
     elsewhere = {id(item): name for name, item in given.items()}
 
     def store(array: NDArray[Any]) -> str:
-        if id(array) not in names:
-            names[id(array)] = f"a{len(packed.arrays)}"
-            packed.arrays[names[id(array)]] = array
-        return names[id(array)]
+        name = names.setdefault(id(array), f"a{len(packed.arrays)}")
+        packed.arrays[name] = array
+        return name
 
     def visit(item: Any) -> Any:
         if id(item) in elsewhere:
@@ -83,8 +82,10 @@ def pack(value: Any, given: Mapping[str, Any] = _NOTHING) -> Packed:
                 return {"repeated": store(item[:1].copy()), "count": item.size}
             return {"array": store(item)}
         if isinstance(item, (list, tuple)):
-            text = _joined(item)
-            return [visit(part) for part in item] if text is None else {"texts": store(text)}
+            if len(item) >= _MANY and all(isinstance(part, str) and "\0" not in part for part in item):
+                joined = "\0".join(item).encode(errors="surrogatepass")
+                return {"texts": store(np.frombuffer(joined, dtype=np.uint8))}
+            return [visit(part) for part in item]
         if isinstance(item, Mapping):
             if set(_MARKS) & set(item):
                 raise RecordError(f"archive: cannot store a mapping with the keys {show(list(item))}")
@@ -110,13 +111,6 @@ def same(one: Any, other: Any) -> bool:
     return bool(first.tree == second.tree) and all(
         np.array_equal(array, second.arrays[name]) for name, array in first.arrays.items()
     )
-
-
-def _joined(items: "list[Any] | tuple[Any, ...]") -> NDArray[np.uint8] | None:
-    """Many strings as one array of bytes; None if there are few, or if there are other values among them."""
-    if len(items) < _MANY or not all(isinstance(item, str) and "\0" not in item for item in items):
-        return None
-    return np.frombuffer("\0".join(items).encode(errors="surrogatepass"), dtype=np.uint8)
 
 
 def _split(joined: NDArray[Any]) -> list[str]:
@@ -165,13 +159,11 @@ def unpack(packed: Packed, types: Mapping[str, type], files: Sequence[str | os.P
         if name not in types:
             bare = name.removeprefix("own ")
             word = bare if bare.isidentifier() and len(bare) < 80 else "YourClass"
-            raise RecordError(
-                f"record: it was made with your own class {show(bare)}; pass it: fw.resume(record, types=[{word}])"
-            )
+            words = f"it was made with your own class {show(bare)}"
+            raise RecordError(f"record: {words}; pass it: fw.resume(record, types=[{word}])")
         kind = types[name]
         known = {part.name for part in fields(kind) if part.init}
-        formerly = getattr(kind, "formerly", {})
-        names = {part: formerly.get(part, part) for part in parts}
+        names = {part: getattr(kind, "formerly", {}).get(part, part) for part in parts}
         renamed = {str(names[part]): value for part, value in parts.items() if names[part] is not None}
         if unknown := renamed.keys() - known:
             raise _check.fail("record", "field", sorted(unknown)[0], f"the fields of {name}")
@@ -225,8 +217,7 @@ def _mapped(said: Any, files: Sequence[str | os.PathLike[str]]) -> Mapped:
             return reopened(replace(source, path=str(place)), verify=True, check=_absent)
         except AbsentFile as error:
             first = first or error
-    remedy = "if it has moved, use fw.resume(record, files=[its path])"
-    raise AbsentFile(f"record: {first}; {remedy}") from first
+    raise AbsentFile(f"record: {first}; if it has moved, use fw.resume(record, files=[its path])") from first
 
 
 def _repeated(value: NDArray[Any], count: Any) -> NDArray[Any]:

@@ -161,3 +161,13 @@ def held() -> Iterator[Stop]:
         yield stop
     finally:
         restore()
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Delay Ctrl-C and SIGTERM until the block is done, or has failed."""
+    with held() as stop:
+        try:
+            yield
+        finally:
+            stop.act()

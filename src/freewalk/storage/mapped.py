@@ -126,10 +126,8 @@ def reopened(source: Source, *, verify: bool = False, check: Checks = _check) ->
         if verify or not source.checksum or _stamp(status) != source.stamp:
             found = _checksum(file, source) if source.checksum else ""
             if found != source.checksum or (not found and _stamp(status) != source.stamp):
-                raise check.error(
-                    f"{source.path}: was changed since it was mapped, expected the same content; restore it, or "
-                    "start a new run with the current file"
-                )
+                words = "was changed since it was mapped, expected the same content"
+                raise check.error(f"{source.path}: {words}; restore it, or start a new run with the current file")
         return _map(file, source, status)
 
 
@@ -244,10 +242,8 @@ def opened(
         arrays = {}
         for name, source in table.items():
             if verify and _checksum(file, source, inspect and partial(inspect, name)) != source.checksum:
-                raise check.error(
-                    f"{where}: the checksum of {name} differs from that in the header, expected "
-                    f"{source.checksum}: the file was changed; {_AGAIN}"
-                )
+                words = f"the checksum of {name} differs from that in the header, expected {source.checksum}"
+                raise check.error(f"{where}: {words}: the file was changed; {_AGAIN}")
             arrays[name] = _map(file, source, status)
     return Opened(where, arrays, attributes)
 
@@ -263,10 +259,8 @@ def _header(
         raise _truncated(path, size, f"at least {_PRELUDE.size}", check)
     _, version, length, checksum, _ = _PRELUDE.unpack(prelude)
     if version != _VERSION:
-        raise check.error(
-            f"{path}: is written in version {version} of its format, expected {_VERSION}; save it again with this "
-            "version of freewalk, or read it with the one that wrote it"
-        )
+        remedy = "save it again with this version of freewalk, or read it with the one that wrote it"
+        raise check.error(f"{path}: is written in version {version} of its format, expected {_VERSION}; {remedy}")
     if length > _LONGEST_HEADER:
         raise check.error(f"{path}: its header has {length:,} bytes, expected at most {_LONGEST_HEADER:,}; {_AGAIN}")
     text = file.read(length)
@@ -284,10 +278,8 @@ def _header(
         raise check.error(f"{path}: holds {show(found)}, expected {kind!r}; read it with what wrote it")
     for name, source in table.items():
         if not np.dtype(source.dtype).isnative:
-            raise check.error(
-                f"{path}: {name} is of type {source.dtype}, whose byte order differs from that of this machine; "
-                "expected a file saved on a machine with the same byte order"
-            )
+            words = f"{name} is of type {source.dtype}, whose byte order differs from that of this machine"
+            raise check.error(f"{path}: {words}; expected a file saved on a machine with the same byte order")
     end = max((source.offset + source.size for source in table.values()), default=0)
     if size < end:
         raise _truncated(path, size, f"{end:,}", check)
@@ -318,11 +310,8 @@ def _read(path: str, check: Checks) -> Iterator[tuple[IO[bytes], os.stat_result]
         with open(path, "rb") as file:
             yield file, os.fstat(file.fileno())
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise check.error(
-            f"{path}: cannot be read ({reason}), expected the file that was saved there; restore it, or pass its "
-            "new path"
-        ) from error
+        words = f"cannot be read ({error.strerror or error}), expected the file that was saved there"
+        raise check.error(f"{path}: {words}; restore it, or pass its new path") from error
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int]:

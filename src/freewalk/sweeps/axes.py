@@ -98,9 +98,8 @@ def _values(key: str, given: Any, where: str) -> tuple[Any, ...]:
     if isinstance(given, Mapping):
         given = _in_range(key, given, where)
     elif not isinstance(given, (list, tuple)):
-        raise SpecError(
-            f"{where} = {show(given)}, expected a list of values, or a range such as {{ from = 1, to = 10 }}"
-        )
+        expected = "a list of values, or a range such as { from = 1, to = 10 }"
+        raise SpecError(f"{where} = {show(given)}, expected {expected}")
     if not given:
         raise SpecError(f"{where} = [], expected at least one value")
     if len(given) > _MOST:
@@ -163,10 +162,9 @@ class _Range:
         """Numbers with a constant step."""
         step = _check.real(self.where, "step", given, remedy="or give points = 5")
         if step == 0 or (self.last - self.first) / step < 0:
-            raise SpecError(
-                f"{self.where}: is an empty range (from = {self.first}, to = {self.last}, step = {step:g}), expected "
-                "at least one value; swap the ends, or change the sign of the step"
-            )
+            got = f"an empty range (from = {self.first}, to = {self.last}, step = {step:g})"
+            remedy = "swap the ends, or change the sign of the step"
+            raise SpecError(f"{self.where}: is {got}, expected at least one value; {remedy}")
         count = math.floor((self.last - self.first) / step + 1e-9) + 1
         if count > _MOST:
             raise SpecError(f"{self.where}: has {count:,} values, expected up to {_MOST:,}")
@@ -177,20 +175,15 @@ class _Range:
         """Evenly spaced numbers, including both ends."""
         points = _check.whole(self.where, "points", given, 2, _MOST)
         if self.first == self.last:
-            raise SpecError(
-                f"{self.where}: is an empty range (from and to are both {self.first:g}), expected different ends"
-            )
-        inner = [self.at(place / (points - 1)) for place in range(1, points - 1)]
-        values = [self.first, *inner, self.last]
+            raise SpecError(f"{self.where}: is an empty range (both ends are {self.first:g}), expected different ends")
+        values = [self.first, *(self.at(place / (points - 1)) for place in range(1, points - 1)), self.last]
         if not self.whole:
             return [_rounded(value) for value in values]
         rounded = [round(value) for value in values]
         if len(set(rounded)) < points:
-            raise SpecError(
-                f"{self.where}: has {points} points between the whole numbers {self.first:g} and {self.last:g}, two of "
-                f"which round to the same; write {self.first:.1f} and {self.last:.1f} for numbers in between, or use "
-                "fewer"
-            )
+            got = f"{points} points between the whole numbers {self.first:g} and {self.last:g}, two of which round"
+            remedy = f"write {self.first:.1f} and {self.last:.1f} for numbers in between, or use fewer"
+            raise SpecError(f"{self.where}: has {got} to the same; {remedy}")
         return rounded
 
     def drawn(self, key: str, draws: Any, seed: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from freewalk.errors import FreewalkError, RecordError, SpecError
+from freewalk.errors import RecordError, SpecError
 from freewalk.report.measures import is_log
 from freewalk.report.page import Chart, Page, Section, Series, Table, write_page
 from freewalk.report.sweeps import HALF, SweepView, spread_out, sweep_curves, sweep_lines, sweep_map, tabulated, view_of
@@ -71,13 +71,10 @@ class SweepFolder:
         if place.is_symlink() or (place.exists() and not place.is_dir()):
             raise SpecError(f"{place} is not a folder, expected one to write to; choose another with --out")
         if (place / SPEC).exists() or (place.is_dir() and any(place.iterdir()) and not (place / POINTS).is_dir()):
-            raise SpecError(
-                f"{place} is not the folder of a sweep, so nothing is written to it; choose another with --out"
-            )
+            raise SpecError(f"{place} is not the folder of a sweep, so it is left alone; choose another with --out")
         folder = SweepFolder(place, sweep)
-        missing = folder.missing
-        if missing:
-            plan_of(missing[0].spec, say)
+        for point in folder.missing[:1]:
+            plan_of(point.spec, say)
         (place / POINTS).mkdir(parents=True, exist_ok=True)
         if sweep.spec.files or sweep.spec.code:
             write(place / INPUTS, json.dumps({"folder": str(sweep.spec.folder.resolve())}, indent=2) + "\n")
@@ -105,17 +102,13 @@ class SweepFolder:
             kept = f"{len(self.finished)} of {len(self.sweep)} points are finished and intact in {self.path}"
             raise type(error)(f"{error}; {kept}: {remedy} resume with the same command") from error
         if failed:
-            raise self._objection(failed)
+            words = {point.key: point.words for point in self.sweep.points}
+            lines = [f"at {words[key]}: {error}" for key, error in failed.items()]
+            lines[_SHOWN:] = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+            count = f"{len(failed)} of {len(self.sweep)} points could not be computed"
+            told = f"the others are in {self.path}; {'; '.join(lines)}"
+            raise SpecError(f"{self.sweep.spec.source}: {count}, {told}")
         return made
-
-    def _objection(self, failed: Mapping[str, FreewalkError]) -> SpecError:
-        """An error that names the points that could not be computed, and why."""
-        words = {point.key: point.words for point in self.sweep.points}
-        lines = [f"at {words[key]}: {error}" for key, error in failed.items()]
-        more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-        count = f"{len(failed)} of {len(self.sweep)} points could not be computed"
-        told = "; ".join([*lines[:_SHOWN], *more])
-        return SpecError(f"{self.sweep.spec.source}: {count}, the others are in {self.path}; {told}")
 
     def gather(self, walks: Walks = "all") -> "xarray.Dataset":
         """All finished points, combined."""
@@ -134,16 +127,14 @@ def show(folder: SweepFolder, measure: str | None = None, x: str | None = None) 
     sweep_lines(data, path / LINES, **options)
     sweep_curves(data, path / CURVES, **options)
     images = {"Learning curves": path / CURVES}
-    names = {"table": TABLE, "lines": LINES, "curves": CURVES}
     if view.others:
         sweep_map(data, path / MAP, **options)
         images["Heat maps"] = path / MAP
-        names["map"] = MAP
     if not view.is_number(view.x):
         images = {"Final values": path / LINES, **images}
     write_page(_page(folder, data, view, images), path / PAGE)
-    names["page"] = PAGE
-    return _for_terminal(view), [f"{name:<7} {path / file}" for name, file in names.items()]
+    written = [TABLE, LINES, CURVES, *[MAP] * bool(view.others), PAGE]
+    return _for_terminal(view), [f"{Path(name).stem:<7} {path / name}" for name in written]
 
 
 def _table(view: SweepView, most: int) -> Table:
@@ -212,10 +203,8 @@ def _charts(view: SweepView) -> list[Chart]:
     log = is_log(view.measure, [view.final.values])
     charts = []
     for panel in list(view.panels(view.x))[:_MOST_CHARTS]:
-        series = []
-        for design in view.designs:
-            where, shown, low, high = view.line(panel, design, log=log)
-            series.append(Series(design, {view.x: where}, shown, low, high))
+        lines = ((design, *view.line(panel, design, log=log)) for design in view.designs)
+        series = [Series(design, {view.x: where}, mean, low, high) for design, where, mean, low, high in lines]
         title = panel.words.replace("\n", ", ") or f"by {view.x}"
         charts.append(Chart(title, series, view.measure.label, x_log=spread_out(view.final[view.x].values), y_log=log))
     return charts

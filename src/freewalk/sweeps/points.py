@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, count, product
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,7 @@ class Point(Work):
 def plan_of(spec: Spec, say: Tell | None = None) -> Plan:
     """The plan of a spec, with compiled walks on one thread: points run at the same time, one core each."""
     plan = spec.plan(say)
-    asked = plan.options["runtime"]
-    if all(runtime_for(asked, plan.problem, phases) == CPU() for phases in plan.walks.values()):
+    if all(runtime_for(plan.options["runtime"], plan.problem, phases) == CPU() for phases in plan.walks.values()):
         plan = replace(plan, options={**plan.options, "runtime": CPU(threads=1)})
     return plan
 
@@ -125,28 +124,20 @@ class Sweep:
         where = f"{self.spec.source}: [{TABLE}]"
         paths = {key: paths_of(key, self.values, f'{where}: "{key}"') for key in self.keys}
         check_apart(paths, where)
-        self._check_keys(paths, where)
-        inputs = Inputs(self.spec.folder)
-        found = []
-        for place in product(*map(range, self.shape)):
-            setting: dict[str, Any] = {}
-            for axis, at in zip(self.axes, place, strict=True):
-                setting |= axis.at(at)
-            spec = self._at(setting, paths)
-            run = spec.tables.run
-            size = run.steps * run.walks * len(spec.tables.walk)
-            key = key_of(spec, inputs)
-            found.append(Point(place, setting, spec, key=key, words=_in_words(setting), size=size))
-        return found
-
-    def _check_keys(self, paths: Mapping[str, Sequence[Location]], where: str) -> None:
-        """Try the first value of each key separately, so that errors name the right key."""
-        for axis in self.axes:
+        for axis in self.axes:  # the first value of each key separately, so that errors name the right key
             try:
                 self._at(axis.at(0), paths)
             except SpecError as error:
                 keys = " with ".join(f'"{key}"' for key in axis.values)
                 raise SpecError(f"{where}: {keys}: {str(error).removeprefix(f'{self.spec.source}: ')}") from error
+        inputs = Inputs(self.spec.folder)
+        found = []
+        for place in product(*map(range, self.shape)):
+            setting = dict(chain.from_iterable(axis.at(at).items() for axis, at in zip(self.axes, place, strict=True)))
+            spec = self._at(setting, paths)
+            size = spec.tables.run.steps * spec.tables.run.walks * len(spec.tables.walk)
+            found.append(Point(place, setting, spec, key=key_of(spec, inputs), words=_in_words(setting), size=size))
+        return found
 
     def _at(self, setting: Mapping[str, Any], paths: Mapping[str, Sequence[Location]]) -> Spec:
         """The spec with the values of a setting."""
@@ -179,10 +170,8 @@ def sweep_of(given: "str | os.PathLike[str] | Spec | Sweep", over: Mapping[str, 
     values = tomllib.loads(spec.text)
     table = values.pop(TABLE, None)
     if table is None:
-        raise SpecError(
-            f'{spec.source}: has no table [{TABLE}], expected one such as "graph.n" = [100, 1000]; `freewalk example '
-            "sweep` prints a spec that has one"
-        )
+        expected = f'{spec.source}: has no table [{TABLE}], expected one such as "graph.n" = [100, 1000]'
+        raise SpecError(f"{expected}; `freewalk example sweep` prints a spec that has one")
     made = Sweep(spec, read_axes(table, spec.source), labelled(values))
     _ = made.points  # to find errors now
     return made
@@ -195,12 +184,11 @@ def _with_table(spec: Spec, over: Mapping[str, Any]) -> Spec:
     document = tomlkit.parse(spec.text)
     try:
         document[TABLE] = tomlkit.item(_plain(over))
-        return parse(document.as_string(), spec.source, spec.folder)
+        text = document.as_string()
     except (tomlkit.exceptions.TOMLKitError, ValueError, TypeError, RecursionError) as error:
-        if isinstance(error, SpecError):
-            raise
         remedy = f"it cannot be TOML ({error})"
         raise _check.fail("sweep", "over", over, "lists, arrays or ranges by key", remedy) from error
+    return parse(text, spec.source, spec.folder)
 
 
 def _plain(value: Any) -> Any:
@@ -226,11 +214,9 @@ def labelled(values: Mapping[str, Any]) -> dict[str, Any]:
             parts = walk.get("phase") or [walk]
             tables = [part.get("design") or part.get("method") for part in parts]
             kind = ", then ".join(str(table["kind"]) for table in tables if table and "kind" in table) or WALK
-            name, number = kind, 2
-            while name in taken:
-                name, number = f"{kind} {number}", number + 1
-            walk["label"] = name
-            taken.add(name)
+            names = chain([kind], (f"{kind} {number}" for number in count(2)))
+            walk["label"] = next(name for name in names if name not in taken)
+            taken.add(walk["label"])
     return found
 
 

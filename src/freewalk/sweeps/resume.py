@@ -166,8 +166,7 @@ class _Leader:
         while (self.waiting or self.running) and not stop:
             self._hand_out()
             if self.running:
-                finished, _ = wait(self.running, _WAKE, FIRST_COMPLETED)
-                for future in finished:
+                for future in wait(self.running, _WAKE, FIRST_COMPLETED).done:
                     self._keep(future)
             elif self.waiting:
                 time.sleep(_WAKE)
@@ -181,10 +180,9 @@ class _Leader:
         self.crew.stop()
         wait(self.running)
         try:
-            for future in list(self.running):
-                self._keep(future)
-        except FreewalkError:  # report the first error only
-            pass
+            with suppress(FreewalkError):  # report the first error only
+                for future in list(self.running):
+                    self._keep(future)
         finally:
             for _, lock in self.running.values():
                 lock.release()
@@ -242,5 +240,4 @@ class _Leader:
 
     def _tell(self) -> None:
         if self.tell is not None:
-            under_way = sum(list(self.shares.values()))
-            self.tell(self.there, self.total, int(self.done + under_way), self.whole)
+            self.tell(self.there, self.total, int(self.done + sum(list(self.shares.values()))), self.whole)

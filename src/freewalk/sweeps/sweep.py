@@ -94,12 +94,11 @@ def sweep(
     path = None if folder is None else check.path("sweep", "folder", folder)
     place = SweepFolder.create(path, made)
     tell = None if progress is None else lambda there, total, done, whole: progress(there, total)
+    stopped: dict[str, str] = {}
     try:
         place.run(on, workers, address, tell)
     except KeyboardInterrupt as interrupt:
         if not place.finished:
             raise
-        data = place.gather(walks)
-        data.attrs["interrupted_by"] = str(interrupt) or "SIGINT"
-        return data
-    return place.gather(walks)
+        stopped = {"interrupted_by": str(interrupt) or "SIGINT"}
+    return place.gather(walks).assign_attrs(stopped)

@@ -99,7 +99,7 @@ def _from_file(table: DataTable, number: int, where: str, file: Path) -> Share:
 
 def _from_object(table: DataTable, number: int, where: str, folder: Path, tell: Tell | None) -> Share:
     importer, name = Importer(folder / (table.path or ""), where, tell), str(table.object)
-    function = importer.find_maker("share", _MOVED.get(name, name), where)
+    function = importer.find("share", _MOVED.get(name, name), where)
     options = {"folder": folder} if takes(function, "folder") else {}
     try:
         share = function(number, **options, **(table.options or {}))
