@@ -62,12 +62,7 @@ def fit_path(figure: str) -> Path:
 
 def sweep_path(figure: str, variant: Variant) -> Path:
     """The file with the settings in which the claims of a figure hold."""
-    return _HOME / "specs" / variant / sweep_name(figure)
-
-
-def sweep_name(figure: str) -> str:
-    """The file of a sweep."""
-    return f"{folder_name(figure)}.sweep.json"
+    return _HOME / "specs" / variant / f"{folder_name(figure)}.sweep.json"
 
 
 @cache

@@ -26,10 +26,7 @@ KINDS: dict[str, Callable[..., Claim]] = {
         claims.foreseen,
         entrapment.entrapped,
         bias.mostly_bias,
-        bias.fewer_returns,
-        bias.growing_bias,
-        bias.growing_gap,
-        bias.faster_mixing,
+        bias.trend,
     )
 }
 #: Studies without learning curves. Each of their modules has `numbers`, `judge`, `table` and `draw`.

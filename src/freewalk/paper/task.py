@@ -74,15 +74,12 @@ class StudyTask:
     study: Study
     variant: Variant
     folder: Path
+    quick: bool = False
+    runtime: str | None = None
 
-    @property
-    def record_path(self) -> Path:
-        """Where the record is stored."""
-        return self.folder / files.RECORD
-
-    def title(self) -> str:
-        """The title above its figure."""
-        return f"{self.study.name}: {self.study.title} ({self.variant})"
+    def __post_init__(self) -> None:
+        self.record_path = self.folder / files.RECORD
+        self.title = f"{self.study.name}: {self.study.title} ({self.variant})"
 
     def sources(self) -> dict[str, str]:
         """The first characters of the hashes of what is behind its figure."""
@@ -112,8 +109,6 @@ class StudyTask:
 class Curves(StudyTask):
     """A study of learning curves, in one variant."""
 
-    quick: bool = False
-    runtime: str | None = None
     _futures: "list[Future[Record]]" = field(default_factory=list)
 
     @cached_property
@@ -178,7 +173,7 @@ class Curves(StudyTask):
         if self._futures:
             sources["exact curves"] = files.digest(*sorted((self.folder / files.EXACT).glob("*.npz")))
         footer = _named(sources)
-        figures.draw(evidence, self.folder / files.FIGURE, self.title(), f"{_BAND}   {footer}")
+        figures.draw(evidence, self.folder / files.FIGURE, self.title, f"{_BAND}   {footer}")
         charts = self.study.charts(evidence)
         if charts:
             figures.draw_charts(charts, self.folder / files.CHARTS, footer)
@@ -215,7 +210,7 @@ class Curves(StudyTask):
             exact=evidence.exact,
             published={label: (curve.updates, curve.messages, curve.error) for label, curve in curves.items()},
             verdicts=verdicts,
-            title=self.title(),
+            title=self.title,
             text=self.study.text,
         )
         chart = section.charts[0]
@@ -254,34 +249,25 @@ class Curves(StudyTask):
 class Numbers(StudyTask):
     """A study with its own module, which computes numbers, judges them and draws them."""
 
-    _record: "Future[Record] | None" = None
-
-    @cached_property
-    def text(self) -> str:
-        """The spec."""
-        return spec_path(self.study.key, self.variant).read_text(encoding="utf-8")
-
     def begin(self, pool: Executor, stop: threading.Event) -> None:
         """Create the folder, and compute missing numbers in another thread."""
-        write(self.folder / files.SPEC, self.text)
-        self._record = pool.submit(self._numbers)
-
-    def _numbers(self) -> Record:
-        return files.kept(self.record_path, self.text, lambda: self.study.module.numbers(tomllib.loads(self.text)))
+        text = spec_path(self.study.key, self.variant).read_text(encoding="utf-8")
+        write(self.folder / files.SPEC, text)
+        self._spec = tomllib.loads(text)
+        self._record = pool.submit(files.kept, self.record_path, text, lambda: self.study.module.numbers(self._spec))
 
     def finish(self, tell: Tell) -> StudyOutcome:
         """Wait for the numbers, judge, and write figure and verdicts."""
         tell(f"{self.study.name}, {self.variant}")
-        data = (self._record.result() if self._record else self._numbers()).data
-        sources = self.sources()
+        data, sources = self._record.result().data, self.sources()
         image = self.folder / files.FIGURE
         self.study.module.draw(data, image, _named(sources))
         section = Section(
-            title=self.title(),
+            title=self.title,
             text=self.study.text,
             verdicts=self.study.module.judge(data),
             images={self.study.title: image.read_bytes()},
-            tables=[self.study.module.table(tomllib.loads(self.text), data)],
+            tables=[self.study.module.table(self._spec, data)],
         )
         return self.outcome(section, sources)
 
