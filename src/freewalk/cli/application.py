@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -19,6 +19,7 @@ from freewalk.errors import FreewalkError, FreewalkWarning
 if TYPE_CHECKING:
     from freewalk.specs.spec import Spec
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 ENTRAPPED, FAILED = 1, 2  # exit codes
 _STOPPED = {"SIGINT": ("interrupted", 130), "SIGTERM": ("terminated", 143)}  # and those that shells expect
 
@@ -157,6 +158,11 @@ app = group(
     name="freewalk",
     pretty_exceptions_enable=False,
 )
+
+
+def command(*lines: str) -> Callable[[Command], Command]:
+    """Register a command with these examples."""
+    return app.command(epilog=examples(*lines))
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from freewalk.checks import show
 from freewalk.cli import terminal
-from freewalk.cli.application import ENTRAPPED, Quiet, SpecFile, app, examples
+from freewalk.cli.application import ENTRAPPED, Quiet, SpecFile, command
 from freewalk.errors import FreewalkError, SpecError
 
 if TYPE_CHECKING:
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from freewalk.specs.plan import Plan
 
 
-@app.command(
-    epilog=examples(
-        "freewalk diagnose my.toml",
-        "freewalk diagnose my.toml --start uniform --out trap.pdf",
-        "freewalk diagnose my.toml --json > diagnosis.json || echo 'do not use importance sampling by Metropolis'",
-    )
+@command(
+    "freewalk diagnose my.toml",
+    "freewalk diagnose my.toml --start uniform --out trap.pdf",
+    "freewalk diagnose my.toml --json > diagnosis.json || echo 'do not use importance sampling by Metropolis'",
 )
 def diagnose(
     spec: SpecFile,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, app, examples
+from freewalk.cli.application import Quiet, command
 from freewalk.errors import RecordError
 
 if TYPE_CHECKING:
@@ -22,11 +22,9 @@ AllowCode = Annotated[
 ]
 
 
-@app.command(
-    epilog=examples(
-        "freewalk evaluate runs/digits",
-        "freewalk evaluate runs/digits --nodes --figure nodes.png",
-    )
+@command(
+    "freewalk evaluate runs/digits",
+    "freewalk evaluate runs/digits --nodes --figure nodes.png",
 )
 def evaluate(
     run: Run,
@@ -63,11 +61,9 @@ def evaluate(
         terminal.out(f"numbers {out}", quiet)
 
 
-@app.command(
-    epilog=examples(
-        "freewalk export runs/digits --out model.safetensors",
-        "freewalk export runs/digits --design MHLJ --walk 3 --out model.pt",
-    )
+@command(
+    "freewalk export runs/digits --out model.safetensors",
+    "freewalk export runs/digits --design MHLJ --walk 3 --out model.pt",
 )
 def export(
     run: Run,

@@ -11,7 +11,7 @@ import typer
 
 from freewalk.checks import show, suggestion
 from freewalk.cli import terminal
-from freewalk.cli.application import app, examples
+from freewalk.cli.application import app, command, examples
 from freewalk.errors import SpecError
 
 if TYPE_CHECKING:
@@ -35,14 +35,7 @@ _HEADINGS = {
 }
 
 
-class Example(StrEnum):
-    """A spec to start from."""
-
-    example = "example"
-    digits = "digits"
-    sweep = "sweep"
-
-
+Example = StrEnum("Example", ["example", "digits", "sweep"])  # specs to start from
 _ALIASES = {"objective": "problem", "data": "dataset", "partitioner": "partition"}
 
 
@@ -168,9 +161,7 @@ def _parameters(console: "Console", kind: "Kind") -> None:
     console.print()
 
 
-@app.command(
-    epilog=examples("freewalk example", "freewalk example my.toml", "freewalk example --kind digits digits.toml")
-)
+@command("freewalk example", "freewalk example my.toml", "freewalk example --kind digits digits.toml")
 def example(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="File to write; without it the spec is printed.")
@@ -184,7 +175,7 @@ def example(
 ) -> None:
     """Print or write a commented spec; `freewalk example digits` prints one for PyTorch, `example sweep` a sweep."""
     from freewalk.specs import shipped
-    from freewalk.storage.files import replacing
+    from freewalk.storage.files import write
 
     if file is not None and str(file) in list(Example):  # without a suffix it names the example, not the file to write
         kind, file = Example(str(file)), None
@@ -199,6 +190,5 @@ def example(
     text = text.replace(f'name = "{name}"', f"name = {json.dumps(file.stem)}").replace(
         f"runs/{name}", f"runs/{file.stem}"
     )
-    with replacing(file) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write(file, text)
     typer.echo(f"{file}: run it with: freewalk {command} {shlex.quote(str(file))}")

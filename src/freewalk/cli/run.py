@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, Runtime, Seed, SpecFile, app, examples, interruptible, spec_of, stop
+from freewalk.cli.application import Quiet, Runtime, Seed, SpecFile, app, command, interruptible, spec_of, stop
 
 if TYPE_CHECKING:
     from freewalk.specs import RunFolder
     from freewalk.specs.spec import Spec
 
 
-@app.command(epilog=examples("freewalk run my.toml", "freewalk run my.toml --seed 8 --out runs/again"))
+@command("freewalk run my.toml", "freewalk run my.toml --seed 8 --out runs/again")
 def run(
     spec: SpecFile,
     out: Annotated[Path | None, typer.Option(help="Folder to create. Default: runs/<name of the spec>.")] = None,
@@ -33,7 +33,7 @@ def run(
     _run(spec_of(spec, runtime, seed), out, force, quiet)
 
 
-@app.command(epilog=examples("freewalk resume runs/my"))
+@command("freewalk resume runs/my")
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an interrupted run.")],
     allow_code: Annotated[

@@ -14,13 +14,7 @@ if TYPE_CHECKING:
     from freewalk.sweeps.folder import SweepFolder
 
 
-class On(StrEnum):
-    """Where points are computed."""
-
-    threads = "threads"
-    processes = "processes"
-    ray = "ray"
-
+On = StrEnum("On", ["threads", "processes", "ray"])  # where points are computed
 
 sweeps = group(
     "freewalk sweep my.toml           compute all points; run it again to resume",
