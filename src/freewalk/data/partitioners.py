@@ -106,13 +106,11 @@ class Partitioner(ABC):
         count = check.whole(who, "n", n, 1, MOST_NODES)
         check.seed(who, seed)
         samples = Pool.of(who, data)
-        wanted = count * int(getattr(self, "least", 1))
-        if len(samples) < wanted:
-            each = "one" if wanted == count else f"{wanted // count}"
-            raise ProblemError(
-                f"{who}: got {len(samples):,} samples for {count:,} nodes, expected at least {wanted:,}, {each} per "
-                "node; take fewer nodes"
-            )
+        least = int(getattr(self, "least", 1))
+        if len(samples) < count * least:
+            wanted = f"at least {count * least:,}, {'one' if least == 1 else least} per node"
+            given = f"{len(samples):,} samples for {count:,} nodes"
+            raise ProblemError(f"{who}: got {given}, expected {wanted}; take fewer nodes")
         if samples.classes is not None:
             size = 24.0 * count * len(samples.classes)
             check.room(who, f"the counts of {count:,} nodes by class", size, "take fewer nodes or classes")

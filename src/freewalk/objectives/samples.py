@@ -198,9 +198,8 @@ def largest_eigenvalues(features: Floats, offsets: Ints | None, block: int = _BL
     for count in np.unique(counts[counts > 0]):
         nodes = np.flatnonzero(counts == count)
         side = min(int(count), dim)
-        size = max(1, block // (int(count) * dim + side * side))
-        for begin in range(0, len(nodes), size):
-            part = nodes[begin : begin + size]
+        for some in blocks(len(nodes), int(count) * dim + side * side, block):
+            part = nodes[some]
             rows = features[offsets[part, None] + np.arange(count)]
             if count == 1:
                 result[part] = np.einsum("vsi,vsi->v", rows, rows)

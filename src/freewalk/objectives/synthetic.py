@@ -103,9 +103,7 @@ class Draw:
                 scores = features @ model
                 if self.shift > 0:
                     directions = _directions(moves, some.stop - some.start, self.dim) if common is None else common
-                    lengths = np.full(len(deviations), self.shift)
-                    if common is not None:
-                        lengths = np.where(is_heavy[some], self.shift, 0.0)
+                    lengths = np.where(is_heavy[some] | (common is None), self.shift, 0.0)
                     displacements = lengths[:, None] * directions
                     scores = scores + np.einsum("sd,sd->s", features, displacements[owners])
             yield Unlabelled(features, scores, owners + some.start)
