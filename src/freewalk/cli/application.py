@@ -29,6 +29,9 @@ SpecFile = Annotated[
     Path, typer.Argument(metavar="SPEC", help="The spec to run, a TOML file; `freewalk example` prints one.")
 ]
 Source = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")]
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Import the code that its spec names as module:Name, which executes it.")
+]
 Runtime = Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")]
 Seed = Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")]
 

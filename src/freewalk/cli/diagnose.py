@@ -82,9 +82,8 @@ def _start(words: str, graph: "Graph") -> str | int | list[int]:
         nodes = [graph.node(word.strip() if named else int(word)) for word in words.split(",")]
     except ValueError as error:  # also what the graph says
         why = f"; {error}" if isinstance(error, FreewalkError) else ""
-        raise SpecError(
-            f"--start {show(words)}: expected heaviest, uniform, a node, or several as 0,5,7{why}"
-        ) from error
+        expected = f"heaviest, uniform, a node, or several as 0,5,7{why}"
+        raise SpecError(f"--start {show(words)}: expected {expected}") from error
     return nodes if len(nodes) > 1 else nodes[0]
 
 

@@ -62,10 +62,8 @@ class Dataset:
         name = check.text("Dataset", "name", self.name)
         features = check.floats(name, "features", self.features)
         if features.ndim < 2 or not features.size:
-            raise ProblemError(
-                f"{name}: features has shape {features.shape}, expected one row per sample, at least one; "
-                "features.reshape(-1, 1) makes rows of a single feature"
-            )
+            expected = "one row per sample, at least one; features.reshape(-1, 1) makes rows of a single feature"
+            raise ProblemError(f"{name}: features has shape {features.shape}, expected {expected}")
         classes = None if self.classes is None else class_names(name, self.classes)
         remedy = "number the classes from 0: classes, targets = numpy.unique(labels, return_inverse=True)"
         targets = checked_targets(name, self.targets, classes, len(features), remedy)
@@ -128,10 +126,9 @@ class Dataset:
         sizes = np.bincount(labels)
         most = np.maximum(sizes - 1, 0)
         if not 0 < count <= most.sum():
-            raise ProblemError(
-                f"{self.name}: test = {share:g} of {len(self):,} samples is {count}, expected from 1 to {most.sum()}, "
-                f"so that there is something to train on{' in every class' if self.classes is not None else ''}"
-            )
+            given = f"test = {share:g} of {len(self):,} samples is {count}, expected from 1 to {most.sum()}"
+            where = "" if self.classes is None else " in every class"
+            raise ProblemError(f"{self.name}: {given}, so that there is something to train on{where}")
         wanted = apportion(count, sizes.astype(np.float64), most)
         order = generator(seed, _SPLIT).permutation(len(self))
         tested = np.zeros(len(self), dtype=np.bool_)

@@ -39,10 +39,9 @@ class Pool:
             if data.classes is not None:
                 absent = np.flatnonzero(np.bincount(data.targets, minlength=len(data.classes)) == 0)
                 if absent.size:
-                    raise ProblemError(
-                        f"{who}: class {data.classes[absent[0]]!r} of {data.name} has no sample, expected at least one "
-                        "of every class; remove it from classes, and number the others without a gap"
-                    )
+                    given = f"class {data.classes[absent[0]]!r} of {data.name} has no sample"
+                    remedy = "remove it from classes, and number the others without a gap"
+                    raise ProblemError(f"{who}: {given}, expected at least one of every class; {remedy}")
             return cls(who, data.targets, data.classes, data.features)
         labels = _labels(data)
         if labels is not None:

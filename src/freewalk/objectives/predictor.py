@@ -137,10 +137,9 @@ class Predictor(Objective):
             nodes = known.owners(self.nodes, len(targets))
             if not ascends(nodes):
                 if is_mapped(features):
-                    raise ProblemError(
-                        f"{who}: features are in a file and nodes are not in ascending order, expected the samples of "
-                        "each node to be contiguous; write them to the file in this order"
-                    )
+                    given = "features are in a file and nodes are not in ascending order"
+                    expected = "the samples of each node to be contiguous; write them to the file in this order"
+                    raise ProblemError(f"{who}: {given}, expected {expected}")
                 order = np.argsort(nodes, kind="stable")
                 features, targets, nodes = features[order], targets[order], nodes[order]
             known, relays = known.relays(self.relays, nodes)

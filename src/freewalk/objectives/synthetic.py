@@ -79,10 +79,8 @@ class Draw:
         probability = options["heavy_probability"]
         heavy = _heavy_nodes(who, n, options["heavy"], probability, adjacent, seed)
         if numbers["shift"] > 0 and shifted == "heavy" and not heavy and probability is None:
-            raise ProblemError(
-                f"{who}: shift = {numbers['shift']:g} would move the optimum of heavy nodes, but there are none; "
-                "pass heavy=, or shifted='all'"
-            )
+            given = f"shift = {numbers['shift']:g} would move the optimum of heavy nodes, but there are none"
+            raise ProblemError(f"{who}: {given}; pass heavy=, or shifted='all'")
         counts = _counts(who, options["samples"], n)
         return cls(who, n, dim, counts, heavy, constant=constant, shifted=shifted, seed=seed, **numbers)
 

@@ -6,7 +6,7 @@ in `studies` name that function as its kind. Each takes `quote` and `why`, as `C
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from freewalk.report.page.model import Outcome
 if TYPE_CHECKING:
     import xarray
 
+Made = TypeVar("Made")
 #: A claim passes if it holds in at least this share of the testable settings, and fails at one minus that or less.
 MOST = 0.9
 
@@ -132,6 +133,11 @@ def verdict(
         outcome, untested, words = share.outcome, "", share.words(unit).strip()
     comment = {"pass": "", "not testable": untested}.get(outcome, why)
     return Verdict(text, outcome, number, comment, share=words, **quoted)
+
+
+def by_name(*functions: Callable[..., Made]) -> dict[str, Callable[..., Made]]:
+    """Functions by the names that the files in `studies` call them."""
+    return {function.__name__.lstrip("_"): function for function in functions}
 
 
 def judged(

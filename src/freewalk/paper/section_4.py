@@ -1,6 +1,5 @@
 """Section IV: whether a node that holds a walk pushes the model to its own optimum, and whether that slows the walk."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from freewalk.checks import Floats
 from freewalk.graphs import Graph
 from freewalk.objectives import LeastSquares
-from freewalk.paper.claims import ClaimShare, Finding, verdict
+from freewalk.paper.claims import ClaimShare, Finding, by_name, verdict
 from freewalk.paper.files import study_table
 from freewalk.report.figures import COLOURS, INK, Where, drawing
 from freewalk.report.page import Table, Verdict
@@ -171,15 +170,7 @@ def _over(part: "xarray.Dataset") -> Finding:
     return Finding(own > best and importance < uniform, number, value=importance / uniform)
 
 
-_MEASURES: dict[str, Callable[["xarray.Dataset"], Finding]] = {
-    "same_data": _same_data,
-    "pushed": _pushed,
-    "others_are_not": _others_are_not,
-    "slower": _slower,
-    "goes_along": _goes_along,
-    "led_away": _led_away,
-    "over": _over,
-}
+_MEASURES = by_name(_same_data, _pushed, _others_are_not, _slower, _goes_along, _led_away, _over)
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:

@@ -162,7 +162,7 @@ class Curves(StudyTask):
                     raise KeyboardInterrupt
             printed = published(self.study.key) if self.study.key in FIGURES else {}
             evidence = Evidence(self.plan, record, self._collect(), printed, self.variant)
-            verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else None)
+            verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else {})
             for one in writing:
                 one.result()
         return self._shown(evidence, verdicts)
@@ -178,20 +178,17 @@ class Curves(StudyTask):
         if charts:
             figures.draw_charts(charts, self.folder / files.CHARTS, footer)
         fit = nearness(evidence) if self.variant == "published" else []
-        section = self._section(evidence, verdicts, charts)
         tables = [*_fitted(fit), *(self._sweep.tables() if self._sweep else ())]
         if self.variant == "published" and fit_path(self.study.key).is_file():
             tables += Fit.load(fit_path(self.study.key)).tables()
-        section = replace(section, tables=[*section.tables, *tables], images=self._images())
+        images = {}
+        if self._sweep and not self.quick:
+            path, where = self.folder / files.SWEEP, _WHERE[self.variant]
+            figures.draw_sweep(self._sweep, path, f"{self.study.name}: the claims {where}")
+            images = {f"The claims {where}": path.read_bytes()}
+        section = self._section(evidence, verdicts, charts)
+        section = replace(section, tables=[*section.tables, *tables], images=images)
         return self.outcome(section, sources, fit, tables)
-
-    def _images(self) -> dict[str, bytes]:
-        if self._sweep is None or self.quick:
-            return {}
-        words = {"stated": "The claims in other settings", "published": "The claims on fresh draws of the data"}
-        path, caption = self.folder / files.SWEEP, words[self.variant]
-        figures.draw_sweep(self._sweep, path, f"{self.study.name}: {caption[0].lower()}{caption[1:]}")
-        return {caption: path.read_bytes()}
 
     def _collect(self) -> "xarray.Dataset | None":
         import xarray
@@ -213,25 +210,22 @@ class Curves(StudyTask):
             title=self.title,
             text=self.study.text,
         )
-        chart = section.charts[0]
-        note = chart.note
+        chart, note = section.charts[0], section.charts[0].note
         if curves:
             note += " The paper prints no messages: each printed curve uses those of our walk of that design."
         if curves and self.variant == "stated":
             note += " It does not state the scale of the data either: printed curves are scaled to our optimum."
-        walks = None if section.walks is None else self._animated(section.walks)
-        return replace(section, charts=[replace(chart, note=note), *charts], walks=walks)
+        return replace(section, charts=[replace(chart, note=note), *charts], walks=self._animated(section.walks))
 
-    def _animated(self, walks: Walks) -> Walks:
+    def _animated(self, walks: Walks | None) -> Walks | None:
         """The walks to animate: if a stored one does not visit a heavy node, others that start at the heaviest."""
-        if not walks.heavy or all(meets(path, walks.heavy) for path in walks.paths.values()):
+        if walks is None or not walks.heavy or all(meets(path, walks.heavy) for path in walks.paths.values()):
             return walks
         importance = np.asarray(walks.importance)
         start = max(walks.heavy, key=lambda node: float(importance[node]))
         settings = {"steps": MOST_STEPS, "every": MOST_STEPS, "start": start, "seed": self.plan.options["seed"]}
-        paths = {
-            label: walk(phases, paths=1, **settings).data.path.values[0] for label, phases in self.plan.walks.items()
-        }
+        walked = {label: walk(phases, paths=1, **settings) for label, phases in self.plan.walks.items()}
+        paths = {label: record.data.path.values[0] for label, record in walked.items()}
         note = (
             f"For this animation only, one more walk of each design was started at node {start}, which is heavy: some "
             "stored walks do not visit a heavy node within the animation."
@@ -272,6 +266,7 @@ class Numbers(StudyTask):
         return self.outcome(section, sources)
 
 
+_WHERE = {"stated": "in other settings", "published": "on fresh draws of the data"}
 _BAND = "line: mean over the walks   band: from the 10 % to the 90 % quantile"
 
 

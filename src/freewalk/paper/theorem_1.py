@@ -1,6 +1,5 @@
 """Theorem 1, term by term: whether exact errors fall as 1/T, settle at p_J² and grow with the mixing time."""
 
-from collections.abc import Callable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from freewalk.designs import MHLJ, FromMatrix, Metropolis
 from freewalk.designs.kernel import Kernel
 from freewalk.linear.arrays import Floats
 from freewalk.objectives import LeastSquares
-from freewalk.paper.claims import Finding, judged
+from freewalk.paper.claims import Finding, by_name, judged
 from freewalk.paper.files import study_table
 from freewalk.report.figures import COLOURS, INK, Where, drawing
 from freewalk.report.page import Table, Verdict
@@ -207,14 +206,14 @@ def _laziness(data: "xarray.Dataset") -> Finding:
     return Finding(0.8 <= found <= 1.2, f"{found:.3f} (τ_mix from {times[0]:,.0f} to {times[-1]:,.0f})")
 
 
-def _over_graphs_by_mixing(data: "xarray.Dataset", design: str) -> Finding:
+def _mixing(data: "xarray.Dataset", design: str) -> Finding:
     times, errors = (data[name].sel(design=design).values for name in ("graph_mixing", "graph_error"))
     found = slope(times, errors)
     number = f"{found:.2f} (error × {errors.max() / errors.min():.3g}, τ_mix × {times.max() / times.min():.3g})"
     return Finding(0.8 <= found <= 1.2, number)
 
 
-def _over_graphs_by_memory(data: "xarray.Dataset") -> Finding:
+def _memory(data: "xarray.Dataset") -> Finding:
     found = {
         label: slope(data.graph_memory.sel(design=label).values, data.graph_error.sel(design=label).values)
         for label in data.design.values
@@ -223,15 +222,7 @@ def _over_graphs_by_memory(data: "xarray.Dataset") -> Finding:
     return Finding(holds, ", ".join(f"{label} {one:.2f}" for label, one in found.items()))
 
 
-_MEASURES: dict[str, Callable[..., Finding]] = {
-    "rate": _rate,
-    "admitted": _admitted,
-    "stops": _stops,
-    "gap": _gap,
-    "laziness": _laziness,
-    "over_graphs": _over_graphs_by_mixing,
-    "memory": _over_graphs_by_memory,
-}
+_MEASURES = by_name(_rate, _admitted, _stops, _gap, _laziness, _mixing, _memory)
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
