@@ -15,7 +15,7 @@ from freewalk.cli.reproduce import Parameters, plain_table
 from freewalk.errors import SpecError
 from freewalk.paper import KEYS
 from freewalk.paper.evidence import FIGURES
-from freewalk.paper.files import key_of, sweep_name
+from freewalk.paper.files import key_of, sweep_path
 from reproduction import search, sensitivity, sweep
 
 POINTS = "points"  # subfolder for what a search or a sweep has computed
@@ -80,7 +80,7 @@ def sweep_command(
     with _progress("sweeping", "{}: draw {} of {}", out, quiet) as tell:
         only = None if variant is None else variant.value
         for found in sweep.sweep(chosen, only, folder=out / POINTS, tell=tell):  # type: ignore[arg-type]
-            path = out / found.variant / sweep_name(found.figure)
+            path = out / found.variant / sweep_path(found.figure, found.variant).name
             found.save(path)
             console.print(f"[bold]Figure {found.figure}, {found.variant}[/bold]  {path}", highlight=False)
             for text, share in found.shares().items():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -19,6 +19,7 @@ from freewalk.errors import FreewalkError, FreewalkWarning
 if TYPE_CHECKING:
     from freewalk.specs.spec import Spec
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 ENTRAPPED, FAILED = 1, 2  # exit codes
 _STOPPED = {"SIGINT": ("interrupted", 130), "SIGTERM": ("terminated", 143)}  # and those that shells expect
 
@@ -28,6 +29,9 @@ SpecFile = Annotated[
     Path, typer.Argument(metavar="SPEC", help="The spec to run, a TOML file; `freewalk example` prints one.")
 ]
 Source = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or a record (.npz).")]
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Import the code that its spec names as module:Name, which executes it.")
+]
 Runtime = Annotated[str | None, typer.Option(help="Run on this runtime instead of the spec's.")]
 Seed = Annotated[int | None, typer.Option(help="Use this seed for the walks instead of the spec's.")]
 
@@ -157,6 +161,11 @@ app = group(
     name="freewalk",
     pretty_exceptions_enable=False,
 )
+
+
+def command(*lines: str) -> Callable[[Command], Command]:
+    """Register a command with these examples."""
+    return app.command(epilog=examples(*lines))
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, Runtime, Seed, SpecFile, app, examples, spec_of, stop
+from freewalk.cli.application import Quiet, Runtime, Seed, SpecFile, command, spec_of, stop
 from freewalk.errors import FreewalkError, SpecError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from freewalk.specs.spec import Plan, Spec
 
 
-@app.command(epilog=examples("freewalk compare my.toml", "freewalk compare my.toml --goal 1.5 --out runs/closer"))
+@command("freewalk compare my.toml", "freewalk compare my.toml --goal 1.5 --out runs/closer")
 def compare(
     spec: SpecFile,
     out: Annotated[
@@ -80,11 +80,10 @@ def _check_folder(folder: Path, force: bool) -> None:
 
 def _write(found: "Comparison", spec: "Spec", folder: Path) -> None:
     from freewalk.specs.spec import SPEC
-    from freewalk.storage.files import replacing, unbroken
+    from freewalk.storage.files import unbroken, write
 
     found.record.data.attrs["name"] = spec.name
     found.record.provenance["spec"] = spec.text
     with unbroken():
         found.save(folder, spec.name)
-        with replacing(folder / SPEC) as file:
-            file.write_bytes(spec.text.encode())
+        write(folder / SPEC, spec.text)

@@ -7,38 +7,29 @@ from typing import Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, app, examples
+from freewalk.cli.application import Quiet, command
 from freewalk.errors import SpecError
 
 
-def _names(family: str, incomplete: str) -> list[str]:
+def _names(family: str, incomplete: str = "") -> list[str]:
+    """The names of a family, as a shell may complete them."""
     from freewalk.specs.catalogue import families
 
     return [name for name in families()[family] if name.lower().startswith(incomplete.lower())]
 
 
-def _datasets(incomplete: str) -> list[str]:
-    """What a shell may complete DATASET to."""
-    return _names("dataset", incomplete)
-
-
-def _partitions(incomplete: str) -> list[str]:
-    """What a shell may complete the value of --partition to."""
-    return _names("partition", incomplete)
-
-
-@app.command(
-    epilog=examples(
-        "freewalk data digits",
-        "freewalk data digits --partition Dirichlet --alpha 0.1 --nodes 100",
-        "freewalk data digits --partition Shards --classes 2 --nodes 20 --out shards.pdf",
-    )
+@command(
+    "freewalk data digits",
+    "freewalk data digits --partition Dirichlet --alpha 0.1 --nodes 100",
+    "freewalk data digits --partition Shards --classes 2 --nodes 20 --out shards.pdf",
 )
 def data(
     dataset: Annotated[
         str,
         typer.Argument(
-            metavar="DATASET", help="Name of the data set; `freewalk list dataset` lists all.", autocompletion=_datasets
+            metavar="DATASET",
+            help="Name of the data set; `freewalk list dataset` lists all.",
+            autocompletion=lambda incomplete: _names("dataset", incomplete),
         ),
     ],
     partition: Annotated[
@@ -46,7 +37,7 @@ def data(
         typer.Option(
             metavar="KIND",
             help="How to distribute it over nodes; `freewalk list partition` lists all.",
-            autocompletion=_partitions,
+            autocompletion=lambda incomplete: _names("partition", incomplete),
         ),
     ] = None,
     nodes: Annotated[int, typer.Option(min=1, help="Number of nodes.")] = 10,
@@ -65,7 +56,7 @@ def data(
     given = {key: value for key, value in parameters.items() if value is not None}
     if partition is None and (given or out is not None):
         option = next(iter(given), "out")
-        raise SpecError(f"data: --{option} needs --partition, expected one of {', '.join(_partitions(''))}")
+        raise SpecError(f"data: --{option} needs --partition, expected one of {', '.join(_names('partition'))}")
     found = build("dataset", {"kind": dataset}, "data")
     if partition is None:
         for line in (repr(found), f"  source: {found.source}", f"  licence: {found.licence}"):

@@ -8,7 +8,7 @@ import typer
 
 from freewalk.checks import show
 from freewalk.cli import terminal
-from freewalk.cli.application import ENTRAPPED, Quiet, SpecFile, app, examples
+from freewalk.cli.application import ENTRAPPED, Quiet, SpecFile, command
 from freewalk.errors import FreewalkError, SpecError
 
 if TYPE_CHECKING:
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from freewalk.specs.plan import Plan
 
 
-@app.command(
-    epilog=examples(
-        "freewalk diagnose my.toml",
-        "freewalk diagnose my.toml --start uniform --out trap.pdf",
-        "freewalk diagnose my.toml --json > diagnosis.json || echo 'do not use importance sampling by Metropolis'",
-    )
+@command(
+    "freewalk diagnose my.toml",
+    "freewalk diagnose my.toml --start uniform --out trap.pdf",
+    "freewalk diagnose my.toml --json > diagnosis.json || echo 'do not use importance sampling by Metropolis'",
 )
 def diagnose(
     spec: SpecFile,
@@ -84,9 +82,8 @@ def _start(words: str, graph: "Graph") -> str | int | list[int]:
         nodes = [graph.node(word.strip() if named else int(word)) for word in words.split(",")]
     except ValueError as error:  # also what the graph says
         why = f"; {error}" if isinstance(error, FreewalkError) else ""
-        raise SpecError(
-            f"--start {show(words)}: expected heaviest, uniform, a node, or several as 0,5,7{why}"
-        ) from error
+        expected = f"heaviest, uniform, a node, or several as 0,5,7{why}"
+        raise SpecError(f"--start {show(words)}: expected {expected}") from error
     return nodes if len(nodes) > 1 else nodes[0]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, app, examples
+from freewalk.cli.application import AllowCode, Quiet, command
 from freewalk.errors import RecordError
 
 if TYPE_CHECKING:
@@ -17,16 +17,11 @@ if TYPE_CHECKING:
     from freewalk.specs.plan import Posed
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Import the code that its spec names as module:Name, which executes it.")
-]
 
 
-@app.command(
-    epilog=examples(
-        "freewalk evaluate runs/digits",
-        "freewalk evaluate runs/digits --nodes --figure nodes.png",
-    )
+@command(
+    "freewalk evaluate runs/digits",
+    "freewalk evaluate runs/digits --nodes --figure nodes.png",
 )
 def evaluate(
     run: Run,
@@ -63,11 +58,9 @@ def evaluate(
         terminal.out(f"numbers {out}", quiet)
 
 
-@app.command(
-    epilog=examples(
-        "freewalk export runs/digits --out model.safetensors",
-        "freewalk export runs/digits --design MHLJ --walk 3 --out model.pt",
-    )
+@command(
+    "freewalk export runs/digits --out model.safetensors",
+    "freewalk export runs/digits --design MHLJ --walk 3 --out model.pt",
 )
 def export(
     run: Run,
@@ -99,14 +92,10 @@ def _made(who: str, run: Path, allow_code: bool, quiet: bool) -> "tuple[Record, 
     record = record_of(run)
     folder = RunFolder.open(run, allow_code=True, tell=None if quiet else terminal.say)
     if folder.work != folder.path:
-        raise RecordError(
-            f"{run}: contains an unfinished run whose spec is not that of the record; complete it first: "
-            f"{shlex.join(['freewalk', 'resume', str(run)])}"
-        )
+        what = "contains an unfinished run whose spec is not that of the record"
+        raise RecordError(f"{run}: {what}; complete it first: {shlex.join(['freewalk', 'resume', str(run)])}")
     if folder.spec.code and not allow_code:
         again = shlex.join(["freewalk", who, str(run), "--allow-code"])
-        raise RecordError(
-            f"{folder.spec.source}: names code ({', '.join(folder.spec.code)}), which is not imported without your "
-            f"consent; if you trust it: {again}"
-        )
+        code = f"names code ({', '.join(folder.spec.code)}), which is not imported without your consent"
+        raise RecordError(f"{folder.spec.source}: {code}; if you trust it: {again}")
     return record, folder.pose_again(), folder

@@ -3,6 +3,7 @@
 import json
 import shlex
 from enum import StrEnum
+from inspect import Parameter
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ import typer
 
 from freewalk.checks import show, suggestion
 from freewalk.cli import terminal
-from freewalk.cli.application import app, examples
+from freewalk.cli.application import app, command, examples
 from freewalk.errors import SpecError
 
 if TYPE_CHECKING:
@@ -35,14 +36,7 @@ _HEADINGS = {
 }
 
 
-class Example(StrEnum):
-    """A spec to start from."""
-
-    example = "example"
-    digits = "digits"
-    sweep = "sweep"
-
-
+Example = StrEnum("Example", ["example", "digits", "sweep"])  # specs to start from
 _ALIASES = {"objective": "problem", "data": "dataset", "partitioner": "partition"}
 
 
@@ -135,6 +129,8 @@ def _head(console: "Console", kind: "Kind") -> None:
 
 def _explain(console: "Console", family: str, kind: "Kind") -> None:
     """A kind and its parameters."""
+    from rich.text import Text
+
     from freewalk import objectives
     from freewalk.specs.catalogue import on_data, on_dataset
 
@@ -142,35 +138,28 @@ def _explain(console: "Console", family: str, kind: "Kind") -> None:
     others = [] if linear is None else [make(kind.name, linear) for make in (on_data, on_dataset)]
     for one in [kind, *others]:
         _head(console, one)
-        _parameters(console, one)
+        for name, parameter in one.signature.parameters.items():
+            console.print(Text(f"      {name}", style="bold").append(_about(parameter), style="dim"), soft_wrap=True)
+            indent = 10 * " "
+            text = fill(one.explained.get(name, ""), console.width, initial_indent=indent, subsequent_indent=indent)
+            console.print(Text(text), soft_wrap=True)
+        console.print()
 
 
-def _parameters(console: "Console", kind: "Kind") -> None:
-    from rich.text import Text
-
+def _about(parameter: Parameter) -> str:
+    """The type and the default of a parameter, in parentheses if there is anything to say."""
     from freewalk.specs.keys import in_words
 
-    for name, parameter in kind.signature.parameters.items():
-        words = [in_words(parameter.annotation)]
-        if parameter.default is parameter.empty:
-            words.append("required")
-        elif parameter.default not in (None, ()):
-            default = parameter.default
-            plain = isinstance(default, (bool, int, float, str, list, tuple))
-            words.append(f"{json.dumps(default) if plain else default} if not given")
-        about = ", ".join(filter(None, words))
-        console.print(
-            Text(f"      {name}", style="bold").append(f" ({about})" if about else "", style="dim"), soft_wrap=True
-        )
-        indent = 10 * " "
-        text = fill(kind.explained.get(name, ""), console.width, initial_indent=indent, subsequent_indent=indent)
-        console.print(Text(text), soft_wrap=True)
-    console.print()
+    words, default = [in_words(parameter.annotation)], parameter.default
+    if default is parameter.empty:
+        words.append("required")
+    elif default not in (None, ()):
+        plain = isinstance(default, (bool, int, float, str, list, tuple))
+        words.append(f"{json.dumps(default) if plain else default} if not given")
+    return f" ({', '.join(filter(None, words))})" if any(words) else ""
 
 
-@app.command(
-    epilog=examples("freewalk example", "freewalk example my.toml", "freewalk example --kind digits digits.toml")
-)
+@command("freewalk example", "freewalk example my.toml", "freewalk example --kind digits digits.toml")
 def example(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="File to write; without it the spec is printed.")
@@ -184,7 +173,7 @@ def example(
 ) -> None:
     """Print or write a commented spec; `freewalk example digits` prints one for PyTorch, `example sweep` a sweep."""
     from freewalk.specs import shipped
-    from freewalk.storage.files import replacing
+    from freewalk.storage.files import write
 
     if file is not None and str(file) in list(Example):  # without a suffix it names the example, not the file to write
         kind, file = Example(str(file)), None
@@ -196,9 +185,7 @@ def example(
         raise SpecError(f"{file} exists already; choose another name")
     command = "sweep" if kind is Example.sweep else "run"
     text = text.replace(f"freewalk {command} {name}.toml", f"freewalk {command} {file}")
-    text = text.replace(f'name = "{name}"', f"name = {json.dumps(file.stem)}").replace(
-        f"runs/{name}", f"runs/{file.stem}"
-    )
-    with replacing(file) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    text = text.replace(f'name = "{name}"', f"name = {json.dumps(file.stem)}")
+    text = text.replace(f"runs/{name}", f"runs/{file.stem}")
+    write(file, text)
     typer.echo(f"{file}: run it with: freewalk {command} {shlex.quote(str(file))}")

@@ -1,7 +1,6 @@
 """Create a network of real peers, run it and collect its results; run or check a single node."""
 
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,8 +28,6 @@ nodes = group(
     cls=WithDefault,
 )
 app.add_typer(nodes, name="node", help="Run or check one node of a network.")
-
-_say = partial(terminal.say, style="")
 
 ConfigFile = Annotated[
     Path,
@@ -78,7 +75,7 @@ def init(
     """
     from freewalk.peers.network.init import init as make
 
-    tell = None if quiet else _say
+    tell = None if quiet else terminal.say
     options = {"label": label, "host": host, "first_port": first_port, "plain": plain, "lease": lease, "force": force}
     made = make(spec, folder, **options, tell=tell)  # type: ignore[arg-type]
     from rich.table import Table
@@ -96,11 +93,9 @@ def init(
     security = "plain connections" if made.table.plain else f"certificates; the authority's key is in {folder}/operator"
     run = made.table.run
     tokens = "1 token" if run.tokens == 1 else f"{run.tokens} tokens"
-    words = [
-        f"{made.table.label}: {len(made.nodes)} nodes, {tokens} of {run.steps:,} updates, {security}",
-        f"next  {shlex.join(['freewalk', 'network', 'up', str(folder)])}",
-    ]
-    console.print("\n".join(words), markup=False, highlight=False, soft_wrap=True)
+    words = f"{made.table.label}: {len(made.nodes)} nodes, {tokens} of {run.steps:,} updates, {security}"
+    command = shlex.join(["freewalk", "network", "up", str(folder)])
+    console.print(f"{words}\nnext  {command}", markup=False, highlight=False, soft_wrap=True)
 
 
 @nodes.command(epilog=examples("freewalk node check net/node-0007/config.toml"))
@@ -113,7 +108,7 @@ def check(config: ConfigFile) -> None:
     from freewalk.peers.node.check import findings
 
     console, wrong = terminal.console(), False
-    for name, (words, problems) in findings(NodeConfig.read(config, _say)).items():
+    for name, (words, problems) in findings(NodeConfig.read(config, terminal.say)).items():
         lines = [f"wrong  {name}: {problem}" for problem in problems] or [f"ok     {name}: {words}"]
         wrong = wrong or bool(problems)
         console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
@@ -139,7 +134,7 @@ def run(
 
     process.demand()
     process.log_to(log)
-    process.run(NodeConfig.read(config, _say))
+    process.run(NodeConfig.read(config, terminal.say))
 
 
 @networks.command(epilog=examples("freewalk network up net", "freewalk network up net --detach"))
@@ -153,7 +148,7 @@ def up(
     """
     from freewalk.peers.network import supervisor
 
-    supervisor.up(folder, detach, _say)
+    supervisor.up(folder, detach, terminal.say)
 
 
 @networks.command(epilog=examples("freewalk network down net"))
@@ -162,7 +157,7 @@ def down(folder: Folder) -> None:
     from freewalk.peers.network import supervisor
 
     ended = supervisor.end(folder)
-    _say(f"{folder}: all nodes have ended" if ended else f"{folder}: no nodes were running here")
+    terminal.say(f"{folder}: all nodes have ended" if ended else f"{folder}: no nodes were running here")
 
 
 @networks.command(epilog=examples("freewalk network launch net", "freewalk network launch net --run second"))
@@ -173,11 +168,11 @@ def launch(folder: Folder, run: RunName = "first") -> None:
     from freewalk.peers.network.init import Network
     from freewalk.peers.operator import collect
 
-    network = Network.read(folder, _say)
+    network = Network.read(folder, terminal.say)
     asyncio.run(collect.launch(network, run))
     many = network.table.run.tokens
-    _say(f"run {run!r}: launched {many} token{'s' * (many != 1)}")
-    _say(f"next  {shlex.join(['freewalk', 'network', 'watch', str(folder)])}")
+    terminal.say(f"run {run!r}: launched {many} token{'s' * (many != 1)}")
+    terminal.say(f"next  {shlex.join(['freewalk', 'network', 'watch', str(folder)])}")
 
 
 @networks.command(epilog=examples("freewalk network watch net", "freewalk network watch net --json --once"))
@@ -197,7 +192,7 @@ def watch(
     from freewalk.peers.operator import watch
     from freewalk.peers.operator.operator import operator_of
 
-    network = Network.read(folder, _say)
+    network = Network.read(folder, terminal.say)
 
     async def look() -> None:
         async with operator_of(network) as operator:
@@ -229,27 +224,24 @@ def collect(
 
     from freewalk.peers.network.init import Network
     from freewalk.peers.operator import collect
-    from freewalk.peers.operator.collect import Collected
 
-    network = Network.read(folder, _say)
+    network = Network.read(folder, terminal.say)
 
-    async def bring() -> Collected:
+    async def bring() -> collect.Collected:
         if wait is not None:
             await collect.finished(network, run, wait)
         return await collect.collect(network, run)
 
     collected = asyncio.run(bring())
-    home = out or folder / "runs" / run
-    home.mkdir(parents=True, exist_ok=True)
-    collected.record.save(home / "record.npz")
-    console, told = terminal.console(), collected.record.provenance
+    record, path = collected.record, (out or folder / "runs" / run) / "record.npz"
+    record.save(path)
+    console, primary = terminal.console(), record.data.attrs["primary"]
     for row, story in enumerate(collected.stories):
         words = f"token {row}: {len(story.updates):,} updates, ended at {network.nodes[story.end.node].name}"
         words += f", {story.end.messages:,} messages, {len(story.departures)} departures"
         if story.reissues:
             words += f", re-issued {story.reissues} times, {story.discarded:,} updates discarded"
         console.print(words, markup=False, highlight=False, soft_wrap=True)
-    primary = collected.record.data.attrs["primary"]
-    value = float(collected.record.data[primary][..., -1].mean())
-    console.print(f"{primary} {value:.4g}; {told['wire_bytes']:,} bytes on the wire", highlight=False)
-    console.print(f"record  {home / 'record.npz'}", markup=False, highlight=False, soft_wrap=True)
+    value = float(record.data[primary][..., -1].mean())
+    console.print(f"{primary} {value:.4g}; {record.provenance['wire_bytes']:,} bytes on the wire", highlight=False)
+    console.print(f"record  {path}", markup=False, highlight=False, soft_wrap=True)

@@ -7,16 +7,10 @@ from typing import Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, Source, app, examples
+from freewalk.cli.application import Quiet, Source, command
 from freewalk.errors import SpecError
 
-
-class Figure(StrEnum):
-    """What to draw."""
-
-    curves = "curves"
-    escape = "escape"
-    occupancy = "occupancy"
+Figure = StrEnum("Figure", ["curves", "escape", "occupancy"])
 
 
 class Scale(StrEnum):
@@ -57,13 +51,11 @@ Around = Annotated[
 ]
 
 
-@app.command(
-    epilog=examples(
-        "freewalk plot runs/demo",
-        "freewalk plot runs/demo --scale linear --out loss.pdf",
-        "freewalk plot runs/demo --measure distance --against messages",
-        "freewalk plot runs/demo --figure escape --design 'MH importance' --design 'MHLJ, jump 0.9' --updates 3000",
-    )
+@command(
+    "freewalk plot runs/demo",
+    "freewalk plot runs/demo --scale linear --out loss.pdf",
+    "freewalk plot runs/demo --measure distance --against messages",
+    "freewalk plot runs/demo --figure escape --design 'MH importance' --design 'MHLJ, jump 0.9' --updates 3000",
 )
 def plot(
     source: Source,
@@ -100,9 +92,7 @@ def plot(
     terminal.out(out, quiet)
 
 
-@app.command(
-    epilog=examples("freewalk report runs/demo", "freewalk report runs/demo --out demo.html --title 'Six ways to walk'")
-)
+@command("freewalk report runs/demo", "freewalk report runs/demo --out demo.html --title 'Six ways to walk'")
 def report(
     source: Source,
     out: Annotated[Path | None, typer.Option(help="Page to write. Default: next to the record.")] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, app, examples, interruptible
+from freewalk.cli.application import Quiet, command, interruptible
 from freewalk.errors import SpecError
 
 if TYPE_CHECKING:
@@ -25,20 +25,13 @@ _MARKS = {
 }
 
 
-class Parameters(StrEnum):
-    """Which parameters."""
-
-    stated = "stated"
-    published = "published"
-    own = "own"
+Parameters = StrEnum("Parameters", ["stated", "published", "own"])
 
 
-@app.command(
-    epilog=examples(
-        "freewalk reproduce                          everything, in about three minutes",
-        "freewalk reproduce --quick                  the same without exact curves, in about a minute",
-        "freewalk reproduce 3 6 --variant published",
-    )
+@command(
+    "freewalk reproduce                          everything, in about three minutes",
+    "freewalk reproduce --quick                  the same without exact curves, in about a minute",
+    "freewalk reproduce 3 6 --variant published",
 )
 def reproduce(
     figures: Annotated[
@@ -100,22 +93,15 @@ def _refuse(command: str, figures: list[str], options: dict[str, object]) -> NoR
 
 def _table(outcome: "StudyOutcome") -> "Table":
     from rich import box
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(
-        title=f"{outcome.name}, {outcome.variant}",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    columns = {"share": "holds in", "measured": "measured", "published": "printed"}
-    shown = [name for name in columns if any(getattr(verdict, name) for verdict in outcome.verdicts)]
-    table.add_column("test", ratio=5)
-    table.add_column("verdict", no_wrap=True)
-    for name in shown:
-        table.add_column(columns[name], ratio=2)
+    names = {"share": "holds in", "measured": "measured", "published": "printed"}
+    shown = [name for name in names if any(getattr(verdict, name) for verdict in outcome.verdicts)]
+    numbers = (Column(names[one], ratio=2) for one in shown)
+    columns = [Column("test", ratio=5), Column("verdict", no_wrap=True), *numbers]
+    table = Table(*columns, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.title = f"{outcome.name}, {outcome.variant}"
     quote = ""
     for verdict in outcome.verdicts:
         if verdict.quote not in ("", quote):
@@ -134,9 +120,7 @@ def plain_table(table: Any) -> "Table":
     from rich import box
     from rich.table import Table
 
-    shown = Table(caption=table.caption, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in table.head:
-        shown.add_column(heading)
+    shown = Table(*table.head, caption=table.caption, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for row in table.rows:
         shown.add_row(*row)
     return shown

@@ -7,14 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freewalk.cli import terminal
-from freewalk.cli.application import Quiet, Runtime, Seed, SpecFile, app, examples, interruptible, spec_of, stop
+from freewalk.cli.application import (
+    AllowCode,
+    Quiet,
+    Runtime,
+    Seed,
+    SpecFile,
+    app,
+    command,
+    interruptible,
+    spec_of,
+    stop,
+)
 
 if TYPE_CHECKING:
     from freewalk.specs import RunFolder
     from freewalk.specs.spec import Spec
 
 
-@app.command(epilog=examples("freewalk run my.toml", "freewalk run my.toml --seed 8 --out runs/again"))
+@command("freewalk run my.toml", "freewalk run my.toml --seed 8 --out runs/again")
 def run(
     spec: SpecFile,
     out: Annotated[Path | None, typer.Option(help="Folder to create. Default: runs/<name of the spec>.")] = None,
@@ -33,12 +44,10 @@ def run(
     _run(spec_of(spec, runtime, seed), out, force, quiet)
 
 
-@app.command(epilog=examples("freewalk resume runs/my"))
+@command("freewalk resume runs/my")
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an interrupted run.")],
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Import the classes that its spec names, which executes their code.")
-    ] = False,
+    allow_code: AllowCode = False,
     quiet: Quiet = False,
 ) -> None:
     """Resume an interrupted or killed run; the result is identical to that of an uninterrupted one."""
@@ -61,10 +70,8 @@ def demo(
 def _run(spec: "Spec", out: Path | None, force: bool, quiet: bool) -> None:
     from freewalk.specs import RunFolder
 
-    _finish(
-        RunFolder.create(out or Path("runs") / spec.name, spec, force=force, tell=None if quiet else terminal.say),
-        quiet,
-    )
+    place = out or Path("runs") / spec.name
+    _finish(RunFolder.create(place, spec, force=force, tell=None if quiet else terminal.say), quiet)
 
 
 def _finish(folder: "RunFolder", quiet: bool) -> None:

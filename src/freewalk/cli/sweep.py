@@ -14,13 +14,7 @@ if TYPE_CHECKING:
     from freewalk.sweeps.folder import SweepFolder
 
 
-class On(StrEnum):
-    """Where points are computed."""
-
-    threads = "threads"
-    processes = "processes"
-    ray = "ray"
-
+On = StrEnum("On", ["threads", "processes", "ray"])  # where points are computed
 
 sweeps = group(
     "freewalk sweep my.toml           compute all points; run it again to resume",
@@ -65,8 +59,12 @@ def run(
     there = len(folder.finished)
     given = {"--out": out, "--on": None if on is On.threads else on, "--workers": workers, "--address": address}
     options = [str(word) for option in given.items() if option[1] is not None for word in option]
-    command = shlex.join(["freewalk", "sweep", str(spec), *options])
-    with interruptible(lambda: _left(folder, command)):
+
+    def left() -> str:
+        done = f"{len(folder.finished)} of {len(folder.sweep)} points are in {folder.path}"
+        return f"{done}. Resume with: {shlex.join(['freewalk', 'sweep', str(spec), *options])}"
+
+    with interruptible(left):
         with terminal.progress_bar(quiet) as bar:
 
             def tell(there: int, total: int, done: int, whole: int) -> None:
@@ -80,12 +78,6 @@ def run(
         _show(folder, quiet, None, None)
 
 
-def _left(folder: "SweepFolder", command: str) -> str:
-    """What an interrupted sweep leaves, and how to resume it."""
-    count = len(folder.finished)
-    return f"{count} of {len(folder.sweep)} points are in {folder.path}. Resume with: {command}"
-
-
 @sweeps.command(epilog=examples("freewalk sweep status my.toml", "freewalk sweep status runs/my"))
 def status(sweep: Place, out: Out = None) -> None:
     """Show how many points of a sweep are done, in progress and not started."""
@@ -95,9 +87,8 @@ def status(sweep: Place, out: Out = None) -> None:
     held, missing = folder.results.held(), folder.missing
     under_way = [point for point in missing if point.key in held]
     total = len(folder.sweep)
-    words = [f"{total - len(missing)} of {total} points are done", f"{len(under_way)} in progress"]
-    words.append(f"{len(missing) - len(under_way)} not started")
-    terminal.out(f"{folder.path}: {', '.join(words)}")
+    words = f"{len(under_way)} in progress, {len(missing) - len(under_way)} not started"
+    terminal.out(f"{folder.path}: {total - len(missing)} of {total} points are done, {words}")
     for point in under_way:
         terminal.out(f"  {held[point.key]}: {point.words}")
 

@@ -26,10 +26,9 @@ def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
     if quiet:
         yield None
         return
-    pace = _Pace()
     if not sys.stderr.isatty():
-        with _lines(pace.words):
-            yield pace.tell
+        with _lines() as show:
+            yield _Pace(show).tell
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -45,7 +44,7 @@ def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
         console=Console(stderr=True),
         transient=True,
     )
-    began = time.monotonic()
+    began, pace = time.monotonic(), _Pace()
 
     def tell(label: str, done: int, total: int, walks: int, measures: Mapping[str, float] = _NOTHING) -> None:
         if time.monotonic() - began < PATIENCE:
@@ -54,8 +53,8 @@ def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
         if not bar.task_ids:
             bar.add_task(label, total=total, completed=done, rate="", measured="")
             bar.start()
-        measured = ", ".join(pace.measured())
-        bar.update(bar.task_ids[0], description=label, completed=done, total=total, rate=pace.rate(), measured=measured)
+        bar.update(bar.task_ids[0], description=label, completed=done, total=total)
+        bar.update(bar.task_ids[0], rate=pace.rate, measured=pace.measured)
 
     try:
         yield tell
@@ -65,36 +64,23 @@ def progress_bar(quiet: bool = False) -> "Iterator[Progress | None]":
 
 
 class _Pace:
-    """How far a run is, and its speed since the first report."""
+    """How far a run is, and its speed since the first report; `show` gets that in words, "" at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, show: Callable[[str], None] = lambda _: None) -> None:
+        self.show = show
         self.first: tuple[float, int] | None = None
-        self.last: tuple[float, str, int, int, int] = (0.0, "", 0, 1, 1)
-        self.measures: Mapping[str, float] = _NOTHING
 
     def tell(self, label: str, done: int, total: int, walks: int, measures: Mapping[str, float] = _NOTHING) -> None:
         now = time.monotonic()
-        self.first = self.first or (now, done)
-        self.last = now, label, done, total, walks
-        self.measures = measures
-
-    def speed(self) -> float:
-        """Steps per second; 0 if not known yet."""
-        (began, before), (now, _, done, *_) = self.first or (0.0, 0), self.last
-        return (done - before) / (now - began) if self.first is not None and now > began else 0.0
-
-    def rate(self) -> str:
-        return f"{_short(self.speed() * self.last[-1])} updates/s" if self.speed() > 0 else ""
-
-    def measured(self) -> list[str]:
-        return [f"{name} {value:.3g}" for name, value in self.measures.items()]
-
-    def words(self) -> str:
-        _, label, done, total, _ = self.last
-        if not label or done >= total:
-            return ""
-        left = f"about {_duration((total - done) / self.speed())} left" if self.speed() > 0 else ""
-        return ", ".join(filter(None, [f"{label}: {100 * done // total} %", *self.measured(), self.rate(), left]))
+        began, before = self.first = self.first or (now, done)
+        speed = (done - before) / (now - began) if now > began else 0.0
+        self.measured = ", ".join(f"{name} {value:.3g}" for name, value in measures.items())
+        self.rate = f"{_short(speed * walks)} updates/s" if speed > 0 else ""
+        words = []
+        if label and done < total:
+            left = f"about {_duration((total - done) / speed)} left" if speed > 0 else ""
+            words = [f"{label}: {100 * done // total} %", self.measured, self.rate, left]
+        self.show(", ".join(filter(None, words)))
 
 
 @contextmanager
@@ -104,7 +90,7 @@ def parts_bar(quiet: bool = False) -> "Iterator[Callable[[str, int, int], None] 
         yield None
         return
     if not sys.stderr.isatty():
-        with _latest() as show:
+        with _lines() as show:
             yield lambda label, done, total: show(f"{label}: part {done + 1} of {total}" if done < total else label)
         return
     from rich.console import Console
@@ -124,7 +110,7 @@ def status_line(doing: str, quiet: bool = False) -> "Iterator[Callable[[str], No
         yield None
         return
     if not sys.stderr.isatty():
-        with _latest() as show:
+        with _lines() as show:
             yield lambda label: show(f"{doing} {label}")
         return
     from rich.console import Console
@@ -151,29 +137,20 @@ def _after_a_while(shown: "Bar | Status") -> Iterator[None]:
 
 
 @contextmanager
-def _latest() -> Iterator[Callable[[str], None]]:
-    """Write the latest message from time to time."""
-    said = [""]
-    with _lines(lambda: said[0]):
-        yield lambda words: said.__setitem__(0, words)
-
-
-@contextmanager
-def _lines(words: Callable[[], str]) -> Iterator[None]:
-    """Write a line to stderr every ten seconds, for logs; in a thread, because a part may take long."""
-    done, stream = Event(), sys.stderr
+def _lines() -> Iterator[Callable[[str], None]]:
+    """Write the latest message to stderr every ten seconds, for logs; in a thread, because a part may take long."""
+    done, stream, said = Event(), sys.stderr, [""]
 
     def write() -> None:
         while not done.wait(INTERVAL):
             with suppress(OSError, ValueError):  # nobody reads it any more
-                line = words()
-                if line:
-                    print(line, file=stream, flush=True)
+                if said[0]:
+                    print(said[0], file=stream, flush=True)
 
     thread = Thread(target=write, daemon=True)
     thread.start()
     try:
-        yield
+        yield lambda words: said.__setitem__(0, words)
     finally:
         done.set()
         thread.join()

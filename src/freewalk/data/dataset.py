@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +62,17 @@ class Dataset:
         name = check.text("Dataset", "name", self.name)
         features = check.floats(name, "features", self.features)
         if features.ndim < 2 or not features.size:
-            raise ProblemError(
-                f"{name}: features has shape {features.shape}, expected one row per sample, at least one; "
-                "features.reshape(-1, 1) makes rows of a single feature"
-            )
+            expected = "one row per sample, at least one; features.reshape(-1, 1) makes rows of a single feature"
+            raise ProblemError(f"{name}: features has shape {features.shape}, expected {expected}")
         classes = None if self.classes is None else class_names(name, self.classes)
         remedy = "number the classes from 0: classes, targets = numpy.unique(labels, return_inverse=True)"
         targets = checked_targets(name, self.targets, classes, len(features), remedy)
-        shape = None if self.shape is None else _shape(name, self.shape, features)
+        shape = None
+        if self.shape is not None:
+            shape = tuple(check.integers(name, "shape", self.shape, low=1).tolist())
+            if math.prod(shape) != features[0].size:
+                expected = f"a shape that holds the {features[0].size} features of a sample"
+                raise check.fail(name, "shape", self.shape, expected)
         for field in ("source", "licence"):
             check.instance(name, field, getattr(self, field), str, "a string")
         set_fields(self, features=read_only(features), targets=read_only(targets), classes=classes, shape=shape)
@@ -122,10 +126,9 @@ class Dataset:
         sizes = np.bincount(labels)
         most = np.maximum(sizes - 1, 0)
         if not 0 < count <= most.sum():
-            raise ProblemError(
-                f"{self.name}: test = {share:g} of {len(self):,} samples is {count}, expected from 1 to {most.sum()}, "
-                f"so that there is something to train on{' in every class' if self.classes is not None else ''}"
-            )
+            given = f"test = {share:g} of {len(self):,} samples is {count}, expected from 1 to {most.sum()}"
+            where = "" if self.classes is None else " in every class"
+            raise ProblemError(f"{self.name}: {given}, so that there is something to train on{where}")
         wanted = apportion(count, sizes.astype(np.float64), most)
         order = generator(seed, _SPLIT).permutation(len(self))
         tested = np.zeros(len(self), dtype=np.bool_)
@@ -152,16 +155,13 @@ class Dataset:
         array([[3.]])
         """
         base = self if by is None else check.instance(self.name, "by", by, Dataset, "a Dataset")
-        if base.features.shape[1:] != self.features.shape[1:]:
-            raise ProblemError(
-                f"{self.name}: by has features of shape {base.features.shape[1:]}, expected {self.features.shape[1:]}"
-            )
+        given, expected = base.features.shape[1:], self.features.shape[1:]
+        if given != expected:
+            raise ProblemError(f"{self.name}: by has features of shape {given}, expected {expected}")
         if check.flag(self.name, "targets", targets) and self.classes is not None:
             raise ProblemError(f"{self.name}: targets = True, expected False, since the targets are classes")
-        changed: dict[str, Any] = {"features": _scaled(self.features, base.features)}
-        if targets:
-            changed["targets"] = _scaled(self.targets, base.targets)
-        return replace(self, **changed)
+        answers = _scaled(self.targets, base.targets) if targets else self.targets
+        return replace(self, features=_scaled(self.features, base.features), targets=answers)
 
     def by_node(self, partition: Partition) -> list[Dataset]:
         """Return one data set per node, given a partition of these samples that leaves no node without any."""
@@ -170,10 +170,8 @@ class Dataset:
         expected = "a Partition, such as Dirichlet(alpha=0.3).partition(dataset, n=20)"
         found: Partition = check.instance(self.name, "partition", partition, Partition, expected)
         if len(found.nodes) != len(self):
-            raise ProblemError(
-                f"{self.name}: the partition is of {len(found.nodes):,} samples, expected {len(self):,}; make it from "
-                "these data"
-            )
+            given = f"the partition is of {len(found.nodes):,} samples"
+            raise ProblemError(f"{self.name}: {given}, expected {len(self):,}; make it from these data")
         return [self.take(found.samples(node)) for node in range(found.n)]
 
 
@@ -193,14 +191,6 @@ def checked_targets(
     if classes is None:
         return check.floats(who, "targets", targets, (count,))
     return check.integers(who, "targets", targets, (count,), low=0, high=len(classes) - 1, remedy=remedy)
-
-
-def _shape(name: str, given: Any, features: NDArray[np.float64]) -> tuple[int, ...]:
-    sides = tuple(int(side) for side in check.integers(name, "shape", given, low=1))
-    size = features[0].size
-    if float(np.prod(np.array(sides, dtype=np.float64))) != size:
-        raise check.fail(name, "shape", given, f"a shape that holds the {size} features of a sample")
-    return sides
 
 
 def _scaled(values: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:

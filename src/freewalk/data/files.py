@@ -214,17 +214,15 @@ def _read_csv(file: Path, called: str) -> _Table:
         if not header or twice:
             found = f"names {show(twice[0])} twice" if twice else "is empty"
             raise SpecError(f"{called}: the first line {found}, expected the names of the columns")
-        rows: list[list[str]] = []
-        lines: list[int] = []
+        rows: dict[int, list[str]] = {}  # by their line
         for row in reader:
             if row and len(row) != len(header):
                 place = f"{called}, line {reader.line_num}"
                 raise SpecError(f"{place}: has {len(row)} cells, expected {len(header)} as in the first line")
             if row:
-                rows.append(row)
-                lines.append(reader.line_num)
-    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
-    return _Table(called, "column", dict(zip(header, columns, strict=True)), lines)
+                rows[reader.line_num] = row
+    columns = zip(*rows.values(), strict=True) if rows else ([] for _ in header)
+    return _Table(called, "column", dict(zip(header, columns, strict=True)), list(rows))
 
 
 def _read_parquet(file: Path, called: str) -> _Table:
@@ -243,8 +241,6 @@ def _read_arrays(file: Path, called: str) -> _Table:
             try:
                 found[name] = np.atleast_1d(arrays[name])
             except ValueError as error:  # a pickle, which is not loaded
-                raise SpecError(
-                    f"{called}: {name} holds Python objects or is broken, expected numbers or strings; save the names "
-                    "of nodes with .astype(str)"
-                ) from error
+                expected = "numbers or strings; save the names of nodes with .astype(str)"
+                raise SpecError(f"{called}: {name} holds Python objects or is broken, expected {expected}") from error
     return _Table(called, "array", found)

@@ -77,8 +77,11 @@ class Partition:
         labels = self.targets
         if self.classes is None:
             labels = np.searchsorted(np.quantile(self.targets, [0.25, 0.5, 0.75]), self.targets)
-        width = len(self.groups)
-        return read_only(np.bincount(self.nodes * width + labels, minlength=self.n * width).reshape(self.n, width))
+        return read_only(self._count(self.nodes, labels))
+
+    def _count(self, nodes: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        shape = self.n, len(self.groups)
+        return np.bincount(nodes * shape[1] + labels, minlength=shape[0] * shape[1]).reshape(shape)
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -112,13 +115,9 @@ class Partition:
     @cached_property
     def heterogeneity_by_chance(self) -> float:
         """The heterogeneity of nodes of these sizes with randomly assigned samples: the mean of ten shuffles."""
-        random, width = generator(0), len(self.groups)
-        labels = np.repeat(np.arange(width), self.counts.sum(axis=0))
-        values = []
-        for _ in range(_SHUFFLES):
-            mixed = np.bincount(random.permutation(self.nodes) * width + labels, minlength=self.n * width)
-            values.append(_heterogeneity(mixed.reshape(self.n, width)))
-        return float(np.mean(values))
+        random, labels = generator(0), np.repeat(np.arange(len(self.groups)), self.counts.sum(axis=0))
+        shuffled = (random.permutation(self.nodes) for _ in range(_SHUFFLES))
+        return float(np.mean([_heterogeneity(self._count(nodes, labels)) for nodes in shuffled]))
 
     def __repr__(self) -> str:
         return f"Partition({self.made_by}: {len(self.nodes):,} samples at {self.n:,} nodes)"

@@ -39,10 +39,9 @@ class Pool:
             if data.classes is not None:
                 absent = np.flatnonzero(np.bincount(data.targets, minlength=len(data.classes)) == 0)
                 if absent.size:
-                    raise ProblemError(
-                        f"{who}: class {data.classes[absent[0]]!r} of {data.name} has no sample, expected at least one "
-                        "of every class; remove it from classes, and number the others without a gap"
-                    )
+                    given = f"class {data.classes[absent[0]]!r} of {data.name} has no sample"
+                    remedy = "remove it from classes, and number the others without a gap"
+                    raise ProblemError(f"{who}: {given}, expected at least one of every class; {remedy}")
             return cls(who, data.targets, data.classes, data.features)
         labels = _labels(data)
         if labels is not None:
@@ -106,13 +105,11 @@ class Partitioner(ABC):
         count = check.whole(who, "n", n, 1, MOST_NODES)
         check.seed(who, seed)
         samples = Pool.of(who, data)
-        wanted = count * int(getattr(self, "least", 1))
-        if len(samples) < wanted:
-            each = "one" if wanted == count else f"{wanted // count}"
-            raise ProblemError(
-                f"{who}: got {len(samples):,} samples for {count:,} nodes, expected at least {wanted:,}, {each} per "
-                "node; take fewer nodes"
-            )
+        least = int(getattr(self, "least", 1))
+        if len(samples) < count * least:
+            wanted = f"at least {count * least:,}, {'one' if least == 1 else least} per node"
+            given = f"{len(samples):,} samples for {count:,} nodes"
+            raise ProblemError(f"{who}: got {given}, expected {wanted}; take fewer nodes")
         if samples.classes is not None:
             size = 24.0 * count * len(samples.classes)
             check.room(who, f"the counts of {count:,} nodes by class", size, "take fewer nodes or classes")

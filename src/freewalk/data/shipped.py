@@ -1,34 +1,11 @@
 """Data sets included in scikit-learn; nothing is downloaded."""
 
+from typing import Any
+
 from freewalk.data.dataset import Dataset
 from freewalk.errors import MissingExtra
 
 __all__ = ["breast_cancer", "diabetes", "digits", "wine"]
-
-_UCI = "CC BY 4.0, as the UCI Machine Learning Repository states; the copy in scikit-learn names no licence"
-# The origin of each data set, and its terms of use.
-_ORIGINS = {
-    "digits": (
-        "E. Alpaydin and C. Kaynak (1998), Optical Recognition of Handwritten Digits, the test set, "
-        "UCI Machine Learning Repository, https://doi.org/10.24432/C50P49; from scikit-learn",
-        _UCI,
-    ),
-    "breast_cancer": (
-        "W. Wolberg, O. Mangasarian, N. Street and W. Street (1993), Breast Cancer Wisconsin (Diagnostic), "
-        "UCI Machine Learning Repository, https://doi.org/10.24432/C5DW2B; from scikit-learn",
-        _UCI,
-    ),
-    "wine": (
-        "S. Aeberhard and M. Forina (1992), Wine, UCI Machine Learning Repository, "
-        "https://doi.org/10.24432/C5PC7J; from scikit-learn",
-        _UCI,
-    ),
-    "diabetes": (
-        "B. Efron, T. Hastie, I. Johnstone and R. Tibshirani (2004), Least Angle Regression, "
-        "https://www4.stat.ncsu.edu/~boos/var.select/diabetes.html; from scikit-learn",
-        "none stated by the authors, who publish the data",
-    ),
-}
 
 
 def digits() -> Dataset:
@@ -44,7 +21,8 @@ def digits() -> Dataset:
     >>> digits()
     Dataset(digits: 1,797 samples, 64 features, 10 classes)
     """
-    return _shipped("digits", tuple(map(str, range(10))), (1, 8, 8), scale=16.0)
+    work = "E. Alpaydin and C. Kaynak (1998), Optical Recognition of Handwritten Digits, the test set"
+    return _shipped("digits", *_uci(work, "C50P49"), 16.0, classes=tuple(map(str, range(10))), shape=(1, 8, 8))
 
 
 def breast_cancer() -> Dataset:
@@ -60,7 +38,8 @@ def breast_cancer() -> Dataset:
     >>> breast_cancer().classes
     ('malignant', 'benign')
     """
-    return _shipped("breast_cancer", ("malignant", "benign"))
+    work = "W. Wolberg, O. Mangasarian, N. Street and W. Street (1993), Breast Cancer Wisconsin (Diagnostic)"
+    return _shipped("breast_cancer", *_uci(work, "C5DW2B"), classes=("malignant", "benign"))
 
 
 def wine() -> Dataset:
@@ -75,7 +54,8 @@ def wine() -> Dataset:
     >>> wine()
     Dataset(wine: 178 samples, 13 features, 3 classes)
     """
-    return _shipped("wine", ("cultivar 1", "cultivar 2", "cultivar 3"))
+    origin = _uci("S. Aeberhard and M. Forina (1992), Wine", "C5PC7J")
+    return _shipped("wine", *origin, classes=("cultivar 1", "cultivar 2", "cultivar 3"))
 
 
 def diabetes() -> Dataset:
@@ -92,15 +72,22 @@ def diabetes() -> Dataset:
     >>> diabetes()
     Dataset(diabetes: 442 samples, 10 features, regression)
     """
-    return _shipped("diabetes")
+    work = "B. Efron, T. Hastie, I. Johnstone and R. Tibshirani (2004), Least Angle Regression"
+    source = f"{work}, https://www4.stat.ncsu.edu/~boos/var.select/diabetes.html"
+    return _shipped("diabetes", source, "none stated by the authors, who publish the data")
 
 
-def _shipped(
-    name: str, classes: tuple[str, ...] | None = None, shape: tuple[int, ...] | None = None, scale: float = 1.0
-) -> Dataset:
+def _uci(work: str, number: str) -> tuple[str, str]:
+    """The source and the terms of use of a work in this repository."""
+    terms = "CC BY 4.0, as the UCI Machine Learning Repository states; the copy in scikit-learn names no licence"
+    return f"{work}, UCI Machine Learning Repository, https://doi.org/10.24432/{number}", terms
+
+
+def _shipped(name: str, source: str, licence: str, scale: float = 1.0, **more: Any) -> Dataset:
     try:
         from sklearn import datasets
     except ImportError:
         raise MissingExtra("sklearn", "data") from None
     found = getattr(datasets, f"load_{name}")()
-    return Dataset(found.data / scale, found.target, name, classes, shape, *_ORIGINS[name])
+    source = f"{source}; from scikit-learn"
+    return Dataset(found.data / scale, found.target, name, source=source, licence=licence, **more)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,10 +56,11 @@ def read(path: str | os.PathLike[str], *, verify: bool = True, types: Sequence[t
     from freewalk.objectives.predictor import Predictor
 
     check.flag("read", "verify", verify)
-    own = check.items("read", "types", types, "a list of subclasses of fw.Predictor")
+    expected = "a list of subclasses of fw.Predictor"
+    own = check.items("read", "types", types, expected)
     for kind in own:
         if not isinstance(kind, type) or not issubclass(kind, Predictor):
-            raise check.fail("read", "types", kind, "a list of subclasses of fw.Predictor")
+            raise check.fail("read", "types", kind, expected)
     found, fields = opened(path, verify=verify)
     known: dict[str, type[Predictor]] = {name_of(kind): kind for kind in (LeastSquares, Logistic, *own)}
     if found not in known:
@@ -93,27 +94,18 @@ def opened(path: str | os.PathLike[str], *, verify: bool = True) -> tuple[str, d
 
 @contextmanager
 def writing(
-    path: str | os.PathLike[str],
-    kind: type,
-    shape: tuple[int, int],
-    *,
-    nodes: bool,
-    ridge: float,
-    heavy: tuple[int, ...],
-    weight_by: str = "node",
-    relays: tuple[int, ...] = (),
-    node_names: tuple[str, ...] | None = None,
+    path: str | os.PathLike[str], kind: type, shape: tuple[int, int], nodes: bool, others: Mapping[str, Any]
 ) -> Iterator[dict[str, mapped.Sink]]:
     """Write a problem block by block: `append` to the features, the targets and, if given, the nodes."""
     arrays: dict[str, NDArray[Any]] = {
-        "heavy": np.array(heavy, dtype=np.int64),
-        "relays": np.array(relays, dtype=np.int64),
-        "names": np.frombuffer("\0".join(node_names or ()).encode(), dtype=np.uint8),
+        "heavy": np.array(others["heavy"], dtype=np.int64),
+        "relays": np.array(others["relays"], dtype=np.int64),
+        "names": np.frombuffer("\0".join(others["node_names"] or ()).encode(), dtype=np.uint8),
     }
     extents = {"features": shape, "targets": shape[:1]} | ({"nodes": shape[:1]} if nodes else {})
     extents |= {name: array.shape for name, array in arrays.items()}
     shapes = {name: (_TYPES[name], extent) for name, extent in extents.items()}
-    attributes = {"class": name_of(kind), "ridge": ridge, "weight_by": weight_by}
+    attributes = {"class": name_of(kind), "ridge": others["ridge"], "weight_by": others["weight_by"]}
     with mapped.writing(check.path("save", "path", path), _KIND, shapes, attributes) as sinks:
         for name, array in arrays.items():
             sinks[name].append(array)
@@ -124,7 +116,7 @@ def write(problem: Predictor, path: str | os.PathLike[str]) -> Path:
     """Write a problem to a file atomically, block by block."""
     samples = {"features": problem.features, "targets": problem.targets, "nodes": problem.nodes}
     others = {name: getattr(problem, name) for name in ("ridge", "heavy", "weight_by", "relays", "node_names")}
-    with writing(path, type(problem), problem.features.shape, nodes=problem.nodes is not None, **others) as sinks:
+    with writing(path, type(problem), problem.features.shape, problem.nodes is not None, others) as sinks:
         for name, values in samples.items():
             if values is not None:
                 sinks[name].append(values)

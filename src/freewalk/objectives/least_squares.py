@@ -249,7 +249,8 @@ class LeastSquares(Predictor):
             return cls(data.features, answers(data), data.nodes, ridge, draw.heavy)
         total = int(draw.counts.sum())
         several = bool((draw.counts != 1).any())
-        with files.writing(path, cls, (total, dim), nodes=several, ridge=ridge, heavy=draw.heavy) as sinks:
+        others = {"ridge": ridge, "heavy": draw.heavy, "weight_by": "node", "relays": (), "node_names": None}
+        with files.writing(path, cls, (total, dim), several, others) as sinks:
             for data in draw.parts(draw.pieces()):
                 features, targets = table(who, data.features, answers(data))
                 sinks["features"].append(features)

@@ -131,10 +131,8 @@ class Logistic(Predictor):
         check.room("Logistic", f"the optimum of {self.dim} features", size, "use fewer features")
         model = self._minimiser()
         if model is None:
-            raise ProblemError(
-                f"Logistic: the loss has no finite optimum with ridge = {self.ridge:g}, because a plane (almost) "
-                "separates the labels; add ridge, for example ridge=1e-3"
-            )
+            why = "because a plane (almost) separates the labels; add ridge, for example ridge=1e-3"
+            raise ProblemError(f"Logistic: the loss has no finite optimum with ridge = {self.ridge:g}, {why}")
         return read_only(model)
 
     def _minimiser(self) -> Floats | None:

@@ -144,9 +144,8 @@ class Objective(ABC):
 
     def on(self, features: ArrayLike, targets: ArrayLike) -> Objective:
         """Return the same loss, without ridge, on other samples, which belong to a single node."""
-        raise ProblemError(
-            f"{type(self).__name__}: cannot be computed on other samples; give it a method on(features, targets)"
-        )
+        who = type(self).__name__
+        raise ProblemError(f"{who}: cannot be computed on other samples; give it a method on(features, targets)")
 
     def initial(self, walks: int, seed: int) -> NDArray[np.floating[Any]]:
         """Return the initial model of each walk, walks × dim: zeros unless the objective defines something else.
@@ -162,10 +161,8 @@ class Objective(ABC):
 
     def proximal(self, node: int, point: ArrayLike, penalty: float) -> NDArray[np.float64]:
         """Return the y that minimises f_v(y) + penalty/2 ‖y − point‖², if the objective implements it."""
-        raise ProblemError(
-            f"{type(self).__name__}: has no proximal form; take a rule that uses gradients, or give it a method "
-            "proximal(node, point, penalty)"
-        )
+        remedy = "take a rule that uses gradients, or give it a method proximal(node, point, penalty)"
+        raise ProblemError(f"{type(self).__name__}: has no proximal form; {remedy}")
 
     def optimum(self) -> NDArray[np.float64]:
         """Return the model that minimises f, the mean over all nodes; without it no distance is measured."""
@@ -186,9 +183,8 @@ def measured(objective: Objective, x: ArrayLike) -> Mapping[str, float]:
     if not isinstance(values, Mapping):
         raise ProblemError(f"{who}: measure() gives a {type(values).__name__}, expected a mapping of names to numbers")
     if missing := ", ".join(name for name in objective.measures if name not in values):
-        raise ProblemError(
-            f"{who}: measure() gives {', '.join(values)}, expected {missing} as well: `measures` names what is measured"
-        )
+        expected = f"{missing} as well: `measures` names what is measured"
+        raise ProblemError(f"{who}: measure() gives {', '.join(values)}, expected {expected}")
     for name in objective.measures:
         if np.ndim(values[name]) or not isinstance(values[name], (int, float, np.number)):
             raise ProblemError(f"{who}: measure() gives a {type(values[name]).__name__} for {name}, expected a number")

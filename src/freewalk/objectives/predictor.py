@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import reprlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -136,10 +137,9 @@ class Predictor(Objective):
             nodes = known.owners(self.nodes, len(targets))
             if not ascends(nodes):
                 if is_mapped(features):
-                    raise ProblemError(
-                        f"{who}: features are in a file and nodes are not in ascending order, expected the samples of "
-                        "each node to be contiguous; write them to the file in this order"
-                    )
+                    given = "features are in a file and nodes are not in ascending order"
+                    expected = "the samples of each node to be contiguous; write them to the file in this order"
+                    raise ProblemError(f"{who}: {given}, expected {expected}")
                 order = np.argsort(nodes, kind="stable")
                 features, targets, nodes = features[order], targets[order], nodes[order]
             known, relays = known.relays(self.relays, nodes)
@@ -265,22 +265,20 @@ class Predictor(Objective):
 
     def on(self, features: ArrayLike, targets: ArrayLike) -> Predictor:
         """Return the same loss, without ridge, on other samples, which belong to a single node."""
-        rows, answers = table(type(self).__name__, features, targets)
+        who = type(self).__name__
+        rows, answers = table(who, features, targets)
         if rows.shape[1] != self.dim:
-            raise ProblemError(
-                f"{type(self).__name__}: the other samples have {rows.shape[1]} features, expected {self.dim}"
-            )
+            raise ProblemError(f"{who}: the other samples have {rows.shape[1]} features, expected {self.dim}")
         return type(self)(rows, answers, np.zeros(len(answers), dtype=np.int64))
 
     def local(self, node: int) -> Share:
         """Return the share of one node: its samples and their weight."""
         first, last = self._rows(node)
-        factor = float(self.node_weights[node])
         features, targets = self.features[first:last].copy(), self.targets[first:last].copy()
         if first == last:  # a relay: it must not see the sample of another node, and its factor is 0
             features, targets = np.zeros((1, self.dim)), np.zeros(1)
         alone = type(self)(features, targets, np.zeros(len(targets), dtype=np.int64), self.ridge)
-        return Share(alone, int(node), 0, factor)
+        return Share(alone, int(node), 0, float(self.node_weights[node]))
 
     def samples(self, node: int) -> int:
         """Return the number of local samples of a node; 0 at a relay."""
@@ -295,12 +293,12 @@ class Predictor(Objective):
 
     def _mean(self, model: Floats, values: Callable[[Floats, Floats], Floats]) -> Any:
         """The mean of values computed from predictions and targets, always in the same blocks."""
-        total: Any = None
-        for part in blocks(len(self.targets), numbers=LARGE):
+
+        def summed(part: slice) -> Any:
             found = values(self.features[part] @ model, self.targets[part])
-            summed = np.ascontiguousarray(self.sample_weights[part]) @ found
-            total = summed if total is None else total + summed
-        return total
+            return np.ascontiguousarray(self.sample_weights[part]) @ found
+
+        return reduce(operator.add, map(summed, blocks(len(self.targets), numbers=LARGE)))
 
     def losses(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return f_v(x) by node; 0 at a relay."""
@@ -315,8 +313,7 @@ class Predictor(Objective):
 
         The gradient of a sample has the ridge term and the factor c_v: the mean over the samples is that of f_v.
         """
-        who = type(self).__name__
-        model = self._model(x)
+        who, model = type(self).__name__, self._model(x)
         begin, end = self._rows(node)
         if sample is not None:
             if begin == end:

@@ -32,10 +32,8 @@ def table(who: str, features: Any, targets: Any) -> tuple[Floats, Floats]:
     for name, array in (("features", rows), ("targets", answers)):
         longest = max(float(array.max()), -float(array.min()))
         if longest > _LONGEST:
-            raise ProblemError(
-                f"{who}: {name} holds numbers up to {longest:g} in size, expected at most {_LONGEST:g}, whose squares "
-                "fit into float64; rescale them"
-            )
+            expected = f"at most {_LONGEST:g}, whose squares fit into float64; rescale them"
+            raise ProblemError(f"{who}: {name} holds numbers up to {longest:g} in size, expected {expected}")
     return rows, answers
 
 
@@ -98,18 +96,15 @@ class Nodes:
         """The node of each of `count` samples; None means that every sample is its own node, in order."""
         if values is None:
             if self.n is not None and count > self.n:
-                raise ProblemError(
-                    f"{self.who}: features has {count} rows, expected at most one for each of {self.n} nodes; pass "
-                    "nodes= to assign each row to a node"
-                )
+                expected = f"at most one for each of {self.n} nodes; pass nodes= to assign each row to a node"
+                raise ProblemError(f"{self.who}: features has {count} rows, expected {expected}")
             return np.arange(count, dtype=np.int64)
         if isinstance(values, Set):
             raise check.fail(self.who, "nodes", values, "a list, since a set has no order")
         array = self.numbers("nodes", values)
         if array.shape != (count,):
-            raise ProblemError(
-                f"{self.who}: nodes has shape {array.shape}, expected ({count},), the node of each row of features"
-            )
+            expected = f"({count},), the node of each row of features"
+            raise ProblemError(f"{self.who}: nodes has shape {array.shape}, expected {expected}")
         return array
 
     def relays(self, values: Any, owners: Ints) -> "tuple[Nodes, tuple[int, ...]]":
@@ -123,9 +118,8 @@ class Nodes:
         relays = () if isinstance(values, (bool, np.bool_)) else self.members("relays", values)
         busy = np.intersect1d(relays, owned, assume_unique=True) if relays else np.empty(0)
         if busy.size:
-            raise ProblemError(
-                f"{self.who}: relays names node {self._called(busy[0])}, which has data, expected nodes without any"
-            )
+            named = f"relays names node {self._called(busy[0])}, which has data"
+            raise ProblemError(f"{self.who}: {named}, expected nodes without any")
         n = max(int(owned[-1]), *relays, -1) + 1 if self.n is None else self.n
         missing = n - len(owned) - len(relays)
         if missing:
@@ -134,10 +128,9 @@ class Nodes:
             bare = np.setdiff1d(np.setdiff1d(first, owned), relays)[:_SHOWN]
             names = ", ".join(map(self._called, bare)) + (", ..." if missing > _SHOWN else "")
             both, other = (" and graph=", ", or renumber those that have data") if self.n is None else ("", "")
-            raise ProblemError(
-                f"{self.who}: no data at {missing} of {n} nodes ({names}), expected a sample or more at every node; "
-                f"pass relays=True{both} if these only forward the model{other}"
-            )
+            given = f"no data at {missing} of {n} nodes ({names}), expected a sample or more at every node"
+            remedy = f"pass relays=True{both} if these only forward the model{other}"
+            raise ProblemError(f"{self.who}: {given}; {remedy}")
         return replace(self, n=n), relays
 
     def _called(self, node: Any) -> str:
@@ -198,9 +191,8 @@ def largest_eigenvalues(features: Floats, offsets: Ints | None, block: int = _BL
     for count in np.unique(counts[counts > 0]):
         nodes = np.flatnonzero(counts == count)
         side = min(int(count), dim)
-        size = max(1, block // (int(count) * dim + side * side))
-        for begin in range(0, len(nodes), size):
-            part = nodes[begin : begin + size]
+        for some in blocks(len(nodes), int(count) * dim + side * side, block):
+            part = nodes[some]
             rows = features[offsets[part, None] + np.arange(count)]
             if count == 1:
                 result[part] = np.einsum("vsi,vsi->v", rows, rows)

@@ -79,10 +79,8 @@ class Draw:
         probability = options["heavy_probability"]
         heavy = _heavy_nodes(who, n, options["heavy"], probability, adjacent, seed)
         if numbers["shift"] > 0 and shifted == "heavy" and not heavy and probability is None:
-            raise ProblemError(
-                f"{who}: shift = {numbers['shift']:g} would move the optimum of heavy nodes, but there are none; "
-                "pass heavy=, or shifted='all'"
-            )
+            given = f"shift = {numbers['shift']:g} would move the optimum of heavy nodes, but there are none"
+            raise ProblemError(f"{who}: {given}; pass heavy=, or shifted='all'")
         counts = _counts(who, options["samples"], n)
         return cls(who, n, dim, counts, heavy, constant=constant, shifted=shifted, seed=seed, **numbers)
 
@@ -103,9 +101,7 @@ class Draw:
                 scores = features @ model
                 if self.shift > 0:
                     directions = _directions(moves, some.stop - some.start, self.dim) if common is None else common
-                    lengths = np.full(len(deviations), self.shift)
-                    if common is not None:
-                        lengths = np.where(is_heavy[some], self.shift, 0.0)
+                    lengths = np.where(is_heavy[some] | (common is None), self.shift, 0.0)
                     displacements = lengths[:, None] * directions
                     scores = scores + np.einsum("sd,sd->s", features, displacements[owners])
             yield Unlabelled(features, scores, owners + some.start)

@@ -53,78 +53,44 @@ def mostly_bias(label: str, **notes: Any) -> Claim:
 # Theorem 1: walks that differ in p_J alone, from the least to the largest.
 
 
-def fewer_returns(**notes: Any) -> Claim:
-    """A claim that more jumps mean fewer excess visits."""
-    text = "as p_J rises, the excess visits to the heavy nodes fall"
-    return _trend(text, _excess_visits, -1, "{:,.0f}", "; ", **notes)
-
-
-def growing_bias(**notes: Any) -> Claim:
-    """A claim that more jumps mean more bias."""
-    return _trend("as p_J rises, the bias of the stationary distribution grows", _pulls, 1, "{:.3g}", **notes)
-
-
-def growing_gap(**notes: Any) -> Claim:
-    """A claim that more jumps mean a larger gap."""
-    return _trend("as p_J rises, the whole error gap grows", _excesses, 1, "{:.3g}", **notes)
-
-
-def faster_mixing(**notes: Any) -> Claim:
-    """A claim that more jumps mean faster mixing."""
-    text = "on this graph (not on every one) the mixing time falls as p_J rises"
-    return _trend(text, _mixing_times, -1, "{:,.0f}", ", ", " updates", **notes)
-
-
-def _trend(
-    text: str,
-    values_of: Callable[[Evidence], list[float]],
-    sign: int,
-    form: str,
-    between: str = ", ",
-    after: str = "",
-    **notes: Any,
-) -> Claim:
-    """A claim that a quantity rises (sign 1) or falls (-1) from each walk to the next."""
+def trend(text: str, of: str, rises: bool, form: str, between: str = ", ", after: str = "", **notes: Any) -> Claim:
+    """A claim that a quantity rises or falls from each walk to the next; `form` formats one of its values."""
 
     def measure(evidence: Evidence) -> Finding:
-        values = values_of(evidence)
+        values = [_QUANTITIES[of](evidence, label) for label in evidence.plan.walks]
         number = between.join(form.format(value) for value in values) + after
-        return Finding(bool((sign * np.diff(values) > 0).all()), number)
+        return Finding(bool((np.diff(values if rises else values[::-1]) > 0).all()), number)
 
     return Claim(text, measure, **notes)
 
 
-def _excess_visits(evidence: Evidence) -> list[float]:
-    heavy = evidence.record.data.attrs["heavy"]
-    return [excess_visits(evidence.plan.walks[label][0].kernel, heavy) for label in evidence.plan.walks]
+def _excess_visits(evidence: Evidence, label: str) -> float:
+    return excess_visits(evidence.plan.walks[label][0].kernel, evidence.record.data.attrs["heavy"])
 
 
-def _pulls(evidence: Evidence) -> list[float]:
-    return [pull(evidence, label) for label in evidence.plan.walks]
-
-
-def _excesses(evidence: Evidence) -> list[float]:
-    return [limit(evidence, label).excess for label in evidence.plan.walks]
-
-
-def _mixing_times(evidence: Evidence) -> list[float]:
-    return [float(mixing_time(evidence.plan.walks[label][0].kernel)) for label in evidence.plan.walks]
+_QUANTITIES: dict[str, Callable[[Evidence, str], float]] = {
+    "excess visits": _excess_visits,
+    "bias": pull,
+    "gap": lambda evidence, label: limit(evidence, label).excess,
+    "mixing time": lambda evidence, label: mixing_time(evidence.plan.walks[label][0].kernel),
+}
 
 
 def trade_off(evidence: Evidence) -> list[Chart]:
     """The charts of Theorem 1: what jumps cost, and what they gain."""
-    phases = [phases[0] for phases in evidence.plan.walks.values()]
-    along = {"jump probability": [float(sum(m.probability for m in one.kernel.moves[1:])) for one in phases]}
+    kernels = [phases[0].kernel for phases in evidence.plan.walks.values()]
+    along = {"jump probability": [float(sum(move.probability for move in one.moves[1:])) for one in kernels]}
     found = [limit(evidence, label) for label in evidence.plan.walks]
-    # A log axis cannot show the bias of an exact distribution.
-    biases = [value if value > 1e-12 else float("nan") for value in _pulls(evidence)]
+    biases = np.array([pull(evidence, label) for label in evidence.plan.walks])
     curves = {
         "all": [one.excess for one in found],
-        "bias of the distribution": biases,
+        # A log axis cannot show the bias of an exact distribution.
+        "bias of the distribution": np.where(biases > 1e-12, biases, np.nan).tolist(),
         "variance": [one.variance for one in found],
     }
     price = [Series(label, along, values, kind="other") for label, values in curves.items()]
-    excess = Series("excess visits to the heavy nodes", along, _excess_visits(evidence), kind="other")
+    visits = [_excess_visits(evidence, label) for label in evidence.plan.walks]
+    excess = Series("excess visits to the heavy nodes", along, visits, kind="other")
     return [
         Chart("The price: where the loss settles above the optimum", price, "loss above the optimum", y_log=True),
         Chart("The gain: fewer returns to the heavy nodes", [excess], "excess visits", y_log=True),

@@ -84,7 +84,7 @@ class ClaimSweep:
 
         Settings that do not differ in what a claim depends on count as one.
         """
-        return {row.text: self._share(row, self.distinct(row, **only)) for row in self.rows}
+        return {row.text: self._share(row, [number for number, _ in self.distinct(row, **only)]) for row in self.rows}
 
     def distinct(self, row: ClaimRow, **only: Any) -> list[tuple[int, Setting]]:
         """The settings that differ for a claim: the index of the first of each, and what the claim depends on."""
@@ -95,13 +95,12 @@ class ClaimSweep:
                 found.setdefault(tuple(setting[key] for key in keys), number)
         return [(number, dict(zip(keys, values, strict=True))) for values, number in found.items()]
 
-    def _share(self, row: ClaimRow, distinct: Sequence[tuple[int, Setting]]) -> ClaimShare:
-        holds = [row.holds[n] for n, _ in distinct]
-        values = [value for n, _ in distinct if row.holds[n] is not None and (value := row.values[n]) is not None]
-        low, high = (min(values), max(values)) if values else (np.nan, np.nan)
-        stated = "settings" if row.looks_at else "draws"
-        what = "fresh draws" if self.variant == "published" else stated
-        return ClaimShare(holds.count(True), len(holds) - holds.count(None), len(holds), low, high, what)
+    def _share(self, row: ClaimRow, numbers: Sequence[int]) -> ClaimShare:
+        holds = [row.holds[n] for n in numbers]
+        values = [value for n in numbers if row.holds[n] is not None and (value := row.values[n]) is not None]
+        ends = min(values, default=np.nan), max(values, default=np.nan)
+        what = "fresh draws" if self.variant == "published" else "settings" if row.looks_at else "draws"
+        return ClaimShare(holds.count(True), len(holds) - holds.count(None), len(holds), *ends, what)
 
     def tables(self) -> list[Table]:
         """Where each claim holds, by what was varied; only if more than the draw was varied."""
@@ -109,9 +108,7 @@ class ClaimSweep:
         if not varied:
             return []
         parts = [self.shares(**{key: value}) for key, value in varied]
-        rows = [
-            [row.text, *(f"{part[row.text].holds} of {part[row.text].tested}" for part in parts)] for row in self.rows
-        ]
+        rows = [[text, *(f"{part[text].holds} of {part[text].tested}" for part in parts)] for text in parts[0]]
         fractions, draws = ", ".join(map(str, self.values("fraction"))), len(self.values("seed"))
         caption = (
             "In how many settings each claim holds, of those in which it can be tested: steps of the uniform walk that "

@@ -6,7 +6,7 @@ in `studies` name that function as its kind. Each takes `quote` and `why`, as `C
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from freewalk.report.page.model import Outcome
 if TYPE_CHECKING:
     import xarray
 
+Made = TypeVar("Made")
 #: A claim passes if it holds in at least this share of the testable settings, and fails at one minus that or less.
 MOST = 0.9
 
@@ -118,28 +119,25 @@ class Claim:
     def judge(self, evidence: Evidence, share: ClaimShare | None = None) -> Verdict:
         """The verdict: by the share of settings in which the claim holds if it is known, or else by the run shown."""
         why, printed = self.why.get(evidence.variant, ""), self.printed(evidence)
-        return verdict(self.text, self.measure(evidence), share, self.unit, self.quote, why, printed)
+        return verdict(self.text, self.measure(evidence), share, self.unit, why, quote=self.quote, published=printed)
 
 
 def verdict(
-    text: str,
-    found: Finding,
-    share: ClaimShare | None = None,
-    unit: str = "×",
-    quote: str = "",
-    why: str = "",
-    printed: str = "",
+    text: str, found: Finding, share: ClaimShare | None = None, unit: str = "×", why: str = "", **quoted: str
 ) -> Verdict:
     """The verdict on a claim, by the share of settings in which it holds if that is known, else by what was found."""
     if share is None:
-        outcome, number = OUTCOMES[found.holds], found.number
+        outcome, number, untested, words = OUTCOMES[found.holds], found.number, found.reason, ""
     else:
-        outcome, number = share.outcome, found.reason
-        if found.holds is not None:
-            number = f"{'holds' if found.holds else 'fails'}: {found.number}"
-    comments: dict[Outcome, str] = {"fail": why, "depends": why, "not testable": found.reason if share is None else ""}
-    words = "" if share is None else share.words(unit).strip()
-    return Verdict(text, outcome, number, comments.get(outcome, ""), printed, quote, words)
+        number = found.reason if found.holds is None else f"{'holds' if found.holds else 'fails'}: {found.number}"
+        outcome, untested, words = share.outcome, "", share.words(unit).strip()
+    comment = {"pass": "", "not testable": untested}.get(outcome, why)
+    return Verdict(text, outcome, number, comment, share=words, **quoted)
+
+
+def by_name(*functions: Callable[..., Made]) -> dict[str, Callable[..., Made]]:
+    """Functions by the names that the files in `studies` call them."""
+    return {function.__name__.lstrip("_"): function for function in functions}
 
 
 def judged(
@@ -155,6 +153,8 @@ def judged(
 
 
 # The kinds of claims about learning curves.
+
+Judge = Callable[[Curve, Curve, float], Finding]  # of two curves and the optimum
 
 
 def sooner(label: str, than: str, level: float, factor: float = 1.0, by: Count = "updates", **notes: Any) -> Claim:
@@ -207,12 +207,11 @@ def ends(label: str, other: str, least: float = 0.0, most: float = np.inf, **not
     """A claim about the error at the end of the run: between `least` and `most` times that of another design."""
     bounds = [f"at least {least:g} ×"] * (least > 0) + [f"at most {most:g} ×"] * bool(np.isfinite(most))
     text = f"the final error of {label} is {' and '.join(bounds)} that of {other}"
-    both = len(bounds) == 2
 
     def judge(one: Curve, two: Curve, _: float) -> Finding:
         share = float(one.error[-1] / two.error[-1])
         number = f"{share:.4g} × ({one.error[-1]:.4g} against {two.error[-1]:.4g})"
-        return Finding(least <= share <= most, number, value=max(share, 1 / share) if both else share)
+        return Finding(least <= share <= most, number, value=share if len(bounds) == 1 else max(share, 1 / share))
 
     return _compared(text, label, other, judge, most if np.isfinite(most) else least, **notes)
 
@@ -281,21 +280,13 @@ def foreseen(level: float, **notes: Any) -> Claim:
     return Claim(text, measure, **notes)
 
 
-def _compared(
-    text: str,
-    label: str,
-    other: str,
-    judge: Callable[[Curve, Curve, float], Finding],
-    threshold: float = 1.0,
-    **notes: Any,
-) -> Claim:
+def _compared(text: str, label: str, other: str, judge: Judge, threshold: float = 1.0, **notes: Any) -> Claim:
     """A claim that compares two designs, in our curves and in the printed ones."""
 
     def measure(evidence: Evidence) -> Finding:
         one, two = evidence.curve(label), evidence.curve(other)
-        for name, curve in ((label, one), (other, two)):
-            if curve.diverges:
-                return Finding(None, "—", f"{name} diverges")
+        if one.diverges or two.diverges:
+            return Finding(None, "—", f"{label if one.diverges else other} diverges")
         return judge(one, two, evidence.optimum)
 
     def read_off(evidence: Evidence) -> str:
@@ -316,7 +307,7 @@ def _begun(one: Curve, other: Curve, level: float, optimum: float) -> Finding | 
 def _ratio(one: Curve, other: Curve, level: float, factor: float, by: Count) -> Finding:
     """Whether the first needs at most `factor` × what the second needs to reach a level."""
     first, second = one.reached(level, by), other.reached(level, by)
-    own, last = (float((curve.updates if by == "updates" else curve.messages)[-1]) for curve in (one, other))
+    own, last = (float(getattr(curve, by)[-1]) for curve in (one, other))
     if not np.isfinite(first) and not np.isfinite(second):
         return Finding(None, "—", f"neither of the two reaches it in {last:,.0f} {by}")
     short = "the run is too short to tell"

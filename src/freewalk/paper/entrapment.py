@@ -13,6 +13,7 @@ from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph
 from freewalk.paper.claims import Claim, Finding
 from freewalk.paper.evidence import Evidence
+from freewalk.report.summary import in_digits
 
 Ints = NDArray[np.int64]
 
@@ -38,9 +39,7 @@ def is_trap(trap: Trap, n: int) -> bool:
 
 def in_words(trap: Trap) -> str:
     """The numbers behind a verdict."""
-    excess, even, lost = (
-        f"{one:,.0f}" if one >= 100 else f"{one:.3g}" for one in (trap.excess, trap.uniform, abs(trap.lost))
-    )
+    excess, even, lost = map(in_digits, (trap.excess, trap.uniform, abs(trap.lost)))
     return (
         f"{trap.where}: {excess} excess visits, the uniform walk {even}; memory {trap.factor:.3g} × as "
         f"long, {lost} updates {'more' if trap.lost >= 0 else 'less'}"
@@ -53,10 +52,8 @@ def entrapped(label: str, uniform: str, holds: bool = True, **notes: Any) -> Cla
     A trap is defined as in `find_traps`: the walk has at least 10 times the memory of the uniform walk there, and at
     least n updates more. Only heavy nodes are considered; those connected by edges form one set.
     """
-    limits = f"{FACTOR:g} × as long as the uniform walk and n updates longer, with returns"
-    words = f"is entrapped: heavy nodes hold it {limits}"
-    if not holds:
-        words = f"is not entrapped: no heavy nodes hold it {limits}"
+    words = "is entrapped: heavy nodes hold it" if holds else "is not entrapped: no heavy nodes hold it"
+    text = f"{label} {words} {FACTOR:g} × as long as the uniform walk and n updates longer, with returns"
 
     def measure(evidence: Evidence) -> Finding:
         heavy = getattr(evidence.plan.problem, "heavy", ())
@@ -68,7 +65,7 @@ def entrapped(label: str, uniform: str, holds: bool = True, **notes: Any) -> Cla
         value = min(found.factor / FACTOR, found.lost / kernel.graph.n)
         return Finding(is_trap(found, kernel.graph.n) is holds, in_words(found), value=value)
 
-    return Claim(f"{label} {words}", measure, unit="× the limits", looks_at=(), **notes)
+    return Claim(text, measure, unit="× the limits", looks_at=(), **notes)
 
 
 def _connected(graph: Graph, heavy: Ints) -> list[Ints]:

@@ -102,7 +102,7 @@ class Curve:
 
     def reached(self, level: float, by: Count = "updates") -> float:
         """When the curve first reaches `level`, interpolated on a log scale; inf if it never does."""
-        where = self.updates if by == "updates" else self.messages
+        where = getattr(self, by)
         place = crossings(self.error[None], level)[0]
         return float(np.interp(place, np.arange(where.size), where)) if np.isfinite(place) else float("inf")
 

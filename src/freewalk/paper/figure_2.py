@@ -1,18 +1,12 @@
 """Figure 2: importance sampling by Metropolis on a ring of five nodes, as a chain with its probabilities."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from freewalk.analysis import (
-    excess_visits,
-    hitting_times,
-    kemeny_constant,
-    mixing_time,
-    sojourn_times,
-    stationary,
-)
-from freewalk.designs import MHLJ, Design, Metropolis
+from freewalk.analysis import excess_visits, hitting_times, kemeny_constant, mixing_time, sojourn_times, stationary
+from freewalk.designs import MHLJ, Metropolis
 from freewalk.designs.kernel import Kernel
 from freewalk.graphs import Graph, complete, ring
 from freewalk.paper.claims import Finding, judged
@@ -67,30 +61,23 @@ def _never_keeps(data: "xarray.Dataset") -> Finding:
     return Finding(bool(max(abs(back - 0.5), abs(on - 0.5), keeps) < 1e-12), f"{back:.4g} and {on:.4g}")
 
 
-def _kernel(data: "xarray.Dataset", design: Design, graph: Graph) -> Kernel:
-    return design.kernel(graph, np.array(data.attrs["importance"]))
-
-
-def _leaving(data: "xarray.Dataset", graph: Graph) -> float:
-    """The probability with which importance MH leaves node 1 of a graph."""
-    return float(1 / sojourn_times(_kernel(data, Metropolis(1), graph))[0])
+def _metropolis(data: "xarray.Dataset", power: int, graph: Callable[[int], Graph] = ring) -> Kernel:
+    return Metropolis(power).kernel(graph(data.sizes["node"]), np.array(data.attrs["importance"]))
 
 
 def _seldom_left(data: "xarray.Dataset") -> Finding:
-    here = _leaving(data, ring(data.sizes["node"]))
+    here = float(1 / sojourn_times(_metropolis(data, 1))[0])
     return Finding(here <= 0.05, f"{here:.4g}")
 
 
 def _sparse_is_why(data: "xarray.Dataset") -> Finding:
-    here, there = (_leaving(data, graph(data.sizes["node"])) for graph in (ring, complete))
+    here, there = (float(1 / sojourn_times(_metropolis(data, 1, graph))[0]) for graph in (ring, complete))
     return Finding(there > 1.1 * here, f"{there:.4g} on the complete graph")
 
 
 def _entraps(data: "xarray.Dataset") -> Finding:
-    n = data.sizes["node"]
-    walk, uniform = (_kernel(data, Metropolis(power), ring(n)) for power in (1, 0))
-    found = hold(walk, uniform, [0])
-    return Finding(is_trap(found, n), in_words(found).replace("node 0", "node 1"))
+    found = hold(_metropolis(data, 1), _metropolis(data, 0), [0])
+    return Finding(is_trap(found, data.sizes["node"]), in_words(found).replace("node 0", "node 1"))
 
 
 _MEASURES = {
@@ -107,10 +94,10 @@ def table(spec: dict[str, Any], _: "xarray.Dataset") -> Table:
     """What the three chains are like."""
     rows = []
     for label, kernel in kernels(spec).items():
-        at_node_1 = [f"{stationary(kernel)[0]:.4f}", f"{sojourn_times(kernel)[0]:.3g}"]
-        times = [f"{float(mixing_time(kernel)):.0f}", f"{kemeny_constant(kernel):.4f}"]
-        excess, longest = f"{excess_visits(kernel, [0]):.3g}", f"{hitting_times(kernel).max():.4g}"
-        rows.append([label, *at_node_1, excess, *times, longest])
+        at_node_1 = [stationary(kernel)[0], sojourn_times(kernel)[0], excess_visits(kernel, [0])]
+        times = [float(mixing_time(kernel)), kemeny_constant(kernel), hitting_times(kernel).max()]
+        forms = (".4f", ".3g", ".3g", ".0f", ".4f", ".4g")
+        rows.append([label, *map(format, [*at_node_1, *times], forms)])
     made = study_table("2")["table"]
     return Table(made["head"], rows, made["caption"])
 

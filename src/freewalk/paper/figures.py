@@ -52,8 +52,8 @@ def draw(evidence: Evidence, path: Where, title: str, footer: str) -> None:
                     axes.plot(getattr(exact, by), exact.error, zorder=4, **_EXACT)
                 if printed is not None:
                     some = np.unique(np.geomspace(1, len(printed.error), 26).astype(int)) - 1
-                    where, error = getattr(printed, by)[some], printed.error[some]
-                    axes.plot(where, error, markeredgecolor=colour, zorder=5, **_PRINTED)
+                    where = getattr(printed, by)[some]
+                    axes.plot(where, printed.error[some], markeredgecolor=colour, zorder=5, **_PRINTED)
         margin = min(1.4, (highest / lowest) ** 0.08)
         for heading, axes in panels.items():
             axes.set_yscale("log")
@@ -118,15 +118,11 @@ def draw_sweep(sweep: ClaimSweep, path: Where, title: str) -> None:
         for (shape, colour, face), pairs in points.items():
             axes.plot(*zip(*pairs, strict=True), marker=shape, color=colour, markerfacecolor=face, **_DOT)
         axes.axvline(1, color=INK, linewidth=1.0)
-        shares = sweep.shares()
-        names = [
-            f"{textwrap.fill(row.text, 58)}\nholds in {shares[row.text].holds} of {shares[row.text].tested}"
-            for row in sweep.rows
-        ]
+        shares = sweep.shares().items()
+        names = [f"{textwrap.fill(text, 58)}\nholds in {share.holds} of {share.tested}" for text, share in shares]
         axes.set_yticks(range(len(sweep.rows)), names, fontsize=8.5)
-        axes.set(ylim=(len(sweep.rows) - 0.5, -0.5), xscale="log")
+        axes.set(ylim=(len(sweep.rows) - 0.5, -0.5), xscale="log", xlim=(1 / _FARTHEST / 1.15, _FARTHEST * 1.15))
         axes.xaxis.set_major_formatter(_plain)
-        axes.set_xlim(1 / _FARTHEST / 1.15, _FARTHEST * 1.15)
         axes.set_xlabel(f"measured / threshold (beyond a factor of {_FARTHEST:g}: at the edge)")
         axes.grid(axis="y", visible=False)
         _legend_of_settings(figure, sweep, title)
@@ -135,18 +131,13 @@ def draw_sweep(sweep: ClaimSweep, path: Where, title: str) -> None:
 def _legend_of_settings(figure: "Figure", sweep: ClaimSweep, title: str) -> None:
     from matplotlib.lines import Line2D
 
-    marks = [
-        *(
-            (f"step {one:g} × the limit", "o", shade, shade)
-            for one, shade in zip(sweep.values("fraction"), _SHADES, strict=False)
-        ),
-        *((_SHAPES[one][1], _SHAPES[one][0], _GREY, _GREY) for one in sweep.values("start")),
-        ("holds", "s", _GREY, _GREY),
-        ("fails", "s", _GREY, "white"),
-    ]
-    lines = [Line2D([], [], marker=shape, color=edge, markerfacecolor=face, **_DOT) for _, shape, edge, face in marks]
-    names = [name for name, *_ in marks]
-    figure.legend(lines, names, loc="outside upper center", ncols=4, title=title, title_fontsize=12)
+    steps = zip(sweep.values("fraction"), _SHADES, strict=False)
+    marks = {f"step {one:g} × the limit": ("o", shade, shade) for one, shade in steps}
+    marks |= {name: (shape, _GREY, _GREY) for shape, name in (_SHAPES[one] for one in sweep.values("start"))}
+    marks |= {"holds": ("s", _GREY, _GREY), "fails": ("s", _GREY, "white")}
+    looks = marks.values()
+    lines = [Line2D([], [], marker=shape, color=edge, markerfacecolor=face, **_DOT) for shape, edge, face in looks]
+    figure.legend(lines, list(marks), loc="outside upper center", ncols=4, title=title, title_fontsize=12)
 
 
 def _legend(figure: "Figure", axes: "Axes", evidence: Evidence, title: str) -> None:

@@ -62,12 +62,7 @@ def fit_path(figure: str) -> Path:
 
 def sweep_path(figure: str, variant: Variant) -> Path:
     """The file with the settings in which the claims of a figure hold."""
-    return _HOME / "specs" / variant / sweep_name(figure)
-
-
-def sweep_name(figure: str) -> str:
-    """The file of a sweep."""
-    return f"{folder_name(figure)}.sweep.json"
+    return _HOME / "specs" / variant / f"{folder_name(figure)}.sweep.json"
 
 
 @cache
@@ -96,11 +91,9 @@ def _reasons(why: Any) -> Any:
 
 def stored(path: Path, spec: str) -> Record | None:
     """The record in a file, if it was made from this spec by these versions; else None."""
-    if not path.is_file():
-        return None
     try:
         record = read(path)
-    except RecordError:  # half a file, or something else: rebuilt
+    except RecordError:  # no file, half a file, or something else: rebuilt
         return None
     story = record.provenance
     return record if story.get("spec") == spec and story.get("versions") == versions() and not record.partial else None

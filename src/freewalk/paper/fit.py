@@ -97,11 +97,6 @@ class Fit:
             values[name] = {label: tuple(numbers) for label, numbers in values[name].items()}
         return Fit(**{**values, "setting": Fitted(**values["setting"])})
 
-    def _at_the_edge(self, name: str) -> bool:
-        """Whether a value is the least or the largest that was tried, so that a better one may lie beyond."""
-        tried = getattr(SPACES[self.figure], name)
-        return bool(tried) and getattr(self.setting, name) in (min(tried), max(tried))
-
     def tables(self) -> list[Table]:
         """What it says, for people."""
         order = list(LABELS.values())
@@ -110,7 +105,9 @@ class Fit:
             [label, f"{self.distances[label]:.3f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"]
             for label, (low, middle, high) in sorted(self.spread.items(), key=lambda item: order.index(item[0]))
         ]
-        edges = [name for name in ("uniform", "importance", "jump") if self._at_the_edge(name)]
+        # What is the least or the largest that was tried: a better one may lie beyond.
+        space, setting = vars(SPACES[self.figure]), vars(self.setting)
+        edges = [name for name, values in space.items() if values and setting[name] in (min(values), max(values))]
         if edges:
             tried += f" (at the edge of what was tried: {', '.join(edges)})"
         near = Table(
@@ -138,9 +135,9 @@ def nearness(evidence: Evidence) -> list[Verdict]:
     labels = list(evidence.published)
     own = {label: evidence.curve(label) for label in labels}
     apart = {
-        (ours, theirs): evidence.published[theirs].decades(own[ours].updates, own[ours].error)
+        (ours, theirs): printed.decades(own[ours].updates, own[ours].error)
+        for theirs, printed in evidence.published.items()
         for ours in labels
-        for theirs in labels
     }
     found = []
     for label in labels:

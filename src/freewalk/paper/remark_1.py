@@ -20,8 +20,7 @@ def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
     """Messages per update in the long run, by graph: of the uniform walk, of importance MH, and of MHLJ."""
     import xarray
 
-    jumping = MHLJ(**spec["jumps"])
-    designs = {"MH uniform": Metropolis(0), "MH importance": Metropolis(1), "MHLJ": jumping}
+    designs = {"MH uniform": Metropolis(0), "MH importance": Metropolis(1), "MHLJ": MHLJ(**spec["jumps"])}
     sent = np.full((len(spec["graphs"]), len(spec["draws"]), len(designs)), np.nan)
     counted, bound = np.nan, np.nan
     for row, (name, table) in enumerate(spec["graphs"].items()):
@@ -35,11 +34,7 @@ def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
                 counted, bound = found[-1].printed, found[-1].printed_bound
     return xarray.Dataset(
         {"messages": (("graph", "draw", "design"), sent)},
-        coords={
-            "graph": np.array(list(spec["graphs"])),
-            "draw": np.array(spec["draws"]),
-            "design": np.array(list(designs)),
-        },
+        coords={"graph": list(spec["graphs"]), "draw": spec["draws"], "design": list(designs)},
         attrs={"label": "remark 1", "counted": counted, "bound": bound},
     )
 
@@ -60,13 +55,13 @@ def _increase(data: "xarray.Dataset", than: str) -> Finding:
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
     """Messages per update."""
-    designs = [str(name) for name in data.design.values]
-    rows = []
-    for name in data.graph.values:
-        parts = (data.messages.sel(graph=name, design=label) for label in designs)
-        rows.append([str(name), *(f"{float(part.min()):.2f} to {float(part.max()):.2f}" for part in parts)])
+    low, high = (data.messages.min("draw").values, data.messages.max("draw").values)
+    rows = [
+        [name, *(f"{least:.2f} to {most:.2f}" for least, most in zip(*ends, strict=True))]
+        for name, *ends in zip(data.graph.values.tolist(), low, high, strict=True)
+    ]
     caption = study_table("remark-1")["table"]["caption"].format(draws=data.sizes["draw"])
-    return Table(["graph", *designs], rows, caption)
+    return Table(["graph", *data.design.values.tolist()], rows, caption)
 
 
 def draw(data: "xarray.Dataset", path: Where, footer: str) -> None:

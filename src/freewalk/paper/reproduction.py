@@ -83,9 +83,12 @@ def reproduce(
     if variant is not None and variant not in VARIANTS:
         raise SpecError(f"reproduce: variant = {variant!r}, expected one of {', '.join(VARIANTS)}")
     chosen = [(key, one) for key in keys for one in STUDIES[key].variants if variant in (None, one)]
-    tasks = [_task(key, one, folder, quick, runtime) for key, one in chosen]
-    if not tasks:
+    if not chosen:
         raise SpecError(f"reproduce: {', '.join(keys)} has no variant {variant!r}; leave it out to run all")
+    tasks = []
+    for key, one in chosen:
+        kind = Numbers if STUDIES[key].module else Curves
+        tasks.append(kind(STUDIES[key], one, folder / one / folder_name(key), quick, runtime))
     import numba  # noqa: F401  # imported by one thread, before several import it at once
 
     stop = threading.Event()
@@ -97,22 +100,8 @@ def reproduce(
     finally:
         stop.set()  # after an error or Ctrl-C, do not wait for unfinished curves
         pool.shutdown(wait=True, cancel_futures=True)
-    page = write_page(_page(outcomes, quick), folder / _page_name(keys, variant))
-    return Reproduction(outcomes, page)
-
-
-def _page_name(keys: Sequence[str], variant: Variant | None) -> str:
-    """The name of the page; a page of some figures does not replace that of all."""
-    parts = [*(() if list(keys) == list(KEYS) else keys), *(() if variant is None else (variant,))]
-    return "-".join(["reproduction", *parts]) + ".html"
-
-
-def _task(key: str, variant: Variant, folder: Path, quick: bool, runtime: str | None) -> Curves | Numbers:
-    study, place = STUDIES[key], folder / variant / folder_name(key)
-    return Curves(study, variant, place, quick, runtime) if study.module is None else Numbers(study, variant, place)
-
-
-def _page(outcomes: Sequence[StudyOutcome], quick: bool) -> Page:
     words = shared()["page"]
-    intro = [*words["intro"], *([words["quick"]] if quick else [])]
-    return Page(words["title"], [one.section for one in outcomes], intro)
+    page = Page(words["title"], [one.section for one in outcomes], words["intro"] + [words["quick"]] * quick)
+    # A page of some figures does not replace that of all.
+    name = "-".join(["reproduction", *(() if keys == list(KEYS) else keys), *filter(None, [variant])])
+    return Reproduction(outcomes, write_page(page, folder / f"{name}.html"))

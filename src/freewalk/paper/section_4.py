@@ -1,14 +1,13 @@
 """Section IV: whether a node that holds a walk pushes the model to its own optimum, and whether that slows the walk."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from freewalk.checks import Floats
 from freewalk.graphs import Graph
 from freewalk.objectives import LeastSquares
-from freewalk.paper.claims import ClaimShare, Finding, verdict
+from freewalk.paper.claims import ClaimShare, Finding, by_name, verdict
 from freewalk.paper.files import study_table
 from freewalk.report.figures import COLOURS, INK, Where, drawing
 from freewalk.report.page import Table, Verdict
@@ -18,8 +17,6 @@ from freewalk.specs.catalogue import build
 
 if TYPE_CHECKING:
     import xarray
-
-Floats = NDArray[np.float64]
 
 _UNIFORM, _IMPORTANCE, _JUMPS = "MH uniform", "MH importance", "MHLJ"
 
@@ -51,20 +48,18 @@ def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
     import xarray
 
     draws = [spec["problem"]["seed"], *spec["others"]["seeds"]]
-    parts = []
+    rows = []
     for setting in spec["setting"]:
-        graph = build("graph", setting["graph"], f"section 4: {setting['label']}")
+        graph, parts = build("graph", setting["graph"], f"section 4: {setting['label']}"), []
         for seed in draws:
             table = {**spec["problem"], "shift": setting["shift"], "seed": seed}
             problem = build("problem", table, "section 4: [problem]", n=graph.n)
             some = spec if seed == draws[0] else {**spec, **spec["others"]}
             parts.append(_follow(problem, graph, some).reindex(updates=spec["updates"]))
+        rows.append(xarray.concat(parts, dim="draw"))
     labels = [setting["label"] for setting in spec["setting"]]
-    rows = [parts[i * len(draws) : (i + 1) * len(draws)] for i in range(len(labels))]
-    data = xarray.concat([xarray.concat(row, dim="draw") for row in rows], dim="setting")
-    return data.assign_coords(setting=np.array(labels), draw=np.array(draws)).assign_attrs(
-        label="section 4", look=spec["look"]
-    )
+    data = xarray.concat(rows, dim="setting").assign_coords(setting=labels, draw=draws)
+    return data.assign_attrs(label="section 4", look=spec["look"])
 
 
 def _follow(problem: LeastSquares, graph: Graph, spec: dict[str, Any]) -> "xarray.Dataset":
@@ -74,16 +69,15 @@ def _follow(problem: LeastSquares, graph: Graph, spec: dict[str, Any]) -> "xarra
     node, best = int(problem.smoothness.argmax()), problem.optimum()
     names = ("own", "own_mean", "distance", "visits", "correlation")
     found = np.zeros((len(names), len(spec["walk"]), len(spec["updates"])))
-    share = np.zeros(len(spec["walk"]))
+    share = []
     for j, walk in enumerate(spec["walk"]):
         kernel = build("design", walk["design"], "section 4: design").kernel(graph, problem.smoothness)
         rule = build("rule", walk["rule"], "section 4: rule")
-        share[j] = kernel.target[node]
+        share.append(kernel.target[node])
         for k, steps in enumerate(spec["updates"]):
             # The same seed: each run is the beginning of the next one.
-            record = learn(
-                problem, kernel, rule, steps=steps, walks=spec["walks"], every=steps, start=node, seed=spec["seed"]
-            )
+            options = {"steps": steps, "every": steps, "walks": spec["walks"], "seed": spec["seed"]}
+            record = learn(problem, kernel, rule, start=node, **options)
             models, visits = record.data.final.values, record.data.visits.values[:, node]
             own, distance = own_distance(problem, node, models), ((models - best) ** 2).sum(axis=1)
             related = rank_correlation(visits, distance)
@@ -97,7 +91,7 @@ def _follow(problem: LeastSquares, graph: Graph, spec: dict[str, Any]) -> "xarra
             "own_at_optimum": last,
             "distance_at_start": best @ best,
         },
-        coords={"design": np.array([walk["label"] for walk in spec["walk"]]), "updates": np.array(spec["updates"])},
+        coords={"design": [walk["label"] for walk in spec["walk"]], "updates": spec["updates"]},
     )
 
 
@@ -176,15 +170,7 @@ def _over(part: "xarray.Dataset") -> Finding:
     return Finding(own > best and importance < uniform, number, value=importance / uniform)
 
 
-_MEASURES: dict[str, Callable[["xarray.Dataset"], Finding]] = {
-    "same_data": _same_data,
-    "pushed": _pushed,
-    "others_are_not": _others_are_not,
-    "slower": _slower,
-    "goes_along": _goes_along,
-    "led_away": _led_away,
-    "over": _over,
-}
+_MEASURES = by_name(_same_data, _pushed, _others_are_not, _slower, _goes_along, _led_away, _over)
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:

@@ -2,36 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from freewalk.paper import bias, claims, entrapment, figure_2, remark_1, section_4, theorem_1
-from freewalk.paper.claims import Claim, ClaimShare
+from freewalk.paper import claims, figure_2, remark_1, section_4, theorem_1
+from freewalk.paper.bias import mostly_bias, trade_off, trend
+from freewalk.paper.claims import Claim, ClaimShare, alike, by_name, closed, ends, foreseen, left, lower, slower, sooner
+from freewalk.paper.entrapment import entrapped
 from freewalk.paper.evidence import Evidence
 from freewalk.paper.files import Variant, shared, study_table
 from freewalk.report.page import Chart, Series, Verdict
 
 #: The functions that make claims about learning curves, by the kind that a file names.
-KINDS: dict[str, Callable[..., Claim]] = {
-    function.__name__: function
-    for function in (
-        claims.sooner,
-        claims.alike,
-        claims.slower,
-        claims.ends,
-        claims.closed,
-        claims.left,
-        claims.lower,
-        claims.foreseen,
-        entrapment.entrapped,
-        bias.mostly_bias,
-        bias.fewer_returns,
-        bias.growing_bias,
-        bias.growing_gap,
-        bias.faster_mixing,
-    )
-}
+KINDS = by_name(sooner, alike, slower, ends, closed, left, lower, foreseen, entrapped, mostly_bias, trend)
 #: Studies without learning curves. Each of their modules has `numbers`, `judge`, `table` and `draw`.
 COMPUTED = {"2": figure_2, "section-4": section_4, "remark-1": remark_1, "theorem-1-rate": theorem_1}
 
@@ -75,9 +60,9 @@ class Study:
         usual = f"Figure {self.key}" if self.key[:1].isdigit() else self.key.replace("-", " ").capitalize()
         return self.named or usual
 
-    def judge(self, evidence: Evidence, shares: Mapping[str, ClaimShare] | None = None) -> list[Verdict]:
+    def judge(self, evidence: Evidence, shares: Mapping[str, ClaimShare] = MappingProxyType({})) -> list[Verdict]:
         """The verdict on each claim; `shares` are the settings in which each holds, by its text."""
-        return [claim.judge(evidence, (shares or {}).get(claim.text)) for claim in self.claims]
+        return [claim.judge(evidence, shares.get(claim.text)) for claim in self.claims]
 
 
 def excess_chart(evidence: Evidence) -> list[Chart]:
@@ -91,7 +76,7 @@ def excess_chart(evidence: Evidence) -> list[Chart]:
     return [Chart("What is left above the optimum", curves, f"{evidence.measure.label} / optimum − 1", y_log=True)]
 
 
-_CHARTS = {"": lambda _: (), "excess": excess_chart, "trade_off": bias.trade_off}
+_CHARTS = {"": lambda _: (), "excess": excess_chart, "trade_off": trade_off}
 
 
 def _study(key: str) -> Study:

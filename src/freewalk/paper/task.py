@@ -74,15 +74,12 @@ class StudyTask:
     study: Study
     variant: Variant
     folder: Path
+    quick: bool = False
+    runtime: str | None = None
 
-    @property
-    def record_path(self) -> Path:
-        """Where the record is stored."""
-        return self.folder / files.RECORD
-
-    def title(self) -> str:
-        """The title above its figure."""
-        return f"{self.study.name}: {self.study.title} ({self.variant})"
+    def __post_init__(self) -> None:
+        self.record_path = self.folder / files.RECORD
+        self.title = f"{self.study.name}: {self.study.title} ({self.variant})"
 
     def sources(self) -> dict[str, str]:
         """The first characters of the hashes of what is behind its figure."""
@@ -112,8 +109,6 @@ class StudyTask:
 class Curves(StudyTask):
     """A study of learning curves, in one variant."""
 
-    quick: bool = False
-    runtime: str | None = None
     _futures: "list[Future[Record]]" = field(default_factory=list)
 
     @cached_property
@@ -167,7 +162,7 @@ class Curves(StudyTask):
                     raise KeyboardInterrupt
             printed = published(self.study.key) if self.study.key in FIGURES else {}
             evidence = Evidence(self.plan, record, self._collect(), printed, self.variant)
-            verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else None)
+            verdicts = self.study.judge(evidence, self._sweep.shares() if self._sweep else {})
             for one in writing:
                 one.result()
         return self._shown(evidence, verdicts)
@@ -178,25 +173,22 @@ class Curves(StudyTask):
         if self._futures:
             sources["exact curves"] = files.digest(*sorted((self.folder / files.EXACT).glob("*.npz")))
         footer = _named(sources)
-        figures.draw(evidence, self.folder / files.FIGURE, self.title(), f"{_BAND}   {footer}")
+        figures.draw(evidence, self.folder / files.FIGURE, self.title, f"{_BAND}   {footer}")
         charts = self.study.charts(evidence)
         if charts:
             figures.draw_charts(charts, self.folder / files.CHARTS, footer)
         fit = nearness(evidence) if self.variant == "published" else []
-        section = self._section(evidence, verdicts, charts)
         tables = [*_fitted(fit), *(self._sweep.tables() if self._sweep else ())]
         if self.variant == "published" and fit_path(self.study.key).is_file():
             tables += Fit.load(fit_path(self.study.key)).tables()
-        section = replace(section, tables=[*section.tables, *tables], images=self._images())
+        images = {}
+        if self._sweep and not self.quick:
+            path, where = self.folder / files.SWEEP, _WHERE[self.variant]
+            figures.draw_sweep(self._sweep, path, f"{self.study.name}: the claims {where}")
+            images = {f"The claims {where}": path.read_bytes()}
+        section = self._section(evidence, verdicts, charts)
+        section = replace(section, tables=[*section.tables, *tables], images=images)
         return self.outcome(section, sources, fit, tables)
-
-    def _images(self) -> dict[str, bytes]:
-        if self._sweep is None or self.quick:
-            return {}
-        words = {"stated": "The claims in other settings", "published": "The claims on fresh draws of the data"}
-        path, caption = self.folder / files.SWEEP, words[self.variant]
-        figures.draw_sweep(self._sweep, path, f"{self.study.name}: {caption[0].lower()}{caption[1:]}")
-        return {caption: path.read_bytes()}
 
     def _collect(self) -> "xarray.Dataset | None":
         import xarray
@@ -215,28 +207,25 @@ class Curves(StudyTask):
             exact=evidence.exact,
             published={label: (curve.updates, curve.messages, curve.error) for label, curve in curves.items()},
             verdicts=verdicts,
-            title=self.title(),
+            title=self.title,
             text=self.study.text,
         )
-        chart = section.charts[0]
-        note = chart.note
+        chart, note = section.charts[0], section.charts[0].note
         if curves:
             note += " The paper prints no messages: each printed curve uses those of our walk of that design."
         if curves and self.variant == "stated":
             note += " It does not state the scale of the data either: printed curves are scaled to our optimum."
-        walks = None if section.walks is None else self._animated(section.walks)
-        return replace(section, charts=[replace(chart, note=note), *charts], walks=walks)
+        return replace(section, charts=[replace(chart, note=note), *charts], walks=self._animated(section.walks))
 
-    def _animated(self, walks: Walks) -> Walks:
+    def _animated(self, walks: Walks | None) -> Walks | None:
         """The walks to animate: if a stored one does not visit a heavy node, others that start at the heaviest."""
-        if not walks.heavy or all(meets(path, walks.heavy) for path in walks.paths.values()):
+        if walks is None or not walks.heavy or all(meets(path, walks.heavy) for path in walks.paths.values()):
             return walks
         importance = np.asarray(walks.importance)
         start = max(walks.heavy, key=lambda node: float(importance[node]))
         settings = {"steps": MOST_STEPS, "every": MOST_STEPS, "start": start, "seed": self.plan.options["seed"]}
-        paths = {
-            label: walk(phases, paths=1, **settings).data.path.values[0] for label, phases in self.plan.walks.items()
-        }
+        walked = {label: walk(phases, paths=1, **settings) for label, phases in self.plan.walks.items()}
+        paths = {label: record.data.path.values[0] for label, record in walked.items()}
         note = (
             f"For this animation only, one more walk of each design was started at node {start}, which is heavy: some "
             "stored walks do not visit a heavy node within the animation."
@@ -254,38 +243,30 @@ class Curves(StudyTask):
 class Numbers(StudyTask):
     """A study with its own module, which computes numbers, judges them and draws them."""
 
-    _record: "Future[Record] | None" = None
-
-    @cached_property
-    def text(self) -> str:
-        """The spec."""
-        return spec_path(self.study.key, self.variant).read_text(encoding="utf-8")
-
     def begin(self, pool: Executor, stop: threading.Event) -> None:
         """Create the folder, and compute missing numbers in another thread."""
-        write(self.folder / files.SPEC, self.text)
-        self._record = pool.submit(self._numbers)
-
-    def _numbers(self) -> Record:
-        return files.kept(self.record_path, self.text, lambda: self.study.module.numbers(tomllib.loads(self.text)))
+        text = spec_path(self.study.key, self.variant).read_text(encoding="utf-8")
+        write(self.folder / files.SPEC, text)
+        self._spec = tomllib.loads(text)
+        self._record = pool.submit(files.kept, self.record_path, text, lambda: self.study.module.numbers(self._spec))
 
     def finish(self, tell: Tell) -> StudyOutcome:
         """Wait for the numbers, judge, and write figure and verdicts."""
         tell(f"{self.study.name}, {self.variant}")
-        data = (self._record.result() if self._record else self._numbers()).data
-        sources = self.sources()
+        data, sources = self._record.result().data, self.sources()
         image = self.folder / files.FIGURE
         self.study.module.draw(data, image, _named(sources))
         section = Section(
-            title=self.title(),
+            title=self.title,
             text=self.study.text,
             verdicts=self.study.module.judge(data),
             images={self.study.title: image.read_bytes()},
-            tables=[self.study.module.table(tomllib.loads(self.text), data)],
+            tables=[self.study.module.table(self._spec, data)],
         )
         return self.outcome(section, sources)
 
 
+_WHERE = {"stated": "in other settings", "published": "on fresh draws of the data"}
 _BAND = "line: mean over the walks   band: from the 10 % to the 90 % quantile"
 
 

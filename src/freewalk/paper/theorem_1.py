@@ -1,6 +1,5 @@
 """Theorem 1, term by term: whether exact errors fall as 1/T, settle at p_J² and grow with the mixing time."""
 
-from collections.abc import Callable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from freewalk.designs import MHLJ, FromMatrix, Metropolis
 from freewalk.designs.kernel import Kernel
 from freewalk.linear.arrays import Floats
 from freewalk.objectives import LeastSquares
-from freewalk.paper.claims import Finding, judged
+from freewalk.paper.claims import Finding, by_name, judged
 from freewalk.paper.files import study_table
 from freewalk.report.figures import COLOURS, INK, Where, drawing
 from freewalk.report.page import Table, Verdict
@@ -103,19 +102,19 @@ def numbers(spec: dict[str, Any]) -> "xarray.Dataset":
             "step_size": (("jump", "updates"), steps),
             "error": (("jump", "updates"), errors),
             "mixing": ("jump", times),
-            "shortest": ("jump", np.array([shortest_run(problem, time) for time in times])),
-            "floor": ("jump", np.array([gap_of(problem, jumping(one)) for one in jumps])),
-            "gap": ("probability", np.array([gap_of(problem, jumping(one)) for one in spec["gap"]["jumps"]])),
+            "shortest": ("jump", [shortest_run(problem, time) for time in times]),
+            "floor": ("jump", [gap_of(problem, jumping(one)) for one in jumps]),
+            "gap": ("probability", [gap_of(problem, jumping(one)) for one in spec["gap"]["jumps"]]),
             **_lazy(problem, jumping(0.0), spec["dependence"]),
             **_over_graphs(problem, spec["dependence"]),
         },
         coords={
-            "jump": np.array(jumps),
+            "jump": jumps,
             "updates": 2.0 ** np.array(doublings),
-            "probability": np.array(spec["gap"]["jumps"]),
-            "holding": np.array(spec["dependence"]["holding"]),
-            "graph": np.array(list(spec["dependence"]["graphs"])),
-            "design": np.array(list(_DESIGNS)),
+            "probability": spec["gap"]["jumps"],
+            "holding": spec["dependence"]["holding"],
+            "graph": list(spec["dependence"]["graphs"]),
+            "design": list(_DESIGNS),
         },
         attrs={
             "label": "theorem 1, rate",
@@ -133,21 +132,17 @@ def _lazy(problem: LeastSquares, kernel: Kernel, table: dict[str, Any]) -> dict[
     from scipy.sparse import eye_array
 
     rest, matrix = eye_array(problem.n), kernel.matrix()
-    chains = [
-        FromMatrix(hold * rest + (1.0 - hold) * matrix, kernel.target).kernel(kernel.graph) for hold in table["holding"]
-    ]
-    times = [float(mixing_time(one)) for one in chains]
+    designs = [FromMatrix(hold * rest + (1.0 - hold) * matrix, kernel.target) for hold in table["holding"]]
+    chains = [design.kernel(kernel.graph) for design in designs]
     errors = [steady_state(problem, one, SGD(table["step"])).distance for one in chains]
-    return {"lazy_mixing": ("holding", np.array(times)), "lazy_error": ("holding", np.array(errors))}
+    return {"lazy_mixing": ("holding", [float(mixing_time(one)) for one in chains]), "lazy_error": ("holding", errors)}
 
 
 def _over_graphs(problem: LeastSquares, table: dict[str, Any]) -> dict[str, Any]:
     """Mixing time, memory and error by design and graph, averaged over placements of the data on the nodes."""
     generator = np.random.default_rng(0)
-    placed = []
-    for _ in range(table["placements"]):
-        order = generator.permutation(problem.n)
-        placed.append(LeastSquares(problem.features[order], problem.targets[order], ridge=problem.ridge))
+    orders = [generator.permutation(problem.n) for _ in range(table["placements"])]
+    placed = [LeastSquares(problem.features[order], problem.targets[order], ridge=problem.ridge) for order in orders]
     found = np.zeros((3, len(_DESIGNS), len(table["graphs"])))
     for place, (name, graph_table) in enumerate(table["graphs"].items()):
         graph = build("graph", graph_table, f"theorem-1-rate: {name}")
@@ -185,8 +180,7 @@ def _rate(data: "xarray.Dataset") -> Finding:
     errors = data.error.sel(jump=0.0).values[-_LAST:]
     updates = data.updates.values[-_LAST:]
     plain, divided = slope(updates, errors), slope(updates, errors / logarithms(data)[-_LAST:])
-    number = f"{divided:.3f}; {plain:.3f} with the logarithm".replace("-", "−")
-    return Finding(-1.1 <= divided <= -0.9, number)
+    return Finding(-1.1 <= divided <= -0.9, f"{divided:.3f}; {plain:.3f} with the logarithm".replace("-", "−"))
 
 
 def _admitted(data: "xarray.Dataset") -> Finding:
@@ -212,14 +206,14 @@ def _laziness(data: "xarray.Dataset") -> Finding:
     return Finding(0.8 <= found <= 1.2, f"{found:.3f} (τ_mix from {times[0]:,.0f} to {times[-1]:,.0f})")
 
 
-def _over_graphs_by_mixing(data: "xarray.Dataset", design: str) -> Finding:
+def _mixing(data: "xarray.Dataset", design: str) -> Finding:
     times, errors = (data[name].sel(design=design).values for name in ("graph_mixing", "graph_error"))
     found = slope(times, errors)
     number = f"{found:.2f} (error × {errors.max() / errors.min():.3g}, τ_mix × {times.max() / times.min():.3g})"
     return Finding(0.8 <= found <= 1.2, number)
 
 
-def _over_graphs_by_memory(data: "xarray.Dataset") -> Finding:
+def _memory(data: "xarray.Dataset") -> Finding:
     found = {
         label: slope(data.graph_memory.sel(design=label).values, data.graph_error.sel(design=label).values)
         for label in data.design.values
@@ -228,32 +222,19 @@ def _over_graphs_by_memory(data: "xarray.Dataset") -> Finding:
     return Finding(holds, ", ".join(f"{label} {one:.2f}" for label, one in found.items()))
 
 
-_MEASURES: dict[str, Callable[..., Finding]] = {
-    "rate": _rate,
-    "admitted": _admitted,
-    "stops": _stops,
-    "gap": _gap,
-    "laziness": _laziness,
-    "over_graphs": _over_graphs_by_mixing,
-    "memory": _over_graphs_by_memory,
-}
+_MEASURES = by_name(_rate, _admitted, _stops, _gap, _laziness, _mixing, _memory)
 
 
 def table(_: dict[str, Any], data: "xarray.Dataset") -> Table:
     """Mixing time, memory and steady error on each graph."""
-    labels = [str(label) for label in data.design.values]
+    labels, columns = data.design.values.tolist(), {"graph_mixing": ".0f", "graph_memory": ".3g", "graph_error": ".3g"}
     rows = []
-    for name in data.graph.values:
-        cells = [str(name)]
-        for label in labels:
-            part = data.sel(graph=name, design=label)
-            memory, error = float(part.graph_memory), float(part.graph_error)
-            cells += [f"{float(part.graph_mixing):.0f}", f"{memory:.3g}", f"{error:.3g}"]
-        rows.append(cells)
+    for name in data.graph.values.tolist():
+        parts = [data.sel(graph=name, design=label) for label in labels]
+        rows.append([name, *(format(part[one].item(), form) for part in parts for one, form in columns.items())])
     head = [f"{label}: {what}" for label in labels for what in ("τ_mix", "mean memory", "error")]
-    updates = float(data.updates[-1])
-    printed = data.attrs["factor"] * float(data.mixing.sel(jump=0.0)) / updates
-    ratio = printed / float(data.error.sel(jump=0.0)[-1])
+    updates, alone = float(data.updates[-1]), data.sel(jump=0.0)
+    ratio = data.attrs["factor"] * float(alone.mixing) / updates / float(alone.error[-1])
     caption = study_table("theorem-1-rate")["table"]["caption"].format(doublings=np.log2(updates), ratio=ratio)
     return Table(["graph", *head], rows, caption)
 
@@ -291,8 +272,7 @@ def _draw_gap(axes: "Axes", data: "xarray.Dataset") -> None:
     shown = gap[0] * (jumps / jumps[0]) ** 2
     axes.plot(jumps[shown < 2 * gap.max()], shown[shown < 2 * gap.max()], **_GUIDE, label="∝ $p_J^2$")
     axes.axvline(0.1, color="#aaaaaa", linewidth=0.9, label="the paper's $p_J$")
-    labels = {"xlabel": "jump probability $p_J$", "ylabel": "squared distance to x*"}
-    axes.set(title="The gap that jumps leave", **labels)
+    axes.set(title="The gap that jumps leave", xlabel="jump probability $p_J$", ylabel="squared distance to x*")
 
 
 def _draw_mixing(axes: "Axes", data: "xarray.Dataset") -> None:
@@ -304,8 +284,8 @@ def _draw_mixing(axes: "Axes", data: "xarray.Dataset") -> None:
 
 def _draw_memory(axes: "Axes", data: "xarray.Dataset") -> None:
     _draw_graphs(axes, data, "graph_memory", "mean memory")
-    axes.set_title("Steady error against the mean memory of all modes")
-    axes.set_xlabel("mean integrated autocorrelation time (updates)")
+    words = "mean integrated autocorrelation time (updates)"
+    axes.set(title="Steady error against the mean memory of all modes", xlabel=words)
 
 
 def _draw_graphs(axes: "Axes", data: "xarray.Dataset", name: str, words: str) -> None:
