@@ -22,6 +22,7 @@ from freewalk.analysis.traps import returns
 from freewalk.analysis.traps.returns import Returns, excess_visits
 from freewalk.designs import MHLJ, Centralized, Decaying, FromMatrix, Metropolis, SimpleWalk
 from freewalk.errors import AnalysisError, KernelError
+from freewalk.linear import elimination
 from freewalk.linear.elimination import absorbed
 from freewalk.linear.stationary import flows_of, leaving_rates, totals_of
 
@@ -350,12 +351,12 @@ def test_all_ways_agree(kind, design, monkeypatch):
     expected = Returns("test", kernel).excess(heavy)
     assert Returns("test", kernel, many=True).excess(heavy) == pytest.approx(expected, rel=1e-12)
     monkeypatch.setattr(returns, "PLAIN", 10)
-    monkeypatch.setattr(returns, "ELIMINATION", math.inf)
+    monkeypatch.setattr(elimination, "ELIMINATION", math.inf)
     large = Returns("test", kernel)
     assert large._leaving.shape[0] == (3 * graph.n if design == MHLJ(0.1, 0.5, 3) else graph.n)
     assert large._eliminated(inside).value == pytest.approx(expected, rel=1e-11)
     assert large._eliminated(inside, dense=True).value == pytest.approx(expected, rel=1e-11)
-    monkeypatch.setattr(returns, "ELIMINATION", 0)
+    monkeypatch.setattr(elimination, "ELIMINATION", 0)
     assert large._eliminated(inside) is None
     assert large._iterated(inside).value == pytest.approx(expected, rel=1e-9)
     assert large.excess(heavy) == pytest.approx(expected, rel=1e-9)
@@ -416,7 +417,7 @@ def test_an_iteration_that_does_not_settle_is_eliminated_or_refused(monkeypatch)
     kernel = Metropolis(power=1).kernel(graph, importance)
     expected = excess_visits(kernel, heavy)
     monkeypatch.setattr(returns, "PLAIN", 10)
-    monkeypatch.setattr(returns, "ELIMINATION", 0)
+    monkeypatch.setattr(elimination, "ELIMINATION", 0)
     monkeypatch.setattr(returns, "_ROUNDS", 1)
     assert excess_visits(kernel, heavy) == pytest.approx(expected, rel=1e-11)
     monkeypatch.setattr(returns, "DENSE", 10)
@@ -468,7 +469,7 @@ def test_iterated_results_are_right_or_refused(crowded, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(returns, "PLAIN", 10)
             patch.setattr(returns, "DENSE", 10)
-            patch.setattr(returns, "ELIMINATION", 0)
+            patch.setattr(elimination, "ELIMINATION", 0)
             patch.setattr(returns, "is_crowded", lambda kernel: crowded)
             try:
                 error = abs(excess_visits(kernel, nodes) / expected - 1)

@@ -19,9 +19,10 @@ from freewalk.analysis.chain.traffic import messages_per_visit
 from freewalk.analysis.diagnosis.diagnose import diagnose
 from freewalk.analysis.diagnosis.findings import Diagnosis
 from freewalk.analysis.learning.curve import exact_curve
-from freewalk.analysis.learning.limits import SteadyState, stability_limit, steady_state
+from freewalk.analysis.learning.limits import SteadyState, stability_limit
 from freewalk.analysis.learning.race import MatchedSteps, Race, matched_steps, race
 from freewalk.analysis.learning.small_step import SmallStepLaw, small_step_law
+from freewalk.analysis.learning.tokens import steady_state
 from freewalk.analysis.traps.returns import excess_visits
 from freewalk.analysis.traps.sets import Trap, find_traps
 

@@ -56,9 +56,7 @@ class Hierarchy:
         try:
             self._inverse = np.linalg.inv(equations + shift)
         except np.linalg.LinAlgError:
-            raise AnalysisError(
-                "an iteration cannot begin: rates span too many orders of magnitude for it, expected fewer"
-            ) from None
+            raise AnalysisError("an iteration cannot begin: rates span too many orders of magnitude") from None
 
     def balance(self, y: Floats) -> Floats:
         """(diag(F 1) − Fᵀ) y: outflow minus inflow of each node, for the distribution x · y."""

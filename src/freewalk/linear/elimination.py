@@ -21,6 +21,18 @@ from freewalk.linear.arrays import Floats, Ints, Matrix
 _BLOCK = 64  # nodes eliminated one by one
 _HUB = 1000  # a node with this many neighbours, and a tenth of all nodes, is a hub
 _LARGE = 1e200  # distributions that rise more steeply than floats can hold leave zeros behind, not infinities
+#: Number of nodes up to which a dense elimination takes a fraction of a second, and nothing has to be compiled.
+PLAIN = 1000
+#: Number of multiplications that a banded elimination may take: a few seconds, and at most 2 GB.
+ELIMINATION = 2e9
+
+
+def eliminated(rates: Matrix, absorption: Floats, right: Floats, dense: bool) -> Floats | None:
+    """As `absorbed`, for sparse rates: as a dense matrix, or as a narrow one; None if the nodes have no such order."""
+    if dense:
+        return absorbed(rates.toarray(), absorption, right)
+    place, width = narrow_order(rates)
+    return narrow_absorbed(rates, place, width, absorption, right) if place.size * width**2 <= ELIMINATION else None
 
 
 def absorbed(rates: Floats, absorption: Floats, right: Floats) -> Floats:
@@ -31,11 +43,8 @@ def absorbed(rates: Floats, absorption: Floats, right: Floats) -> Floats:
     deadline.check()
     half = n // 2
     across, back = rates[:half, half:], rates[half:, :half]
-    below = absorbed(
-        rates[half:, half:],
-        absorption[half:] + back.sum(axis=1),
-        np.column_stack([back, right[half:], absorption[half:]]),
-    )
+    wanted = np.column_stack([back, right[half:], absorption[half:]])
+    below = absorbed(rates[half:, half:], absorption[half:] + back.sum(axis=1), wanted)
     back, rest, lost = below[:, :half], below[:, half:-1], below[:, -1]
     above = absorbed(
         rates[:half, :half] + across @ back, absorption[:half] + across @ lost, right[:half] + across @ rest
@@ -106,23 +115,21 @@ def dense_law(rates: Floats) -> Floats:
             law[node] = law[:node] @ rates[:node, node] / totals[node]
             if law[node] > _LARGE:
                 law[: node + 1] /= _LARGE
+    return _scaled(law, lambda node: rates[:node, node], totals)
+
+
+def _scaled(law: Floats, column: Callable[[int], Floats], totals: Floats) -> Floats:
+    """The distribution with this direction; where a part under- or overflowed, `column` has the rates to each node."""
+    with np.errstate(over="ignore", invalid="ignore"):
         law = law / law.sum()
-    if _is_full(law):
+    if np.isfinite(law).all() and law.min() > 0:
         return np.asarray(law)
-    return _scaled_law(n, lambda node: (0, rates[:node, node]), totals)
-
-
-def _is_full(law: Floats) -> bool:
-    """Whether no part of a distribution under- or overflowed on the way: everything after it would be lost."""
-    return bool(np.isfinite(law).all() and law.min() > 0)
-
-
-def _scaled_law(n: int, column: Callable[[int], tuple[int, Floats]], totals: Floats) -> Floats:
-    """The distribution, built node by node with one exponent each, for valleys that no float can hold."""
+    # Everything after a valley that no float can hold is lost: once more, node by node with one exponent each.
+    n = law.size
     mantissas, exponents = np.ones(n), np.zeros(n, dtype=np.int64)
     for node in range(1, n):
-        first, rates = column(node)  # the first node with a rate to this one, and the rates from there on
-        parts, powers = np.frexp(rates)
+        parts, powers = np.frexp(column(node))  # from the first node with a rate to this one
+        first = node - parts.size
         powers = powers + exponents[first:node]
         parts = parts * mantissas[first:node]
         highest = int(powers[parts > 0].max())
@@ -139,11 +146,9 @@ def narrow_order(leaving: Matrix) -> tuple[Ints, int]:
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     n, most = leaving.shape[0], int(np.diff(leaving.indptr).max(initial=0))
-    if most > _HUB and most > n // 10:  # no order helps, and finding one takes long
+    if most > max(_HUB, n // 10):  # no order helps, and finding one takes long
         return np.arange(n), n - 1
-    order = reverse_cuthill_mckee(leaving, symmetric_mode=True)
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
+    place = np.argsort(reverse_cuthill_mckee(leaving, symmetric_mode=True))
     longest = np.abs(np.repeat(place, np.diff(leaving.indptr)) - place[leaving.indices]).max(initial=0)
     return place, int(longest)
 
@@ -152,15 +157,12 @@ def narrow_law(leaving: Matrix, place: Ints, width: int) -> Floats:
     """The stationary distribution of a chain whose nodes have these positions."""
     law = np.ones(place.size)
     band, totals = _eliminate_narrow(leaving, place, width, np.zeros(place.size), np.zeros((place.size, 0)), law)
-    law = law / law.sum()
-    if not _is_full(law):
 
-        def column(node: int) -> tuple[int, Floats]:
-            before = np.arange(max(0, node - width), node)
-            return int(before[0]), band[before, width + node - before]
+    def column(node: int) -> Floats:
+        before = np.arange(max(0, node - width), node)
+        return np.asarray(band[before, width + node - before])
 
-        law = _scaled_law(place.size, column, totals)
-    return np.asarray(law[place])
+    return np.asarray(_scaled(law, column, totals)[place])
 
 
 def narrow_absorbed(leaving: Matrix, place: Ints, width: int, absorption: Floats, right: Floats) -> Floats:

@@ -21,10 +21,14 @@ _limit: Any = None
 
 
 def operator_of(n: int, function: Vectors) -> Any:
-    """A function of vectors as the solvers of scipy take it."""
+    """A function of vectors as the solvers of scipy take it; they stop where it is called after the time limit."""
     from scipy.sparse.linalg import LinearOperator
 
-    return LinearOperator((n, n), matvec=lambda x: function(np.ravel(x)), dtype=np.float64)
+    def product(x: Floats) -> Floats:
+        deadline.check()
+        return function(np.ravel(x))
+
+    return LinearOperator((n, n), matvec=product, dtype=np.float64)
 
 
 def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Floats:
@@ -33,9 +37,7 @@ def minimise(apply: Vectors, right: Floats, accuracy: float, rounds: int) -> Flo
 
     operator = operator_of(right.size, apply)
     with _one_thread():
-        result, _ = gmres(
-            operator, right, rtol=accuracy, restart=_BASIS, maxiter=rounds, callback=_ask, callback_type="pr_norm"
-        )
+        result, _ = gmres(operator, right, rtol=accuracy, restart=_BASIS, maxiter=rounds)
     return np.asarray(result)
 
 
@@ -47,12 +49,8 @@ def stabilised(apply: Vectors, inverse: Vectors, right: Floats, accuracy: float,
     # scipy treats an inner product below 5e-32 as a breakdown, whatever the length of the right side.
     scale = float(np.linalg.norm(right)) or 1.0
     with _one_thread():
-        result, _ = bicgstab(operator, right / scale, rtol=accuracy, maxiter=rounds, M=nearly, callback=_ask)
+        result, _ = bicgstab(operator, right / scale, rtol=accuracy, maxiter=rounds, M=nearly)
     return np.asarray(scale * result)
-
-
-def _ask(_: object) -> None:
-    deadline.check()
 
 
 @contextmanager

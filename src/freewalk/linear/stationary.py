@@ -17,7 +17,7 @@ import numpy as np
 from freewalk.errors import AnalysisError, KernelError
 from freewalk.linear.aggregation import Hierarchy
 from freewalk.linear.arrays import Floats, Matrix, Vectors
-from freewalk.linear.elimination import dense_law, narrow_law, narrow_order
+from freewalk.linear.elimination import ELIMINATION, PLAIN, dense_law, narrow_law, narrow_order
 from freewalk.linear.krylov import minimise
 
 
@@ -41,10 +41,6 @@ class Steps(Protocol):
 RESIDUAL = 1e-13
 
 _BALANCED = 1e-13  # relative difference of two opposite flows that are equal up to rounding
-#: Number of nodes up to which a dense elimination takes a fraction of a second, and nothing has to be compiled.
-PLAIN = 1000
-#: Number of multiplications that a banded elimination may take: a few seconds, and at most 2 GB.
-ELIMINATION = 2e9
 _SWEEPS = 25
 _ROUNDS = 12
 _ACCURACY = 1e-5  # of one correction
@@ -93,10 +89,8 @@ def check_irreducible(leaving: Matrix, who: str) -> None:
         example = f"it goes from node {rows[across[0]]} to node {leaving.indices[across[0]]} but cannot return"
     else:
         example = f"it never goes from node 0 to node {int(np.argmax(parts != parts[0]))}"
-    raise KernelError(
-        f"{who}: P is reducible ({count} strongly connected parts), so its stationary distribution is not unique: "
-        f"{example}; expected one part. Give every edge a positive probability in both directions"
-    )
+    what = f"P is reducible ({count} strongly connected parts), so its stationary distribution is not unique: {example}"
+    raise KernelError(f"{who}: {what}; expected one part. Give every edge a positive probability in both directions")
 
 
 def totals_of(leaving: Matrix) -> Floats:
@@ -161,9 +155,29 @@ class Flows:
             law = 0.3 * law + 0.7 * (self._arriving @ law) / self.rates
         return law
 
-    def solver(self, law: Floats) -> Vectors:
-        """A function that approximately solves c − c P = r for c, given r with Σ r = 0."""
-        return balance_solver(self.leaving, law)
+    def solver(self, law: Floats, accuracy: float = _ACCURACY) -> Vectors:
+        """A function that approximately solves c − c P = r for c, given Σ r = 0; r = ν P − ν corrects ν."""
+        hierarchy = Hierarchy(flows_of(self.leaving, law), law)
+        # In this norm each node counts by its own weight, not by that of the heaviest node.
+        scale = np.sqrt(law * self.rates)
+
+        def cycle(right: Floats) -> Floats:
+            # Factors that add nothing to the distribution: a multiple of it corrects nothing, and may be huge.
+            factors = hierarchy.cycle(right * scale)
+            return np.asarray(factors - law @ factors)
+
+        def apply(right: Floats) -> Floats:
+            return hierarchy.balance(cycle(right)) / scale
+
+        rounding = float(np.finfo(float).eps * np.linalg.norm(scale))
+
+        def solve(residual: Floats) -> Floats:
+            right = residual / scale
+            # Accuracy below the rounding of the residual itself gains nothing.
+            least = rounding / max(float(np.linalg.norm(right)), rounding)
+            return law * cycle(minimise(apply, right, max(accuracy, least), rounds=4))
+
+        return solve
 
 
 def settled(steps: Steps, law: Floats, who: str) -> Floats:
@@ -184,32 +198,5 @@ def settled(steps: Steps, law: Floats, who: str) -> Floats:
             solve = steps.solver(law)
     raise AnalysisError(
         f"{who}: after {_ROUNDS} corrections its stationary distribution still changes by {change:.1e} (relative), "
-        f"with a residual of {residual:.1e}; expected {_CORRECTED:.0e} and {RESIDUAL:.0e}. A target nearer to it is a "
-        "better start, and a smaller graph is solved without iterating"
+        f"with residual {residual:.1e}; expected {_CORRECTED:.0e} and {RESIDUAL:.0e}. Try a nearer target, fewer nodes"
     )
-
-
-def balance_solver(leaving: Matrix, law: Floats, accuracy: float = _ACCURACY) -> Vectors:
-    """A function that nearly solves c − c P = r for c, given Σ r = 0; with r = ν P − ν this is the correction of ν."""
-    hierarchy = Hierarchy(flows_of(leaving, law), law)
-    # In this norm each node counts by its own weight, not by that of the heaviest node.
-    scale = np.sqrt(law * totals_of(leaving))
-
-    def cycle(right: Floats) -> Floats:
-        # Factors that add nothing to the distribution: a multiple of it corrects nothing, and may be huge.
-        factors = hierarchy.cycle(right * scale)
-        return np.asarray(factors - law @ factors)
-
-    def apply(right: Floats) -> Floats:
-        return hierarchy.balance(cycle(right)) / scale
-
-    rounding = float(np.finfo(float).eps * np.linalg.norm(scale))
-
-    def solve(residual: Floats) -> Floats:
-        right = residual / scale
-        # Accuracy below the rounding of the residual itself gains nothing.
-        least = rounding / max(float(np.linalg.norm(right)), rounding)
-        unknown = minimise(apply, right, max(accuracy, least), rounds=4)
-        return law * cycle(unknown)
-
-    return solve

@@ -14,8 +14,8 @@ from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.linear.arrays import Floats, Ints, Matrix
-from freewalk.linear.elimination import dense_law
-from freewalk.linear.stationary import PLAIN, check_irreducible, is_reversible, leaving_rates, settled, stationary_law
+from freewalk.linear.elimination import PLAIN, dense_law
+from freewalk.linear.stationary import check_irreducible, is_reversible, leaving_rates, settled, stationary_law
 from freewalk.objectives import Objective
 
 #: The largest number of nodes for which a dense n × n matrix is allocated (200 MB of floats).
@@ -36,10 +36,7 @@ def check_constant(who: str, kernel: Kernel) -> None:
     """Raise unless the argument is a kernel that does not change with time."""
     check_kernel(who, kernel)
     if kernel.fade is not None:
-        raise AnalysisError(
-            f"{who}: {kernel.label} changes with the step, so it has no stationary distribution or times; expected a "
-            "constant kernel: kernel.at(step) gives the kernel at one step"
-        )
+        raise AnalysisError(f"{who}: {kernel.label} changes with the step, expected a constant kernel: kernel.at(step)")
 
 
 def check_kernel(who: str, kernel: Kernel) -> None:
@@ -52,10 +49,9 @@ def check_fit(who: str, problem: Objective, kernel: Kernel) -> None:
     check.instance(who, "problem", problem, Objective, "an objective such as fw.objectives.LeastSquares(...)")
     check_kernel(who, kernel)
     if problem.n != kernel.graph.n:
-        raise AnalysisError(
-            f"{who}: the problem has {problem.n} nodes and the graph {kernel.graph.n}; expected the same number (a "
-            "problem has as many nodes as the largest number in `nodes` says: does the last one hold data?)"
-        )
+        why = "a problem has as many as the largest number in `nodes` says: does the last one hold data?"
+        got = f"the problem has {problem.n} nodes and the graph {kernel.graph.n}"
+        raise AnalysisError(f"{who}: {got}; expected the same number ({why})")
 
 
 class Chain(NamedTuple):

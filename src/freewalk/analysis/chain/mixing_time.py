@@ -20,10 +20,7 @@ EXACT = 3000
 #: Smaller distances are rounding errors.
 LEAST_TOLERANCE = 1e-13
 
-_ROUNDING = (
-    "smaller distances are sums of rounding errors; each further factor of e takes about 1 / spectral_gap(kernel, "
-    "absolute=True) steps"
-)
+_ROUNDING = "less is rounding; each factor of e takes about 1 / spectral_gap(kernel, absolute=True) steps"
 _FEW = 500
 _STEEP = 1e8
 _DOUBLINGS = 40  # a walk is followed for at most 2^40 steps
@@ -154,10 +151,8 @@ def _from_powers(who: str, chain: Chain, tolerance: float, period: int) -> Mixin
         if len(powers) > _DOUBLINGS:
             if period > 1:
                 return MixingTime(math.inf, period=period)
-            raise AnalysisError(
-                f"{who}: the walk is not within {tolerance:g} of its stationary distribution after 2^{_DOUBLINGS} "
-                "steps, the limit set by rounding; escape_time and sojourn_times show where it stays"
-            )
+            limit = f"{tolerance:g} of its stationary distribution after 2^{_DOUBLINGS} steps, the limit of rounding"
+            raise AnalysisError(f"{who}: the walk is not within {limit}; sojourn_times shows where it stays")
         powers.append(_normalised(powers[-1] @ powers[-1]))
     steps, current = 0, None
     powers.pop()

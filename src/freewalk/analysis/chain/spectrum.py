@@ -1,5 +1,6 @@
 """The second eigenvalue of a walk: how fast it forgets its start."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from freewalk.errors import AnalysisError
 from freewalk.linear.arrays import Floats, Matrix, Vectors
 from freewalk.linear.elimination import narrow_order
 from freewalk.linear.krylov import operator_of
-from freewalk.linear.stationary import balance_solver, totals_of
+from freewalk.linear.stationary import Flows, totals_of
 
 #: Up to this many nodes all eigenvalues of a dense matrix are computed.
 ALL = 1500
@@ -114,11 +115,7 @@ def _symmetric(who: str, chain: Chain, modulus: bool) -> float:
         operator = operator_of(matrix.shape[0], lambda x: inverse(root * x) / root)
         return 1.0 - 1.0 / float(converged(who, eigsh, operator, 1, "LA", _FEW)[0])
 
-    inverse = _factored(chain)
-    try:
-        second = inverted(inverse) if inverse else float(min(converged(who, eigsh, matrix, 2, "LA")))
-    except AnalysisError:
-        second = inverted(_iterated(chain))
+    second = float(_slowest(chain, inverted, lambda: min(converged(who, eigsh, matrix, 2, "LA"))))
     return max(second, -float(converged(who, eigsh, matrix, 1, "SA")[0])) if modulus else second
 
 
@@ -135,14 +132,8 @@ def _general(who: str, chain: Chain, modulus: bool) -> float | complex:
         values = _without_one(np.linalg.eigvals(chain.matrix.toarray()))
     elif modulus:
         values = _without_one(converged(who, eigs, chain.matrix, _SEVERAL, "LM"))
-    else:
-        inverse = _factored(chain)
-        try:
-            # The largest real part need not be nearest to 1, but is among the nearest few.
-            plain = None if inverse else converged(who, eigs, chain.matrix, _SEVERAL, "LR")
-            values = inverted(inverse) if inverse else _without_one(plain)
-        except AnalysisError:
-            values = inverted(_iterated(chain))
+    else:  # the largest real part need not be nearest to 1, but is among the nearest few
+        values = _slowest(chain, inverted, lambda: _without_one(converged(who, eigs, chain.matrix, _SEVERAL, "LR")))
     if modulus:
         return float(np.abs(values).max())
     second = values[np.argmax(values.real)]
@@ -152,6 +143,15 @@ def _general(who: str, chain: Chain, modulus: bool) -> float | complex:
 
 def _without_one(values: Any) -> Any:
     return np.delete(values, np.argmin(np.abs(values - 1.0)))
+
+
+def _slowest(chain: Chain, inverted: Callable[[Vectors], Any], plain: Callable[[], Any]) -> Any:
+    """Eigenvalues near 1 by a factorised inverse, if there is one, or plainly; if that fails, by an iterated one."""
+    inverse = _factored(chain)
+    try:
+        return inverted(inverse) if inverse else plain()
+    except AnalysisError:
+        return inverted(_projected(chain.law, Flows(chain.leaving).solver(chain.law, accuracy=1e-10)))
 
 
 def _factored(chain: Chain) -> Vectors | None:
@@ -178,11 +178,6 @@ def _factored(chain: Chain) -> Vectors | None:
     return _projected(chain.law, solve)
 
 
-def _iterated(chain: Chain) -> Vectors:
-    """The group inverse on any graph, by iteration."""
-    return _projected(chain.law, balance_solver(chain.leaving, chain.law, accuracy=1e-10))
-
-
 def _projected(law: Floats, solve: Vectors) -> Vectors:
     def inverse(right: Floats) -> Floats:
         result = solve(right - law * right.sum())
@@ -203,6 +198,5 @@ def converged(who: str, solver: Any, matrix: Any, count: int, which: str, basis:
     except ArpackNoConvergence:
         raise AnalysisError(
             f"{who}: the iteration for the eigenvalues of {matrix.shape[0]} nodes does not converge: the walk is slow. "
-            "spectral_gap without absolute=True, escape_time and sojourn_times take less, and a smaller graph of the "
-            f"same kind is solved without iterating (up to {ALL} nodes)"
+            f"Up to {ALL} nodes nothing is iterated; spectral_gap without absolute=True and sojourn_times take less"
         ) from None

@@ -13,16 +13,8 @@ from freewalk.errors import AnalysisError
 from freewalk.graphs import Graph
 from freewalk.jobs import arguments
 from freewalk.linear.arrays import Floats, Ints, Matrix
-from freewalk.linear.elimination import absorbed, narrow_absorbed, narrow_order, times_between
-from freewalk.linear.stationary import (
-    ELIMINATION,
-    PLAIN,
-    check_irreducible,
-    flows_of,
-    leaving_rates,
-    row_sums,
-    totals_of,
-)
+from freewalk.linear.elimination import PLAIN, eliminated, times_between
+from freewalk.linear.stationary import check_irreducible, flows_of, leaving_rates, row_sums, totals_of
 
 _PRECISION, _ROUGHLY = 1e-10, 1e-8
 _INSTEAD = "On larger graphs ask for what is sparse: sojourn_times, escape_time, stationary"
@@ -59,10 +51,8 @@ def fundamental_matrix(kernel: Kernel) -> Floats:
     error = 4 * np.sqrt(law.size) * np.finfo(float).eps * (diagonal + law * times)
     worst = float((error / np.maximum(np.abs(result), 1.0)).max())
     if not worst <= _ROUGHLY:
-        raise AnalysisError(
-            f"fundamental_matrix: {kernel.label}: rounding leaves an error of {worst:.1e} in some of its entries, "
-            f"expected at most {_ROUGHLY:.0e}: the walk goes too seldom between some nodes. Use hitting_times"
-        )
+        got = f"rounding leaves an error of {worst:.1e} in some of its entries, expected at most {_ROUGHLY:.0e}"
+        raise AnalysisError(f"fundamental_matrix: {kernel.label}: {got}: deep traps. Use hitting_times")
     return result
 
 
@@ -174,8 +164,7 @@ def escape_time(kernel: Kernel, nodes: ArrayLike, start: Literal["entry"] | int 
         if start is None:
             return float(shares @ _escapes(leaving, chosen) / shares.sum())
         flows = flows_of(leaving, law)[chosen]
-        inside = np.isin(flows.indices, chosen)
-        return float(shares.sum() / flows.data[~inside].sum())
+        return float(shares.sum() / flows.data[~np.isin(flows.indices, chosen)].sum())
     return float(_start_within(start, chosen, kernel.graph) @ _escapes(leaving, chosen))
 
 
@@ -186,9 +175,7 @@ def _hitting_times(who: str, kernel: Kernel) -> tuple[Floats, Floats]:
     law = stationary(kernel, who=who)
     times = times_between(leaving_rates(kernel.matrix()))
     if not np.isfinite(times).all():
-        raise AnalysisError(
-            f"{who}: {kernel.label}: some times are longer than floats can represent, expected less than 1e308"
-        )
+        raise AnalysisError(f"{who}: {kernel.label}: some times exceed the range of floats, expected less than 1e308")
     return times, law
 
 
@@ -198,25 +185,19 @@ def _escapes(leaving: Matrix, nodes: Ints) -> Floats:
     from scipy.sparse.linalg import splu
 
     rows = leaving[nodes]
-    inside = np.zeros(leaving.shape[0], dtype=np.bool_)
-    inside[nodes] = True
     rates, ones = rows[:, nodes], np.ones(nodes.size)
-    out = row_sums(rows, np.where(inside[rows.indices], 0.0, rows.data))
-    if nodes.size <= PLAIN:
-        return absorbed(rates.toarray(), out, ones[:, None])[:, 0]
-    place, width = narrow_order(rates)
-    if nodes.size * width**2 <= ELIMINATION:
-        return narrow_absorbed(rates, place, width, out, ones[:, None])[:, 0]
+    out = row_sums(rows, np.where(np.isin(rows.indices, nodes), 0.0, rows.data))
+    times = eliminated(rates, out, ones[:, None], dense=nodes.size <= PLAIN)
+    if times is not None:
+        return times[:, 0]
     equations = csc_array(diags_array(totals_of(rates) + out) - rates)
     # Pivots on the diagonal are safe: each row has a positive diagonal entry that is at least the sum of the others.
     factors = splu(equations, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     # The walk escapes with probability 1: the computed value of that shows how many digits the factors have.
     error = float(np.abs(factors.solve(out) - 1.0).max())
     if not error <= _PRECISION:
-        raise AnalysisError(
-            f"escape_time: the set is so nearly closed that rounding leaves an error of {error:.1e} (relative), "
-            f"expected at most {_PRECISION:.0e}; ask for a set of at most {PLAIN} nodes, or for start='entry'"
-        )
+        got = f"rounding leaves an error of {error:.1e} (relative), expected at most {_PRECISION:.0e}"
+        raise AnalysisError(f"escape_time: nearly closed: {got}; ask for at most {PLAIN} nodes, or start='entry'")
     return np.asarray(factors.solve(ones), dtype=np.float64)
 
 
@@ -225,10 +206,9 @@ def _start_within(start: object, nodes: Ints, graph: Graph) -> Floats:
     expected = f'None, "entry", one of the nodes of the set, or {nodes.size} numbers, one for each of them'
     if isinstance(start, (str, bool, int, np.integer)):
         node = arguments.nodes_of("escape_time", "start", start, graph, expected, check)
-        if node not in nodes:
-            raise check.fail("escape_time", "start", start, expected)
-        return np.asarray(nodes == node, dtype=np.float64)
-    given = check.floats("escape_time", "start", start, nodes.shape, low=0.0, remedy=f"give {expected}")
+        given = np.asarray(nodes == node, dtype=np.float64)
+    else:
+        given = check.floats("escape_time", "start", start, nodes.shape, low=0.0, remedy=f"give {expected}")
     if not given.any():
         raise check.fail("escape_time", "start", start, expected)
     parts = given / given.max()  # their sum is finite

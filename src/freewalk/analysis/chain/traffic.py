@@ -77,9 +77,7 @@ def _of_move(kernel: Kernel, move: Move, powers: list[Matrix]) -> tuple[Floats, 
     if move.ratio is None:
         return nothing + move.hops, nothing
     accepted = move.hops * _leaving(kernel.move_matrix(move, powers))
-    if move.hops < 2:
-        return accepted, nothing
-    return accepted, move.hops * (1.0 + _leaving(powers[move.hops]))
+    return accepted, nothing if move.hops < 2 else move.hops * (1.0 + _leaving(powers[move.hops]))
 
 
 def _leaving(matrix: Matrix) -> Floats:

@@ -14,7 +14,7 @@ A part that fails or finds no time is left out, and named, and the rest still co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -208,28 +208,18 @@ class _Parts:
             self.left_out[what] = f"its numbers are too large or too small for it, {type(error).__name__}"
         return None
 
-    def compute_all(self, parts: Iterable[tuple[str, Callable[[], Result]]]) -> list[Result | None]:
-        """Compute several parts, two at a time: compiled loops and linear algebra release the interpreter."""
-        with ThreadPoolExecutor(2) as pool:
-            # A thread starts without the limits that are set here, so they are copied.
-            waiting = [pool.submit(copy_context().run, self.compute, what, part) for what, part in parts]
-            return [one.result() for one in waiting]
-
 
 def _listed(designs: Mapping[str, Design] | None) -> dict[str, Design]:
     """The two designs that the verdict is about, and those to compare with them."""
     expected = "designs by label, such as {'mine': fw.designs.MHLJ(0.1, 0.5, 3)}"
-    given: Mapping[str, Design] = check.instance(
-        "diagnose", "designs", DESIGNS if designs is None else designs, Mapping, expected
-    )
+    given = DESIGNS if designs is None else designs
+    check.instance("diagnose", "designs", given, Mapping, expected)
     listed = {label: DESIGNS[label] for label in (UNIFORM, IMPORTANCE)}
     for label, design in given.items():
         check.text("diagnose", "a label of designs", label)
         check.instance("diagnose", f"designs[{label!r}]", design, Design, "a design, such as fw.designs.SimpleWalk()")
         if label in listed and repr(design) != repr(listed[label]):
-            raise AnalysisError(
-                f"diagnose: {label!r} names {listed[label]!r} here; expected another label for {show(design)}"
-            )
+            raise AnalysisError(f"diagnose: {label!r} is {listed[label]!r}, expected another label for {show(design)}")
         listed[label] = design
     return listed
 
@@ -262,22 +252,22 @@ def _races(
 ) -> tuple[Goal | None, dict[str, Race | None]]:
     """The goal, and the race of each design, on the draw of the data with the median ratio of the two walks."""
     if not data.problems:
-        n = first.size
-        parts.left_out["updates"] = (
-            f"they are predicted up to {MOST_NODES:,} nodes and {MOST_NUMBERS:,} numbers in the recursion, here {n:,} "
-            f"and {_numbers(n, data.dim):,}"
-        )
-        return None, {}
+        most = f"{MOST_NODES:,} nodes and {MOST_NUMBERS:,} numbers in the recursion"
+        parts.left_out["updates"] = f"they are predicted up to {most}, here {first.size:,} and {data.numbers:,}"
     found = [parts.compute("the goal", partial(_goal, problem, kernels, equal)) for problem in data.problems]
     draws = [(problem, goal) for problem, goal in zip(data.problems, found, strict=True) if goal is not None]
     if not draws:
         return None, {}
 
     def run(entries: Sequence[tuple[str, tuple[LeastSquares, Goal]]]) -> list[Race | None]:
-        return parts.compute_all(
-            (f"updates of {label}", partial(_race, problem, kernels[label], goal, first))
-            for label, (problem, goal) in entries
-        )
+        """Two races at a time: compiled loops and linear algebra release the interpreter."""
+        with ThreadPoolExecutor(2) as pool:
+            waiting = []
+            for label, (problem, goal) in entries:
+                raced = partial(_race, problem, kernels[label], goal, first)
+                # A thread starts without the limits that are set here, so they are copied.
+                waiting.append(pool.submit(copy_context().run, parts.compute, f"updates of {label}", raced))
+            return [one.result() for one in waiting]
 
     uniform = run([(UNIFORM, draw) for draw in draws])
     for place, ((problem, goal), one) in enumerate(zip(draws, uniform, strict=True)):
@@ -308,15 +298,6 @@ def _ratio(importance: Race | None, uniform: Race | None, goal: Goal) -> float:
     return min(importance.updates, goal.most) / max(min(uniform.updates, MOST_UPDATES), 1.0)
 
 
-def _is_small(n: int, dim: int) -> bool:
-    """Whether updates can be predicted in about a minute."""
-    return n <= MOST_NODES and _numbers(n, dim) <= MOST_NUMBERS
-
-
-def _numbers(n: int, dim: int) -> int:
-    return n * (dim + 1) * (dim + 2) // 2
-
-
 def stand_in(importance: Floats, dim: int, samples: int, draw: int = 0) -> LeastSquares:
     """Data with the given importance: random directions, one optimum, and noise that makes it 1 % of the first loss."""
     n = importance.size
@@ -334,8 +315,8 @@ class _Data(NamedTuple):
 
     importance: Floats
     problems: list[LeastSquares]
-    dim: int
-    unit: float  # the importance that counts as 1 in these data
+    numbers: int  # in the state of the recursion
+    unit: float = 1.0  # the importance that counts as 1 in these data
 
 
 def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: int) -> _Data:
@@ -345,29 +326,30 @@ def _data(graph: Graph, importance: ArrayLike | Objective, dim: int, samples: in
     values = check_importance("diagnose", given, graph)
     if isinstance(importance, LeastSquares):
         levels(importance)  # raises if there is nothing to learn
-        small = _is_small(graph.n, importance.dim)
-        return _Data(values, [importance] if small else [], importance.dim, 1.0)
-    if isinstance(importance, Objective):
+        dim = importance.dim
+    elif isinstance(importance, Objective):
         dim, samples = min(importance.dim, dim), round(np.mean([importance.samples(v) for v in range(graph.n)]))
-    unit = float(values.max())  # data of very large importance would overflow
-    if not _is_small(graph.n, dim):
-        return _Data(values, [], dim, unit)
+    numbers = graph.n * (dim + 1) * (dim + 2) // 2
+    if graph.n > MOST_NODES or numbers > MOST_NUMBERS:  # the race would take more than about a minute
+        return _Data(values, [], numbers)
+    if isinstance(importance, LeastSquares):
+        return _Data(values, [importance], numbers)
     check.room("diagnose", "its stand-in data", 24.0 * graph.n * samples * dim, "fewer samples will do")
-    draws = DRAWS if _numbers(graph.n, dim) <= FEW_NUMBERS else 1
-    problems = [stand_in(values / unit, dim, max(1, samples), draw) for draw in range(draws)]
-    return _Data(values, problems, dim, unit)
+    unit = float(values.max())  # data of very large importance would overflow
+    draws = range(DRAWS if numbers <= FEW_NUMBERS else 1)
+    return _Data(values, [stand_in(values / unit, dim, max(1, samples), draw) for draw in draws], numbers, unit)
 
 
 def _forecast(design: Design, kernel: Kernel, nodes: Ints, parts: _Parts) -> Forecast:
     """What one design would do, without its race."""
     label, kernel = kernel.label, kernel.at(0)
     found = parts.compute(f"stationary distribution of {label}", lambda: Returns("diagnose", kernel))
-    distance = messages = excess = None
-    if found is not None:
-        distance = float(np.abs(found.law - np.asarray(kernel.target)).sum() / 2)
-        messages = parts.compute(f"messages of {label}", lambda: float(found.law @ messages_per_visit(kernel)[0]))
-        excess = parts.compute(f"returns of {label}", lambda: found.excess(nodes))
-    excess, distance, messages = (np.nan if value is None else value for value in (excess, distance, messages))
+    if found is None:
+        return Forecast(label, design, np.nan, np.nan, np.nan, race=None)
+    distance = float(np.abs(found.law - np.asarray(kernel.target)).sum() / 2)
+    messages = parts.compute(f"messages of {label}", lambda: float(found.law @ messages_per_visit(kernel)[0]))
+    excess = parts.compute(f"returns of {label}", lambda: found.excess(nodes))
+    excess, messages = (np.nan if value is None else value for value in (excess, messages))
     return Forecast(label, design, excess, distance, messages, race=None)
 
 

@@ -26,8 +26,8 @@ _HOMES = {"fw.designs": designs, "fw.schedules": schedules, "fw.rules": rules}
 
 def text(found: "Diagnosis", width: int) -> str:
     """The whole diagnosis, in lines of at most `width` characters; the table may need more."""
-    filled = [textwrap.fill(line, width, break_long_words=False) for line in _sentences(found)]
-    caption = textwrap.fill(_caption(found), width, break_long_words=False)
+    lines = (textwrap.fill(line, width, break_long_words=False) for line in [*_sentences(found), _caption(found)])
+    *filled, caption = lines
     return "\n\n".join(part for part in ("\n".join(filled), _table(found, width), caption, advice(found)) if part)
 
 
@@ -136,11 +136,9 @@ def _caption(found: "Diagnosis") -> str:
         )
     words.append("Distance from target: total variation; 0 means unbiased.")
     if found.goal is not None and any(one.race is not None for one in found.forecasts.values()):
-        words.append(
-            f"Step: chosen to settle at {found.goal.in_words(found.goal.settle)}, but at most 1 / max w L. Goal: an "
-            f"expected loss of {found.goal.in_words(found.goal.reach)}. Last column: updates to the goal, relative to "
-            f"{UNIFORM}."
-        )
+        settle, reach = (found.goal.in_words(error) for error in (found.goal.settle, found.goal.reach))
+        words.append(f"Step: chosen to settle at {settle}, but at most 1 / max w L. Goal: an expected loss of {reach}.")
+        words.append(f"Last column: updates to the goal, relative to {UNIFORM}.")
     outcomes = {outcome(one) for one in found.forecasts.values()}
     if BIASED in outcomes:
         words.append(f"'{BIASED}': the design settles above the goal, because of its bias.")
@@ -174,16 +172,12 @@ def _winners(found: "Diagnosis") -> str:
     if best is None or cheapest is None:
         return ""
     words = "The uniform walk is the best" if found.best_label == UNIFORM else f"{found.best_label} is the fastest"
-    words += (
-        f" of the designs below: {counted(best.updates, 'update')} and {counted(best.messages, 'message')}, with step "
-        f"{best.step:.3g}."
-    )
-    if found.cheapest_label == found.best_label:
-        return words
-    return (
-        f"{words} Where messages are scarce, {found.cheapest_label} needs the fewest: "
-        f"{counted(cheapest.messages, 'message')} and {counted(cheapest.updates, 'update')}."
-    )
+    needs = f"{counted(best.updates, 'update')} and {counted(best.messages, 'message')}, with step {best.step:.3g}"
+    words += f" of the designs below: {needs}."
+    if found.cheapest_label != found.best_label:
+        needs = f"{counted(cheapest.messages, 'message')} and {counted(cheapest.updates, 'update')}"
+        words += f" Where messages are scarce, {found.cheapest_label} needs the fewest: {needs}."
+    return words
 
 
 def mean(values: Floats) -> float:
@@ -211,9 +205,8 @@ def _entrapment(found: "Diagnosis") -> str:
     if not found.entrapped:
         why = f"In a trap it would need at least {n:,} more than the uniform walk, one per node"
         if held.lost >= n:
-            why = (
-                f"That is {held.factor:.2g} times as many as the uniform walk needs; in a trap it is ten times or more"
-            )
+            many = f"{held.factor:.2g} times as many as the uniform walk needs"
+            why = f"That is {many}; in a trap it is ten times or more"
         return f"Even where it is held most, it is not trapped: {words}. {why}."
     others = len(found.traps) - 1
     more = f" There {'are' if others > 1 else 'is'} {others} more trap{'s' * (others > 1)}." if others else ""
@@ -226,29 +219,23 @@ def _verdict(found: "Diagnosis") -> str:
     if goal is None or uniform is None or importance is None:
         return ""
     data = "on these data" if found.exact else "on stand-in data with this importance"
-    where = f"Starting at {found.start}, {data}"
+    where, reached = f"Starting at {found.start}, {data}", goal.in_words(goal.reach)
     if np.isnan(found.ratio):
-        return f"{where}, neither the importance walk nor the uniform walk reaches {goal.in_words(goal.reach)}."
+        return f"{where}, neither the importance walk nor the uniform walk reaches {reached}."
     if not np.isfinite(importance.updates):
-        many = goal.most / max(uniform.updates, 1.0)
-        return (
-            f"{where}, the importance walk needs more than {many:.2g} times the {counted(uniform.updates, 'update')} "
-            f"of the uniform walk to reach {goal.in_words(goal.reach)}: it is far slower."
-        )
-    needs = f"{where}, the importance walk needs {counted(importance.updates, 'update')} to reach"
-    needs += f" {goal.in_words(goal.reach)}"
+        many = f"more than {goal.most / max(uniform.updates, 1.0):.2g} times the {counted(uniform.updates, 'update')}"
+        return f"{where}, the importance walk needs {many} of the uniform walk to reach {reached}: it is far slower."
+    needs = f"{where}, the importance walk needs {counted(importance.updates, 'update')} to reach {reached}"
     if not np.isfinite(uniform.updates):
         return f"{needs}, which the uniform walk does not reach: it pays."
     verdict = (
         "that makes no difference" if abs(found.ratio - 1) < _SAME else "it is slower" if found.slower else "it pays"
     )
-    lower = ""
+    settled = goal.in_words(goal.settle)
     if uniform.excess < 0.9 * goal.settle:
-        lower = f" (the largest step of the uniform walk settles lower, at {goal.in_words(uniform.excess)})"
-    return (
-        f"{needs} and the uniform walk {counted(uniform.updates, 'update')} (ratio {found.ratio:.2g}), with steps that "
-        f"settle at {goal.in_words(goal.settle)}{lower}: {verdict}."
-    )
+        settled += f" (the largest step of the uniform walk settles lower, at {goal.in_words(uniform.excess)})"
+    needs += f" and the uniform walk {counted(uniform.updates, 'update')} (ratio {found.ratio:.2g})"
+    return f"{needs}, with steps that settle at {settled}: {verdict}."
 
 
 def in_code(one: "Forecast") -> list[str]:
@@ -265,14 +252,12 @@ def in_spec(one: "Forecast") -> list[str]:
 
 def in_python(thing: Any) -> str:
     """The call that creates a design, a rule or a schedule; its repr if parts, such as arrays, cannot be written."""
-    home = next((name for name, module in _HOMES.items() if _is_listed(thing, module)), None)
-    home = "fw" if type(thing) is rules.SGD else home  # which has a shorter name
+    home = "fw." if type(thing) is rules.SGD else _home(thing)  # the shorter name
     given = _arguments(thing)
     if given is None:
-        return f"{home}.{thing!r}" if home else repr(thing)
-    parts = {name: in_python(value) if _has_parts(value) else repr(value) for name, value in given.items()}
-    words = ", ".join(f"{name}={value}" for name, value in parts.items())
-    return f"{home + '.' if home else ''}{type(thing).__name__}({words})"
+        return f"{home}{thing!r}"
+    parts = (f"{name}={in_python(value) if _has_parts(value) else repr(value)}" for name, value in given.items())
+    return f"{home}{type(thing).__name__}({', '.join(parts)})"
 
 
 def in_toml(thing: Any) -> str | None:
@@ -280,23 +265,20 @@ def in_toml(thing: Any) -> str | None:
     import tomlkit
 
     given, kind = _arguments(thing), type(thing)
-    name = kind.__name__
-    if not any(_is_listed(thing, module) for module in _HOMES.values()):
-        name = f"{kind.__module__}:{name}"
     if given is None or kind.__module__ == "__main__" or kind.__qualname__ != kind.__name__:
         return None
-    whole = {"kind": name, **given}
-    parts = {
-        key: in_toml(value) if _has_parts(value) else tomlkit.item(value).as_string() for key, value in whole.items()
-    }
+    parts = {"kind": kind.__name__ if _home(thing) else f"{kind.__module__}:{kind.__name__}", **given}
+    for key, value in parts.items():
+        parts[key] = in_toml(value) if _has_parts(value) else tomlkit.item(value).as_string()
     if None in parts.values():
         return None
-    words = ", ".join(f"{key} = {value}" for key, value in parts.items())
-    return f"{{ {words} }}"
+    return f"{{ {', '.join(f'{key} = {value}' for key, value in parts.items())} }}"
 
 
-def _is_listed(thing: Any, module: Any) -> bool:
-    return getattr(module, type(thing).__name__, None) is type(thing)
+def _home(thing: Any) -> str:
+    """The module in which users find a class, with a dot; empty if it is their own."""
+    name = type(thing).__name__
+    return next((f"{home}." for home, module in _HOMES.items() if getattr(module, name, None) is type(thing)), "")
 
 
 def _has_parts(value: Any) -> bool:

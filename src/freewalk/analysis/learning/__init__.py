@@ -8,8 +8,8 @@ With e = x − x*, the moments (p, m, S) by node follow a linear recursion, so n
 - `recursion.py`: `Update`, the compiled steps, for everything below; `Recursion`, one step as a linear map.
 - `curve.py`: `exact_curve` runs the phases, block by block. `groups.py` decides how several tokens depend on each
   other, or refuses, and has the moments of those that mix.
-- `limits.py`: the fixed point of the map (`steady_state`: BiCGSTAB, preconditioned by (I − decay · Pᵀ)⁻¹) and the step
-  at which its spectral radius is 1 (`stability_limit`). `tokens.py` does so for several tokens: for gossip it is the
+- `limits.py`: the fixed point of the map (by BiCGSTAB, preconditioned by (I − decay · Pᵀ)⁻¹) and the step at which its
+  spectral radius is 1 (`stability_limit`). `tokens.py`: `steady_state`, for one token or several: for gossip it is the
   first-moment system of a walk by Wᵀ, for an average a small linear map. `small_step.py` is the limit of small steps.
 - `race.py`: steps that settle at a wanted error, and the updates that a design then needs.
 """

@@ -7,7 +7,6 @@ than that: E[z_i z_jᵀ] = E[A_i] E[z₀ z₀ᵀ] E[A_j]ᵀ for two of them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,6 @@ from freewalk.analysis.chain.chain import check
 from freewalk.analysis.learning import model
 from freewalk.analysis.learning.moments import LocalTerms, Spread
 from freewalk.analysis.learning.recursion import NO_ROWS, Update, new_tally, update_of
-from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.exchanges import Average, Exchange
 from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
@@ -39,15 +37,14 @@ DRAWN = "drawn"  # at nodes that a server redraws for each update, and averaged
 def kind_of(who: str, phases: Sequence[Phase], counts: Ints, tokens: int | str, chosen: bool) -> str:
     """How the tokens of a run depend on each other; `chosen` says whether each has its own start."""
     parked = all(phase.kernel.is_parked for phase in phases)
-    drawn = all(_is_drawn(phase.kernel) for phase in phases)
+    drawn = all(len(phase.kernel.moves) == 1 and phase.kernel.moves[0].law is not None for phase in phases)
     mixing = [phase.exchange for phase in phases if phase.exchange is not None]
     for phase in phases:
         _check_rule(who, phase, counts)
     if tokens == "nodes" and not parked:
         raise AnalysisError(
-            f'{who}: tokens = "nodes" starts each token at another node, and they move by {phases[0].kernel.label}; '
-            "expected tokens with the same distribution, such as tokens=8, or parked ones (fw.designs.Stay). "
-            'Simulate it: fw.learn(..., tokens="nodes", walks=1000)'
+            f'{who}: tokens="nodes" move by {phases[0].kernel.label}, expected tokens with the same distribution, such '
+            'as tokens=8, or parked ones (fw.designs.Stay). Simulate it: fw.learn(..., tokens="nodes", walks=1000)'
         )
     if parked and (chosen or tokens == "nodes"):
         if not any(_draws_samples(phase.rule, counts) for phase in phases):
@@ -62,10 +59,8 @@ def kind_of(who: str, phases: Sequence[Phase], counts: Ints, tokens: int | str, 
         return INDEPENDENT
     for exchange in mixing:
         if parked:
-            raise AnalysisError(
-                f"{who}: {exchange!r} mixes parked tokens, but where they start is random; expected tokens="
-                '"nodes", or a start with one node for each token'
-            )
+            expected = 'tokens="nodes", or a start with one node for each token'
+            raise AnalysisError(f"{who}: {exchange!r} mixes parked tokens that start at random, expected {expected}")
         averages = isinstance(exchange, Average) and exchange.means == "all"
         _check_that(drawn and averages, who, exchange, "tokens whose paths decide how they are correlated")
     return DRAWN
@@ -74,9 +69,9 @@ def kind_of(who: str, phases: Sequence[Phase], counts: Ints, tokens: int | str, 
 def _check_that(fine: bool, who: str, exchange: Exchange, what: str, remedy: str = "") -> None:
     if not fine:
         raise AnalysisError(
-            f"{who}: {exchange!r} mixes {what}; expected an exchange whose moments follow a closed recursion "
-            "(fw.exchanges.Average of tokens that fw.designs.Centralized draws or that are parked, Gossip of parked "
-            f"tokens with full gradients, or none). {remedy or 'Or '}simulate it: fw.learn(..., walks=1000)"
+            f"{who}: {exchange!r} mixes {what}; expected fw.exchanges.Average of tokens that fw.designs.Centralized "
+            "draws or that are parked, Gossip of parked tokens with full gradients, or none: their moments follow a "
+            f"closed recursion. {remedy or 'Or '}simulate it: fw.learn(..., walks=1000)"
         )
 
 
@@ -85,20 +80,13 @@ def _check_rule(who: str, phase: Phase, counts: Ints) -> None:
     rule = phase.rule
     constant = phase.exchange is None or phase.exchange.constant
     if not isinstance(rule, SGD) and phase.kernel.is_parked and constant and not _draws_samples(rule, counts):
-        raise AnalysisError(
-            f"{who}: got rule = {rule!r}, expected fw.SGD(step=...) without averaging; parked tokens with full "
-            "gradients draw nothing: one run of fw.learn(..., walks=1) is exact"
-        )
+        remedy = "parked tokens with full gradients draw nothing: one run of fw.learn(..., walks=1) is exact"
+        raise check.fail(who, "rule", rule, "fw.SGD(step=...) without averaging", remedy)
     model.check_rule(who, rule)
 
 
 def _draws_samples(rule: Rule | None, counts: Ints) -> bool:
     return rule is not None and rule.sampled and bool((counts > 1).any())
-
-
-def _is_drawn(kernel: Kernel) -> bool:
-    """Whether each node is drawn independently of the previous one."""
-    return len(kernel.moves) == 1 and kernel.moves[0].law is not None
 
 
 def group_of(
@@ -151,55 +139,33 @@ def unit_columns(dim: int, shares: Floats) -> Floats:
     return np.asarray(np.eye(dim + 1)[:, None, :] * shares[:, None])
 
 
-class Group(ABC):
-    """Tokens that are followed together."""
-
-    tokens: int
-    visits: Floats  # by node
-    messages: float = 0.0
-
-    @abstractmethod
-    def enter(self, phase: Phase, rule: SGD) -> None:
-        """Begin a phase."""
-
-    @abstractmethod
-    def run(self, rates: Floats) -> None:
-        """Make an update at each of the rates, between two exchanges."""
-
-    @abstractmethod
-    def mix(self, exchange: Exchange, step: int) -> None:
-        """Exchange models after update number `step`."""
-
-    @abstractmethod
-    def moments(self) -> tuple[Floats, float]:
-        """The packed moments of the mean model, and the consensus."""
-
-
-class _Parked(Group):
+class _Parked:
     """Tokens that stay at their nodes, one row each."""
 
-    def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32]) -> None:
+    def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32], first: Floats) -> None:
         self._quadratic, self._graph, self._nodes = quadratic, graph, nodes
-        self.tokens = nodes.size
-        self.visits = np.zeros(graph.n)
+        self.tokens, self.messages, self.visits = nodes.size, 0.0, np.zeros(graph.n)
+        self._rows = np.tile(first, (self.tokens, 1))
         self._exchange: tuple[Exchange | None, Any, float] = None, None, 0.0
 
     def enter(self, phase: Phase, rule: SGD) -> None:
+        """Begin a phase."""
         weights = self._quadratic.step_weights(phase.kernel, rule)[self._nodes]
         self._update = Update(_placed(self._quadratic, rule.sampled, self._nodes), weights, rule, _staying(self.tokens))
 
-    def _count(self, steps: int) -> None:
-        self.visits += steps * np.bincount(self._nodes, minlength=self.visits.size)
+    def run(self, rates: Floats) -> None:
+        """Make an update at each of the rates, between two exchanges."""
+        self._rows = self._update.run(self._rows, rates)
+        self.visits += len(rates) * np.bincount(self._nodes, minlength=self.visits.size)
 
     def _weights(self, exchange: Exchange, step: int) -> Any:
         """The weights of an exchange, or None if it averages all; its messages are counted."""
         if self._exchange[0] is not exchange:
-            gathering = gathering_of(0, 0, step, self._nodes, self._graph)
+            gathering, averages = gathering_of(0, 0, step, self._nodes, self._graph), isinstance(exchange, Average)
             # There would be many pairs of tokens, and Average knows its messages without them.
-            weights = None if isinstance(exchange, Average) else weights_of(exchange, gathering)
-            idle = weights is None and not isinstance(exchange, Average)
-            sent = 0.0 if idle else float(sent_by(exchange, gathering, weights))
-            self._exchange = exchange, weights, sent
+            weights = None if averages else weights_of(exchange, gathering)
+            sent = sent_by(exchange, gathering, weights) if averages or weights is not None else 0
+            self._exchange = exchange, weights, float(sent)
         self.messages += self._exchange[2]
         return self._exchange[1]
 
@@ -208,14 +174,10 @@ class _Fixed(_Parked):
     """Parked tokens with full gradients: nothing is random, and each has one error."""
 
     def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32], error: Floats) -> None:
-        super().__init__(quadratic, graph, nodes)
-        self._rows = np.tile(np.append(1.0, error), (self.tokens, 1))
-
-    def run(self, rates: Floats) -> None:
-        self._rows = self._update.run(self._rows, rates)
-        self._count(len(rates))
+        super().__init__(quadratic, graph, nodes, np.append(1.0, error))
 
     def mix(self, exchange: Exchange, step: int) -> None:
+        """Exchange models after update number `step`."""
         weights = self._weights(exchange, step)
         if exchange.means == "all":
             self._rows[:] = self._rows.mean(axis=0)
@@ -224,7 +186,7 @@ class _Fixed(_Parked):
         self._rows[:, 0] = 1.0
 
     def moments(self) -> tuple[Floats, float]:
-        """The moments of the mean error, which is deterministic."""
+        """The packed moments of the mean error, which is deterministic, and the consensus."""
         mean = self._rows.mean(axis=0)
         return model.packed(np.outer(mean, mean)), float(np.mean(np.sum((self._rows - mean) ** 2, axis=1)))
 
@@ -233,23 +195,18 @@ class _Sampled(_Parked):
     """Parked tokens with gradients of random samples: independent, given the model of the last average."""
 
     def __init__(self, quadratic: model.Quadratic, graph: Graph, nodes: NDArray[np.int32], error: Floats) -> None:
-        super().__init__(quadratic, graph, nodes)
-        self._share(model.first_state(np.ones(1), error)[0])
-
-    def _share(self, shared: Floats) -> None:
-        """Give all tokens one model with these moments."""
-        self._shared = shared
-        self._rows = np.tile(shared, (self.tokens, 1))
-        self._images = unit_columns(self._quadratic.dim, np.ones(self.tokens))
+        self._shared = model.first_state(np.ones(1), error)[0]
+        super().__init__(quadratic, graph, nodes, self._shared)
+        self._images = self._units = unit_columns(quadratic.dim, np.ones(self.tokens))
 
     def run(self, rates: Floats) -> None:
-        self._rows = self._update.run(self._rows, rates)
+        super().run(rates)
         self._images = self._update.images(self._images, rates)
-        self._count(len(rates))
 
     def mix(self, exchange: Exchange, step: int) -> None:
         self._weights(exchange, step)
-        self._share(self.moments()[0])
+        self._shared, self._images = self.moments()[0], self._units
+        self._rows = np.tile(self._shared, (self.tokens, 1))
 
     def moments(self) -> tuple[Floats, float]:
         """The moments of the mean, from the moments and the expected map of each token."""
@@ -272,12 +229,12 @@ def mean_of_parked(shared: Floats, totals: Floats, images: Floats) -> Floats:
     return np.asarray(model.packed(mean @ squares @ mean.T - apart / tokens**2) + totals / tokens**2)
 
 
-class _Drawn(Group):
+class _Drawn:
     """Tokens at nodes that are redrawn for each update: all alike, with the moments of one and of a pair."""
 
     def __init__(self, quadratic: model.Quadratic, tokens: int, law: Floats, error: Floats) -> None:
         self._quadratic, self.tokens, self._law = quadratic, tokens, law
-        self.visits = np.zeros(law.size)
+        self.messages, self.visits = 0.0, np.zeros(law.size)
         self._own = model.first_state(np.ones(1), error)[0]
         self._pair = model.unpacked(self._own, quadratic.dim + 1)
 
@@ -290,20 +247,15 @@ class _Drawn(Group):
     def run(self, rates: Floats) -> None:
         tally = new_tally(self._law.size, self._own.size)
         self._own = self._update.run(self._law[:, None] * self._own, rates, tally).sum(axis=0)
-        for rate in rates:
-            mean = self._map(float(rate))
-            self._pair = mean @ self._pair @ mean.T
+        for rate in rates.tolist():
+            if rate not in self._maps:
+                columns = unit_columns(self._quadratic.dim, self._law)
+                self._maps = {rate: self._update.images(columns, np.array([rate])).sum(axis=1).T}  # E[A] of an update
+            self._pair = self._maps[rate] @ self._pair @ self._maps[rate].T
             if self._law is not self._next:  # from here on the nodes are drawn
                 self._law, self._maps = self._next, {}
         self.visits += self.tokens * tally.visits
         self.messages += self.tokens * float(tally.sent[0])
-
-    def _map(self, rate: float) -> Floats:
-        """E[A] of one update."""
-        if rate not in self._maps:
-            columns = unit_columns(self._quadratic.dim, self._law)
-            self._maps = {rate: self._update.images(columns, np.array([rate])).sum(axis=1).T}
-        return self._maps[rate]
 
     def mix(self, exchange: Exchange, step: int) -> None:
         # The messages of Average depend only on the number of tokens.
@@ -318,6 +270,9 @@ class _Drawn(Group):
         share = 1 - 1 / self.tokens
         apart = share * float(length_of(self._own) - length_of(pair))
         return self._own / self.tokens + share * pair, max(apart, 0.0)
+
+
+Group = _Fixed | _Sampled | _Drawn  # tokens that are followed together
 
 
 def _placed(quadratic: model.Quadratic, sampled: bool, nodes: NDArray[np.int32]) -> LocalTerms:

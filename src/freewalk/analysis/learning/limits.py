@@ -12,7 +12,6 @@ from freewalk.analysis.learning.groups import length_of, mean_of
 from freewalk.analysis.learning.recursion import Recursion
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
-from freewalk.exchanges import Exchange
 from freewalk.linear.arrays import Floats
 from freewalk.linear.krylov import operator_of, stabilised
 from freewalk.linear.stationary import check_irreducible, leaving_rates
@@ -21,7 +20,7 @@ from freewalk.rules import SGD
 
 _DENSE = 4000  # linear systems up to this size are solved directly if iterations fail
 _SMALL = 300  # up to this size, all eigenvalues of a matrix are computed
-_PRECISION = 1e-12  # of the linear systems
+PRECISION = 1e-12  # of the linear systems
 _STRIDE = 1.03  # between two steps whose stability is checked
 _MARGIN = 1e-8  # the error of eigenvalues, which can be exactly 1 at the safe step
 
@@ -64,78 +63,6 @@ class SteadyState:
         return (
             f"loss {self.loss:.6g}, of which {self.excess:.3g} above the optimum: bias {self.bias:.3g} "
             f"({100 * share:.3g} %), variance {self.variance:.3g}"
-        )
-
-
-def steady_state(
-    problem: LeastSquares,
-    kernel: Kernel,
-    rule: SGD,
-    initial: Any = None,
-    *,
-    tokens: int | str = 1,
-    exchange: Exchange | None = None,
-) -> SteadyState:
-    """Compute the error that remains after many updates with a constant step.
-
-    This is the fixed point of the recursion of `exact_curve`: two sparse linear systems, for the means and for the
-    second moments.
-
-    Parameters
-    ----------
-    problem
-        A least-squares problem.
-    kernel
-        A kernel that does not change with time, with at most 5000 nodes. For a periodic kernel the result is the mean
-        over a period, or the limit of tokens that start from the stationary distribution.
-    rule
-        `fw.SGD` with a constant step, without averaging.
-    initial
-        The initial model, which affects the limit only outside the span of the features; None means the zero model.
-    tokens, exchange
-        As in `exact_curve`; parked tokens must be one per node, with an exchange. If exchanges do not follow every
-        update, the result is the limit at the steps with an exchange.
-
-    Raises
-    ------
-    AnalysisError
-        If the step exceeds the largest stable one, or the problem, rule, exchange or size is not supported.
-
-    Examples
-    --------
-    >>> import freewalk as fw
-    >>> graph = fw.graphs.ring(20)
-    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, shift=0.3, seed=1)
-    >>> kernel = fw.designs.MHLJ(jump=0.5, stop=0.5, hops=3).kernel(graph, problem.smoothness)
-    >>> limit = steady_state(problem, kernel, fw.SGD(step=0.01))
-    >>> bool(limit.bias > limit.variance)
-    True
-
-    Decentralized SGD settles at an error that is all bias:
-
-    >>> stay, gossip = fw.designs.Stay().kernel(graph), fw.exchanges.Gossip()
-    >>> limit = steady_state(problem, stay, fw.SGD(step=0.001), tokens="nodes", exchange=gossip)
-    >>> limit.variance, bool(limit.bias > 0)
-    (0.0, True)
-    """
-    if type(tokens) is not int or tokens != 1 or exchange is not None:
-        from freewalk.analysis.learning.tokens import steady_tokens  # that module imports this one
-
-        return steady_tokens(problem, kernel, rule, initial, tokens, exchange)
-    recursion = ready("steady_state", problem, kernel, rule)
-    rate = model.constant_step("steady_state", rule)
-    first = model.first_model("steady_state", initial, problem.dim)
-    check_stable(recursion, rate)
-    return solve_limit(recursion, rate, first)
-
-
-def check_stable(recursion: Recursion, rate: float) -> None:
-    """Raise unless the moments of a walk converge at this step."""
-    radius = spectral_radius(recursion, rate) if rate >= recursion.safe_step else 0.0
-    if radius >= 1 - 1e-10:
-        raise AnalysisError(
-            f"steady_state: step = {rate:g} is beyond the largest stable one: the second moments grow by {radius:.6g} "
-            f"per update. Expected less than stability_limit(problem, kernel) = {limit_of(recursion):.6g}"
         )
 
 
@@ -227,15 +154,13 @@ def spectral_radius(recursion: Recursion, rate: float, order: int = 2) -> float:
     try:
         values = eigs(operator, k=1, which="LM", v0=first, ncv=24, tol=1e-8, maxiter=2000, return_eigenvectors=False)
     except ArpackNoConvergence as error:
-        raise AnalysisError(
-            f"stability: the largest eigenvalue at step {rate:g} did not converge ({error}); compare exact curves "
-            "below and above the step instead"
-        ) from error
+        what = f"stability: the largest eigenvalue at step {rate:g} did not converge ({error})"
+        raise AnalysisError(f"{what}; compare exact curves below and above the step instead") from error
     return float(np.abs(values).max())
 
 
 def solve_limit(
-    recursion: Recursion, rate: float, initial: Any = None, precision: float = _PRECISION, tokens: int = 1
+    recursion: Recursion, rate: float, initial: Any = None, precision: float = PRECISION, tokens: int = 1
 ) -> SteadyState:
     """The fixed point of a stable recursion, for one token or several independent ones."""
     n, d, law = recursion.n, recursion.dim, recursion.law
@@ -249,7 +174,7 @@ def solve_limit(
     return limit_at(recursion.quadratic, mean, initial, apart)
 
 
-def solve_means(recursion: Recursion, rate: float, law: Floats, precision: float = _PRECISION) -> Floats:
+def solve_means(recursion: Recursion, rate: float, law: Floats, precision: float = PRECISION) -> Floats:
     """The fixed point of the means E[e 1_v] only."""
     start = np.hstack([law[:, None], np.zeros((recursion.n, recursion.dim))])
     forced = recursion.step(start, rate)[:, 1:]
@@ -265,10 +190,8 @@ def limit_at(quadratic: model.Quadratic, totals: Floats, initial: Any = None, co
     covariance = model.unpacked(totals[1 + d :], d) - np.outer(mean, mean)
     found = quadratic.limit(totals, covariance, float(unseen @ unseen))
     if found["variance"] < -1e-6 * abs(found["excess"]) - 1e-14 * found["loss"]:
-        raise AnalysisError(
-            f"steady_state: rounding leaves a variance of {found['variance']:.2g}, which cannot be; the features "
-            "differ too much in scale, or the step is too small. Scale the features alike, or run exact_curve"
-        )
+        why = "the features differ too much in scale, or the step is too small. Scale them alike, or run exact_curve"
+        raise AnalysisError(f"steady_state: rounding leaves a variance of {found['variance']:.2g}: {why}")
     return SteadyState(**found, model=best + unseen + quadratic.basis @ mean, consensus=consensus)
 
 
@@ -309,11 +232,8 @@ def _solve(recursion: Recursion, right: Floats, rate: float, order: int, precisi
         residual = wanted - operator(solution)
         if _is_solved(residual, solution, size_of_right, max(precision, 1e-9)):
             return np.asarray(solution.reshape(shape) * scale)
-    raise AnalysisError(
-        f"steady_state: the system for step {rate:g} did not converge; "
-        "importance or step sizes span too many orders of magnitude, or the step is very near the stability limit. Run "
-        "exact_curve until it is flat"
-    )
+    why = "importance or steps span too many orders of magnitude, or the step is very near the stability limit"
+    raise AnalysisError(f"steady_state: the system for step {rate:g} did not converge: {why}. Run exact_curve")
 
 
 def _is_solved(residual: Floats, solution: Floats, size_of_right: float, precision: float) -> bool:

@@ -25,10 +25,7 @@ LARGEST = 200_000_000
 
 def check_problem(who: str, problem: Objective) -> LeastSquares:
     """Check that the problem is least squares."""
-    expected = (
-        "a LeastSquares problem: only there do the moments of the error follow a closed recursion; simulate "
-        "others with fw.learn(..., walks=1000)"
-    )
+    expected = "a LeastSquares problem, whose moments follow a recursion; simulate others: fw.learn(..., walks=1000)"
     return check.instance(who, "problem", problem, LeastSquares, expected)
 
 
@@ -45,10 +42,8 @@ def check_size(who: str, rows: int, d: int, what: str = "nodes") -> int:
     """The number of moments of d features, (d + 1)(d + 2)/2, or an error if this many rows of them are too many."""
     width = (d + 1) * (d + 2) // 2
     if rows * width > LARGEST:
-        raise AnalysisError(
-            f"{who}: {rows} {what} and {d} features make a state of {rows * width:,} numbers, expected at most "
-            f"{LARGEST:,}. Simulate it: fw.learn(..., walks=1000)"
-        )
+        state = f"{rows} {what} and {d} features make a state of {rows * width:,} numbers"
+        raise AnalysisError(f"{who}: {state}, expected at most {LARGEST:,}. Simulate it: fw.learn(..., walks=1000)")
     return width
 
 

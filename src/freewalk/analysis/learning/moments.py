@@ -189,9 +189,7 @@ def learn_together(
         for k in range(size):
             s[k, lane] = states[v, 1 + d + k]
     for _ in range(local_steps):
-        for i in range(d):
-            for lane in range(LANES):
-                along[i, lane] = 0.0
+        along[:] = 0.0
         place = 0
         for i in range(d):
             multiply(s[place], a[i], along[i])
@@ -199,8 +197,7 @@ def learn_together(
                 multiply(s[place + j - i], a[j], along[i])
                 multiply(s[place + j - i], a[i], along[j])
             place += d - i
-        for lane in range(LANES):
-            overlap[lane] = 0.0
+        overlap[:] = 0.0
         for i in range(d):
             multiply(a[i], m[i], overlap)
         for i in range(d):
@@ -209,8 +206,7 @@ def learn_together(
                 shift = p[lane] * r[lane] * a[i, lane]
                 m[i, lane] = image + shift
                 half[i, lane] = image + 0.5 * shift
-        for lane in range(LANES):
-            overlap[lane] = 0.0
+        overlap[:] = 0.0
         for i in range(d):
             multiply(a[i], along[i], overlap)
         for i in range(d):

@@ -107,10 +107,9 @@ def race(
     begin = model.start_law(who, start, kernel.graph, problem.smoothness)
     step = settling_step(recursion, settle)
     limit = solve_limit(recursion, step, precision=_FINE)
-    begun = float(problem.loss(first) - problem.loss(problem.optimum()))
-    if limit.bias >= reach and begun > reach:
-        return Race(step, limit.excess, limit.bias, np.inf, np.inf)
-    updates, messages = _clock(recursion, step, reach, begin, first, most)
+    updates, messages = np.inf, np.inf
+    if not (limit.bias >= reach and problem.loss(first) - problem.loss(problem.optimum()) > reach):
+        updates, messages = _clock(recursion, step, reach, begin, first, most)
     return Race(step, limit.excess, limit.bias, updates, messages)
 
 
@@ -203,9 +202,7 @@ def matched_steps(
     step = fraction * limit
     excess = solve_limit(slow, step).excess
     if not excess > 0:
-        raise AnalysisError(
-            f"{who}: the data have no noise, so every step settles at the optimum and none can be matched"
-        )
+        raise AnalysisError(f"{who}: the data have no noise: every step settles at the optimum, none can be matched")
     match = settling_step(fast, excess)
     if solve_limit(fast, match).excess < (1 - _NEARLY) * excess:
         match = _beyond(fast, excess, match)
@@ -219,11 +216,8 @@ def largest_settling(recursion: Recursion) -> float:
 
 def settling_step(recursion: Recursion, settle: float) -> float:
     """The step with the steady error `settle`, at most 1 / max w_v L_v; the largest found if there are several."""
-
-    def excess(step: float) -> float:
-        return solve_limit(recursion, step, precision=ROUGH).excess
-
-    return step_that_settles(excess, recursion.safe_step / 2, settle)
+    highest = recursion.safe_step / 2
+    return step_that_settles(lambda step: solve_limit(recursion, step, precision=ROUGH).excess, highest, settle)
 
 
 def step_that_settles(excess: Callable[[float], float], highest: float, settle: float) -> float:
@@ -254,23 +248,17 @@ def _clock(
     best = float(problem.loss(problem.optimum()))
     state = model.first_state(law, quadratic.basis.T @ (initial - problem.optimum()))
     tally = new_tally(*state.shape)
-    done, previous = 0, (0.0, 0.0, np.inf)
+    done, before, sent, above = 0, 0, 0.0, np.inf  # updates now; updates, messages and excess at the last check
     while True:
         excess = float(quadratic.measures(state.sum(axis=0)[None], 0.0)["loss"][0]) - best
-        here = (float(done), float(tally.sent[0]), excess)
         if excess <= reach:
-            if not np.isfinite(previous[2]):
-                return here[0], here[1]
-            part = np.log(previous[2] / reach) / np.log(previous[2] / max(excess, 1e-300))
-            updates, messages = (
-                float(old + part * (new - old)) for old, new in zip(previous[:2], here[:2], strict=True)
-            )
-            return updates, messages
+            part = np.log(above / reach) / np.log(above / max(excess, 1e-300)) if done else 1.0
+            return float(before + part * (done - before)), float(sent + part * (tally.sent[0] - sent))
         if done >= most or not np.isfinite(excess):
             return np.inf, np.inf
-        block = max(1, min(done // 50, 4096))
-        state = recursion.run(state, step, block, tally)
-        done, previous = done + block, here
+        before, sent, above = done, float(tally.sent[0]), excess
+        done += max(1, min(done // 50, 4096))
+        state = recursion.step(state, step, done - before, tally)
 
 
 def _beyond(recursion: Recursion, excess: float, low: float) -> float:

@@ -13,6 +13,7 @@ from freewalk.analysis.chain.unrolled import is_free
 from freewalk.analysis.learning import moments
 from freewalk.analysis.learning.model import Quadratic, check_problem, check_rule, fixed
 from freewalk.analysis.learning.moments import LocalTerms, Rows, Spread, Tally
+from freewalk.blocks import blocks
 from freewalk.compiled.compiler import compile_functions
 from freewalk.designs.kernel import Kernel, Move
 from freewalk.errors import AnalysisError
@@ -32,14 +33,11 @@ _NO_MARKS, _FIRST = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
 
 def spread_of(kernel: Kernel, steps: Ints) -> Spread:
     """The moves of a kernel as the recursion reads them, with their probabilities at the given steps."""
-    constant = kernel.fade is None
+    first, rest, shares = list(kernel.moves), list[Move](), np.ones((1, 2))
     # Everything constant is one matrix; of the changing parts, all moves but the first share one factor.
-    first = list(kernel.moves) if constant else [replace(kernel.moves[0], probability=1.0)]
-    rest = [] if constant else list(kernel.moves[1:])
-    total = sum(move.probability for move in rest)
-    shares = np.ones((1, 2))
-    if not constant:
-        probabilities = kernel.probabilities(steps)
+    if kernel.fade is not None:
+        first, rest = [replace(first[0], probability=1.0)], first[1:]
+        total, probabilities = sum(move.probability for move in rest), kernel.probabilities(steps)
         fades = probabilities[:, 1:].sum(axis=1) / total if total > 0 else np.zeros(len(steps))
         shares = np.column_stack([probabilities[:, 0], fades])
     longest = max([move.hops for move in kernel.moves if is_free(move)], default=0)
@@ -197,21 +195,15 @@ class Recursion:
         """The stationary distribution of the walk."""
         return stationary(self.kernel, who=self.who)
 
-    def step(self, state: Floats, rate: float) -> Floats:
-        """The state after one step: rows p, m and, if present, S."""
-        return self.run(state, rate, 1, new_tally(*state.shape))
-
-    def run(self, state: Floats, rate: float, steps: int, tally: Tally) -> Floats:
-        """The state after some steps; visits and messages are added to the tally."""
-        states = room_for(state)
+    def step(self, state: Floats, rate: float, count: int = 1, tally: Tally | None = None) -> Floats:
+        """The rows p, m and, if present, S after one step or several; visits and messages are added to the tally."""
         slice_of_time = max(1, int(_WORK / (state.shape[1] * (self.n + self.matrix.nnz))))
-        for done in range(0, steps, slice_of_time):
+        for part in blocks(count, numbers=slice_of_time):
             deadline.check()
-            self._update.advance(states, np.full(min(slice_of_time, steps - done), rate), tally)
-        return np.asarray(states[0])
+            state = self._update.run(state, np.full(part.stop - part.start, rate), tally)
+        return state
 
     def linear_part(self, values: Floats, rate: float, order: int) -> Floats:
         """The linear part of the step of m, n × d, or with `order` 2 of S, n × triangle."""
         first = 1 if order == 1 else 1 + self.dim
-        state = np.hstack([np.zeros((self.n, first)), values])
-        return self.step(state, rate)[:, first:]
+        return self.step(np.hstack([np.zeros((self.n, first)), values]), rate)[:, first:]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,73 @@ from freewalk.objectives import LeastSquares
 from freewalk.rules import SGD
 
 _WIDEST = 1000  # moments of the mean model, with 43 features, for which the linear map is stored as a matrix
-_FINE = 1e-12
+
+
+def steady_state(
+    problem: LeastSquares,
+    kernel: Kernel,
+    rule: SGD,
+    initial: Any = None,
+    *,
+    tokens: int | str = 1,
+    exchange: Exchange | None = None,
+) -> SteadyState:
+    """Compute the error that remains after many updates with a constant step.
+
+    This is the fixed point of the recursion of `exact_curve`: two sparse linear systems, for the means and for the
+    second moments.
+
+    Parameters
+    ----------
+    problem
+        A least-squares problem.
+    kernel
+        A kernel that does not change with time, with at most 5000 nodes. For a periodic kernel the result is the mean
+        over a period, or the limit of tokens that start from the stationary distribution.
+    rule
+        `fw.SGD` with a constant step, without averaging.
+    initial
+        The initial model, which affects the limit only outside the span of the features; None means the zero model.
+    tokens, exchange
+        As in `exact_curve`; parked tokens must be one per node, with an exchange. If exchanges do not follow every
+        update, the result is the limit at the steps with an exchange.
+
+    Raises
+    ------
+    AnalysisError
+        If the step exceeds the largest stable one, or the problem, rule, exchange or size is not supported.
+
+    Examples
+    --------
+    >>> import freewalk as fw
+    >>> graph = fw.graphs.ring(20)
+    >>> problem = fw.objectives.LeastSquares.synthetic(graph.n, dim=3, heavy=2, shift=0.3, seed=1)
+    >>> kernel = fw.designs.MHLJ(jump=0.5, stop=0.5, hops=3).kernel(graph, problem.smoothness)
+    >>> limit = steady_state(problem, kernel, fw.SGD(step=0.01))
+    >>> bool(limit.bias > limit.variance)
+    True
+
+    Decentralized SGD settles at an error that is all bias:
+
+    >>> stay, gossip = fw.designs.Stay().kernel(graph), fw.exchanges.Gossip()
+    >>> limit = steady_state(problem, stay, fw.SGD(step=0.001), tokens="nodes", exchange=gossip)
+    >>> limit.variance, bool(limit.bias > 0)
+    (0.0, True)
+    """
+    who = "steady_state"
+    if type(tokens) is int and tokens == 1 and exchange is None:
+        plateau = _independent(limits.ready(who, problem, kernel, rule))
+    else:
+        plateau = _plateau(who, problem, kernel, rule, tokens, exchange)
+    rate = model.constant_step(who, rule)
+    first = model.first_model(who, initial, problem.dim)
+    radius = plateau.radius(rate) if rate >= plateau.safe_step else 0.0
+    if radius >= 1 - 1e-10:
+        raise AnalysisError(
+            f"steady_state: step = {rate:g} is beyond the largest stable one: errors grow by {radius:.6g} from one "
+            f"update or exchange to the next. Expected {plateau.stable()}"
+        )
+    return plateau.at(rate, first, limits.PRECISION)
 
 
 def settling_step(
@@ -44,20 +111,7 @@ def settling_step(
     who = "settling_step"
     settle = check.real(who, "settle", settle, above=0.0)
     plateau = _plateau(who, problem, kernel, rule, tokens, exchange)
-    return step_that_settles(lambda step: plateau.at(step, None, ROUGH).excess, plateau.recursion.safe_step / 2, settle)
-
-
-def steady_tokens(
-    problem: LeastSquares, kernel: Kernel, rule: SGD, initial: Any, tokens: int | str, exchange: Exchange | None
-) -> SteadyState:
-    """`steady_state` for several tokens."""
-    who = "steady_state"
-    plateau = _plateau(who, problem, kernel, rule, tokens, exchange)
-    rate = model.constant_step(who, rule)
-    first = model.first_model(who, initial, problem.dim)
-    if rate >= plateau.recursion.safe_step:
-        plateau.check_stable(rate)
-    return plateau.at(rate, first)
+    return step_that_settles(lambda step: plateau.at(step, None, ROUGH).excess, plateau.safe_step / 2, settle)
 
 
 def _plateau(
@@ -71,27 +125,23 @@ def _plateau(
     if count == 1:
         arguments.exchanges((phase,), count, np.zeros(1, dtype=np.int32))  # rejects a single token
     if phase.kernel.is_parked and (exchange is None or tokens != "nodes"):
-        raise AnalysisError(
-            f"{who}: got tokens = {tokens!r} and exchange = {exchange!r} for parked tokens, whose limit depends on "
-            'where each starts; expected tokens="nodes" and an exchange. Or run exact_curve until it is flat'
-        )
+        got = f"tokens = {tokens!r} and exchange = {exchange!r} for parked tokens"
+        expected = 'expected tokens="nodes" and an exchange, or exact_curve until it is flat'
+        raise AnalysisError(f"{who}: got {got}, whose limit depends on where each starts; {expected}")
     kind = kind_of(who, [phase], np.diff(problem.offsets), tokens, chosen=False)
     if kind == INDEPENDENT or exchange is None:
-        return _Independent(limits.ready(who, problem, kernel, rule), count)
+        return _independent(limits.ready(who, problem, kernel, rule), count)
     if kind == DRAWN:
-        return _Drawn(limits.ready(who, problem, kernel, rule), count, exchange.every)
+        return _averaging_drawn(limits.ready(who, problem, kernel, rule), count, exchange.every)
     arguments.exchanges((phase,), count, np.arange(count, dtype=np.int32))
     # Between two exchanges, parked tokens make the same steps as these local ones.
     rule = replace(rule, local_steps=int(rule.local_steps) * exchange.every)
     if exchange.means == "all":
-        parked = Recursion(who, problem, kernel, rule)
-        return _Averaged(parked) if kind == FIXED else _AveragedSamples(parked)
+        return _averaging_parked(Recursion(who, problem, kernel, rule), sampled=kind != FIXED)
     if isinstance(exchange, Gossip):
-        return _Gossiping(limits.ready(who, problem, _walk_of(exchange, kernel), rule))
-    raise AnalysisError(
-        f"{who}: got exchange = {exchange!r}, expected fw.exchanges.Gossip(matrix) or Average for parked tokens; run "
-        "exact_curve until it is flat"
-    )
+        return _gossiping(limits.ready(who, problem, _walk_of(exchange, kernel), rule))
+    expected = "fw.exchanges.Gossip(matrix) or Average for parked tokens"
+    raise check.fail(who, "exchange", exchange, expected, "run exact_curve until it is flat")
 
 
 def _walk_of(gossip: Gossip, kernel: Kernel) -> Kernel:
@@ -100,136 +150,101 @@ def _walk_of(gossip: Gossip, kernel: Kernel) -> Kernel:
     return Kernel(kernel.graph, (Move(1.0, hops=1, rows=matrix),), kernel.target, repr(gossip))
 
 
-@dataclass
-class _Plateau(ABC):
+class _Plateau(NamedTuple):
     """Where tokens settle, at any stable step size."""
 
-    recursion: Recursion
-    tokens: int = 1
-    every: int = 1  # updates from one exchange to the next, if the recursion does not make them in one step
-
-    @abstractmethod
-    def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
-        """The limit for a step."""
-
-    @abstractmethod
-    def radius(self, rate: float) -> float:
-        """The growth factor of an error from one exchange to the next."""
-
-    def check_stable(self, rate: float) -> None:
-        """Raise unless errors shrink at this step."""
-        radius, safe = self.radius(rate), self.recursion.safe_step
-        if radius >= 1 - 1e-10:
-            raise AnalysisError(
-                f"steady_state: step = {rate:g} is beyond the largest stable one: errors grow by {radius:.6g} from one "
-                f"exchange to the next. Expected a smaller one; up to 2 / max w_v L_v = {safe:.6g} all are"
-            )
+    safe_step: float
+    at: Callable[[float, Floats | None, float], SteadyState]  # by step, initial model and precision
+    radius: Callable[[float], float]  # by step: the growth factor of errors from one update or exchange to the next
+    stable: Callable[[], str]  # which steps are stable, in words
 
 
-class _Independent(_Plateau):
+def _independent(recursion: Recursion, tokens: int = 1) -> _Plateau:
     """Tokens that never mix."""
 
-    def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
-        return limits.solve_limit(self.recursion, rate, initial, precision, self.tokens)
+    def at(rate: float, initial: Floats | None, precision: float) -> SteadyState:
+        return limits.solve_limit(recursion, rate, initial, precision, tokens)
 
-    def radius(self, rate: float) -> float:
-        return limits.spectral_radius(self.recursion, rate)
+    def stable() -> str:
+        return f"less than stability_limit(problem, kernel) = {limits.limit_of(recursion):.6g}"
 
-    def check_stable(self, rate: float) -> None:
-        limits.check_stable(self.recursion, rate)
+    return _Plateau(recursion.safe_step, at, partial(limits.spectral_radius, recursion), stable)
 
 
-class _Gossiping(_Plateau):
+def _together(recursion: Recursion, at: Callable[..., SteadyState], radius: Callable[[float], float]) -> _Plateau:
+    """Tokens that mix."""
+    words = f"a smaller one; up to 2 / max w_v L_v = {recursion.safe_step:.6g} all are stable"
+    return _Plateau(recursion.safe_step, at, radius, lambda: words)
+
+
+def _gossiping(recursion: Recursion) -> _Plateau:
     """Parked tokens with full gradients that gossip: x = W (B x + b)."""
 
-    def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
-        n = self.recursion.n
-        errors = n * limits.solve_means(self.recursion, rate, np.full(n, 1.0 / n), precision)
-        mean = errors.mean(axis=0)
-        return _certain(self.recursion, mean, initial, float(np.mean(np.sum((errors - mean) ** 2, axis=1))))
+    def at(rate: float, initial: Floats | None, precision: float) -> SteadyState:
+        errors = recursion.n * limits.solve_means(recursion, rate, np.full(recursion.n, 1.0 / recursion.n), precision)
+        consensus = float(np.mean(np.sum((errors - errors.mean(axis=0)) ** 2, axis=1)))
+        mean = np.append(1.0, errors.mean(axis=0))
+        return limits.limit_at(recursion.quadratic, model.packed(np.outer(mean, mean)), initial, consensus)
 
-    def radius(self, rate: float) -> float:
-        return limits.spectral_radius(self.recursion, rate, order=1)
-
-
-class _Mapped(_Plateau):
-    """Tokens that average: their shared model, or its moments, has a small linear map. Its first number is always 1."""
-
-    @abstractmethod
-    def matrix(self, rate: float) -> Floats:
-        """The map from one exchange to the next."""
-
-    def fixed_point(self, rate: float) -> Floats:
-        matrix = self.matrix(rate)
-        rest = np.linalg.solve(np.eye(len(matrix) - 1) - matrix[1:, 1:], matrix[1:, 0])
-        return np.append(1.0, rest)
-
-    def radius(self, rate: float) -> float:
-        return float(np.abs(np.linalg.eigvals(self.matrix(rate)[1:, 1:])).max())
+    return _together(recursion, at, partial(limits.spectral_radius, recursion, order=1))
 
 
-class _Averaged(_Mapped):
-    """Parked tokens with full gradients that average: gradient descent, or FedAvg with local steps."""
+def _averaging(recursion: Recursion, matrix: Callable[[float], Floats], certain: bool) -> _Plateau:
+    """Tokens that average: their shared model, if it is certain, or its packed moments have a small linear map.
 
-    def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
-        return _certain(self.recursion, self.fixed_point(rate)[1:], initial, 0.0)
+    `matrix` is this map from one exchange to the next, by step; the first number that it maps is always 1.
+    """
 
-    def matrix(self, rate: float) -> Floats:
-        return np.asarray(_images(self.recursion, rate, np.ones(self.recursion.n)).mean(axis=1).T)
+    def at(rate: float, initial: Floats | None, precision: float) -> SteadyState:
+        image = matrix(rate)
+        point = np.append(1.0, np.linalg.solve(np.eye(len(image) - 1) - image[1:, 1:], image[1:, 0]))
+        totals = model.packed(np.outer(point, point)) if certain else point
+        return limits.limit_at(recursion.quadratic, totals, initial)
 
-
-@dataclass
-class _Mixed(_Mapped):
-    """Tokens that average, with random gradients: the map is that of the packed moments of the shared model."""
-
-    def __post_init__(self) -> None:
-        dim = self.recursion.dim
-        self.width = 1 + dim + self.recursion.triangle
-        if self.width > _WIDEST:
-            raise AnalysisError(
-                f"steady_state: {dim} features make {self.width:,} moments of the mean model, expected at most "
-                f"{_WIDEST:,}. Run exact_curve until it is flat"
-            )
-
-    def at(self, rate: float, initial: Floats | None, precision: float = _FINE) -> SteadyState:
-        return limits.limit_at(self.recursion.quadratic, self.fixed_point(rate), initial)
-
-    def sums(self, shares: Floats, rate: float) -> Floats:
-        """The image of each unit moment of a model in one step, summed over the nodes with these shares."""
-        units = np.eye(self.width)
-        return np.array([self.recursion.step(shares[:, None] * unit, rate).sum(axis=0) for unit in units])
+    return _together(recursion, at, lambda rate: float(np.abs(np.linalg.eigvals(matrix(rate)[1:, 1:])).max()))
 
 
-class _Drawn(_Mixed):
-    """Tokens at nodes that are redrawn for each update, and averaged."""
+def _averaging_parked(recursion: Recursion, sampled: bool) -> _Plateau:
+    """Parked tokens: gradient descent, or FedAvg with local steps; their gradients may be of random samples."""
+    ones, units = np.ones(recursion.n), _units(recursion) if sampled else None
 
-    def matrix(self, rate: float) -> Floats:
+    def matrix(rate: float) -> Floats:
+        images = _images(recursion, rate, ones)
+        if units is None:
+            return np.asarray(images.mean(axis=1).T)
+        return mean_of_parked(units, _sums(recursion, rate, ones, units), images).T
+
+    return _averaging(recursion, matrix, certain=not sampled)
+
+
+def _averaging_drawn(recursion: Recursion, tokens: int, every: int) -> _Plateau:
+    """Tokens at nodes that are redrawn for each update, averaged after every so many."""
+    units, law, share = _units(recursion), recursion.law, 1.0 / tokens
+
+    def matrix(rate: float) -> Floats:
         """(1/m) Tᵏ + (1 − 1/m) (Ā ⊗ Ā)ᵏ."""
-        one = self.sums(self.recursion.law, rate).T
-        mean = _images(self.recursion, rate, self.recursion.law).sum(axis=1).T
-        mean = np.linalg.matrix_power(mean, self.every)
-        units = model.unpacked(np.eye(self.width), len(mean))
-        pair = model.packed(mean @ units @ mean.T).T
-        share = 1.0 / self.tokens
-        return np.asarray(share * np.linalg.matrix_power(one, self.every) + (1 - share) * pair)
+        own = np.linalg.matrix_power(_sums(recursion, rate, law, units).T, every)
+        mean = np.linalg.matrix_power(_images(recursion, rate, law).sum(axis=1).T, every)
+        pair = model.packed(mean @ model.unpacked(units, len(mean)) @ mean.T).T
+        return np.asarray(share * own + (1 - share) * pair)
+
+    return _averaging(recursion, matrix, certain=False)
 
 
-class _AveragedSamples(_Mixed):
-    """Parked tokens with gradients of random samples, averaged."""
+def _units(recursion: Recursion) -> Floats:
+    """The unit moments of a model, unless they are too many."""
+    width = 1 + recursion.dim + recursion.triangle
+    if width > _WIDEST:
+        most = f"expected at most {_WIDEST:,}. Run exact_curve until it is flat"
+        raise AnalysisError(f"steady_state: {recursion.dim} features make {width:,} moments of the mean model, {most}")
+    return np.eye(width)
 
-    def matrix(self, rate: float) -> Floats:
-        """The moments of the mean of all tokens, for each unit moment of the shared model."""
-        ones = np.ones(self.recursion.n)
-        totals, images = self.sums(ones, rate), _images(self.recursion, rate, ones)
-        return mean_of_parked(np.eye(self.width), totals, images).T
+
+def _sums(recursion: Recursion, rate: float, shares: Floats, units: Floats) -> Floats:
+    """The image of each unit moment of a model in one step, summed over the nodes with these shares."""
+    return np.array([recursion.step(shares[:, None] * unit, rate).sum(axis=0) for unit in units])
 
 
 def _images(recursion: Recursion, rate: float, shares: Floats) -> Floats:
     """The columns of the expected maps of z in one step: (d + 1) × nodes × (d + 1)."""
     return np.array([recursion.step(rows, rate) for rows in unit_columns(recursion.dim, shares)])
-
-
-def _certain(recursion: Recursion, error: Floats, initial: Floats | None, consensus: float) -> SteadyState:
-    """The limit of a mean model without randomness."""
-    vector = np.append(1.0, error)
-    return limits.limit_at(recursion.quadratic, model.packed(np.outer(vector, vector)), initial, consensus)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -331,8 +332,7 @@ def lemma_2(
     True
     """
     setting = Setting("lemma_2", problem, kernel)
-    bounds = _Bounds(setting, mixing)
-    return bounds.at(length, float(_errors(setting, length, start)[-1]))
+    return _bounds_of(setting, mixing)(length, float(_errors(setting, length, start)[-1]))
 
 
 def smallest_constant(
@@ -362,9 +362,8 @@ def smallest_constant(
     """
     setting = Setting("smallest_constant", problem, kernel)
     longest = check.whole("smallest_constant", "longest", longest, 1, LONGEST)
-    bounds = _Bounds(setting, mixing)
-    errors = _errors(setting, longest, start)
-    found = [bounds.at(updates, float(exact)) for updates, exact in enumerate(errors, start=1)]
+    bounds = _bounds_of(setting, mixing)
+    found = [bounds(updates, float(exact)) for updates, exact in enumerate(_errors(setting, longest, start), start=1)]
     printed = [each.printed_constant for each in found[1:]]
     corrected = [each.constant for each in found]
     return SmallestConstants(
@@ -376,25 +375,19 @@ def smallest_constant(
     )
 
 
-class _Bounds:
-    """Both bounds for any number of updates."""
+def _bounds_of(setting: Setting, mixing: float | None) -> Callable[[int, float], AccumulatedError]:
+    """Both bounds, as a function of the number of updates and the exact error."""
+    pieces, tau = pieces_of(setting.who, setting.kernel), float(setting.mixing_time(mixing))
+    sigma, largest = setting.losses.gradient_bound, setting.largest
 
-    def __init__(self, setting: Setting, mixing: float | None) -> None:
-        pieces = pieces_of(setting.who, setting.kernel)
-        self._jumps = pieces.jump, pieces.distance
-        self._mixing = float(setting.mixing_time(mixing))
-        self._sigma, self._largest, self._bias = setting.losses.gradient_bound, setting.largest, setting.bias
-
-    def at(self, updates: int, exact: float) -> AccumulatedError:
-        """Both bounds for this many updates."""
-        jump, distance = self._jumps
-        printed = (updates - 1) * self._mixing * self._sigma if updates > 1 else 0.0
-        printed_gap = 2.0 * ((updates - 1) * jump * distance) ** 2 * self._largest
-        variance, gap = updates * self._mixing * self._largest, 2.0 * updates**2 * self._bias
+    def bounds(updates: int, exact: float) -> AccumulatedError:
+        printed = (updates - 1) * tau * sigma if updates > 1 else 0.0
+        printed_gap = 2.0 * ((updates - 1) * pieces.jump * pieces.distance) ** 2 * largest
+        variance, gap = updates * tau * largest, 2.0 * updates**2 * setting.bias
         return AccumulatedError(
             updates=updates,
             exact=exact,
-            mixing_time=self._mixing,
+            mixing_time=tau,
             printed_variance=printed,
             printed_gap=printed_gap,
             printed_constant=_least(exact, printed, printed_gap),
@@ -403,6 +396,8 @@ class _Bounds:
             constant=_least(exact, variance, gap),
             bound=PROVEN * variance + gap,
         )
+
+    return bounds
 
 
 def _errors(setting: Setting, length: int, start: str | ArrayLike) -> Floats:
@@ -414,9 +409,8 @@ def _errors(setting: Setting, length: int, start: str | ArrayLike) -> Floats:
 
 def _least(exact: float, unit: float, gap: float) -> float:
     """The smallest C ≥ 0 with exact ≤ C · unit + gap; NaN if the unit is infinite, which bounds nothing."""
-    missing = exact - gap
     if np.isinf(unit):
         return np.nan
-    if missing <= 0:
+    if exact <= gap:
         return 0.0
-    return missing / unit if unit > 0 else np.inf
+    return (exact - gap) / unit if unit > 0 else np.inf

@@ -10,7 +10,8 @@ from freewalk.analysis.chain.chain import check_constant, stationary
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear.arrays import Floats, Matrix
-from freewalk.linear.stationary import PLAIN, Flows, leaving_rates
+from freewalk.linear.elimination import PLAIN
+from freewalk.linear.stationary import Flows, leaving_rates
 
 _ROUNDS = 4  # each reduces the error by five digits
 _KEEPS = 1e-9  # how much, in total, one step may change a distribution that counts as invariant
@@ -22,7 +23,7 @@ class Pieces:
 
     jump: float  # p_J
     metropolis: Matrix  # P_IS: the chain that preserves the target
-    levy: Matrix | None  # None without jumps
+    levy: Matrix  # P_IS without jumps
     distance: float  # ‖P_IS − P_Lévy‖, the largest absolute row sum; 0 without jumps
 
 
@@ -32,38 +33,31 @@ def pieces_of(who: str, kernel: Kernel) -> Pieces:
 
     check_constant(who, kernel)
     first, rest = kernel.moves[0], kernel.moves[1:]
-    remedy = (
-        "fw.designs.MHLJ makes such kernels, Metropolis those without jumps; stationary, accumulated_error and "
-        "exact_curve take any kernel"
-    )
-    if rest and (first.ratio is None or first.hops != 1):
-        raise AnalysisError(
-            f"{who}: {kernel.label} begins with {first!r}, expected a Metropolis hop, then jumps: {remedy}"
+
+    def refused(why: str) -> AnalysisError:
+        return AnalysisError(
+            f"{who}: {kernel.label} {why}. fw.designs.MHLJ makes such kernels, Metropolis those without jumps; "
+            "stationary, accumulated_error and exact_curve take any kernel"
         )
+
+    if rest and (first.ratio is None or first.hops != 1):
+        raise refused(f"begins with {first!r}, expected a Metropolis hop, then jumps")
     for move in rest:
         if move.ratio is not None:
-            raise AnalysisError(
-                f"{who}: {kernel.label} has the jump {move!r}, which can be rejected, expected jumps without a ratio: "
-                f"corrected jumps preserve the target, so there is no bias to bound. {remedy}"
-            )
+            raise refused(f"has the jump {move!r}, which can be rejected (so adds no bias), expected no ratio")
     powers: list[Matrix] = []
     metropolis = kernel.move_matrix(first, powers)
     target = np.asarray(kernel.target)
     moved = float(np.abs(metropolis.T @ target - target).sum())
     if moved > _KEEPS:
-        raise AnalysisError(
-            f"{who}: the first move of {kernel.label} does not preserve its target (it moves {moved:.3g} of it), "
-            f"expected one that does: {remedy}"
-        )
-    jump = float(sum(move.probability for move in rest))
-    if jump == 0:
-        return Pieces(0.0, metropolis, None, 0.0)
-    levy = csr_array(metropolis.shape)
-    for move in rest:
-        if move.probability > 0:
-            levy = csr_array(levy + (move.probability / jump) * kernel.move_matrix(move, powers))
-    distance = float(np.asarray(abs(metropolis - levy).sum(axis=1)).max())
-    return Pieces(jump, metropolis, levy, distance)
+        raise refused(f"does not preserve its target without jumps, expected one that does ({moved:.3g} of it moves)")
+    jumps = [move for move in rest if move.probability > 0]
+    if not jumps:
+        return Pieces(0.0, metropolis, metropolis, 0.0)
+    jump = float(sum(move.probability for move in jumps))
+    parts = [(move.probability / jump) * kernel.move_matrix(move, powers) for move in jumps]
+    levy = csr_array(sum(parts[1:], parts[0]))
+    return Pieces(jump, metropolis, levy, float(abs(metropolis - levy).sum(axis=1).max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,10 +139,7 @@ def bias_identity(kernel: Kernel) -> BiasIdentity:
     pieces = pieces_of("bias_identity", kernel)
     target = np.asarray(kernel.target)
     law = stationary(kernel, who="bias_identity")
-    if pieces.levy is None:
-        source = np.zeros_like(target)
-    else:
-        source = pieces.jump * ((pieces.levy - pieces.metropolis).T @ target)
+    source = pieces.jump * ((pieces.levy - pieces.metropolis).T @ target)
     predicted = _through_fundamental(kernel, law, source)
     variation = 0.5 * float(np.abs(law - target).sum())
     size = pieces.jump * pieces.distance
@@ -183,6 +174,5 @@ def _through_fundamental(kernel: Kernel, law: Floats, source: Floats) -> Floats:
     # largest keeps the rounding small.
     rest = np.delete(np.arange(law.size), int(np.argmax(law)))
     row = np.zeros(law.size)
-    if rest.size:
-        row[rest] = np.atleast_1d(spsolve(equations[rest][:, rest], source[rest]))
+    row[rest] = spsolve(equations[rest][:, rest], source[rest])
     return np.asarray(row - row.sum() * law)

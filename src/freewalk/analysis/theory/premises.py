@@ -40,15 +40,11 @@ class Losses:
 
 def losses_of(who: str, problem: Objective) -> Losses:
     """Read a least-squares or logistic problem; of others, the convexity of the losses is not known."""
-    expected = (
-        "a fw.objectives.LeastSquares or fw.objectives.Logistic problem, for which the convexity of each local "
-        "loss is known; for other losses run fw.learn"
-    )
+    expected = "a fw.objectives.LeastSquares or Logistic problem, whose convexity is known; for others run fw.learn"
     found: LeastSquares | Logistic = check.instance(who, "problem", problem, (LeastSquares, Logistic), expected)
     optimum = found.optimum()
     counts = np.diff(found.offsets)
-    errors = np.frompyfunc(found.slope, 2, 1)(found.features @ optimum, found.targets)
-    slopes = np.asarray(errors, dtype=np.float64)
+    slopes = np.asarray(np.frompyfunc(found.slope, 2, 1)(found.features @ optimum, found.targets), dtype=np.float64)
     pulls = (slopes / np.repeat(counts, counts))[:, None] * found.features
     factors = found.node_weights[:, None]
     gradients = factors * (by_node(pulls, found.offsets) + found.ridge * optimum)
@@ -85,10 +81,9 @@ class Setting:
 
     def first_law(self, start: str | ArrayLike) -> Floats | None:
         """The distribution of the first node; None stands for the worst one."""
-        if isinstance(start, str) and start == "worst":
-            return None
-        if isinstance(start, str) and start == "stationary":
-            return stationary(self.kernel, who=self.who)
+        named = start if isinstance(start, str) else ""
+        if named in ("worst", "stationary"):
+            return None if named == "worst" else stationary(self.kernel, who=self.who)
         return start_law(self.who, start, self.kernel.graph, self.problem.smoothness)
 
     def sums(self) -> Iterator[tuple[Floats, Floats]]:
@@ -189,19 +184,15 @@ def assumptions(problem: Objective) -> Assumptions:
 def assumptions_of(losses: Losses) -> Assumptions:
     """The assumptions for losses that have already been read."""
     convexity, smoothness = losses.curvatures.T
-    failures = []
-    if losses.flatness:
-        failures.append(
-            f"strong convexity: μ = 0, since {losses.flatness}; Theorem 1 says nothing then (a ridge > 0 makes it hold)"
-        )
+    failure = f"strong convexity: μ = 0, since {losses.flatness}; Theorem 1 then says nothing (a ridge > 0 would help)"
     return Assumptions(
         smallest_smoothness=float(smoothness.min()),
         mean_smoothness=float(smoothness.mean()),
         largest_smoothness=float(smoothness.max()),
         convexity=float(convexity.min()),
         gradient_bound=losses.gradient_bound,
-        holds=not failures,
-        failures=tuple(failures),
+        holds=not losses.flatness,
+        failures=(failure,) if losses.flatness else (),
     )
 
 

@@ -202,9 +202,7 @@ def theorem_1(
         contraction = contraction_of(setting, gamma)
         certified = forms.certified(contraction, law)
         if not forms.covers(gamma):
-            reasons.append(
-                f"step: {gamma:.4g} is above {contraction.largest_step:.4g}, the largest that the proof covers"
-            )
+            reasons.append(f"step: {gamma:.4g} > {contraction.largest_step:.4g}, the largest that the proof covers")
     elif forms.flat > 0 and np.isfinite(forms.mixing):
         reasons.append(f"step: {steps} updates are too few for the corrected bound to promise anything; pass a step")
     corrected = forms.corrected(gamma, truth)
@@ -259,36 +257,26 @@ class Forms:
         known = self.known
         mean, mu = known.mean_smoothness, known.convexity
         noise = self.mixing * known.gradient_bound * mean
-        return _terms(
-            step=_balanced(mean, mu, self.steps, self.steps * self.distance * mu**2, noise),
-            rate=0.0,
-            variance=_over(mean * noise, known.smallest_smoothness * self.steps),
-            gap=self.jumps**2,
-            exact=exact,
-        )
+        step = _balanced(mean, mu, self.steps, self.steps * self.distance * mu**2, noise)
+        variance = _over(mean * noise, known.smallest_smoothness * self.steps)
+        return _terms(step, 0.0, variance, self.jumps**2, exact)
 
     def proof(self, step: float, exact: float) -> Terms:
         """The result of the paper's proof, for a step."""
         known = self.known
         mean, low, mu = known.mean_smoothness, known.smallest_smoothness, known.convexity
-        return _terms(
-            step=self.printed(exact).step,
-            rate=_left(step, mu, self.steps, self.distance),
-            variance=_over(step * mean * self.mixing * known.gradient_bound, mu**2),
-            gap=_over(self.jumps**2 * known.gradient_bound * mean**3, mu**3 * low**2),
-            exact=exact,
-        )
+        rate = _left(step, mu, self.steps, self.distance)
+        variance = _over(step * mean * self.mixing * known.gradient_bound, mu**2)
+        gap = _over(self.jumps**2 * known.gradient_bound * mean**3, mu**3 * low**2)
+        return _terms(self.printed(exact).step, rate, variance, gap, exact)
 
     def corrected(self, step: float, exact: float) -> Terms:
         """The corrected theorem, valid with C = 1, for a step that its proof covers."""
-        fine = np.nan if np.isnan(step) or not self.covers(step) else step
-        return _terms(
-            step=self.corrected_step(),
-            rate=_left(fine, self.flat, self.steps, self.distance),
-            variance=_over(VARIANCE * fine * self.sharp * self.mixing * self.setting.largest, self.flat**2),
-            gap=_over(GAP * self.sharp * self.setting.bias, self.flat**3) if not np.isnan(fine) else np.nan,
-            exact=exact,
-        )
+        fine = step if self.covers(step) else np.nan
+        rate = _left(fine, self.flat, self.steps, self.distance)
+        variance = _over(VARIANCE * fine * self.sharp * self.mixing * self.setting.largest, self.flat**2)
+        gap = _over(GAP * self.sharp * self.setting.bias, self.flat**3) if self.covers(step) else np.nan
+        return _terms(self.corrected_step(), rate, variance, gap, exact)
 
     def certified(self, contraction: Contraction, law: Floats | None) -> float:
         """Sum up ρ^T E‖x_0 − y_0‖² + c γ² Σ_t ρ^(T−1−t) E‖S_t‖², from the last update: for all first nodes at once."""
@@ -312,15 +300,12 @@ def _why_endless(tau: MixingTime, kernel: Kernel, given: float | None) -> str:
         return f"the walk is periodic (period {tau.period}) and never mixes; its mixing time is infinite"
     if given is not None:
         return f"the mixing time was given as {given!r}, which bounds nothing; None computes it"
-    return (
-        f"no bound on the mixing time of {kernel.label} was found, for {kernel.graph.n} nodes (it is computed for up "
-        f"to {EXACT}); pass mixing=... if one is known"
-    )
+    size = f"{kernel.graph.n} nodes (it is computed for up to {EXACT})"
+    return f"no bound on the mixing time of {kernel.label} was found, for {size}; pass mixing=... if one is known"
 
 
 def _terms(step: float, rate: float, variance: float, gap: float, exact: float) -> Terms:
-    missing = max(exact - rate, 0.0) if not np.isnan(exact - rate) else np.nan
-    return Terms(step, rate, variance, gap, 0.0 if missing == 0 else _over(missing, variance + gap))
+    return Terms(step, rate, variance, gap, 0.0 if exact <= rate else _over(exact - rate, variance + gap))
 
 
 def _balanced(sharp: float, flat: float, steps: int, signal: float, noise: float) -> float:
@@ -333,10 +318,8 @@ def _balanced(sharp: float, flat: float, steps: int, signal: float, noise: float
 
 
 def _left(step: float, flat: float, steps: int, distance: float) -> float:
-    """2 (1 − step · flat)^steps · distance; NaN without strong convexity, where nothing need be lost."""
-    if np.isnan(step) or flat == 0:
-        return np.nan
-    return float(2.0 * max(1.0 - step * flat, 0.0) ** steps * distance)
+    """2 (1 − step · flat)^steps · distance; NaN without a step, or strong convexity, where nothing need be lost."""
+    return float(2.0 * max(1.0 - step * flat, 0.0) ** steps * distance) if flat > 0 else np.nan
 
 
 def _over(a: float, b: float) -> float:

@@ -28,8 +28,8 @@ from freewalk.analysis.chain.unrolled import Hops, is_crowded, unrolled
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear.arrays import Flags, Floats, Ints, Matrix, Vectors
-from freewalk.linear.elimination import absorbed, narrow_absorbed, narrow_order, times_between
-from freewalk.linear.stationary import ELIMINATION, PLAIN, Flows, Steps, leaving_rates
+from freewalk.linear.elimination import PLAIN, eliminated, times_between
+from freewalk.linear.stationary import Flows, Steps, leaving_rates
 
 #: The maximum relative error of a result, on small graphs and on large ones.
 PRECISION, ITERATED = 1e-10, 1e-8
@@ -106,27 +106,20 @@ class Returns:
         inside[nodes] = True
         if not (self.law[inside].sum() > 0 and self.law[~inside].sum() > 0):
             raise AnalysisError(
-                f"{self._who}: {self.kernel.label}: the walk spends less than 1e-308 of its time in these nodes, or "
-                "outside of them; expected a share that floats can represent"
+                f"{self._who}: {self.kernel.label}: the share of these nodes, or of all others, is below 1e-308"
             )
         limit = PRECISION if n <= PLAIN else ITERATED
-        found = self._from_times(inside) if self._many and n <= PLAIN else None
-        if found is None or not found.error <= limit:
-            found = self._eliminated(inside)
-        if found is None:
-            try:
-                found = self._iterated(inside)
-            except AnalysisError:  # an iteration that cannot even begin
-                found = None
-            if (found is None or not found.error <= limit) and n <= DENSE:
-                found = self._eliminated(inside, dense=True)
-        if found is None or not found.error <= limit:
-            error = np.inf if found is None else found.error
+        found = self._from_times(inside) if self._many and n <= PLAIN else Excess(0.0, np.inf)
+        if not found.error <= limit:
+            direct = self._eliminated(inside)
+            found = direct or self._iterated(inside)
+            if direct is None and not found.error <= limit and n <= DENSE:
+                found = self._eliminated(inside, dense=True) or found
+        if not found.error <= limit:
             raise AnalysisError(
                 f"{self._who}: {self.kernel.label}: the excess of {nodes.size} nodes would have a relative error of "
-                f"{error:.1e}, expected at most {limit:.0e}: it is small against the visits that it is a "
-                "difference of, for example if nodes hold the walk in several places between which it seldom goes. Ask "
-                "for each of these places separately"
+                f"{found.error:.1e}, expected at most {limit:.0e}: it is small against the visits it is a difference "
+                "of, as if the walk seldom goes between some of them. Ask for each of these places separately"
             )
         return found.value
 
@@ -178,14 +171,10 @@ class Returns:
             visits = np.zeros((size, 2))
             visits[:n, 0], visits[:n, 1] = inside, ~inside
             rates, absorption = leaving[rest][:, rest], leaving[rest][:, [node]].toarray()[:, 0]
-            if size <= PLAIN or dense:
-                visits[rest] = absorbed(rates.toarray(), absorption, visits[rest])
-            else:
-                place, width = narrow_order(rates)
-                if size * width**2 > ELIMINATION:
-                    continue
-                visits[rest] = narrow_absorbed(rates, place, width, absorption, visits[rest])
-            visits[node] = 0.0
+            solved = eliminated(rates, absorption, visits[rest], dense or size <= PLAIN)
+            if solved is None:
+                continue
+            visits[rest], visits[node] = solved, 0.0
             share, other = float(self.law[inside].sum()), float(self.law[~inside].sum())
             within, without = self.law[inside] @ visits[:n][inside], self.law[~inside] @ visits[:n][~inside]
             more = other * (other / share * within[0]) + share * without[1]
@@ -200,12 +189,15 @@ class Returns:
         The residual ρ changes the result by ρ z / ν(S), where z = c / ν are the deviations of the time-reversed walk,
         which has the same excess. The result also equals Σ ν_i P_ij (z_i − z_j)² / 2 ν(S).
         """
-        steps, law, solve = self._solving
+        best = Excess(0.0, np.inf)
+        try:
+            steps, law, solve = self._solving
+        except AnalysisError:  # an iteration that cannot even begin
+            return best
         n, share = inside.size, float(self.law[inside].sum())
         right = np.zeros(law.size)
         right[:n] = self.law * inside - share * self.law
         right[:n] -= self.law * right[:n].sum()
-        best = Excess(0.0, np.inf)
         solution, lacking = np.zeros(law.size), right
         for _ in range(_ROUNDS):
             solution = solution + solve(lacking)

@@ -15,7 +15,8 @@ from freewalk.designs.kernel import Kernel
 from freewalk.errors import AnalysisError
 from freewalk.linear import deadline
 from freewalk.linear.arrays import Floats, Ints, Matrix
-from freewalk.linear.stationary import PLAIN, flows_of, leaving_rates, totals_of
+from freewalk.linear.elimination import PLAIN
+from freewalk.linear.stationary import flows_of, leaving_rates, totals_of
 
 #: A trap holds the walk at least this many times as long as it holds the uniform walk.
 FACTOR = 10.0
@@ -149,9 +150,7 @@ def traps_among(found: list[Trap], factor: float, least: float, most: int) -> li
 def held_sets(who: str, kernel: Kernel, most: int = 10) -> tuple[list[Trap], int]:
     """The sets that may hold a walk, the worst first, traps or not; and how many there was no time to judge."""
     if not kernel.is_local:
-        raise AnalysisError(
-            f"{who}: {kernel.label} draws from a distribution over all nodes; expected a walk, which has traps"
-        )
+        raise AnalysisError(f"{who}: {kernel.label} draws from a distribution over all nodes, expected a walk")
     walk = Returns(who, kernel, many=True)
     uniform = Returns(who, Metropolis(power=0.0).kernel(kernel.graph), many=True)
     search = _Search(kernel, leaving_rates(kernel.matrix()), walk.law)
