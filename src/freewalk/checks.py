@@ -11,7 +11,8 @@ import numbers
 import operator
 import os
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -91,6 +92,14 @@ class Checks:
 
     def _error(self, who: str, words: str, remedy: str) -> FreewalkError:
         return self.error(f"{who}: {words}" + (f"; {remedy}" if remedy else ""))
+
+    @contextmanager
+    def attempt(self, words: str, remedy: str = "") -> Iterator[None]:
+        """If the user's code fails within the block, an error that says so and quotes its own."""
+        try:
+            yield
+        except Exception as error:
+            raise self.error(f"{words}: {said(error)}" + (f"; {remedy}" if remedy else "")) from error
 
     def whole(self, who: str, name: str, value: Any, low: int = 0, high: int = LARGEST, remedy: str = "") -> int:
         """A whole number from `low` to `high`; a float is rejected even if it is integral."""
@@ -332,6 +341,11 @@ def _span(low: int, high: int, given: int | None = None) -> str:
 def _in_powers(number: int) -> str:
     """A limit in the usual notation: 2^64 - 1."""
     return f"2^{number.bit_length()} - 1" if number > 2**20 and not number & (number + 1) else str(number)
+
+
+def said(error: BaseException) -> str:
+    """The type and the message of an error, on one line, for messages that quote it."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def memory() -> float:

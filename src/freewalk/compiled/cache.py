@@ -112,15 +112,13 @@ class _Files:
     def save(self, key: Any, data: Any) -> None:
         """Save data under a key."""
         content = self.dump((key, data))
-        folder, problem = _choose()
-        while folder is not None:
+        while folder := _choose()[0]:
             try:
                 _write(folder / self._name(key), content)
                 break
             except OSError as error:
                 _unwritable[folder] = _cannot(folder, "be written", error)
-                folder, problem = _choose()
-        _report(problem, folder)
+        cache_folder()  # with a warning if it is another one than before
 
     def flush(self) -> None:
         """Nothing to do: recompiled code replaces the saved file."""

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from freewalk.checks import said
 from freewalk.errors import ProblemError
 from freewalk.torch.layout import Worker
 from freewalk.torch.samples import NodeSamples
@@ -191,10 +192,9 @@ def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
 
 def why_not(error: Exception) -> str:
     """The reason in an error why a module cannot run in one batch."""
-    words = " ".join(str(error).split())
-    if "randomness" in words:
+    if "randomness" in str(error):
         return "it draws random numbers while it learns, as dropout does"
-    return f"it cannot be vectorized ({type(error).__name__}: {words[:120]})"
+    return f"it cannot be vectorized ({said(error)})"
 
 
 def _unequal(sizes: NDArray[np.int64]) -> list[int]:
@@ -240,11 +240,9 @@ def learn_and_measure(objective: TorchObjective, row: torch.Tensor) -> None:
             _gradient(looped, row, node, min(objective.samples(node), objective.batch or objective.count))
         _measure(objective, row.numpy())
     if name := looped.worker.changed(objective.module):
-        raise ProblemError(
-            f"TorchObjective: {name} changes while {type(objective.module).__name__} learns but would not be sent, "
-            "since it is neither a trained parameter nor a buffer of the state_dict; register it as a buffer with "
-            "persistent=True"
-        )
+        why = f"changes while {type(objective.module).__name__} learns but would not be sent"
+        kinds = "a trained parameter nor a buffer of the state_dict; register it as a buffer with persistent=True"
+        raise ProblemError(f"TorchObjective: {name} {why}, since it is neither {kinds}")
 
 
 def learn_from_one(objective: TorchObjective, row: torch.Tensor) -> None:
@@ -274,10 +272,8 @@ def _measure(objective: TorchObjective, model: NDArray[np.floating[Any]]) -> Non
         losses = objective.losses(model)
     if not np.isfinite(losses).all():
         bad = int(np.argmin(np.isfinite(losses)))
-        raise ProblemError(
-            f"TorchObjective: the loss of the first model at node {bad} is {losses[bad]}, expected a finite number; "
-            "check its data, or scale them"
-        )
+        given = f"the loss of the first model at node {bad} is {losses[bad]}"
+        raise ProblemError(f"TorchObjective: {given}, expected a finite number; check its data, or scale them")
     with _tried(objective, "a measure"):
         objective.measure(model)
 
@@ -288,14 +284,12 @@ def _tried(objective: TorchObjective, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
         parts = [part for part in objective.one_sample() if isinstance(part, torch.Tensor)]
         shapes = [f"{str(part.dtype).removeprefix('torch.')} {tuple(part.shape[1:])}" for part in parts]
         seen = f" (one sample is {' → '.join(shapes)})" if shapes else ""
-        raise ProblemError(
-            f"TorchObjective: {what} of {type(objective.module).__name__} cannot be computed: {type(error).__name__}: "
-            f"{said}{seen}; expected a module and a loss that fit the datasets"
-        ) from error
+        why = f"{said(error)}{seen}; expected a module and a loss that fit the datasets"
+        name = type(objective.module).__name__
+        raise ProblemError(f"TorchObjective: {what} of {name} cannot be computed: {why}") from error
 
 
 def _extremes(sizes: NDArray[np.int64]) -> tuple[int, int]:

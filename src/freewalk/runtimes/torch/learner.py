@@ -13,7 +13,6 @@ from freewalk.jobs import arguments
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.runtimes.engine import Learner, Path, StoppingLearning
-from freewalk.runtimes.mixer import mixtures
 from freewalk.runtimes.step.arrays import Stretch
 from freewalk.runtimes.torch.visits import Alone, Draws, Held, Together
 from freewalk.torch.evaluation import Evaluation
@@ -141,7 +140,7 @@ class TorchLearning(StoppingLearning):
 
     def mix(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
         """Mix the tokens of each walk."""
-        for rows, weights in mixtures(exchange, self.job, self.state, stretch, step, nodes):
+        for rows, weights in self.mixtures(exchange, stretch, step, nodes):
             for vectors in (self.held.models, *self.held.carried):
                 own = vectors[rows].double()
                 if weights is None:
