@@ -26,7 +26,6 @@ from freewalk.errors import CacheWarning
 
 _SUFFIX = ".code"
 _DIGEST = 32  # bytes of a checksum
-_FALLBACKS = 3  # names in the temporary folder, in case others have taken the first
 _ABANDONED = 3600  # seconds after which a temporary file is assumed to come from a killed process
 
 _unwritable: dict[Path, str] = {}  # folders in which a write failed, and why
@@ -148,8 +147,9 @@ def _candidates() -> list[tuple[Path, bool]]:
     with suppress(OSError):  # no temporary folder at all
         temporary = Path(tempfile.gettempdir()).resolve()
         user = os.geteuid() if hasattr(os, "geteuid") else "user"
-        names = [f"freewalk-{user}", *(f"freewalk-{user}-{number}" for number in range(1, _FALLBACKS))]
-        folders += [(temporary / name, True) for name in names]
+        folders += [
+            (temporary / f"freewalk-{user}{end}", True) for end in ("", "-1", "-2")
+        ]  # others may have taken one
     return folders
 
 

@@ -95,7 +95,9 @@ def compile_functions(
     text = module_source(functions, entry, calls, target, unroll)
     name = "freewalk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
     if name not in sys.modules:
-        module = _execute(name, text)
+        module, file = ModuleType(name), f"<{name}>"
+        linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # for tracebacks and for numba
+        exec(compile(text, file, "exec", dont_inherit=True), vars(module))
         if target.cache:
             keep(getattr(module, entry), target.cache, name)
         sys.modules[name] = module  # where numba looks for it
@@ -183,8 +185,14 @@ class _Module:
         elif _is_code(value):
             self.visit(name, value)
         elif isinstance(value, ModuleType):
-            if value.__name__ != _CUDA:  # imported for the decorators
-                self._import(name, value.__name__, user)
+            if value.__name__ == _CUDA:  # imported for the decorators
+                return
+            # Numbers of any other module would be compiled in without being part of the text: a stale cache.
+            if value.__name__ not in _MODULES:
+                remedy = f"import what it needs by name: from {value.__name__} import ..."
+                raise FreewalkError(f"{user}: uses the module {name!r}, expected {' or '.join(_MODULES)}; {remedy}")
+            if self.imports.setdefault(name, value.__name__) != value.__name__:
+                raise FreewalkError(f"{user}: another module is called {name!r} elsewhere; rename one")
         elif isinstance(value, _NUMBERS):
             plain = value.item() if isinstance(value, np.generic) else value
             text = f"float({str(plain)!r})" if isinstance(plain, float) else repr(plain)
@@ -196,14 +204,6 @@ class _Module:
     def _define(self, name: str, text: str, user: str) -> None:
         if self.constants.setdefault(name, text) != text:
             raise FreewalkError(f"{user}: its constant {name!r} has another value elsewhere; rename one")
-
-    def _import(self, name: str, module: str, user: str) -> None:
-        # Numbers of any other module would be compiled in without being part of the text: a stale cache.
-        if module not in _MODULES:
-            remedy = f"import what it needs by name: from {module} import ..."
-            raise FreewalkError(f"{user}: uses the module {name!r}, expected {' or '.join(_MODULES)}; {remedy}")
-        if self.imports.setdefault(name, module) != module:
-            raise FreewalkError(f"{user}: another module is called {name!r} elsewhere; rename one")
 
     def text(self) -> str:
         """The module."""
@@ -340,11 +340,3 @@ def _fingerprint(code: CodeType) -> tuple[Any, ...]:
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _FLAGS
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, code.co_exceptiontable, arguments, names, constants
-
-
-def _execute(name: str, text: str) -> ModuleType:
-    """A module from its text; the text is stored where tracebacks and numba's messages look for it."""
-    module, file = ModuleType(name), f"<{name}>"
-    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    exec(compile(text, file, "exec", dont_inherit=True), vars(module))
-    return module

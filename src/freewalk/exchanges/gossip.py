@@ -79,14 +79,10 @@ class Gossip(Exchange):
     def admit(self, kernel: Kernel, nodes: NDArray[np.int32] | None) -> None:
         """Accept only one parked token on each node."""
         if not kernel.is_parked:
-            remedy = "exchanges of tokens that move are fw.exchanges.Meet and Average"
-            raise FreewalkError(
-                f"Gossip: tokens move by {kernel.label}, expected parked ones: fw.designs.Stay(); {remedy}"
-            )
+            remedy = "use fw.designs.Stay(), or fw.exchanges.Meet or Average for tokens that move"
+            raise FreewalkError(f"Gossip: tokens move by {kernel.label}, expected parked ones; {remedy}")
         if nodes is None:
-            raise FreewalkError(
-                "Gossip: an earlier phase moves the tokens, expected one parked on each node throughout"
-            )
+            raise FreewalkError("Gossip: an earlier phase moves the tokens, expected one parked on each node always")
         found = np.unique(nodes).size
         if found < nodes.size or found != kernel.graph.n:
             where = f"{nodes.size} tokens start on {found} of {kernel.graph.n} nodes"

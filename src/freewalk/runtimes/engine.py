@@ -128,8 +128,7 @@ def counts_at(state: State, passage: Passage) -> Measures:
 class Half:
     """One half of an engine: a walker or a learner."""
 
-    def __init__(self, along: Callable[[State, Passage], Course]) -> None:
-        self.along = along  #: Prepares to walk a passage, or to learn along it.
+    along: Callable[[State, Passage], Course]  #: Prepares to walk a passage, or to learn along it.
 
     def settle(self, state: State) -> None:
         """Bring the counters, or the models, of a state up to date."""

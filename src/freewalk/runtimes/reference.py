@@ -59,14 +59,16 @@ class Reference(Runtime):
     def engine(self, job: Job) -> HalvesEngine:
         """Prepare a job; this runtime runs everything except modules with changing buffers or random numbers."""
         departures = {(walk, step): node for walk, step, node in self.departures}
-        walker, objective = Walker(partial(ReferenceWalk, job, departures)), job.objective
+        walker, learner, objective = Walker(), Learner(), job.objective
+        walker.along = partial(ReferenceWalk, job, departures)
         if objective is None:
             return HalvesEngine(job, walker, None, threads=1)
         check_runs_on((phase.rule for phase in job.phases), "reference")
         buffers = "has buffers that change as it learns" if objective.trained < job.dim else ""
         if why := buffers or ("draws random numbers as it learns, as dropout does" if objective.random else ""):
             raise FreewalkError(f"reference: {objective!r} {why}; leave `runtime` out")
-        return HalvesEngine(job, walker, Learner(partial(ReferenceLearning, job, objective)), threads=1)
+        learner.along = partial(ReferenceLearning, job, objective)
+        return HalvesEngine(job, walker, learner, threads=1)
 
 
 # The walking half.
@@ -106,8 +108,7 @@ class ReferenceWalk(Course):
             key = (self.job.seed, rng.MOVE, walk, step, index)
             return np.uint64(rng.word(*(np.uint64(number) for number in key)))
 
-        if (walk, step) in self.departures:
-            end = self.departures[walk, step]
+        if (end := self.departures.get((walk, step), -1)) >= 0:
             return end, int(end != node), 0
         kernel = self.passage.phase.kernel
         index, offset, width = choose(ends, draw(0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,8 +76,7 @@ class Batched:
     def __init__(self, looped: Looped) -> None:
         if looped.samples.tensors is None:
             raise ProblemError(_ONE_BY_ONE)
-        self.tensors, self.module, self.layout = looped.samples.tensors, looped.worker.module, looped.objective.layout
-        self.loss = looped.objective.loss_function
+        self.tensors, self.worker, self.loss = looped.samples.tensors, looped.worker, looped.objective.loss_function
         self.traced: dict[Any, Callable[..., torch.Tensor]] = {}
 
     def gradients(self, rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -89,9 +88,8 @@ class Batched:
 
     def _gradients(self, rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         inputs, targets = (part[numbers] for part in self.tensors)
-        count = len(self.layout.parameters)
-        views = [view.detach() for view in self.layout.views(rows)]
-        parameters = [view.requires_grad_() for view in views[:count]]
+        views = [view.detach() for view in self.worker.layout.views(rows)]
+        parameters = [view.requires_grad_() for view in views[: len(self.worker.parameters)]]
         losses = torch.func.vmap(self._loss)(views, inputs, targets, weights)
         gradients = torch.autograd.grad(losses.sum(), parameters, allow_unused=True, materialize_grads=True)
         return torch.cat([gradient.reshape(len(rows), -1) for gradient in gradients], dim=1)
@@ -99,9 +97,7 @@ class Batched:
     def _loss(
         self, views: list[torch.Tensor], inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        named = dict(zip(self.layout.names, views, strict=True))
-        outputs = torch.func.functional_call(self.module, named, (inputs,))
-        return (self.losses(outputs, targets) * weights).sum()
+        return (self.losses(self.worker.call_with(views, inputs), targets) * weights).sum()
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The loss of each sample."""
@@ -154,18 +150,14 @@ def _captured(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -
     return call
 
 
-def in_full_precision(device: torch.device) -> AbstractContextManager[None]:
-    """Disable the reduced precision (TF32) that convolutions use on some GPUs, for comparisons."""
-    on_card = device.type == "cuda"
-    return torch.backends.cudnn.flags(enabled=True, allow_tf32=False) if on_card else nullcontext()
-
-
 def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
     """What computes gradients in one batch, or the reason why nothing can; tried with a model at a few nodes."""
     objective = looped.objective
     if looped.samples.tensors is None:
         return _ONE_BY_ONE
-    nodes = _unequal(objective.sizes)
+    owning = np.flatnonzero(objective.sizes)
+    order = owning[np.argsort(objective.sizes[owning], kind="stable")]
+    nodes = order[np.unique(np.linspace(0, order.size - 1, _PROBED).astype(int))].tolist()  # of different sizes
     rows = row.detach().clone().expand(len(nodes), -1).clone()
     try:
         with looped.undisturbed():
@@ -195,13 +187,6 @@ def why_not(error: Exception) -> str:
     if "randomness" in str(error):
         return "it draws random numbers while it learns, as dropout does"
     return f"it cannot be vectorized ({said(error)})"
-
-
-def _unequal(sizes: NDArray[np.int64]) -> list[int]:
-    """A few nodes with data, of different sizes if possible."""
-    owning = np.flatnonzero(sizes)
-    order = owning[np.argsort(sizes[owning], kind="stable")]
-    return [int(node) for node in order[np.unique(np.linspace(0, order.size - 1, _PROBED).astype(int))]]
 
 
 class Full:
@@ -238,7 +223,15 @@ def learn_and_measure(objective: TorchObjective, row: torch.Tensor) -> None:
     with looped.undisturbed():
         for node in dict.fromkeys(_extremes(objective.sizes)):
             _gradient(looped, row, node, min(objective.samples(node), objective.batch or objective.count))
-        _measure(objective, row.numpy())
+        model = row.numpy()
+        with _tried(objective, "the loss"):
+            losses = objective.losses(model)
+        if not np.isfinite(losses).all():
+            bad = int(np.argmin(np.isfinite(losses)))
+            given = f"the loss of the first model at node {bad} is {losses[bad]}"
+            raise ProblemError(f"TorchObjective: {given}, expected a finite number; check its data, or scale them")
+        with _tried(objective, "a measure"):
+            objective.measure(model)
     if name := looped.worker.changed(objective.module):
         why = f"changes while {type(objective.module).__name__} learns but would not be sent"
         kinds = "a trained parameter nor a buffer of the state_dict; register it as a buffer with persistent=True"
@@ -265,17 +258,6 @@ def _gradient(looped: Looped, row: torch.Tensor, node: int, size: int) -> None:
     objective = looped.objective
     with _tried(objective, f"a gradient at node {node}, from {size} sample{'s' * (size != 1)},"):
         looped.gradient(objective.views(row), int(objective.offsets[node]) + torch.arange(size), 1.0, 0)
-
-
-def _measure(objective: TorchObjective, model: NDArray[np.floating[Any]]) -> None:
-    with _tried(objective, "the loss"):
-        losses = objective.losses(model)
-    if not np.isfinite(losses).all():
-        bad = int(np.argmin(np.isfinite(losses)))
-        given = f"the loss of the first model at node {bad} is {losses[bad]}"
-        raise ProblemError(f"TorchObjective: {given}, expected a finite number; check its data, or scale them")
-    with _tried(objective, "a measure"):
-        objective.measure(model)
 
 
 @contextmanager

@@ -187,6 +187,10 @@ class Worker:
                     return str(name)
         return None
 
+    def call_with(self, tensors: Sequence[torch.Tensor], inputs: Any) -> Any:
+        """The output of the module with these tensors, in the order of the layout, in place of its own."""
+        return torch.func.functional_call(self.module, dict(zip(self.layout.names, tensors, strict=True)), (inputs,))
+
     def call(self, inputs: Any) -> Any:
         """The output of the module; several inputs are several arguments."""
         if isinstance(inputs, dict):

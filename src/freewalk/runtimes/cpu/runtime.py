@@ -227,9 +227,8 @@ class CPULearning(StoppingLearning):
         job, objective, phase = learner.job, learner.objective, passage.phase
         self.objective, self.code, self.data = objective, learner.code[phase], learner.data[phase]
         state.models, state.carried = inputs.aligned(state.models), inputs.aligned(state.carried)
-        self.vectors = arrays.Vectors(
-            state.models, state.carried, state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
-        )
+        stored, seen = state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
+        self.vectors = arrays.Vectors(state.models, state.carried, stored, seen)
         names = ("fit", "penalty", "distance", *(["consensus"] if state.tokens > 1 else []))
         found = {name: np.empty((state.walks, passage.marks.size)) for name in names}
         self.lesson = inputs.lesson(job, state, passage)._replace(**found)

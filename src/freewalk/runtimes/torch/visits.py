@@ -122,9 +122,8 @@ class Alone:
 
     def visit(self, draws: Draws, now: int, visits: NDArray[np.int64]) -> None:
         """One step of all rows of a block."""
-        place = now - draws.block.start
-        for index, node in enumerate(draws.nodes[place].tolist()):
-            self._one(draws, (place, index), node, now, int(visits[index]))
+        for index, node in enumerate(draws.nodes[now - draws.block.start].tolist()):
+            self._one(draws, (now - draws.block.start, index), node, now, int(visits[index]))
 
     def _one(self, draws: Draws, place: tuple[int, int], node: int, now: int, visits: int) -> None:
         rule, row, relay = self.rule, draws.block.first + place[1], node in self.relays
@@ -132,17 +131,15 @@ class Alone:
         own = self.vectors(row, node)
         if self.stepper is not None:
             if not relay:
-                parts = (self._gradient(draws, place, own, node, i, weight * scale) for i in range(rule.local_steps))
-                self.stepper.visit(own, parts, rate)
+                steps = range(rule.local_steps)
+                gradients = (self._gradient(draws, place, own, node, local, weight * scale) for local in steps)
+                self.stepper.visit(own, gradients, rate)
             return
+        still = relay and not rule.stores  # it leaves the model unchanged; else it counts as a node whose loss is 0
         for local in range(rule.local_steps):
-            visit = Visit(rate, weight, self.count(now, local), self.objective.n, visits)
-            if not relay:
-                self._apply(visit, row, own, self._gradient(draws, place, own, node, local, scale))
-            elif rule.stores:  # a relay counts as a node whose loss is 0
-                self._apply(visit, row, own, None)
-            elif rule.carries:  # a relay leaves the model unchanged
-                self._apply(visit._replace(rate=0.0), row, own, None, keep=True)
+            visit = Visit(0.0 if still else rate, weight, self.count(now, local), self.objective.n, visits)
+            parts = None if relay else self._gradient(draws, place, own, node, local, scale)
+            self._apply(visit, row, own, parts, still)
 
     def count(self, now: int, local: int) -> int:
         """The number of updates since the rule started."""
@@ -214,8 +211,7 @@ class Together:
     def __init__(self, batch: Batched, alone: Alone) -> None:
         self.batch, self.alone = batch, alone
         self.full = None if alone.batch else Full(alone.objective, alone.held.models)
-        relays = np.zeros(alone.objective.n, dtype=bool)
-        relays[list(alone.relays)] = True
+        relays = np.isin(np.arange(alone.objective.n), list(alone.relays))
         self.relays = torch.as_tensor(relays, device=alone.held.models.device) if alone.relays else None
 
     def visit(self, draws: Draws, now: int, visits: NDArray[np.int64]) -> None:
