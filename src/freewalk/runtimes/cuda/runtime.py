@@ -130,11 +130,8 @@ class CUDAEngine(Engine):
 
         self.job, self.objective, self.cuda, self.walks_at_once = job, objective, cuda, walks_at_once
         self.simulated, self.launches = bool(config.ENABLE_CUDASIM), {}
-        shared = _SHARED_UNASKED  # bytes that a block may have
-        if not self.simulated:
-            shared = int(cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         for phase in job.phases:
-            made = launch.prepare(job, objective, phase, shared)
+            made = launch.prepare(job, objective, phase, self._most_shared())
             data = (0,) if made.data is None else self._upload(made.data)
             self.launches[phase] = made, self._upload(made.network), data
         self.resident: tuple[State, _Walks] | None = None  # the state whose walks are all on the GPU
@@ -219,6 +216,12 @@ class CUDAEngine(Engine):
                 walkers, vectors = together.measured(number)
                 launch.measure[grid](data, lesson, walkers, vectors, here.differences, counts, number)
         return counts, together.spread
+
+    def _most_shared(self) -> int:
+        """The maximum shared memory of a block, in bytes."""
+        if self.simulated:
+            return _SHARED_UNASKED
+        return int(self.cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
 
     def _ranges(self, state: State, marks: int) -> list[tuple[int, int]]:
         """The walks in parts that fit into the memory of the GPU."""
