@@ -11,7 +11,8 @@ import numbers
 import operator
 import os
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -91,6 +92,14 @@ class Checks:
 
     def _error(self, who: str, words: str, remedy: str) -> FreewalkError:
         return self.error(f"{who}: {words}" + (f"; {remedy}" if remedy else ""))
+
+    @contextmanager
+    def attempt(self, words: str, remedy: str = "") -> Iterator[None]:
+        """If the user's code fails within the block, an error that says so and quotes its own."""
+        try:
+            yield
+        except Exception as error:
+            raise self.error(f"{words}: {said(error)}" + (f"; {remedy}" if remedy else "")) from error
 
     def whole(self, who: str, name: str, value: Any, low: int = 0, high: int = LARGEST, remedy: str = "") -> int:
         """A whole number from `low` to `high`; a float is rejected even if it is integral."""
@@ -318,6 +327,11 @@ def _span(low: int, high: int, given: int | None = None) -> str:
     if low == -(2**63):
         return "from -2^63 to 2^63 - 1"
     return f">= {low}{' (and below 2^63)' if given is not None and given > high else ''}"
+
+
+def said(error: BaseException) -> str:
+    """The type and the message of an error, on one line, for messages that quote it."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def memory() -> float:

@@ -26,7 +26,6 @@ from freewalk.errors import CacheWarning
 
 _SUFFIX = ".code"
 _DIGEST = 32  # bytes of a checksum
-_FALLBACKS = 3  # names in the temporary folder, in case others have taken the first
 _ABANDONED = 3600  # seconds after which a temporary file is assumed to come from a killed process
 
 _unwritable: dict[Path, str] = {}  # folders in which a write failed, and why
@@ -112,15 +111,13 @@ class _Files:
     def save(self, key: Any, data: Any) -> None:
         """Save data under a key."""
         content = self.dump((key, data))
-        folder, problem = _choose()
-        while folder is not None:
+        while folder := _choose()[0]:
             try:
                 _write(folder / self._name(key), content)
                 break
             except OSError as error:
                 _unwritable[folder] = _cannot(folder, "be written", error)
-                folder, problem = _choose()
-        _report(problem, folder)
+        cache_folder()  # with a warning if it is another one than before
 
     def flush(self) -> None:
         """Nothing to do: recompiled code replaces the saved file."""
@@ -150,8 +147,9 @@ def _candidates() -> list[tuple[Path, bool]]:
     with suppress(OSError):  # no temporary folder at all
         temporary = Path(tempfile.gettempdir()).resolve()
         user = os.geteuid() if hasattr(os, "geteuid") else "user"
-        names = [f"freewalk-{user}", *(f"freewalk-{user}-{number}" for number in range(1, _FALLBACKS))]
-        folders += [(temporary / name, True) for name in names]
+        folders += [
+            (temporary / f"freewalk-{user}{end}", True) for end in ("", "-1", "-2")
+        ]  # others may have taken one
     return folders
 
 

@@ -95,7 +95,9 @@ def compile_functions(
     text = module_source(functions, entry, calls, target, unroll)
     name = "freewalk_" + hashlib.sha256(text.encode()).hexdigest()[:20]
     if name not in sys.modules:
-        module = _execute(name, text)
+        module, file = ModuleType(name), f"<{name}>"
+        linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # for tracebacks and for numba
+        exec(compile(text, file, "exec", dont_inherit=True), vars(module))
         if target.cache:
             keep(getattr(module, entry), target.cache, name)
         sys.modules[name] = module  # where numba looks for it
@@ -150,9 +152,8 @@ class _Module:
                 raise FreewalkError(f"{name}: got a numba intrinsic, expected a function made with def")
             self.intrinsics[name] = f"from {function._defn.__module__} import {function._name} as {name}"
         elif not isinstance(function, FunctionType):
-            raise FreewalkError(
-                f"{name}: got {show(function)}, expected a function made with def (no method, no builtin)"
-            )
+            expected = "a function made with def (no method, no builtin)"
+            raise FreewalkError(f"{name}: got {show(function)}, expected {expected}")
         elif function.__defaults__ or function.__kwdefaults__:
             raise FreewalkError(f"{function.__qualname__}: has arguments with defaults; make them constants instead")
         else:
@@ -184,38 +185,32 @@ class _Module:
         elif _is_code(value):
             self.visit(name, value)
         elif isinstance(value, ModuleType):
-            if value.__name__ != _CUDA:  # imported for the decorators
-                self._import(name, value.__name__, user)
+            if value.__name__ == _CUDA:  # imported for the decorators
+                return
+            # Numbers of any other module would be compiled in without being part of the text: a stale cache.
+            if value.__name__ not in _MODULES:
+                remedy = f"import what it needs by name: from {value.__name__} import ..."
+                raise FreewalkError(f"{user}: uses the module {name!r}, expected {' or '.join(_MODULES)}; {remedy}")
+            if self.imports.setdefault(name, value.__name__) != value.__name__:
+                raise FreewalkError(f"{user}: another module is called {name!r} elsewhere; rename one")
         elif isinstance(value, _NUMBERS):
             plain = value.item() if isinstance(value, np.generic) else value
             text = f"float({str(plain)!r})" if isinstance(plain, float) else repr(plain)
             self._define(name, f"np.{type(value).__name__}({text})" if isinstance(value, np.generic) else text, user)
         else:
-            raise FreewalkError(
-                f"{user}: uses {name!r} = {show(value)}, expected numbers, modules such as math, or functions"
-            )
+            expected = "numbers, modules such as math, or functions"
+            raise FreewalkError(f"{user}: uses {name!r} = {show(value)}, expected {expected}")
 
     def _define(self, name: str, text: str, user: str) -> None:
         if self.constants.setdefault(name, text) != text:
             raise FreewalkError(f"{user}: its constant {name!r} has another value elsewhere; rename one")
 
-    def _import(self, name: str, module: str, user: str) -> None:
-        # Numbers of any other module would be compiled in without being part of the text: a stale cache.
-        if module not in _MODULES:
-            raise FreewalkError(
-                f"{user}: uses the module {name!r}, expected {' or '.join(_MODULES)}; import what it "
-                f"needs by name: from {module} import ..."
-            )
-        if self.imports.setdefault(name, module) != module:
-            raise FreewalkError(f"{user}: another module is called {name!r} elsewhere; rename one")
-
     def text(self) -> str:
         """The module."""
         for name in self.sources:
             if name in self.constants or name in self.imports:
-                raise FreewalkError(
-                    f"compile: {name!r} is a function here and a constant or module elsewhere; rename one"
-                )
+                clash = f"{name!r} is a function here and a constant or module elsewhere"
+                raise FreewalkError(f"compile: {clash}; rename one")
         beside = b"".join(import_module(name).SOURCE for name in _BESIDE)  # their files may have been edited since
         return "\n".join(
             [
@@ -260,14 +255,12 @@ def _definition(name: str, function: FunctionType, code: CodeType) -> str:
     try:
         lines, _ = inspect.findsource(function)
     except OSError as error:
-        raise FreewalkError(
-            f"{function.__qualname__}: its source cannot be read; define it in a file or a notebook, not at a prompt"
-        ) from error
+        remedy = "define it in a file or a notebook, not at a prompt"
+        raise FreewalkError(f"{function.__qualname__}: its source cannot be read; {remedy}") from error
     found = _definitions("".join(lines)).get((code.co_firstlineno, _fingerprint(code)))
     if found is None:
-        raise FreewalkError(
-            f"{function.__qualname__}: its file has changed since it was imported; reload it, or restart Python"
-        )
+        changed = "its file has changed since it was imported; reload it, or restart Python"
+        raise FreewalkError(f"{function.__qualname__}: {changed}")
     documented = ast.get_docstring(found) is not None
     tree = copy.copy(found)  # unchanged parts are shared
     tree.name, tree.decorator_list, tree.returns = name, [], None
@@ -347,11 +340,3 @@ def _fingerprint(code: CodeType) -> tuple[Any, ...]:
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _FLAGS
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, code.co_exceptiontable, arguments, names, constants
-
-
-def _execute(name: str, text: str) -> ModuleType:
-    """A module from its text; the text is stored where tracebacks and numba's messages look for it."""
-    module, file = ModuleType(name), f"<{name}>"
-    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    exec(compile(text, file, "exec", dont_inherit=True), vars(module))
-    return module

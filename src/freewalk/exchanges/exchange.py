@@ -82,10 +82,8 @@ class Exchange(ABC):
     def sent(self, gathering: Gathering, weights: csr_array | None) -> NDArray[np.int64]:
         """The number of messages each token sends: one to each token at another node that uses its model."""
         if weights is None:
-            raise FreewalkError(
-                f"{type(self).__name__}: averages without weights (means = {self.means!r}), expected a method "
-                "sent(gathering, weights) that gives the number of messages each token sends"
-            )
+            expected = "expected a method sent(gathering, weights) that gives the number of messages each token sends"
+            raise FreewalkError(f"{type(self).__name__}: averages without weights (means = {self.means!r}), {expected}")
         takers, givers = weights.nonzero()
         away = gathering.nodes[takers] != gathering.nodes[givers]
         return np.bincount(givers[away], minlength=gathering.nodes.size).astype(np.int64)

@@ -64,10 +64,9 @@ class Gossip(Exchange):
         columns = np.asarray(self.matrix.sum(axis=0))
         worst = int(np.argmax(np.abs(columns - 1.0)))
         if abs(columns[worst] - 1.0) > ROUNDING:
-            raise FreewalkError(
-                f"Gossip: column {worst} of the matrix adds up to {columns[worst]:.6g}, expected 1: its rows and its "
-                "columns must add up to 1, or the mean over the nodes is not preserved; None uses Metropolis weights"
-            )
+            given = f"column {worst} of the matrix adds up to {columns[worst]:.6g}"
+            why = "or the mean over the nodes is not preserved"
+            raise FreewalkError(f"Gossip: {given}, expected 1 as of each row, {why}; None uses Metropolis weights")
         found: csr_array = self.matrix
         return found
 
@@ -80,19 +79,14 @@ class Gossip(Exchange):
     def admit(self, kernel: Kernel, nodes: NDArray[np.int32] | None) -> None:
         """Accept only one parked token on each node."""
         if not kernel.is_parked:
-            raise FreewalkError(
-                f"Gossip: tokens move by {kernel.label}, expected parked ones: fw.designs.Stay(); exchanges of tokens "
-                "that move are fw.exchanges.Meet and Average"
-            )
+            remedy = "use fw.designs.Stay(), or fw.exchanges.Meet or Average for tokens that move"
+            raise FreewalkError(f"Gossip: tokens move by {kernel.label}, expected parked ones; {remedy}")
         if nodes is None:
-            raise FreewalkError(
-                "Gossip: an earlier phase moves the tokens, expected one parked on each node from the first step on"
-            )
-        if nodes.size != kernel.graph.n or np.unique(nodes).size != nodes.size:
-            raise FreewalkError(
-                f"Gossip: {nodes.size} tokens start on {np.unique(nodes).size} of {kernel.graph.n} nodes, expected one "
-                'on each; pass tokens="nodes"'
-            )
+            raise FreewalkError("Gossip: an earlier phase moves the tokens, expected one parked on each node always")
+        found = np.unique(nodes).size
+        if found < nodes.size or found != kernel.graph.n:
+            where = f"{nodes.size} tokens start on {found} of {kernel.graph.n} nodes"
+            raise FreewalkError(f'Gossip: {where}, expected one on each; pass tokens="nodes"')
         self.on(kernel.graph)
 
 

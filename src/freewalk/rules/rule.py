@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.checks import Checks, show
+from freewalk.checks import Checks, said, show
 from freewalk.errors import FreewalkError
 from freewalk.schedules import Schedule, values_at
 
@@ -123,10 +123,9 @@ class Rule(ABC):
     def numbers(self) -> tuple[float, ...]:
         """The parameters as a named tuple: every numeric field except `step` and `local_steps`."""
         declared: tuple[Any, ...] = fields(self) if is_dataclass(self) else ()
-        found: dict[str, float] = {}
-        for name in (field.name for field in declared):
-            if name not in _NOT_NUMBERS and name[0] != "_" and _is_number(getattr(self, name)):
-                found[name] = float(getattr(self, name))
+        names = [field.name for field in declared]
+        own = {name: getattr(self, name) for name in names if name not in _NOT_NUMBERS and name[0] != "_"}
+        found = {name: float(value) for name, value in own.items() if _is_number(value)}
         return _numbers(tuple(found))(**found)  # type: ignore[no-any-return]
 
     def rates(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -166,9 +165,8 @@ def check_runs_on(rules: Iterable[Rule | None], runtime: str) -> None:
     """Reject a rule that only another runtime supports."""
     for rule in rules:
         if rule is not None and rule.runs_on not in (None, runtime):
-            raise FreewalkError(
-                f"{runtime}: {type(rule).__name__} runs on runtime={rule.runs_on!r} only; leave `runtime` out"
-            )
+            who = f"{runtime}: {type(rule).__name__}"
+            raise FreewalkError(f"{who} runs on runtime={rule.runs_on!r} only; leave `runtime` out")
 
 
 def check_options(rule: Rule) -> None:
@@ -202,10 +200,9 @@ def checked(rule: Rule) -> Rule:
     """Return the rule after checking everything that engines rely on, or an error that says what is wrong."""
     who = type(rule).__name__
     if isinstance(rule.carries, int) or hasattr(rule, "reported"):
-        raise FreewalkError(
-            f"{who}: carries = {show(rule.carries)}, expected the names of its vectors such as ('velocity',) (and "
-            f"`reports` in place of `reported`); rules have a new form: {FORM}. CONTRIBUTING.md shows one"
-        )
+        expected = "the names of its vectors such as ('velocity',) (and `reports` in place of `reported`)"
+        remedy = f"rules have a new form: {FORM}. CONTRIBUTING.md shows one"
+        raise check.fail(who, "carries", rule.carries, expected, remedy)
     for kind in ("carries", "stores"):
         names = check.instance(who, kind, getattr(rule, kind), tuple, "a tuple of names")
         for name in names:
@@ -236,10 +233,8 @@ def _check_update(who: str, rule: Rule, vectors: int) -> None:
     names = list(parameters)
     moved = any(name in expected and expected.index(name) != place for place, name in enumerate(names))
     if len(names) != len(expected) or moved or any(one.kind not in _PLACED for one in parameters.values()):
-        raise FreewalkError(
-            f"{who}: update({', '.join(map(str, parameters.values()))}) has another form than it should, which is "
-            f"{FORM}; here update({', '.join(expected)})"
-        )
+        given, wanted = (f"update({', '.join(map(str, one))})" for one in (parameters.values(), expected))
+        raise FreewalkError(f"{who}: {given} has another form than it should, which is {FORM}; here {wanted}")
     visit, numbers = Visit(rate=0.1, weight=1.0, count=0, nodes=2, visits=1), rule.numbers
     try:
         result = function(visit, numbers, 0.5, 0.5, *[0.5] * (vectors - 1))
@@ -247,10 +242,8 @@ def _check_update(who: str, rule: Rule, vectors: int) -> None:
         return
     except Exception as error:
         known = f" (numbers are its fields that are numbers: {', '.join(numbers._fields) or 'none'})"  # type: ignore[attr-defined]
-        raise FreewalkError(
-            f"{who}: update fails where all numbers are 0.5: {type(error).__name__}: {error}"
-            f"{known if isinstance(error, AttributeError) else ''}"
-        ) from error
+        more = known if isinstance(error, AttributeError) else ""
+        raise FreewalkError(f"{who}: update fails where all numbers are 0.5: {said(error)}{more}") from error
     values = result if isinstance(result, tuple) else (result,)
     words = ", ".join(["x", *rule.carries, *rule.stores])
     if len(values) != vectors or isinstance(result, tuple) != (vectors > 1):
@@ -264,10 +257,8 @@ def _check_update(who: str, rule: Rule, vectors: int) -> None:
 def begun(rule: Rule, models: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """The initial vectors of a rule, by name, checked and with the dtype of the models."""
     who, names = type(rule).__name__, (*rule.carries, *rule.stores)
-    try:
+    with check.attempt(f"{who}: begin() fails"):
         given = rule.begin(models)
-    except Exception as error:
-        raise FreewalkError(f"{who}: begin() fails: {type(error).__name__}: {error}") from error
     if not isinstance(given, Mapping) or not set(given) <= set(names):
         raise check.fail(who, "begin()", given, f"a mapping of some of {', '.join(names) or 'no vectors'} to arrays")
     vectors = {}

@@ -82,10 +82,7 @@ class Walkman(Rule):
 
 
 def _step(visit: Any, numbers: Any, x: Any, gradient: Any, y: Any, z: Any) -> Any:
-    new_y = x + (z - gradient) / numbers.penalty
-    new_z = z + numbers.penalty * (x - new_y)
-    change = (new_y - new_z / numbers.penalty) - (y - z / numbers.penalty)
-    return x + change / visit.nodes, new_y, new_z
+    return _solved(visit, numbers, x, x + (z - gradient) / numbers.penalty, y, z)
 
 
 def _solved(visit: Any, numbers: Any, x: Any, solution: Any, y: Any, z: Any) -> Any:

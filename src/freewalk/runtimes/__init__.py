@@ -5,7 +5,7 @@ model, so engines have two halves: a walker writes the path, messages, probes an
 walker can be combined with any learner; only on a GPU one compiled function does both.
 
 - `reference.py` is plain Python: read it first, for it defines what is right. `visit.py` is one update at one node,
-  which peers use too, and draws minibatches. `mixer.py` is everything about exchanges between tokens.
+  which peers use too, and draws minibatches. `mixer.py` has the exchanges between tokens that are compiled.
 - `step/` is one step of one walk, written once for all compiled runtimes as scalar functions: `moves_and_messages.py`
   (`near_move` and `far_move` move, and count messages and probes) and `update.py` (`learn_visit` updates, `measure`
   measures). `arrays.py` has the groups of arrays that they receive; `inputs.py` makes these from a kernel, an objective
@@ -42,12 +42,10 @@ __all__ = ["CPU", "CUDA", "Ray", "Reference", "Torch"]
 
 def runtime_for(runtime: str | Runtime | None, objective: Objective | None, phases: Sequence[Phase]) -> Runtime:
     """The requested runtime or, if none was, a suitable one."""
-    if runtime is not None:
-        return runtime_named(runtime)
-    if objective is None:
-        return CPU()
-    solves = any(phase.rule is not None and phase.rule.proximal for phase in phases)
-    return runtime_named("reference" if solves else objective.runtime)
+    if runtime is None:
+        solves = any(phase.rule is not None and phase.rule.proximal for phase in phases)
+        runtime = "cpu" if objective is None else "reference" if solves else objective.runtime
+    return runtime_named(runtime)
 
 
 def runtime_named(runtime: str | Runtime) -> Runtime:

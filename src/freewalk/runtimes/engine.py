@@ -5,21 +5,20 @@ it and learns.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freewalk.errors import FreewalkError
 from freewalk.exchanges import Exchange
+from freewalk.exchanges.exchange import gathering_of, sent_by, weights_of
 from freewalk.jobs.job import Job, Measures, State
-from freewalk.jobs.phase import Passage, Phase
+from freewalk.jobs.phase import Passage
 from freewalk.runtimes.cpu.loops import LANES
-from freewalk.runtimes.mixer import exchange_by
 from freewalk.runtimes.step.arrays import Stretch
 
 WALKS, MARKS = 0, 1  # the axes of measures
@@ -107,16 +106,6 @@ class Runtime(ABC):
         """Prepare a job, or say why this runtime cannot run it."""
 
 
-def not_compiled(where: str, job: Job, phase: Phase, error: Exception) -> FreewalkError:
-    """The error if a function of an objective or a rule cannot be compiled."""
-    names = f"value and slope of {type(job.objective).__name__} or update of {type(phase.rule).__name__}"
-    said = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return FreewalkError(
-        f"{where}: {names} cannot be compiled; plain arithmetic and the math module can, and runtime='reference' "
-        f"runs anything. numba says: {' '.join(said[1:3]) or said[0]}"
-    )
-
-
 # Two halves.
 
 
@@ -136,14 +125,12 @@ def counts_at(state: State, passage: Passage) -> Measures:
     return {name: np.repeat(count[:, None], passage.marks.size, axis=1) for name, count in counts.items()}
 
 
-class Half(ABC):
+class Half:
     """One half of an engine: a walker or a learner."""
 
-    @abstractmethod
-    def along(self, state: State, passage: Passage) -> Course:
-        """Prepare to walk a passage, or to learn along it."""
+    along: Callable[[State, Passage], Course]  #: Prepares to walk a passage, or to learn along it.
 
-    def settle(self, state: State) -> None:  # noqa: B027
+    def settle(self, state: State) -> None:
         """Bring the counters, or the models, of a state up to date."""
 
 
@@ -164,8 +151,7 @@ class StoppingLearning(Course):
     """Learning along a passage that stops for measures and exchanges, which are made in Python."""
 
     def __init__(self, job: Job, state: State, passage: Passage) -> None:
-        if passage.phase.rule is None:
-            raise ValueError("a passage without a rule cannot be learned along")
+        assert passage.phase.rule is not None
         self.job, self.state, self.passage, self.rule = job, state, passage, passage.phase.rule
         self.exchange = passage.phase.exchange  #: The one to stop for.
         #: The messages of exchanges at the marks, walks × marks.
@@ -208,17 +194,34 @@ class StoppingLearning(Course):
 
     def mix(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
         """Mix the tokens of each walk, which are on these nodes after update number `step`."""
-        exchange_by(exchange, self.job, self.state, stretch, step, nodes)
+        for rows, weights in self.mixtures(exchange, stretch, step, nodes):
+            for vectors in (self.state.models, *self.state.carried):
+                own = vectors[rows].astype(np.float64)
+                with np.errstate(all="ignore"):  # one may have diverged
+                    vectors[rows] = own.mean(axis=0) if weights is None else weights @ own
+
+    def mixtures(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> Iterator[tuple[slice, Any]]:
+        """For each walk of a stretch, the rows of its tokens and their weights; None means the average of all.
+
+        Walks whose tokens do not mix are left out; the messages of the others are counted.
+        """
+        tokens, first = self.state.tokens, self.state.first // self.state.tokens
+        for walk in range(stretch.first // tokens, stretch.last // tokens):
+            rows = slice(walk * tokens, (walk + 1) * tokens)
+            at = nodes[rows.start - stretch.first : rows.stop - stretch.first]
+            gathering = gathering_of(self.job.seed, first + walk, step, at, self.job.kernel.graph)
+            everyone = exchange.means == "all"  # explicit weights would need one number per pair of tokens
+            weights = None if everyone else weights_of(exchange, gathering)
+            if weights is not None or everyone:
+                yield rows, weights
+                self.state.exchanged[walk] += sent_by(exchange, gathering, weights)
 
 
 class HalvesEngine(Engine):
     """A walker and, if there is something to learn, a learner; ranges of walks are divided among threads."""
 
     def __init__(self, job: Job, walker: Walker, learner: Learner | None, threads: int) -> None:
-        self.job = job
-        self.walker = walker
-        self.learner = learner
-        self.threads = threads
+        self.job, self.walker, self.learner, self.threads = job, walker, learner, threads
 
     def use(self, cores: int) -> None:
         """Use this many threads."""

@@ -1,6 +1,5 @@
-"""The exchanges of a run: their effect on a state, and their form for compiled code, followed by that code."""
+"""The exchanges of a run in the form that compiled code needs, followed by that code."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,40 +10,9 @@ from freewalk.exchanges.exchange import exchanges_in, gathering_of, sent_by, wei
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.runtimes.step import inputs
-from freewalk.runtimes.step.arrays import ALL, NODE, WEIGHTS, Mixing, Stretch
+from freewalk.runtimes.step.arrays import ALL, NODE, WEIGHTS, Mixing
 
 DIM = 0  # the number of coordinates if it is small and compiled in, else 0
-
-
-def mixtures(
-    exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
-) -> Iterator[tuple[slice, Any]]:
-    """For each walk of a stretch, the rows of its tokens (on these nodes after update number `step`) and weights.
-
-    Weights None mean the average of all. Walks whose tokens do not mix are left out; the messages of the others are
-    counted.
-    """
-    tokens = state.tokens
-    for walk in range(stretch.first // tokens, stretch.last // tokens):
-        rows = slice(walk * tokens, (walk + 1) * tokens)
-        at = nodes[rows.start - stretch.first : rows.stop - stretch.first]
-        gathering = gathering_of(job.seed, state.first // tokens + walk, step, at, job.kernel.graph)
-        everyone = exchange.means == "all"  # explicit weights would need one number per pair of tokens
-        weights = None if everyone else weights_of(exchange, gathering)
-        if weights is not None or everyone:
-            yield rows, weights
-            state.exchanged[walk] += sent_by(exchange, gathering, weights)
-
-
-def exchange_by(
-    exchange: Exchange, job: Job, state: State, stretch: Stretch, step: int, nodes: NDArray[np.int32]
-) -> None:
-    """Mix the tokens of each walk of a stretch, which are on these nodes after update number `step`."""
-    for rows, weights in mixtures(exchange, job, state, stretch, step, nodes):
-        for vectors in (state.models, *state.carried):
-            own = vectors[rows].astype(np.float64)
-            with np.errstate(all="ignore"):  # one may have diverged
-                vectors[rows] = own.mean(axis=0) if weights is None else weights @ own
 
 
 #: The form for compiled code and the messages of one exchange, by phase and nodes of the tokens.
@@ -54,7 +22,7 @@ Kept = dict[tuple[int, bytes], tuple[Mixing, int]]
 class Mixer:
     """The exchanges of a passage: in compiled code (`mixing`) if they are means or have constant weights.
 
-    All other exchanges need a call of `exchange_by` when one is due. `exchanged` are the messages so far, by walk and
+    For all others, learning stops when one is due. `exchanged` are the messages so far, by walk and
     mark.
     """
 

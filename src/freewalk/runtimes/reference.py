@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,42 +58,27 @@ class Reference(Runtime):
 
     def engine(self, job: Job) -> HalvesEngine:
         """Prepare a job; this runtime runs everything except modules with changing buffers or random numbers."""
-        if job.objective is not None:
-            check_runs_on((phase.rule for phase in job.phases), "reference")
-            if job.objective.trained < job.dim:
-                raise FreewalkError(
-                    f"reference: {job.objective!r} has buffers that change as it learns; leave `runtime` out"
-                )
-            if job.objective.random:
-                raise FreewalkError(
-                    f"reference: {job.objective!r} draws random numbers as it learns, as dropout does; leave `runtime` "
-                    "out"
-                )
-        learner = None if job.objective is None else ReferenceLearner(job, job.objective)
         departures = {(walk, step): node for walk, step, node in self.departures}
-        return HalvesEngine(job, ReferenceWalker(job, departures), learner, threads=1)
+        walker, learner, objective = Walker(), Learner(), job.objective
+        walker.along = partial(ReferenceWalk, job, departures)
+        if objective is None:
+            return HalvesEngine(job, walker, None, threads=1)
+        check_runs_on((phase.rule for phase in job.phases), "reference")
+        buffers = "has buffers that change as it learns" if objective.trained < job.dim else ""
+        if why := buffers or ("draws random numbers as it learns, as dropout does" if objective.random else ""):
+            raise FreewalkError(f"reference: {objective!r} {why}; leave `runtime` out")
+        learner.along = partial(ReferenceLearning, job, objective)
+        return HalvesEngine(job, walker, learner, threads=1)
 
 
 # The walking half.
 
 
-@dataclass(frozen=True)
-class ReferenceWalker(Walker):
-    """A kernel's table, read move by move."""
-
-    job: Job
-    departures: Mapping[tuple[int, int], int]
-
-    def along(self, state: State, passage: Passage) -> "ReferenceWalk":
-        """Prepare to walk a passage."""
-        return ReferenceWalk(self, state, passage)
-
-
 class ReferenceWalk(Course):
-    """The walk along a passage."""
+    """The walk along a passage: a kernel's table, read move by move."""
 
-    def __init__(self, walker: ReferenceWalker, state: State, passage: Passage) -> None:
-        self.walker, self.state, self.passage = walker, state, passage
+    def __init__(self, job: Job, departures: Mapping[tuple[int, int], int], state: State, passage: Passage) -> None:
+        self.job, self.departures, self.state, self.passage = job, departures, state, passage
         self.measures = counts_at(state, passage)
 
     def do(self, stretch: Stretch, path: Path) -> None:
@@ -120,11 +105,10 @@ class ReferenceWalk(Course):
         """One move, or its recorded departure: where it ends, the models sent and the probes sent."""
 
         def draw(index: int) -> np.uint64:
-            key = (self.walker.job.seed, rng.MOVE, walk, step, index)
+            key = (self.job.seed, rng.MOVE, walk, step, index)
             return np.uint64(rng.word(*(np.uint64(number) for number in key)))
 
-        if (walk, step) in self.walker.departures:
-            end = self.walker.departures[walk, step]
+        if (end := self.departures.get((walk, step), -1)) >= 0:
             return end, int(end != node), 0
         kernel = self.passage.phase.kernel
         index, offset, width = choose(ends, draw(0))
@@ -159,20 +143,8 @@ def _hop(kernel: Kernel, move: Move, hop: int, node: int, draw: np.uint64) -> in
 # The learning half.
 
 
-@dataclass(frozen=True)
-class ReferenceLearner(Learner):
-    """The gradients of an objective, passed to the update of a rule."""
-
-    job: Job
-    objective: Objective
-
-    def along(self, state: State, passage: Passage) -> "ReferenceLearning":
-        """Prepare to learn along a passage."""
-        return ReferenceLearning(self.job, self.objective, state, passage)
-
-
 class ReferenceLearning(StoppingLearning):
-    """Learning along a passage."""
+    """Learning along a passage: the gradients of an objective, passed to the update of a rule."""
 
     def __init__(self, job: Job, objective: Objective, state: State, passage: Passage) -> None:
         super().__init__(job, state, passage)
@@ -210,11 +182,7 @@ class ReferenceLearning(StoppingLearning):
         rate = float(self.rule.rates(np.array([now]))[0])
         occasion = Occasion(self.job.seed, state.first + row, now, rate, began, kernel.graph.n, weight, visits)
         share = Share(self.objective, node, node, 1.0)
-        visit(self.rule, self.numbers, share, self._vectors(row, node), occasion, by_coordinate)
-
-    def _vectors(self, row: int, node: int) -> dict[str, NDArray[Any]]:
-        """Views of the model and the vectors of the rule, by name."""
-        keeper = row // self.state.tokens if self.rule.shared else row
-        carried = {name: self.state.carried[index, row] for index, name in enumerate(self.rule.carries)}
-        stored = {name: self.state.stored[keeper, node, index] for index, name in enumerate(self.rule.stores)}
-        return {"x": self.state.models[row], **carried, **stored}
+        stored = state.stored[row // state.tokens if self.rule.shared else row, node] if self.rule.stores else ()
+        names = ("x", *self.rule.carries, *self.rule.stores)
+        views = dict(zip(names, (state.models[row], *state.carried[:, row], *stored), strict=True))
+        visit(self.rule, self.numbers, share, views, occasion, by_coordinate)

@@ -40,20 +40,16 @@ def visit(rule: Rule, numbers: Any, share: Share, vectors: Vectors, occasion: Oc
 
     `numbers` are `numbers_of(rule, precision)`, and the rule is applied `by_coordinate` or `at_once`.
     """
-    weight = occasion.weight if rule.weighted else 1.0
-    every = list(vectors.values())
+    weight, relay = occasion.weight if rule.weighted else 1.0, share.samples == 0
+    idle = relay and not rule.proximal  # it counts as a node whose loss is 0
+    still = idle and not rule.stores  # it leaves the model unchanged
+    every, rate = list(vectors.values()), 0.0 if still else occasion.rate
     for local in range(rule.local_steps):
         count = (occasion.step - occasion.began) * rule.local_steps + local
-        now = Visit(occasion.rate, weight, count, occasion.nodes, occasion.visits)
-        relay = share.samples == 0
-        if not relay or rule.proximal:
-            gradient = _gradient(rule, numbers, now, share, vectors, occasion, local)
-            apply(rule, numbers, now, every, gradient, relay)
-        elif rule.stores:  # a relay counts as a node whose loss is 0
-            apply(rule, numbers, now, every, np.zeros(every[0].size), relay)
-        else:  # a relay leaves the model unchanged
-            model = every[0].copy()
-            apply(rule, numbers, now._replace(rate=0.0), every, np.zeros(every[0].size), relay)
+        now, model = Visit(rate, weight, count, occasion.nodes, occasion.visits), every[0].copy()
+        gradient = np.zeros(model.size) if idle else _gradient(rule, numbers, now, share, vectors, occasion, local)
+        apply(rule, numbers, now, every, gradient, relay)
+        if still:
             every[0][...] = model
 
 

@@ -165,20 +165,14 @@ class Evaluation:
 
     def _of_some(self, rows: torch.Tensor, batch: Batched) -> list[dict[str, float]]:
         """All measures of some models, in one batch."""
-        objective = self.objective
-        views = objective.layout.views(rows)
-
-        def call(parts: list[torch.Tensor], inputs: torch.Tensor) -> Any:
-            named = dict(zip(objective.layout.names, parts, strict=True))
-            return torch.func.functional_call(self.worker.module, named, (inputs,))
-
-        call_all = partial(torch.func.vmap(call, in_dims=(0, None)), views)
+        call = torch.func.vmap(self.worker.call_with, in_dims=(0, None))
+        call_all = partial(call, self.objective.layout.views(rows))
         with torch.no_grad():
             outputs, targets = _outputs(call_all, self.samples, self.numbers, axis=1)
             by_sample = torch.func.vmap(batch.losses, in_dims=(0, None))(outputs, targets) * self.shares
             losses = by_sample.sum(dim=1).double().tolist()
             if self.test is not None:
-                outputs, targets = _outputs(call_all, self.test, objective.test_numbers, axis=1)
+                outputs, targets = _outputs(call_all, self.test, self.objective.test_numbers, axis=1)
             return [self._measures(loss, one, targets) for loss, one in zip(losses, outputs, strict=True)]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from freewalk.checks import said
 from freewalk.errors import ProblemError
 from freewalk.torch.layout import Worker
 from freewalk.torch.samples import NodeSamples
@@ -75,8 +76,7 @@ class Batched:
     def __init__(self, looped: Looped) -> None:
         if looped.samples.tensors is None:
             raise ProblemError(_ONE_BY_ONE)
-        self.tensors, self.module, self.layout = looped.samples.tensors, looped.worker.module, looped.objective.layout
-        self.loss = looped.objective.loss_function
+        self.tensors, self.worker, self.loss = looped.samples.tensors, looped.worker, looped.objective.loss_function
         self.traced: dict[Any, Callable[..., torch.Tensor]] = {}
 
     def gradients(self, rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -88,9 +88,8 @@ class Batched:
 
     def _gradients(self, rows: torch.Tensor, numbers: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         inputs, targets = (part[numbers] for part in self.tensors)
-        count = len(self.layout.parameters)
-        views = [view.detach() for view in self.layout.views(rows)]
-        parameters = [view.requires_grad_() for view in views[:count]]
+        views = [view.detach() for view in self.worker.layout.views(rows)]
+        parameters = [view.requires_grad_() for view in views[: len(self.worker.parameters)]]
         losses = torch.func.vmap(self._loss)(views, inputs, targets, weights)
         gradients = torch.autograd.grad(losses.sum(), parameters, allow_unused=True, materialize_grads=True)
         return torch.cat([gradient.reshape(len(rows), -1) for gradient in gradients], dim=1)
@@ -98,9 +97,7 @@ class Batched:
     def _loss(
         self, views: list[torch.Tensor], inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        named = dict(zip(self.layout.names, views, strict=True))
-        outputs = torch.func.functional_call(self.module, named, (inputs,))
-        return (self.losses(outputs, targets) * weights).sum()
+        return (self.losses(self.worker.call_with(views, inputs), targets) * weights).sum()
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The loss of each sample."""
@@ -153,18 +150,14 @@ def _captured(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -
     return call
 
 
-def in_full_precision(device: torch.device) -> AbstractContextManager[None]:
-    """Disable the reduced precision (TF32) that convolutions use on some GPUs, for comparisons."""
-    on_card = device.type == "cuda"
-    return torch.backends.cudnn.flags(enabled=True, allow_tf32=False) if on_card else nullcontext()
-
-
 def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
     """What computes gradients in one batch, or the reason why nothing can; tried with a model at a few nodes."""
     objective = looped.objective
     if looped.samples.tensors is None:
         return _ONE_BY_ONE
-    nodes = _unequal(objective.sizes)
+    owning = np.flatnonzero(objective.sizes)
+    order = owning[np.argsort(objective.sizes[owning], kind="stable")]
+    nodes = order[np.unique(np.linspace(0, order.size - 1, _PROBED).astype(int))].tolist()  # of different sizes
     rows = row.detach().clone().expand(len(nodes), -1).clone()
     try:
         with looped.undisturbed():
@@ -191,17 +184,9 @@ def batched(looped: Looped, row: torch.Tensor) -> Batched | str:
 
 def why_not(error: Exception) -> str:
     """The reason in an error why a module cannot run in one batch."""
-    words = " ".join(str(error).split())
-    if "randomness" in words:
+    if "randomness" in str(error):
         return "it draws random numbers while it learns, as dropout does"
-    return f"it cannot be vectorized ({type(error).__name__}: {words[:120]})"
-
-
-def _unequal(sizes: NDArray[np.int64]) -> list[int]:
-    """A few nodes with data, of different sizes if possible."""
-    owning = np.flatnonzero(sizes)
-    order = owning[np.argsort(sizes[owning], kind="stable")]
-    return [int(node) for node in order[np.unique(np.linspace(0, order.size - 1, _PROBED).astype(int))]]
+    return f"it cannot be vectorized ({said(error)})"
 
 
 class Full:
@@ -238,13 +223,19 @@ def learn_and_measure(objective: TorchObjective, row: torch.Tensor) -> None:
     with looped.undisturbed():
         for node in dict.fromkeys(_extremes(objective.sizes)):
             _gradient(looped, row, node, min(objective.samples(node), objective.batch or objective.count))
-        _measure(objective, row.numpy())
+        model = row.numpy()
+        with _tried(objective, "the loss"):
+            losses = objective.losses(model)
+        if not np.isfinite(losses).all():
+            bad = int(np.argmin(np.isfinite(losses)))
+            given = f"the loss of the first model at node {bad} is {losses[bad]}"
+            raise ProblemError(f"TorchObjective: {given}, expected a finite number; check its data, or scale them")
+        with _tried(objective, "a measure"):
+            objective.measure(model)
     if name := looped.worker.changed(objective.module):
-        raise ProblemError(
-            f"TorchObjective: {name} changes while {type(objective.module).__name__} learns but would not be sent, "
-            "since it is neither a trained parameter nor a buffer of the state_dict; register it as a buffer with "
-            "persistent=True"
-        )
+        why = f"changes while {type(objective.module).__name__} learns but would not be sent"
+        kinds = "a trained parameter nor a buffer of the state_dict; register it as a buffer with persistent=True"
+        raise ProblemError(f"TorchObjective: {name} {why}, since it is neither {kinds}")
 
 
 def learn_from_one(objective: TorchObjective, row: torch.Tensor) -> None:
@@ -269,33 +260,18 @@ def _gradient(looped: Looped, row: torch.Tensor, node: int, size: int) -> None:
         looped.gradient(objective.views(row), int(objective.offsets[node]) + torch.arange(size), 1.0, 0)
 
 
-def _measure(objective: TorchObjective, model: NDArray[np.floating[Any]]) -> None:
-    with _tried(objective, "the loss"):
-        losses = objective.losses(model)
-    if not np.isfinite(losses).all():
-        bad = int(np.argmin(np.isfinite(losses)))
-        raise ProblemError(
-            f"TorchObjective: the loss of the first model at node {bad} is {losses[bad]}, expected a finite number; "
-            "check its data, or scale them"
-        )
-    with _tried(objective, "a measure"):
-        objective.measure(model)
-
-
 @contextmanager
 def _tried(objective: TorchObjective, what: str) -> Iterator[None]:
     """If a module fails on its data, an error with what was computed and the shape of a sample."""
     try:
         yield
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
         parts = [part for part in objective.one_sample() if isinstance(part, torch.Tensor)]
         shapes = [f"{str(part.dtype).removeprefix('torch.')} {tuple(part.shape[1:])}" for part in parts]
         seen = f" (one sample is {' → '.join(shapes)})" if shapes else ""
-        raise ProblemError(
-            f"TorchObjective: {what} of {type(objective.module).__name__} cannot be computed: {type(error).__name__}: "
-            f"{said}{seen}; expected a module and a loss that fit the datasets"
-        ) from error
+        why = f"{said(error)}{seen}; expected a module and a loss that fit the datasets"
+        name = type(objective.module).__name__
+        raise ProblemError(f"TorchObjective: {what} of {name} cannot be computed: {why}") from error
 
 
 def _extremes(sizes: NDArray[np.int64]) -> tuple[int, int]:

@@ -59,29 +59,23 @@ def estimate(
         values = objective.sizes.astype(np.float64)
     else:
         looped = Looped(objective, row.dtype, torch.device("cpu"))
+        remedy = 'check the module and the data, or use importance="size" or one number per node'
         looped.worker.module.eval()  # dropout and batch norm would make it noisy
         # The faster attention kernels cannot be differentiated twice.
         with looped.undisturbed(), sdpa_kernel(SDPBackend.MATH):
             for node in owning:
-                try:
+                with check.attempt(f"estimate: {kind} at node {node} cannot be computed", remedy):
                     if kind == "gradient":
                         values[node], spent = _norm(_slopes(looped, row, int(node), again=False)), 1
                     else:
                         values[node], spent = _curvature(looped, row, int(node), tolerance, most)
-                except Exception as error:
-                    said = " ".join(str(error).split())[:200]
-                    raise ProblemError(
-                        f"estimate: {kind} at node {node} cannot be computed ({type(error).__name__}: {said}); check "
-                        'the module and the data, or use importance="size" or one number per node'
-                    ) from error
                 cost += spent
     found = values[owning]
     if not np.isfinite(found).all() or not (found > 0).any():
         bad = int(owning[int(np.argmin(np.isfinite(found)))])
-        raise ProblemError(
-            f"estimate: {kind} at node {bad} is {values[bad]}, expected finite numbers that are not all 0; pass "
-            "one number per node as importance=, or estimate it at another model"
-        )
+        expected = "finite numbers that are not all 0"
+        remedy = "pass one number per node as importance=, or estimate it at another model"
+        raise ProblemError(f"estimate: {kind} at node {bad} is {values[bad]}, expected {expected}; {remedy}")
     smallest = found[found > 0].min()
     values[values <= 0] = smallest  # a node without data or with zero loss is never left out altogether
     return Importance(kind, read_only(values), cost)

@@ -50,10 +50,8 @@ class Layout:
         for name, part in trained.items():
             if part.dtype not in TYPES.values():
                 kind = str(part.dtype).removeprefix("torch.")
-                raise ProblemError(
-                    f"{who}: {name} is {kind}, expected float32 or float64: small steps would be rounded away; call "
-                    "module.float()"
-                )
+                expected = "float32 or float64: small steps would be rounded away"
+                raise ProblemError(f"{who}: {name} is {kind}, expected {expected}; call module.float()")
         for name, part in buffers.items():
             if part.is_complex():
                 raise ProblemError(f"{who}: the buffer {name} is complex, expected real or whole numbers")
@@ -100,13 +98,10 @@ class Layout:
             if tuple(values.shape) != shape:
                 raise ProblemError(f"model: {name} has shape {tuple(values.shape)}, expected {shape}")
             row[start:end] = values.reshape(-1).to(TYPES[dtype]).numpy()
-            if name in self.whole and not torch.equal(
-                values.reshape(-1).double(), torch.as_tensor(row[start:end]).double()
-            ):
-                raise ProblemError(
-                    f"model: the buffer {name} holds integers that cannot be sent as {dtype}; register it with "
-                    "persistent=False if it never changes, or use module.double()"
-                )
+            sent = torch.as_tensor(row[start:end]).double()
+            if name in self.whole and not torch.equal(values.reshape(-1).double(), sent):
+                remedy = "register it with persistent=False if it never changes, or use module.double()"
+                raise ProblemError(f"model: the buffer {name} holds integers that cannot be sent as {dtype}; {remedy}")
         return row
 
     def named(self, row: NDArray[np.floating[Any]]) -> dict[str, NDArray[Any]]:
@@ -132,13 +127,9 @@ class Worker:
             if name in travelling:
                 kind = part.dtype if name in layout.whole else dtype
                 memo[id(part)] = torch.empty(part.shape, dtype=kind, device=device)
-        try:
+        who = f"TorchObjective: {type(module).__name__} cannot be copied"
+        with check.attempt(who, "expected a module on which copy.deepcopy works"):
             self.module = copy.deepcopy(module, memo).to(device=device, dtype=dtype)
-        except Exception as error:
-            raise ProblemError(
-                f"TorchObjective: {type(module).__name__} cannot be copied ({type(error).__name__}: {error}), expected "
-                "a module on which copy.deepcopy works"
-            ) from error
         found = dict(self.module.named_parameters())
         self.parameters = [found[name] for name in layout.parameters]
         places = {id(part): layout.buffers.index(name) for name, part in module.named_buffers() if name in travelling}
@@ -195,6 +186,10 @@ class Worker:
                 if own.shape != here[name].shape or not torch.equal(own.nan_to_num(), here[name].detach().nan_to_num()):
                     return str(name)
         return None
+
+    def call_with(self, tensors: Sequence[torch.Tensor], inputs: Any) -> Any:
+        """The output of the module with these tensors, in the order of the layout, in place of its own."""
+        return torch.func.functional_call(self.module, dict(zip(self.layout.names, tensors, strict=True)), (inputs,))
 
     def call(self, inputs: Any) -> Any:
         """The output of the module; several inputs are several arguments."""

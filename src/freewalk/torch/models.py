@@ -3,14 +3,15 @@
 A file is safetensors, which any framework reads and which cannot contain code, or a PyTorch state_dict.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from freewalk.checks import Checks
+from freewalk.checks import Checks, said
 from freewalk.errors import MissingExtra, ProblemError, RecordError
 from freewalk.storage.files import replacing
 
@@ -84,18 +85,12 @@ def _sizes(who: str, inputs: int, outputs: int) -> tuple[int, int]:
     return check.whole(who, "inputs", inputs, 1), check.whole(who, "outputs", outputs, 1)
 
 
-class seeded:
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
     """Draw parameters from a seed, and restore torch's own generator."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed, self.fork = check.seed("model", seed), torch.random.fork_rng(devices=[])
-
-    def __enter__(self) -> None:
-        self.fork.__enter__()
-        torch.manual_seed(self.seed % 2**63)
-
-    def __exit__(self, *error: object) -> None:
-        self.fork.__exit__(None, None, None)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(check.seed("model", seed) % 2**63)
+        yield
 
 
 # Models in files.
@@ -153,9 +148,7 @@ def load_state(path: Any) -> dict[str, torch.Tensor]:
     except FileNotFoundError as error:
         raise RecordError(f"{source}: there is no such file") from error
     except Exception as error:
-        raise RecordError(
-            f"{source}: cannot be read ({' '.join(str(error).split())[:120]}), expected a state_dict"
-        ) from error
+        raise RecordError(f"{source}: cannot be read ({said(error)}), expected a state_dict") from error
     if not isinstance(state, dict) or not all(isinstance(part, torch.Tensor) for part in state.values()):
         raise RecordError(f"{source}: holds a {type(state).__name__}, expected a state_dict")
     return state

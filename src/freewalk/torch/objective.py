@@ -155,10 +155,8 @@ class TorchObjective(Objective):
         kinds = {part.dtype for part in module.parameters() if part.requires_grad}
         self.precision = "float64" if torch.float64 in kinds else "float32"
         if self.redraw and not any(map(reset_of, module.modules())):
-            raise ProblemError(
-                f"{who}: redraw=True, but no layer of {type(module).__name__} has a method reset_parameters; add "
-                "one, or pass initial models as initial="
-            )
+            lacking = f"no layer of {type(module).__name__} has a method reset_parameters"
+            raise ProblemError(f"{who}: redraw=True, but {lacking}; add one, or pass initial models as initial=")
         self._importance = self._checked_importance(who, importance)
         self._evaluations: dict[torch.dtype, Evaluation] = {}
         self._cast: dict[tuple[torch.dtype, torch.device], NodeSamples] = {}
@@ -176,9 +174,8 @@ class TorchObjective(Objective):
         parts = [type(self.module).__name__, f"n={self.n}", f"parameters={self.layout.trained}"]
         parts += [f"buffers={buffers}"] * bool(buffers) + [f"samples={self.count}"]
         parts += [f"batch={self.batch}"] * (self.batch is not None)
-        parts += [f"weight_by={self.weight_by!r}"] * (self.weight_by != "node") + [f"relays={self.relays}"] * bool(
-            self.relays
-        )
+        parts += [f"weight_by={self.weight_by!r}"] * (self.weight_by != "node")
+        parts += [f"relays={self.relays}"] * bool(self.relays)
         return f"TorchObjective({', '.join(parts)})"
 
     # Its parts.
@@ -310,9 +307,8 @@ class TorchObjective(Objective):
         """The complete state_dict of the module for a model, including what is not sent."""
         state = self.module.state_dict()
         own = {n: part.detach().clone() if isinstance(part, torch.Tensor) else part for n, part in state.items()}
-        tied = {
-            name: part for name, part in self.module.state_dict(keep_vars=True).items() if name not in self.layout.names
-        }
+        kept = self.module.state_dict(keep_vars=True).items()
+        tied = {name: part for name, part in kept if name not in self.layout.names}
         found = {name: torch.as_tensor(part.copy()) for name, part in self.named(model).items()}
         first = {id(part): name for name, part in (*self.module.named_parameters(), *self.module.named_buffers())}
         shared = {name: found[first[id(part)]] for name, part in tied.items() if first.get(id(part)) in found}
@@ -371,10 +367,8 @@ class TorchObjective(Objective):
 
     def _with(self, samples: Any, **options: Any) -> TorchObjective:
         """The same module and loss on the samples of one node."""
-        ones = np.ones(1)
-        return TorchObjective(
-            self.module, self.loss_function, [samples], metrics=self.metrics, importance=ones, **options
-        )
+        options |= {"metrics": self.metrics, "importance": np.ones(1)}
+        return TorchObjective(self.module, self.loss_function, [samples], **options)
 
     def loss(self, x: ArrayLike) -> float:
         """Return f(x) on the measured samples."""

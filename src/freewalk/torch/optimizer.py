@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -92,10 +92,8 @@ class Optimizer(Rule):
     def make(self, parameters: list[Any]) -> Any:
         """An optimizer of these parameters."""
         maker = getattr(torch.optim, self.factory) if isinstance(self.factory, str) else self.factory
-        try:
+        with check.attempt(f"Optimizer: {self.factory} cannot be made"):
             made = maker(parameters, **self.options)
-        except Exception as error:
-            raise FreewalkError(f"Optimizer: {self.factory} cannot be made: {type(error).__name__}: {error}") from error
         if not isinstance(made, torch.optim.Optimizer) or isinstance(made, torch.optim.LBFGS):
             raise check.fail("Optimizer", "factory", made, "a torch.optim.Optimizer that takes one gradient per step")
         return made
@@ -136,24 +134,17 @@ class Optimizer(Rule):
         from freewalk.torch.objective import TorchObjective
 
         if not isinstance(objective, TorchObjective):
-            raise FreewalkError(
-                f"Optimizer: {type(objective).__name__} has no torch module, expected a freewalk.torch.TorchObjective; "
-                "use one of fw.rules"
-            )
+            given, expected = type(objective).__name__, "a freewalk.torch.TorchObjective"
+            raise FreewalkError(f"Optimizer: {given} has no torch module, expected {expected}; use one of fw.rules")
         if self.state == "resets":
             return self
         layout = objective.layout
-        shapes = layout.shapes[: len(layout.parameters)]
-        parameters = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
+        parameters = [torch.nn.Parameter(torch.zeros(shape)) for shape in layout.shapes[: len(layout.parameters)]]
         for parameter in parameters:
             parameter.grad = torch.ones_like(parameter)
         optimizer = self.make(parameters)
-        try:
+        with check.attempt(f"Optimizer: {self.factory} fails in a step"):
             optimizer.step()
-        except Exception as error:
-            raise FreewalkError(
-                f"Optimizer: {self.factory} fails in a step: {type(error).__name__}: {error}"
-            ) from error
         starts = [0, *layout.ends]
         # The first element of the others tells whether there is a state. A very small model needs several such vectors.
         slots, others, name, count = list[Slot](), 1, OTHERS, 1
@@ -162,20 +153,16 @@ class Optimizer(Rule):
                 if value is None:
                     continue
                 if not isinstance(value, (torch.Tensor, int, float)):
-                    raise FreewalkError(
-                        f"Optimizer: {self.factory} keeps a {type(value).__name__} {key!r}, expected tensors and "
-                        'numbers; use state="resets"'
-                    )
+                    what = f"{self.factory} keeps a {type(value).__name__} {key!r}"
+                    raise FreewalkError(f'Optimizer: {what}, expected tensors and numbers; use state="resets"')
                 shape = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
-                if shape == shapes[place]:
+                if shape == layout.shapes[place]:
                     slots.append(Slot(place, key, f"state {key}", starts[place], shape))
                     continue
                 size = math.prod(shape)
                 if size > objective.dim:
-                    raise FreewalkError(
-                        f"Optimizer: {self.factory} keeps {size:,} numbers in {key!r}, more than the model has; use "
-                        'state="resets"'
-                    )
+                    what = f"{self.factory} keeps {size:,} numbers in {key!r}"
+                    raise FreewalkError(f'Optimizer: {what}, more than the model has; use state="resets"')
                 if others + size > objective.dim:
                     count, others = count + 1, 0
                     name = f"{OTHERS} {count}"
@@ -197,36 +184,30 @@ class Stepper:
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.places = {name: index for index, name in enumerate(rule.vectors)}
 
-    def step(self, gradients: Sequence[torch.Tensor], rate: float) -> None:
-        """One step; the learning rates are multiplied by `rate`."""
-        for parameter, gradient in zip(self.parameters, gradients, strict=True):
-            parameter.grad = gradient
-        for group, own in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = own * rate
-        self.optimizer.step()
-        for parameter in self.parameters:
-            parameter.grad = None
-
-    def load(self, vectors: torch.Tensor | None) -> None:
-        """Load the state from these vectors (vectors × dim); if None or without a state, start afresh."""
+    def visit(self, vectors: Sequence[torch.Tensor], gradients: Iterable[Sequence[torch.Tensor]], rate: float) -> None:
+        """One step per gradient, with learning rates multiplied by `rate`, and with the state in these vectors."""
         self.optimizer.state.clear()
-        if vectors is None or not self.rule.slots or float(vectors[self.places[OTHERS], 0]) == 0.0:
-            return
-        for state, key, view in self._slots(vectors):
+        begun = self.rule.slots and float(vectors[self.places[OTHERS]][0]) != 0.0
+        for state, key, view in self._slots(vectors) if begun else ():
             state[key] = view
-
-    def save(self, vectors: torch.Tensor | None) -> None:
-        """Write the state to these vectors, except what is already there."""
-        if vectors is None or not self.rule.slots:
-            return
+        for gradient in gradients:
+            for parameter, part in zip(self.parameters, gradient, strict=True):
+                parameter.grad = part
+            for group, own in zip(self.optimizer.param_groups, self.rates, strict=True):
+                group["lr"] = own * rate
+            with torch.no_grad():
+                self.optimizer.step()
+            for parameter in self.parameters:
+                parameter.grad = None
         for state, key, view in self._slots(vectors):
             value = state.get(key)
             if value is not None and not (isinstance(value, torch.Tensor) and value.data_ptr() == view.data_ptr()):
-                view.copy_(torch.as_tensor(value))
-        vectors[self.places[OTHERS], 0] = 1.0
+                view.copy_(torch.as_tensor(value))  # it was not written in place
+        if self.rule.slots:
+            vectors[self.places[OTHERS]][0] = 1.0
 
-    def _slots(self, vectors: torch.Tensor) -> Iterator[tuple[dict[str, Any], str, torch.Tensor]]:
+    def _slots(self, vectors: Sequence[torch.Tensor]) -> Iterator[tuple[dict[str, Any], str, torch.Tensor]]:
         """Each slot: the state of its parameter, its key there, and its place in these vectors."""
         for slot in self.rule.slots:
-            view = vectors[self.places[slot.vector], slot.start : slot.start + slot.size].view(slot.shape)
+            view = vectors[self.places[slot.vector]][slot.start : slot.start + slot.size].view(slot.shape)
             yield self.optimizer.state[self.parameters[slot.parameter]], slot.key, view

@@ -117,20 +117,16 @@ def gathered(who: str, datasets: Sequence[Any]) -> NodeSamples:
             kinds.setdefault((tuple(pair[place].shape[1:]), pair[place].dtype), node)
         if len(kinds) > 1:
             (one, first), (other, second) = list(kinds.items())[:2]
-            raise ProblemError(
-                f"{who}: one of the {name} of node {first} is {_words(one)}, but of node {second} {_words(other)}, "
-                "expected the same at every node"
-            )
+            given = f"one of the {name} of node {first} is {_words(one)}, but of node {second} {_words(other)}"
+            raise ProblemError(f"{who}: {given}, expected the same at every node")
     if not owning:
         return NodeSamples(offsets, None, lambda numbers: (None, None))
     inputs, targets = (torch.cat([pair[place] for pair in owning.values()]) for place in (0, 1))
     if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
         bad = int(torch.nonzero(~torch.isfinite(inputs.flatten(1)).all(dim=1))[0])
         node = int(np.searchsorted(offsets, bad, side="right")) - 1
-        raise ProblemError(
-            f"{who}: inputs {bad - int(offsets[node])} of node {node} hold NaN or infinity, expected finite numbers; "
-            "drop or fill them"
-        )
+        given = f"inputs {bad - int(offsets[node])} of node {node} hold NaN or infinity"
+        raise ProblemError(f"{who}: {given}, expected finite numbers; drop or fill them")
     return of_tensors(offsets, inputs, targets)
 
 
@@ -158,10 +154,8 @@ def _pair(who: str, name: str, dataset: Any) -> Any:
         except (TypeError, ValueError, RuntimeError) as error:
             raise check.fail(who, name, dataset, f"{_PAIR} ({error})") from error
         if not inputs.ndim or not targets.ndim or len(inputs) != len(targets):
-            raise ProblemError(
-                f"{who}: {name} has inputs of shape {tuple(inputs.shape)} and targets of shape {tuple(targets.shape)}, "
-                "expected the same length"
-            )
+            given = f"inputs of shape {tuple(inputs.shape)} and targets of shape {tuple(targets.shape)}"
+            raise ProblemError(f"{who}: {name} has {given}, expected the same length")
         return inputs, targets
     if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, (str, bytes, dict)):
         if not len(dataset):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from freewalk.blocks import add_counts, no_counts
 from freewalk.checks import Checks
 from freewalk.compiled.compiler import compile_functions
-from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage, Phase
@@ -22,17 +21,7 @@ from freewalk.objectives.objective import measured
 from freewalk.rules import Rule
 from freewalk.rules.rule import check_runs_on
 from freewalk.runtimes.cpu import loops
-from freewalk.runtimes.engine import (
-    Course,
-    HalvesEngine,
-    Learner,
-    Path,
-    Runtime,
-    StoppingLearning,
-    Walker,
-    counts_at,
-    not_compiled,
-)
+from freewalk.runtimes.engine import Course, HalvesEngine, Learner, Path, Runtime, StoppingLearning, Walker, counts_at
 from freewalk.runtimes.mixer import Kept, Mixer
 from freewalk.runtimes.step import arrays, inputs
 
@@ -40,6 +29,7 @@ _MOST_THREADS = 1024
 _UNROLLED = 32  # up to this many coordinates, their number is compiled in
 _CALLS = ("draw_block", "walk_block", "learn_block", "measure_rows", "mix_rows", "word")
 _check = Checks(FreewalkError)
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -84,17 +74,22 @@ def predictor(who: str, job: Job) -> Predictor | None:
         return None
     check_runs_on((phase.rule for phase in job.phases), who)
     if not isinstance(objective, Predictor):
-        raise FreewalkError(
-            f"{who}: {type(objective).__name__} has a gradient but no slope, so it cannot be compiled; "
-            f"pass runtime={objective.runtime!r}"
-        )
+        lacking = f"{type(objective).__name__} has a gradient but no slope, so it cannot be compiled"
+        raise FreewalkError(f"{who}: {lacking}; pass runtime={objective.runtime!r}")
     for phase in job.phases:
         if phase.rule is not None and phase.rule.proximal:
-            raise FreewalkError(
-                f"{who}: {type(phase.rule).__name__} solves a problem at each node, which cannot be compiled; pass "
-                "runtime='reference'"
-            )
+            solving = f"{type(phase.rule).__name__} solves a problem at each node, which cannot be compiled"
+            raise FreewalkError(f"{who}: {solving}; pass runtime='reference'")
     return objective
+
+
+def not_compiled(who: str, job: Job, phase: Phase, error: Exception) -> FreewalkError:
+    """The error if a function of an objective or a rule cannot be compiled."""
+    names = f"value and slope of {type(job.objective).__name__} or update of {type(phase.rule).__name__}"
+    remedy = "plain arithmetic and the math module can, and runtime='reference' runs anything"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    why = " ".join(lines[1:3]) or lines[0]
+    return FreewalkError(f"{who}: {names} cannot be compiled; {remedy}. numba says: {why}")
 
 
 def measured_in_python(objective: Predictor) -> list[str]:
@@ -139,11 +134,9 @@ class CPUWalker(Walker):
 
     def __init__(self, job: Job, threads: int) -> None:
         self.job, self.threads = job, threads
-        self.networks: dict[Kernel, arrays.FlatKernel] = {}
-        for phase in job.phases:
-            if phase.kernel not in self.networks:
-                self.networks[phase.kernel] = inputs.flattened(phase.kernel)
-        self.apart: tuple[State, list[NDArray[np.int64]]] | None = None  # visits counted separately by each thread
+        kernels = dict.fromkeys(phase.kernel for phase in job.phases)
+        self.networks = {kernel: inputs.flattened(kernel) for kernel in kernels}
+        self.apart: tuple[State, list[Counts]] | None = None  # visits counted separately by each thread
 
     def along(self, state: State, passage: Passage) -> Course:
         """Prepare to walk a passage."""
@@ -162,7 +155,7 @@ class CPUWalker(Walker):
                 add_counts(state.visits[0], visits[0])
             self.apart = None
 
-    def _visits(self, state: State) -> list[NDArray[np.int64]]:
+    def _visits(self, state: State) -> list[Counts]:
         """Visit counts for each thread; the first are those of the state, the others are kept until it is settled."""
         if self.apart is None or self.apart[0] is not state:
             if self.apart is not None:
@@ -174,9 +167,7 @@ class CPUWalker(Walker):
 class CPUWalk(Course):
     """The walk along a passage."""
 
-    def __init__(
-        self, network: arrays.FlatKernel, route: arrays.Route, state: State, rows: list[NDArray[np.int64]]
-    ) -> None:
+    def __init__(self, network: arrays.FlatKernel, route: arrays.Route, state: State, rows: list[Counts]) -> None:
         self.run, self.network, self.route = walking_code(), network, route
         self.measures = {"messages": route.messages, "probes": route.probes}
         self.free: SimpleQueue[tuple[arrays.Walkers, arrays.Words]] = SimpleQueue()  # buffers of threads
@@ -213,14 +204,11 @@ class CPULearner(Learner):
     """The learning half: the layout of the samples, and the code that learns from them, by phase."""
 
     def __init__(self, job: Job, objective: Predictor, data: dict[Phase, arrays.NodeData] | None = None) -> None:
-        self.job, self.objective, self.data = job, objective, {} if data is None else data
+        self.job, self.objective = job, objective
         self.kept: Kept = {}
-        self.code: dict[Phase, Callable[..., None]] = {}
-        for phase in job.phases:
-            if phase.rule is not None:
-                self.code[phase] = learning_code(objective, phase.rule, job.tokens)
-                if data is None:
-                    self.data[phase] = inputs.samples(job, objective, phase.kernel, phase.rule)
+        rules = {phase: phase.rule for phase in job.phases if phase.rule is not None}
+        self.code = {phase: learning_code(objective, rule, job.tokens) for phase, rule in rules.items()}
+        self.data = data or {phase: inputs.samples(job, objective, phase.kernel, rules[phase]) for phase in rules}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What is independent of the process: compiled code is not."""
@@ -239,9 +227,8 @@ class CPULearning(StoppingLearning):
         job, objective, phase = learner.job, learner.objective, passage.phase
         self.objective, self.code, self.data = objective, learner.code[phase], learner.data[phase]
         state.models, state.carried = inputs.aligned(state.models), inputs.aligned(state.carried)
-        self.vectors = arrays.Vectors(
-            state.models, state.carried, state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
-        )
+        stored, seen = state.stored.reshape(-1, state.dim), state.seen.reshape(-1)
+        self.vectors = arrays.Vectors(state.models, state.carried, stored, seen)
         names = ("fit", "penalty", "distance", *(["consensus"] if state.tokens > 1 else []))
         found = {name: np.empty((state.walks, passage.marks.size)) for name in names}
         self.lesson = inputs.lesson(job, state, passage)._replace(**found)

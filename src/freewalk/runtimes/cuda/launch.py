@@ -109,9 +109,8 @@ def _kernel(entry: Callable[..., None], functions: dict[str, Any], registers: in
     held = functions.get("DIM", 1)
     vectors = {name: functions.get(name, 0) for name in ("CARRIES", "STORES")}
     unroll = {"ROUNDS": rng.ROUNDS, **vectors} | ({"DIM": held, "dim": held} if held <= _WRITTEN_OUT else {})
-    return compiler.compile_functions(
-        {entry.__name__: entry, **functions}, entry.__name__, _CALLS, _target(registers), unroll
-    )
+    functions = {entry.__name__: entry, **functions}
+    return compiler.compile_functions(functions, entry.__name__, _CALLS, _target(registers), unroll)
 
 
 @cache

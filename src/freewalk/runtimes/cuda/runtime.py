@@ -16,8 +16,8 @@ from freewalk.jobs.job import Job, Measures, State
 from freewalk.jobs.phase import Passage, Phase
 from freewalk.objectives import Predictor
 from freewalk.rules import SGD
-from freewalk.runtimes.cpu.runtime import measured_in_python, predictor
-from freewalk.runtimes.engine import WALKS, Engine, Runtime, joined, not_compiled
+from freewalk.runtimes.cpu.runtime import measured_in_python, not_compiled, predictor
+from freewalk.runtimes.engine import WALKS, Engine, Runtime, joined
 from freewalk.runtimes.mixer import Mixer
 from freewalk.runtimes.step import arrays, inputs
 
@@ -54,24 +54,20 @@ class CUDA(Runtime):
 
     def engine(self, job: Job) -> "CUDAEngine":
         """Prepare a job; its objective must have a slope."""
+
+        def refusal(part: object, why: str) -> FreewalkError:
+            return FreewalkError(f"cuda: {type(part).__name__} {why}; pass runtime='cpu'")
+
         objective = predictor("cuda", job)
         own = [] if objective is None else measured_in_python(objective)
         if own:
-            raise FreewalkError(
-                f"cuda: {type(objective).__name__} measures {', '.join(own)} in Python, which a GPU cannot do; pass "
-                "runtime='cpu'"
-            )
+            raise refusal(objective, f"measures {', '.join(own)} in Python, which a GPU cannot do")
         for phase in job.phases:
             if phase.exchange is not None and phase.exchange.means != "all":
-                raise FreewalkError(
-                    f"cuda: {type(phase.exchange).__name__} is not available on a GPU, expected none or "
-                    "fw.exchanges.Average; pass runtime='cpu'"
-                )
+                raise refusal(phase.exchange, "is not available on a GPU, expected none or fw.exchanges.Average")
             if job.tokens > 1 and phase.rule is not None and phase.rule.shared:
-                raise FreewalkError(
-                    f"cuda: {type(phase.rule).__name__} shares what is stored at a node between tokens, in the order "
-                    "of their numbers, which a GPU does not keep; pass runtime='cpu'"
-                )
+                why = "shares what is stored at a node between tokens in turn, and a GPU does not keep their order"
+                raise refusal(phase.rule, why)
         return CUDAEngine(job, objective, cuda_module(), self.walks_at_once)
 
 
@@ -132,12 +128,8 @@ class CUDAEngine(Engine):
 
         from freewalk.runtimes.cuda import launch
 
-        self.job = job
-        self.objective = objective
-        self.cuda = cuda
-        self.walks_at_once = walks_at_once
-        self.simulated = bool(config.ENABLE_CUDASIM)
-        self.launches = {}
+        self.job, self.objective, self.cuda, self.walks_at_once = job, objective, cuda, walks_at_once
+        self.simulated, self.launches = bool(config.ENABLE_CUDASIM), {}
         for phase in job.phases:
             made = launch.prepare(job, objective, phase, self._most_shared())
             data = (0,) if made.data is None else self._upload(made.data)

@@ -9,12 +9,12 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from freewalk.checks import Checks, cores, in_bytes
+from freewalk.checks import Checks, cores, in_bytes, said
 from freewalk.errors import FreewalkError, MissingExtra
 
 _check = Checks(FreewalkError)
@@ -69,12 +69,9 @@ def connect(address: str | None = None, room: int = 0) -> list[Machine]:
     Without an address, it is the cluster that this process has already joined or that $RAY_ADDRESS names, else one on
     this machine alone, with an object store for `room` bytes, which is started here and stopped with the process.
     """
-    if address is not None:
-        _check.text("Ray", "address", address)
-    if address is not None and "://" in address:
-        raise _check.fail(
-            "Ray", "address", address, '"host:port" or "auto"', "run the script on a machine of the cluster"
-        )
+    if address is not None and "://" in _check.text("Ray", "address", address):
+        remedy = "run the script on a machine of the cluster"
+        raise _check.fail("Ray", "address", address, '"host:port" or "auto"', remedy)
     ray = ray_module()
     with _one_at_a_time:
         _connect(ray, address, room)
@@ -100,23 +97,19 @@ def _connect(ray: ModuleType, address: str | None, room: int) -> None:
                 _join(ray, address)
         _session.address = str(ray.get_runtime_context().gcs_address)
     elif address not in (None, "auto") and not _is_same(str(address), here):
-        raise FreewalkError(
-            f"Ray: address = {address!r}, but this process has joined the cluster at {here}; leave the address out, or "
-            "call ray.shutdown() first"
-        )
+        remedy = "leave the address out, or call ray.shutdown() first"
+        raise FreewalkError(f"Ray: address = {address!r}, but this process has joined the cluster at {here}; {remedy}")
 
 
 def _start(ray: ModuleType, room: int) -> int:
     """Start a cluster of this machine alone, on loopback, without a dashboard; returns the size of its object store."""
     free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 2**62
-    store = int(max(_LEAST_STORE, room))
-    if store > _SHARE * free:
-        if room > _SHARE * free:
-            raise FreewalkError(
-                f"Ray: its object store must hold {in_bytes(room)}, but the shared memory of this machine (/dev/shm) "
-                f"has {in_bytes(free)} left; enlarge it, or use mapped files (fw.graphs.read)"
-            )
-        store = int(_SHARE * free)
+    most = int(_SHARE * free)
+    if room > most:
+        left = f"the shared memory of this machine (/dev/shm) has {in_bytes(free)} left"
+        remedy = "enlarge it, or use mapped files (fw.graphs.read)"
+        raise FreewalkError(f"Ray: its object store must hold {in_bytes(room)}, but {left}; {remedy}")
+    store = min(max(_LEAST_STORE, room), most)
     # Ray's own deadlines for its processes are short for a busy machine, so that it gets a second chance.
     why = _init(ray, store) and _init(ray, store)
     if why:
@@ -127,7 +120,7 @@ def _start(ray: ModuleType, room: int) -> int:
 def _init(ray: ModuleType, store: int) -> str:
     """Start Ray; returns why it failed, if it did."""
     try:
-        with _sigterm_blocked():
+        with _sigterm_blocked() if hasattr(signal, "pthread_sigmask") else nullcontext():
             ray.init(
                 address="local",
                 include_dashboard=False,
@@ -142,7 +135,7 @@ def _init(ray: ModuleType, store: int) -> str:
             node: Any = frame.f_locals.get("self")
             if hasattr(node, "kill_all_processes"):
                 node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
-        return _said(error)
+        return said(error)
     return ""
 
 
@@ -158,13 +151,12 @@ def _join(ray: ModuleType, address: str | None) -> None:
     try:
         ray.init(address=where, log_to_driver=True, logging_level="ERROR")
     except RuntimeError as error:
-        if "ersion mismatch" not in str(error):
-            raise FreewalkError(f"Ray: cannot join the cluster at {where}: {_said(error)}") from error
-        raise FreewalkError(
-            f"Ray: the cluster at {where} runs other versions: {_said(error)}; install the same on all machines"
-        ) from error
+        what, remedy = f"cannot join the cluster at {where}", ""
+        if "ersion mismatch" in str(error):
+            what, remedy = f"the cluster at {where} runs other versions", "; install the same on all machines"
+        raise FreewalkError(f"Ray: {what}: {said(error)}{remedy}") from error
     except Exception as error:
-        raise FreewalkError(f"Ray: no cluster answers at {where} ({_said(error)}); {remedy}") from error
+        raise FreewalkError(f"Ray: no cluster answers at {where} ({said(error)}); {remedy}") from error
 
 
 def _answers(address: str) -> bool:
@@ -205,16 +197,12 @@ def _check_versions(ray: ModuleType, nodes: list[dict[str, Any]]) -> None:
         asked.append(ray.remote(_versions).options(num_cpus=0, max_retries=2, scheduling_strategy=here).remote())
     for node, answer in zip(new, asked, strict=True):
         name = node["NodeManagerHostname"]
-        try:
+        with _check.attempt(f"Ray: the machine {name} does not report its versions"):
             theirs = ray.get(answer, timeout=_SECONDS)
-        except Exception as error:
-            raise FreewalkError(f"Ray: the machine {name} does not report its versions: {_said(error)}") from error
         other = [f"{package} {theirs[package]}, here {own}" for package, own in ours.items() if theirs[package] != own]
         if other:
-            raise FreewalkError(
-                f"Ray: the machine {name} runs {'; '.join(other)}; install the same versions on all machines of the "
-                "cluster"
-            )
+            remedy = "install the same versions on all machines of the cluster"
+            raise FreewalkError(f"Ray: the machine {name} runs {'; '.join(other)}; {remedy}")
     _session.checked |= {node["NodeID"] for node in new}
 
 
@@ -232,18 +220,10 @@ def _versions() -> dict[str, str]:
     return {"freewalk": found["freewalk"], "Python": ".".join(map(str, sys.version_info[:2]))} | found
 
 
-def _said(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {' '.join(lines)[:300]}"
-
-
 @contextmanager
 def _sigterm_blocked() -> Iterator[None]:
     """Processes started during the block ignore SIGTERM; Ray already makes them ignore Ctrl-C."""
     # Job schedulers send SIGTERM to all processes; without its workers, this process could not fetch the walks.
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         yield
@@ -288,5 +268,5 @@ def cause_of(error: BaseException) -> BaseException:
         cause.add_note(f"Ray: raised on a worker:\n{error}")
         return cause
     if isinstance(error, RayError):
-        return FreewalkError(f"Ray: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        return FreewalkError(f"Ray: {said(error)}")
     return error

@@ -153,21 +153,7 @@ class RayEngine(Engine):
         given = replace(state, visits=state.visits[:, :0], paths=state.paths[:, state.step : until + 1])
         order = until, marks, state.paths.shape[1]
         ranges = divided(state.walks, self.runtime.tasks or self.slots)
-        results = self._results([self.task.remote([self.shipment], given.part(*walks), *order) for walks in ranges])
-        take(state, given, results)
-        worked = [result.seconds for result in results]
-        self.beside = max(0.0, time.perf_counter() - began - max(max(worked), sum(worked) / self.slots))
-        found = joined([result.measures for result in results], WALKS)
-        return {name: np.require(values, requirements="W") for name, values in found.items()}  # not the object store's
-
-    def measure(self, state: State) -> Measures:
-        """The measures of a state as it is."""
-        return self.advance(state, state.step, np.array([state.step]))
-
-    def _run(self, state: State, passage: Passage) -> Measures:
-        raise NotImplementedError("passages are run by the engines of the workers")
-
-    def _results(self, references: list[Any]) -> list[Sent]:
+        references = [self.task.remote([self.shipment], given.part(*walks), *order) for walks in ranges]
         try:
             results: list[Sent] = self.ray.get(references)
         except Exception as error:
@@ -180,7 +166,18 @@ class RayEngine(Engine):
             self.told |= result.story
             for warning in result.warned:
                 warnings.warn(warning, stacklevel=2)
-        return results
+        take(state, given, results)
+        worked = [result.seconds for result in results]
+        self.beside = max(0.0, time.perf_counter() - began - max(max(worked), sum(worked) / self.slots))
+        found = joined([result.measures for result in results], WALKS)
+        return {name: np.require(values, requirements="W") for name, values in found.items()}  # not the object store's
+
+    def measure(self, state: State) -> Measures:
+        """The measures of a state as it is."""
+        return self.advance(state, state.step, np.array([state.step]))
+
+    def _run(self, state: State, passage: Passage) -> Measures:
+        raise NotImplementedError("passages are run by the engines of the workers")
 
 
 def pace_of(beside: float, interval: float | None = None) -> float:
@@ -227,13 +224,16 @@ def work(wrapped: list[Any], part: State, until: int, marks: NDArray[np.int64], 
         engine = _engine(wrapped[0])
         state = _whole(part, engine.job, columns)
         began = time.perf_counter()
-        measures = _advance(engine, state, until, marks)
+        parts = [] if state.step < until else [engine.measure(state)]
+        while state.step < until:
+            end = min(state.step + _STAGE, until)
+            parts.append(engine.advance(state, end, marks[(marks > state.step) & (marks <= end)]))
         engine.settle(state)
         seconds = time.perf_counter() - began
     paths = state.paths[:, part.step : until + 1] if columns > 1 else state.paths
     back = replace(state, visits=state.visits[:, :0], paths=paths)
     said = [warning.message for warning in caught if isinstance(warning.message, Warning)]
-    return Sent(back, _counts(state.visits), measures, engine.story, said, seconds)
+    return Sent(back, _counts(state.visits), joined(parts, MARKS), engine.story, said, seconds)
 
 
 def _engine(reference: Any) -> Engine:
@@ -246,16 +246,6 @@ def _engine(reference: Any) -> Engine:
             made.use(cores)
         _engines[reference] = made if isinstance(made, Engine) else made.engine(job)
     return _engines[reference]
-
-
-def _advance(engine: Engine, state: State, until: int, marks: NDArray[np.int64]) -> Measures:
-    if state.step == until:
-        return engine.measure(state)
-    parts = []
-    while state.step < until:
-        end = min(state.step + _STAGE, until)
-        parts.append(engine.advance(state, end, marks[(marks > state.step) & (marks <= end)]))
-    return joined(parts, MARKS)
 
 
 def _whole(part: State, job: Job, columns: int) -> State:

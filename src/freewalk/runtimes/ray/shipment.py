@@ -72,7 +72,7 @@ def _pickler_class() -> Any:
                 if root is not item and (id(root) in self.roots or is_mapped(root) or 2 * item.nbytes >= root.nbytes):
                     self.roots[id(root)] = root
                     offset = item.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-                    return _view, (root, offset, item.shape, item.strides, item.dtype)
+                    return np.ndarray, (item.shape, item.dtype, root, offset, item.strides)
                 self.roots[id(item)] = item
             return super().reducer_override(item)
 
@@ -85,12 +85,6 @@ def _root(array: NDArray[Any]) -> NDArray[Any]:
     while type(root.base) is np.ndarray or is_mapped(root.base):
         root = root.base
     return root if root.flags.c_contiguous and not root.dtype.hasobject else array
-
-
-def _view(
-    root: NDArray[Any], offset: int, shape: tuple[int, ...], strides: tuple[int, ...], kind: np.dtype[Any]
-) -> NDArray[Any]:
-    return np.ndarray(shape, kind, buffer=root.data, offset=offset, strides=strides)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The inputs of compiled code: functions of an objective and a rule, kernels and samples as arrays, routes, lessons."""
 
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from freewalk import rng
 from freewalk.blocks import blocks, read_only
+from freewalk.checks import Checks
 from freewalk.compiled.compiler import Written
 from freewalk.designs.kernel import Kernel
 from freewalk.errors import FreewalkError
@@ -18,6 +19,7 @@ from freewalk.rules import Rule
 from freewalk.runtimes.step import arrays, update
 from freewalk.runtimes.step.arrays import HOPS, LAW, PLAIN, RATIO, ROWS, ROWS_A_HOP
 
+_check = Checks(FreewalkError)
 _LINE, _CACHE = 64, 2**26  # bytes
 _NODES = 2**16  # whose edges are processed together
 
@@ -27,9 +29,10 @@ _NODES = 2**16  # whose edges are processed together
 
 def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
     """The functions and numbers of an objective and a rule that replace those of `update.py`."""
-    kind = type(objective)
-    _try(f"value of {kind.__name__}", kind.value)
-    _try(f"slope of {kind.__name__}", kind.slope)
+    kind, example = type(objective), (0.5, 1.0)  # a prediction and a target
+    for name in ("value", "slope"):  # the errors of plain Python are clearer than numba's
+        with _check.attempt(f"{name} of {kind.__name__}: fails when called with {example}"), suppress(ArithmeticError):
+            getattr(kind, name)(*example)
     numbers = ", ".join(f"values[{index}]" for index in range(len(rule.numbers)))
     functions = {
         "slope": kind.slope,
@@ -47,21 +50,6 @@ def functions_of(objective: Predictor, rule: Rule) -> dict[str, Any]:
         if rule.evaluates in vectors:
             functions |= {"evaluated": function, "EVALUATED": vectors.index(rule.evaluates)}
     return functions
-
-
-def _try(who: str, function: Callable[..., Any]) -> None:
-    """Call a function of a prediction and a target in plain Python, whose errors are clearer than numba's.
-
-    The update of a rule was already called when it was checked (`rules.rule.checked`).
-    """
-    prediction, target = 0.5, 1.0
-    try:
-        function(prediction, target)
-    except ArithmeticError:
-        return
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        raise FreewalkError(f"{who}: fails when called with {(prediction, target)}: {said}") from error
 
 
 def _apply_of(rule: Rule) -> Written:
@@ -239,9 +227,8 @@ def lesson(job: Job, state: State, passage: Passage) -> arrays.Lesson:
 
     Buffers for measures are not allocated yet.
     """
-    rule, start, none = passage.phase.rule, passage.start, np.empty((0, 0))
-    if rule is None:
-        raise ValueError("a passage without a rule has no lesson")
+    rule, start = passage.phase.rule, passage.start
+    assert rule is not None
     rates = rule.rates(np.arange(start, start + 1 if rule.constant else max(passage.until, start + 1)))
     return arrays.Lesson(
         seed=np.uint64(job.seed),
@@ -255,10 +242,7 @@ def lesson(job: Job, state: State, passage: Passage) -> arrays.Lesson:
         sampled=bool(rule.sampled),
         nodes=passage.phase.kernel.graph.n,
         marks=passage.marks,
-        fit=none,
-        penalty=none,
-        distance=none,
-        consensus=none,
+        **dict.fromkeys(("fit", "penalty", "distance", "consensus"), np.empty((0, 0))),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -13,11 +14,10 @@ from freewalk.jobs import arguments
 from freewalk.jobs.job import Job, State
 from freewalk.jobs.phase import Passage
 from freewalk.runtimes.engine import Learner, Path, StoppingLearning
-from freewalk.runtimes.mixer import mixtures
 from freewalk.runtimes.step.arrays import Stretch
 from freewalk.runtimes.torch.visits import Alone, Draws, Held, Together
 from freewalk.torch.evaluation import Evaluation
-from freewalk.torch.gradients import Batched, Looped, batched, in_full_precision
+from freewalk.torch.gradients import Batched, Looped, batched
 from freewalk.torch.layout import TYPES
 from freewalk.torch.objective import TorchObjective
 
@@ -55,7 +55,10 @@ class TorchLearner(Learner):
             why = "so few are as quick" if self.vectorize is None else "as asked for"
             self.how = f"{rows}, one after the other: {why}"
             return
-        with self.looped.undisturbed(), in_full_precision(self.device):
+        # The reduced precision (TF32) that convolutions use on some GPUs would spoil the comparison.
+        on_card = self.device.type == "cuda"
+        exact = torch.backends.cudnn.flags(enabled=True, allow_tf32=False) if on_card else nullcontext()
+        with self.looped.undisturbed(), exact:
             found = batched(self.looped, row)
             if not isinstance(found, str):
                 found = self.evaluation.why_not(row, found) or found
@@ -66,13 +69,10 @@ class TorchLearner(Learner):
         if self.vectorize:
             raise FreewalkError(f"torch: {name} cannot be run in one batch, as vectorize=True asks: {found}")
         self.how = f"{rows}, one after the other: {found}"
-        warnings.warn(
-            f"torch: {name} runs one row at a time, not all {state.rows:,} in one batch: {found}; to silence this "
-            'warning, use runtime=fw.runtimes.Torch(vectorize=False), in a spec { kind = "Torch", vectorize = '
-            "false }",
-            LoopWarning,
-            stacklevel=arguments.outside(),
-        )
+        what = f"{name} runs one row at a time, not all {state.rows:,} in one batch: {found}"
+        remedy = 'use runtime=fw.runtimes.Torch(vectorize=False), in a spec { kind = "Torch", vectorize = false }'
+        message = f"torch: {what}; to silence this warning, {remedy}"
+        warnings.warn(message, LoopWarning, stacklevel=arguments.outside())
 
     def settle(self, state: State) -> None:
         """Bring the models of a state up to date."""
@@ -141,7 +141,7 @@ class TorchLearning(StoppingLearning):
 
     def mix(self, exchange: Exchange, stretch: Stretch, step: int, nodes: Path) -> None:
         """Mix the tokens of each walk."""
-        for rows, weights in mixtures(exchange, self.job, self.state, stretch, step, nodes):
+        for rows, weights in self.mixtures(exchange, stretch, step, nodes):
             for vectors in (self.held.models, *self.held.carried):
                 own = vectors[rows].double()
                 if weights is None:

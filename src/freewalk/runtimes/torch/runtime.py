@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from freewalk.checks import Checks
+from freewalk.checks import Checks, said
 from freewalk.errors import FreewalkError, MissingExtra
 from freewalk.jobs.job import Job
-from freewalk.rules.rule import Rule, Visit
+from freewalk.rules.rule import Visit
 from freewalk.runtimes.cpu.runtime import CPUWalker
 from freewalk.runtimes.engine import HalvesEngine, Runtime
 
@@ -64,40 +65,24 @@ class Torch(Runtime):
         from freewalk.torch.objective import TorchObjective
 
         if not isinstance(job.objective, TorchObjective):
-            raise FreewalkError(
-                f"torch: {type(job.objective).__name__} has no torch module, expected a freewalk.torch.TorchObjective; "
-                "leave out `runtime` to use a suitable one"
-            )
+            given, expected = type(job.objective).__name__, "a freewalk.torch.TorchObjective"
+            raise FreewalkError(f"torch: {given} has no torch module, expected {expected}; leave out `runtime`")
         try:
             device = torch.device(self.device)
             torch.empty(1, device=device)
         except (RuntimeError, AssertionError) as error:
-            said = " ".join(str(error).split())[:120]
-            raise _check.fail("Torch", "device", self.device, f'an available device, such as "cpu" ({said})') from error
+            expected = f'an available device, such as "cpu" ({said(error)})'
+            raise _check.fail("Torch", "device", self.device, expected) from error
         for rule in (phase.rule for phase in job.phases if phase.rule is not None):
             if rule.proximal:
-                raise FreewalkError(
-                    f"torch: {type(rule).__name__} solves a problem at each node, which a module does not offer; "
-                    "use a rule that uses gradients"
-                )
-            if rule.runs_on is None:
-                _try_on_tensors(rule)
+                solving = f"{type(rule).__name__} solves a problem at each node, which a module does not offer"
+                raise FreewalkError(f"torch: {solving}; use a rule that uses gradients")
+            if rule.runs_on is None:  # what only works on numbers fails before the run
+                x, gradient, *others = (torch.full((2,), 0.5) for _ in (0, 1, *rule.carries, *rule.stores))
+                who = f"torch: update of {type(rule).__name__} fails on tensors"
+                remedy = "use arithmetic that works on numbers and tensors alike: x**0.5 instead of math.sqrt(x)"
+                with _check.attempt(who, remedy), suppress(ArithmeticError):
+                    rule.update(Visit(0.1, 1.0, 0, 2, 1), rule.numbers, x, gradient, *others)
             if rule.sampled:
                 job.objective.admit_single(job.precision)
         return TorchLearner(job, job.objective, device, self.vectorize)
-
-
-def _try_on_tensors(rule: Rule) -> None:
-    """Try a rule's function on tensors, so that arithmetic that only works on numbers fails before the run."""
-    import torch
-
-    vectors = [torch.full((2,), 0.5) for _ in ("x", *rule.carries, *rule.stores)]
-    try:
-        rule.update(Visit(0.1, 1.0, 0, 2, 1), rule.numbers, vectors[0], torch.full((2,), 0.5), *vectors[1:])
-    except ArithmeticError:
-        return
-    except Exception as error:
-        raise FreewalkError(
-            f"torch: update of {type(rule).__name__} fails on tensors ({type(error).__name__}: {error}), expected "
-            "arithmetic that works on numbers and tensors alike, for example x**0.5 instead of math.sqrt(x)"
-        ) from error

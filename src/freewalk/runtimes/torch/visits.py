@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +38,12 @@ class Held:
     @classmethod
     def of(cls, state: State, device: torch.device) -> Held:
         """The vectors of a state on a device."""
-        arrays = {}
+        tensors = {}
         for name in ("models", "carried", "stored"):
-            array = getattr(state, name)
-            if not (array.flags.writeable and array.flags.c_contiguous):
-                array = array.copy()
-                setattr(state, name, array)
-            arrays[name] = torch.from_numpy(array).to(device)
-        return cls(state, state.entered, **arrays)
+            array = np.require(getattr(state, name), requirements=["C", "W"])  # a copy, if it must be
+            setattr(state, name, array)
+            tensors[name] = torch.from_numpy(array).to(device)
+        return cls(state, state.entered, **tensors)
 
     def is_of(self, state: State) -> bool:
         """Whether these are still the vectors of a state."""
@@ -63,7 +60,7 @@ class Held:
         """The models that a rule reports, with their buffers, by row."""
         if rule is None or rule.reports == "x":
             return self.models
-        reported = self.carried[list(rule.carries).index(rule.reports)]
+        reported = self.carried[rule.carries.index(rule.reports)]
         reported[:, trained:] = self.models[:, trained:]
         return reported
 
@@ -115,7 +112,7 @@ class Alone:
         kernel = passage.phase.kernel
         self.weights = np.asarray(kernel.weights if rule.weighted else np.ones(kernel.graph.n))
         steps = np.arange(passage.start, max(passage.until, passage.start + 1))
-        self.rates: list[float] = rule.rates(steps).tolist()
+        self.rates: dict[int, float] = dict(zip(steps.tolist(), rule.rates(steps).tolist(), strict=True))
         self.numbers = numbers_of(rule, job.precision)
         #: The number of samples drawn for an update; 0: all samples are used.
         self.batch = 1 if rule.sampled else min(objective.batch or 0, int(objective.sizes.max()))
@@ -125,43 +122,33 @@ class Alone:
 
     def visit(self, draws: Draws, now: int, visits: NDArray[np.int64]) -> None:
         """One step of all rows of a block."""
-        place = now - draws.block.start
-        for index, node in enumerate(draws.nodes[place].tolist()):
-            self._one(draws, (place, index), node, now, int(visits[index]))
+        for index, node in enumerate(draws.nodes[now - draws.block.start].tolist()):
+            self._one(draws, (now - draws.block.start, index), node, now, int(visits[index]))
 
     def _one(self, draws: Draws, place: tuple[int, int], node: int, now: int, visits: int) -> None:
-        rule, row = self.rule, draws.block.first + place[1]
-        rate, weight = self.rate(now), float(self.weights[node])
+        rule, row, relay = self.rule, draws.block.first + place[1], node in self.relays
+        rate, weight, scale = self.rates[now], float(self.weights[node]), float(self.objective.node_weights[node])
+        own = self.vectors(row, node)
         if self.stepper is not None:
-            if node not in self.relays:
-                scale, steps = weight * float(self.objective.node_weights[node]), range(rule.local_steps)
-                gradients = (self._gradient(draws, place, row, node, local, scale) for local in steps)
-                self.optimize(self.stepper, row, node, gradients, rate)
+            if not relay:
+                steps = range(rule.local_steps)
+                gradients = (self._gradient(draws, place, own, node, local, weight * scale) for local in steps)
+                self.stepper.visit(own, gradients, rate)
             return
-        own = self.stored(row, node)
+        still = relay and not rule.stores  # it leaves the model unchanged; else it counts as a node whose loss is 0
         for local in range(rule.local_steps):
-            visit = Visit(rate, weight, self.count(now, local), self.objective.n, visits)
-            if node not in self.relays:
-                scale = float(self.objective.node_weights[node])
-                self._apply(visit, row, own, self._gradient(draws, place, row, node, local, scale))
-            elif rule.stores:  # a relay counts as a node whose loss is 0
-                self._apply(visit, row, own, None)
-            elif rule.carries:  # a relay leaves the model unchanged
-                self._apply(visit._replace(rate=0.0), row, own, None, keep=True)
-
-    def rate(self, now: int) -> float:
-        """The step size at a step."""
-        return self.rates[now - self.passage.start]
+            visit = Visit(0.0 if still else rate, weight, self.count(now, local), self.objective.n, visits)
+            parts = None if relay else self._gradient(draws, place, own, node, local, scale)
+            self._apply(visit, row, own, parts, still)
 
     def count(self, now: int, local: int) -> int:
         """The number of updates since the rule started."""
         return (now - self.passage.began) * self.rule.local_steps + local
 
-    def stored(self, row: int, node: int) -> torch.Tensor | None:
-        """What is stored at a node for a row, vectors × dim."""
-        if not self.rule.stores:
-            return None
-        return self.held.stored[row // self.held.state.tokens if self.rule.shared else row, node]
+    def vectors(self, row: int, node: int) -> list[torch.Tensor]:
+        """What a row carries, then what is stored for it at a node."""
+        keeper = row // self.held.state.tokens if self.rule.shared else row
+        return [*self.held.carried[:, row], *(self.held.stored[keeper, node] if self.rule.stores else ())]
 
     def views(self, row: int) -> list[torch.Tensor]:
         """The parameters and buffers of a row."""
@@ -172,17 +159,12 @@ class Alone:
         return self._views[row]
 
     def _gradient(
-        self, draws: Draws, place: tuple[int, int], row: int, node: int, local: int, scale: float
+        self, draws: Draws, place: tuple[int, int], own: list[torch.Tensor], node: int, local: int, scale: float
     ) -> tuple[torch.Tensor, ...]:
         """The gradient of a row at one node, by parameter."""
-        views, rule, layout = self.views(row), self.rule, self.objective.layout
+        views, rule, layout = self.views(draws.block.first + place[1]), self.rule, self.objective.layout
         if rule.evaluates != "x":
-            carried, own = list(rule.carries), self.stored(row, node)
-            if own is None or rule.evaluates in carried:
-                at = self.held.carried[carried.index(rule.evaluates), row]
-            else:
-                at = own[list(rule.stores).index(rule.evaluates)]
-            count = len(layout.parameters)
+            at, count = own[(*rule.carries, *rule.stores).index(rule.evaluates)], len(layout.parameters)
             views = [*layout.views(at, count), *views[count:]]
         offsets = self.objective.offsets
         numbers: Any = range(int(offsets[node]), int(offsets[node + 1]))
@@ -190,22 +172,10 @@ class Alone:
             numbers = torch.from_numpy(draws.numbers[place][local, : draws.counts[place][local]])
         return self.looped.gradient(views, numbers, scale, draws.seeds[place[0]][place[1]][local])
 
-    def optimize(
-        self, stepper: Stepper, row: int, node: int, gradients: Iterable[Sequence[torch.Tensor]], rate: float
-    ) -> None:
-        """One step of a PyTorch optimizer per gradient; its state is stored with the row, at the node, or nowhere."""
-        vectors = self.held.carried[:, row] if self.rule.carries else self.stored(row, node)
-        stepper.load(vectors)
-        for parts in gradients:
-            with torch.no_grad():
-                stepper.step(parts, rate)
-        stepper.save(vectors)
-
-    def _apply(self, visit: Visit, row: int, own: Any, parts: Any, keep: bool = False) -> None:
+    def _apply(self, visit: Visit, row: int, own: list[torch.Tensor], parts: Any, keep: bool = False) -> None:
         """Update a row by the rule's function; without parts the gradient is 0; `keep` leaves the model unchanged."""
         trained = self.objective.trained
-        vectors = [self.held.models[row, :trained], *(vector[row, :trained] for vector in self.held.carried)]
-        vectors += [] if own is None else [vector[:trained] for vector in own]
+        vectors = [vector[:trained] for vector in (self.held.models[row], *own)]
         with torch.no_grad():
             if parts is None:
                 self.update(visit, vectors, torch.zeros_like(vectors[0]), keep)
@@ -225,8 +195,7 @@ class Alone:
         """Apply the rule's function to vectors in place; `keep` leaves the model, or some of its rows, as is."""
         result = self.rule.update(visit, self.numbers, vectors[0], gradient, *vectors[1:])
         values = list(result) if len(vectors) > 1 else [result]
-        swapped = [any(value is other for other in vectors) for value in values]
-        values = [value.clone() if alias else value for value, alias in zip(values, swapped, strict=True)]
+        values = [value.clone() if any(value is other for other in vectors) else value for value in values]
         if keep is True:
             values[0] = vectors[0]
         elif keep is not False:
@@ -242,8 +211,7 @@ class Together:
     def __init__(self, batch: Batched, alone: Alone) -> None:
         self.batch, self.alone = batch, alone
         self.full = None if alone.batch else Full(alone.objective, alone.held.models)
-        relays = np.zeros(alone.objective.n, dtype=bool)
-        relays[list(alone.relays)] = True
+        relays = np.isin(np.arange(alone.objective.n), list(alone.relays))
         self.relays = torch.as_tensor(relays, device=alone.held.models.device) if alone.relays else None
 
     def visit(self, draws: Draws, now: int, visits: NDArray[np.int64]) -> None:
@@ -254,7 +222,7 @@ class Together:
         rows = slice(block.first, block.last)
         keepers = torch.arange(block.first, block.last, device=at.device)
         keepers = keepers // held.state.tokens if rule.shared else keepers
-        rate: Any = alone.rate(now)
+        rate: Any = alone.rates[now]
         keep: Any = False  # or the rows that a relay leaves unchanged
         if self.relays is not None and not rule.stores:
             keep = self.relays[at][:, None]
@@ -273,7 +241,7 @@ class Together:
             else:
                 gradient = self.batch.gradients(point, *self.full.of(draws.nodes[place], at))
             if alone.stepper is not None:
-                self._optimize(alone.stepper, draws, place, gradient, alone.rate(now))
+                self._optimize(alone.stepper, draws, place, gradient, alone.rates[now])
                 continue
             visit = Visit(rate, weight, alone.count(now, local), alone.objective.n, many)
             with torch.no_grad():
@@ -289,4 +257,4 @@ class Together:
                 row = draws.block.first + index
                 alone.looped.worker.point(alone.views(row))
                 parts = layout.views(float(alone.weights[node]) * gradient[index], len(layout.parameters))
-                alone.optimize(stepper, row, node, [parts], rate)
+                stepper.visit(alone.vectors(row, node), [parts], rate)
